@@ -1,0 +1,96 @@
+# Needs python3 (3.11 or newer) with pip, and a network. It brings its own uv into .uv, makes
+# .venv and installs from constraints.txt; nothing outside this directory is changed but uv's cache.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := .uv/bin/uv
+INSTALL = $(UV) pip install --quiet --python $(VENV) --constraints constraints.txt
+
+# Tests run in several processes, so each of them keeps to one BLAS thread.
+WORKERS ?= auto
+PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=Agg \
+	$(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 4 --dist worksteal
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test test-slow lint format docs bench constraints clean distclean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+demo: $(VENV)/.installed-demo ## fit a private survival model on the flchain data and compare it with Cox
+	$(BIN)/skdpsurv demo $(ARGS)
+
+test: $(VENV)/.installed-test ## quick tests and the docstrings' examples
+	$(PYTEST) -m "not slow" $(ARGS)
+
+test-slow: $(VENV)/.installed-test ## the slow tests: statistical checks of the privacy guarantees
+	$(PYTEST) -m slow $(ARGS)
+
+lint: $(VENV)/.installed-lint ## ruff and mypy, changing nothing
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.installed-lint ## format the code and apply ruff's safe fixes
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/.installed-docs ## build the documentation; warnings are errors
+	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+
+BENCHMARKS ?= $(sort $(wildcard benchmarks/[!_]*.py))
+bench: $(VENV)/.installed-test ## run the benchmarks (one: make bench BENCHMARKS=benchmarks/NAME.py)
+	@for script in $(BENCHMARKS); do \
+		echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; \
+	done
+
+constraints: $(UV) ## pin the dependencies anew (newest versions: make constraints ARGS=--upgrade)
+	$(UV) pip compile --quiet --all-extras --group dev --universal --python-version 3.11 \
+		--no-header --no-emit-index-url --no-annotate pyproject.toml -o constraints.txt $(ARGS)
+
+clean: ## remove what builds, tests and tools leave behind
+	rm -rf build dist docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+		.benchmarks .coverage htmlcov *.egg-info
+	find skdpsurv tests benchmarks docs -type d -name __pycache__ -exec rm -rf {} + 2>/dev/null || true
+
+distclean: clean ## remove the environment too
+	rm -rf $(VENV) .uv
+
+# --- The environment. A stamp records an installation; it is redone when the pins change. ---
+
+CHECK_PYTHON = $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	echo "skdpsurv needs Python 3.11 or newer. Say which one: make PYTHON=python3.12 ..." >&2; exit 1; }
+
+$(UV):
+	@$(CHECK_PYTHON)
+	@echo "installing uv into .uv"
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --target .uv 'uv>=0.8'
+
+$(VENV)/pyvenv.cfg: | $(UV)
+	@$(CHECK_PYTHON)
+	@$(UV) venv --quiet --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" $(VENV)
+
+PINS := pyproject.toml constraints.txt
+
+$(VENV)/.installed-demo: $(PINS) | $(VENV)/pyvenv.cfg
+	@echo "installing skdpsurv into $(VENV)"
+	@$(INSTALL) --editable '.[plot]'
+	@touch $@
+
+$(VENV)/.installed-test: $(PINS) | $(VENV)/pyvenv.cfg
+	@echo "installing skdpsurv and its tests' dependencies into $(VENV)"
+	@$(INSTALL) --editable '.[all]' --group test
+	@touch $@
+
+# All extras, so that mypy sees the same packages in every environment.
+$(VENV)/.installed-lint: $(PINS) | $(VENV)/pyvenv.cfg
+	@echo "installing skdpsurv and its linters into $(VENV)"
+	@$(INSTALL) --editable '.[all]' --group lint
+	@touch $@
+
+$(VENV)/.installed-docs: $(PINS) | $(VENV)/pyvenv.cfg
+	@echo "installing skdpsurv and its documentation's dependencies into $(VENV)"
+	@$(INSTALL) --editable '.[all]' --group docs
+	@touch $@

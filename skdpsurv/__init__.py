@@ -1,0 +1,25 @@
+"""Differentially private survival analysis and classification, as scikit-learn estimators."""
+
+from __future__ import annotations
+
+from skdpsurv.preprocessing import PublicBoundsScaler
+from skdpsurv.privacy import (
+    BudgetExceededError,
+    PrivacyAccountant,
+    PrivacyGuarantee,
+    PrivacyLeakWarning,
+)
+from skdpsurv.release import Release
+from skdpsurv.survival import DPDiscreteTimeSurvival
+
+__all__ = [
+    "BudgetExceededError",
+    "DPDiscreteTimeSurvival",
+    "PrivacyAccountant",
+    "PrivacyGuarantee",
+    "PrivacyLeakWarning",
+    "PublicBoundsScaler",
+    "Release",
+]
+
+__version__ = "0.1.0"

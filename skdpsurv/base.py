@@ -1,0 +1,127 @@
+"""What every private estimator does around its mechanism, in the order that privacy needs."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any, Self
+
+from sklearn.base import BaseEstimator
+
+from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee, PrivacyLeakWarning
+from skdpsurv.release import Release
+
+__all__ = ["PrivateEstimator"]
+
+
+class PrivateEstimator(BaseEstimator):
+    """Base of the private estimators: the ledger, the release, and their order in ``fit``.
+
+    A subclass has the parameters ``epsilon``, ``random_state`` and ``accountant``. Its ``fit``
+
+    1. checks its parameters, which are public;
+    2. asks the ledger whether the budget would do (:meth:`_check_budget`);
+    3. validates the data, refusing what has no place in the public domain;
+    4. charges the ledger (:meth:`_charge`), in one atomic step;
+    5. runs the mechanism, and keeps nothing but its release (:meth:`_publish`).
+
+    A refused input costs nothing, an exhausted budget stops the fit before any record is read,
+    and whatever fails after the charge stays charged.
+    """
+
+    accountant: PrivacyAccountant | None
+    epsilon: float
+    random_state: int | None
+
+    guarantee_: PrivacyGuarantee
+    release_: Release
+
+    def _status(self) -> str:
+        """Return the status of a fit whose mechanism is proved."""
+        if math.isinf(self.epsilon):
+            return "none"
+        return "proved" if self.random_state is None else "seeded"
+
+    def _check_accountant(self) -> None:
+        if self.accountant is not None and not isinstance(self.accountant, PrivacyAccountant):
+            raise TypeError(
+                "accountant must be None or a PrivacyAccountant, got "
+                f"{type(self.accountant).__name__}."
+            )
+
+    def _check_budget(self) -> None:
+        """Raise BudgetExceededError before any record is touched."""
+        if self.accountant is not None:
+            self.accountant.check(PrivacyGuarantee(self.epsilon, status=self._status()))
+
+    def _charge(self, guarantee: PrivacyGuarantee) -> None:
+        """Enter the fit in the ledger, and warn if an integer seed voids its privacy."""
+        if self.accountant is not None:
+            self.accountant.charge(guarantee, estimator=type(self).__name__)
+        if guarantee.status == "seeded":
+            warnings.warn(
+                "random_state is an integer: the noise can be drawn again and subtracted, so "
+                "this fit is reproducible but not private. Use random_state=None for a release.",
+                PrivacyLeakWarning,
+                stacklevel=3,
+            )
+
+    def _publish(
+        self,
+        guarantee: PrivacyGuarantee,
+        parameters: dict[str, Any],
+        values: dict[str, Any],
+    ) -> Self:
+        """Keep the release, and set the fitted attributes from it and from nothing else."""
+        names = getattr(self, "feature_names_in_", None)
+        release = Release(
+            estimator=type(self).__name__,
+            guarantee=guarantee,
+            parameters=parameters,
+            values=values,
+            n_features_in=self.n_features_in_,
+            feature_names_in=None if names is None else tuple(names),
+        )
+        self.release_ = release
+        self.guarantee_ = guarantee
+        self._set_fitted(release)
+        return self
+
+    def _set_fitted(self, release: Release) -> None:
+        """Set the fitted attributes that prediction needs from a release."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_release(cls, release: Release) -> Self:
+        """Build a fitted estimator from a release, without data.
+
+        Parameters
+        ----------
+        release : Release
+            As published by a fitted estimator of this class, in ``release_``.
+
+        Returns
+        -------
+        estimator
+            Predicts as the one that made the release.
+
+        Raises
+        ------
+        ValueError
+            If the release was made by an estimator of another class.
+        """
+        if release.estimator != cls.__name__:
+            raise ValueError(
+                f"release must come from a {cls.__name__}, got one from {release.estimator}."
+            )
+        epsilon = release.guarantee.epsilon
+        estimator = cls(epsilon=epsilon, **release.parameters)
+        estimator.n_features_in_ = release.n_features_in
+        if release.feature_names_in is not None:
+            import numpy as np
+
+            estimator.feature_names_in_ = np.asarray(release.feature_names_in, dtype=object)
+        estimator.release_ = release
+        estimator.guarantee_ = release.guarantee
+        estimator._set_fitted(release)
+        return estimator

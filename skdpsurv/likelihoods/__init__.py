@@ -1,0 +1,1 @@
+"""Convex per-record losses with the constants that a privacy proof needs."""

@@ -1,0 +1,88 @@
+"""What a mechanism may ask of a likelihood, and nothing more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+#: The most rows of one block that a kernel holds as a dense array at once, times its columns.
+#: Two or three such arrays of doubles fit a second-level cache.
+CHUNK_ELEMENTS = 2**15
+
+
+@dataclass(frozen=True)
+class PrivacyConstants:
+    """Bounds on one record's influence, known before any record is seen.
+
+    Parameters
+    ----------
+    gradient_sensitivity : float
+        S, the largest ``||grad l(f; z) - grad l(f; z')||_2`` over every coefficient vector f and
+        every two records z, z' of the public domain.
+    hessian_trace : float
+        tau, the largest trace of the Hessian of one record's loss, wherever it exists.
+    hessian_rank : int
+        r, the largest rank of that Hessian.
+
+    Notes
+    -----
+    Every proof about perturbation in this package starts from these three numbers and from the
+    convexity of a loss that is continuously differentiable with a Lipschitz gradient.
+    """
+
+    gradient_sensitivity: float
+    hessian_trace: float
+    hessian_rank: int
+
+
+class Derivatives(NamedTuple):
+    """Sums over a block: gradient (n_params,), Hessian (n_params, n_params) or None."""
+
+    gradient: FloatArray
+    hessian: FloatArray | None
+
+
+class Likelihood(Protocol):
+    """A convex per-record loss, summed over blocks of records, with its privacy constants.
+
+    Losses and derivatives are sums over a block, so that blocks may live anywhere (memory, files,
+    workers) and partial sums add up. Values are asked for apart (``losses``): minimisation needs
+    none, and they cost a logarithm per record and interval.
+    """
+
+    @property
+    def n_params(self) -> int:
+        """Length of the coefficient vector."""
+        ...
+
+    @property
+    def constants(self) -> PrivacyConstants:
+        """S, tau and r of one record, from public quantities alone."""
+        ...
+
+    def n_records(self, block: Any) -> int:
+        """Return the number of records in a block."""
+        ...
+
+    def thin(self, block: Any, step: int) -> Any:
+        """Return every ``step``-th record, for a cheap starting point."""
+        ...
+
+    def losses(self, coef: FloatArray, block: Any) -> FloatArray:
+        """Return one loss per record, in the block's order."""
+        ...
+
+    def derivatives(
+        self,
+        coef: FloatArray,
+        block: Any,
+        weights: FloatArray | None = None,
+        order: int = 2,
+    ) -> Derivatives:
+        """Return the sums over the block of the (weighted) gradients and, at order 2, Hessians."""
+        ...

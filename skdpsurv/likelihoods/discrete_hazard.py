@@ -1,0 +1,268 @@
+r"""Discrete-time hazard loss with a cap on each person's cumulative hazard.
+
+A record (x, t, delta) was seen in intervals 1, ..., t of q; delta = 1 if interval t ended in an
+event. With the baseline rows A_s (shared, public) and :math:`\eta_s = A_s a + x\beta`, its loss is
+
+.. math:: \ell(f; z) = \sum_{s \le k} \varphi(\eta_s) + \delta\,\psi(\eta_t), \qquad k = t - \delta
+
+over the k intervals survived (links: :mod:`skdpsurv.likelihoods.links`).
+
+The cap. Write :math:`L_k(b) = \sum_{s \le k} \varphi(A_s a + b)` with :math:`b = x\beta`; its slope
+is the person's cumulative hazard (for probit: V times it). Beyond the point :math:`b^*_k` where the
+slope reaches :math:`VH`, the loss goes on linearly:
+
+.. math::
+    \tilde L_k(b) = L_k(\min(b, b^*_k)) + VH\,\max(0, b - b^*_k)
+                  = \inf_{c \ge 0}\Big[\sum_{s \le k} \varphi(A_s a + b - c) + VH\,c\Big]
+
+an infimal convolution, hence jointly convex in (a, b) and continuously differentiable. Constants
+and proofs: docs/proofs/discrete_hazard. Source of the uncapped loss: Nguyen and Hui, arXiv
+1708.07436, equation 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdpsurv.likelihoods.base import Derivatives, PrivacyConstants
+from skdpsurv.likelihoods.hazard_bounds import extent, gradient_sensitivity
+from skdpsurv.likelihoods.hazard_cap import cap_knees
+from skdpsurv.likelihoods.hazard_kernel import Sums, chunks, slopes
+from skdpsurv.likelihoods.links import LOGIT, Link
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+class HazardBlock(NamedTuple):
+    """Records sorted by the number of intervals they survived.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+    survived : ndarray of int of shape (n,)
+        k, ascending: the exit interval less one for an event.
+    event : ndarray of bool of shape (n,)
+    """
+
+    X: FloatArray
+    survived: IntArray
+    event: NDArray[np.bool_]
+
+
+def hazard_block(X: FloatArray, interval: IntArray, event: NDArray[np.bool_]) -> HazardBlock:
+    """Sort records (any order; intervals 1..q) into a block."""
+    survived = interval - event
+    order = np.argsort(survived, kind="stable")
+    return HazardBlock(np.ascontiguousarray(X[order]), survived[order], event[order])
+
+
+@dataclass(frozen=True)
+class DiscreteHazard:
+    """Likelihood of exit intervals given covariates.
+
+    Parameters
+    ----------
+    basis : ndarray of shape (n_intervals, n_basis)
+        A, whose columns span the constant. Public.
+    n_features : int
+        Number of covariates.
+    data_norm : float
+        R, the public bound on the Euclidean norm of a record's covariates.
+    link : Link
+        The link; ``event_slope`` is its V.
+    max_cumulative_hazard : float or None
+        H. None leaves hazards uncapped, H = q, which only the logit link bounds.
+    """
+
+    basis: FloatArray
+    n_features: int
+    data_norm: float = 1.0
+    link: Link = LOGIT
+    max_cumulative_hazard: float | None = None
+
+    @property
+    def n_params(self) -> int:
+        """Baseline coefficients first, then the covariates'."""
+        return int(self.basis.shape[1]) + self.n_features
+
+    @property
+    def _cap(self) -> float | None:
+        """VH, the largest slope of the survived part in b."""
+        if self.max_cumulative_hazard is None:
+            return None
+        return self.link.event_slope * self.max_cumulative_hazard
+
+    @property
+    def constants(self) -> PrivacyConstants:
+        """S, tau and r of one record (docs/proofs/discrete_hazard, theorems 1 to 3)."""
+        q, n_basis = self.basis.shape
+        link, cap = self.link, self._cap
+        if cap is None:
+            if not link.bounded_slope:
+                raise ValueError(
+                    f"max_cumulative_hazard must be a number with link={link.name!r}: its loss has "
+                    "no bounded gradient without a cap."
+                )
+            cap = float(q)
+        survival_curvature = q * link.curvature_of_slope(cap / q)
+        radius, diameter = extent(self.basis)
+        return PrivacyConstants(
+            gradient_sensitivity=gradient_sensitivity(
+                radius, diameter, self.data_norm, cap, link.event_slope
+            ),
+            hessian_trace=(survival_curvature + link.event_curvature)
+            * (radius**2 + self.data_norm**2),
+            hessian_rank=min(q, n_basis),
+        )
+
+    def n_records(self, block: HazardBlock) -> int:
+        """Return the number of records in a block."""
+        return int(block.survived.size)
+
+    def thin(self, block: HazardBlock, step: int) -> HazardBlock:
+        """Return every ``step``-th record."""
+        return HazardBlock(
+            np.ascontiguousarray(block.X[::step]), block.survived[::step], block.event[::step]
+        )
+
+    def losses(self, coef: FloatArray, block: HazardBlock) -> FloatArray:
+        """Return the loss of each record, in the block's order."""
+        a, b = self._predictor(coef, block)
+        values = np.zeros_like(b)
+        capped, knees = self._capped(a, b, block.survived)
+        inner = np.where(capped, knees, b)
+        for rows, width, mask in chunks(np.arange(b.size), block.survived):
+            phi = self.link.survival(a[:width] + inner[rows, None]).value
+            values[rows] = np.sum(phi * mask, axis=1)
+        if self._cap is not None:
+            values += self._cap * np.where(capped, b - inner, 0.0)
+        rows = np.flatnonzero(block.event)
+        values[rows] += self.link.event(a[block.survived[rows]] + b[rows]).value
+        return values
+
+    def derivatives(
+        self,
+        coef: FloatArray,
+        block: HazardBlock,
+        weights: FloatArray | None = None,
+        order: int = 2,
+    ) -> Derivatives:
+        """Return gradient and Hessian summed over the block, in O(n q) time and O(n + q) memory.
+
+        Per record only sums of slopes and curvatures over its intervals are needed, and per
+        interval only sums over the records at risk; person-period rows are never built.
+        """
+        A, X = self.basis, block.X
+        a, b = self._predictor(coef, block)
+        w = np.ones_like(b) if weights is None else weights
+        sums = Sums(b.size, A.shape[1], A.shape[0])
+        capped, knees = self._capped(a, b, block.survived)
+        self._add_survived(sums, a, b, w, np.flatnonzero(~capped), block.survived, order)
+        hessian_aa = self._add_capped(sums, a, w, capped, knees, block.survived, order)
+        self._add_events(sums, a, b, w, block, order)
+
+        gradient = np.concatenate([sums.interval_slope @ A, sums.slope @ X])
+        if order < 2:
+            return Derivatives(gradient, None)
+        hessian_aa += A.T @ (sums.interval_curvature[:, None] * A)
+        hessian_ab = sums.cross.T @ X
+        hessian_bb = (X * sums.curvature[:, None]).T @ X
+        return Derivatives(
+            gradient, np.block([[hessian_aa, hessian_ab], [hessian_ab.T, hessian_bb]])
+        )
+
+    def _predictor(self, coef: FloatArray, block: HazardBlock) -> tuple[FloatArray, FloatArray]:
+        n_basis = self.basis.shape[1]
+        return self.basis @ coef[:n_basis], block.X @ coef[n_basis:]
+
+    def _capped(
+        self, a: FloatArray, b: FloatArray, survived: IntArray
+    ) -> tuple[NDArray[np.bool_], FloatArray]:
+        """Return which records are beyond their knee b*, and the knees."""
+        if self._cap is None:
+            return np.zeros(b.size, dtype=bool), np.full(b.size, np.inf)
+        present, where = np.unique(survived, return_inverse=True)
+        knees = cap_knees(self.link, a, present, self._cap)[where]
+        return b > knees, knees
+
+    def _add_survived(
+        self,
+        sums: Sums,
+        a: FloatArray,
+        b: FloatArray,
+        w: FloatArray,
+        rows: IntArray,
+        survived: IntArray,
+        order: int,
+    ) -> None:
+        """Add the intervals survived by records below their knee."""
+        A = self.basis
+        for part, width, mask in chunks(rows, survived):
+            slope, curvature = slopes(self.link, a[:width], b[part], mask, order)
+            weight = w[part]
+            sums.slope[part] += weight * slope.sum(axis=1)
+            sums.interval_slope[:width] += weight @ slope
+            if curvature is not None:
+                sums.curvature[part] += weight * curvature.sum(axis=1)
+                sums.cross[part] += weight[:, None] * (curvature @ A[:width])
+                sums.interval_curvature[:width] += weight @ curvature
+
+    def _add_capped(
+        self,
+        sums: Sums,
+        a: FloatArray,
+        w: FloatArray,
+        capped: NDArray[np.bool_],
+        knees: FloatArray,
+        survived: IntArray,
+        order: int,
+    ) -> FloatArray:
+        """Add the records beyond their knee: they differ by k alone, so one pass over the k's.
+
+        Slope VH in b, curvature 0; in the baseline the Hessian is diag(phi'') less its projection
+        phi'' phi''^T / sum phi'', returned as A^T (.) A (the diagonal goes to the interval sums).
+        """
+        A = self.basis
+        hessian = np.zeros((A.shape[1], A.shape[1]))
+        if self._cap is None or not capped.any():
+            return hessian
+        sums.slope[capped] += self._cap * w[capped]
+        levels, where = np.unique(survived[capped], return_inverse=True)
+        mass = np.bincount(where, weights=w[capped])
+        at = np.empty(levels.size)
+        at[where] = knees[capped]
+        for part, width, mask in chunks(np.arange(levels.size), levels):
+            slope, curvature = slopes(self.link, a[:width], at[part], mask, order)
+            sums.interval_slope[:width] += mass[part] @ slope
+            if curvature is not None:
+                sums.interval_curvature[:width] += mass[part] @ curvature
+                moment = curvature @ A[:width]
+                total = np.maximum(curvature.sum(axis=1), np.finfo(float).tiny)
+                hessian -= moment.T @ (moment * (mass[part] / total)[:, None])
+        return hessian
+
+    def _add_events(
+        self,
+        sums: Sums,
+        a: FloatArray,
+        b: FloatArray,
+        w: FloatArray,
+        block: HazardBlock,
+        order: int,
+    ) -> None:
+        rows = np.flatnonzero(block.event)
+        last = block.survived[rows]  # the interval of the event, counted from 0
+        _, slope, curvature = self.link.event(a[last] + b[rows])
+        slope, curvature = w[rows] * slope, w[rows] * curvature
+        q = self.basis.shape[0]
+        sums.slope[rows] += slope
+        sums.interval_slope += np.bincount(last, weights=slope, minlength=q)
+        if order >= 2:
+            sums.curvature[rows] += curvature
+            sums.cross[rows] += curvature[:, None] * self.basis[last]
+            sums.interval_curvature += np.bincount(last, weights=curvature, minlength=q)

@@ -1,0 +1,36 @@
+"""Bounds on one record's gradient in the hazard likelihood (docs/proofs/discrete_hazard)."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+
+
+def extent(basis: FloatArray) -> tuple[float, float]:
+    """Return the largest norm of a row, and the largest distance between two."""
+    gram = basis @ basis.T
+    norms = np.diag(gram)
+    gaps = norms[:, None] + norms[None, :] - 2.0 * gram
+    return float(np.sqrt(norms.max())), float(np.sqrt(max(gaps.max(), 0.0)))
+
+
+def gradient_sensitivity(
+    radius: float, diameter: float, data_norm: float, cap: float, event_slope: float
+) -> float:
+    """Return S = max over u, u' in {0, VH}, v, v' in {0, V} of the bound on a gradient difference.
+
+    The baseline part is a difference of masses P = u + v' and N = u' + v on rows of the basis: of
+    norm at most min(P, N) * diameter + |P - N| * radius. The covariate part has norm at most
+    R (|u - v| + |u' - v'|).
+    """
+    worst = 0.0
+    for u, u2, v, v2 in product((0.0, cap), (0.0, cap), (0.0, event_slope), (0.0, event_slope)):
+        plus, minus = u + v2, u2 + v
+        baseline = min(plus, minus) * diameter + abs(plus - minus) * radius
+        covariates = data_norm * (abs(u - v) + abs(u2 - v2))
+        worst = max(worst, float(np.hypot(baseline, covariates)))
+    return worst

@@ -1,0 +1,232 @@
+r"""Links of the discrete hazard: logit, complementary log-log, probit.
+
+A link g ties the hazard h of one interval to a linear predictor, :math:`g(h) = \eta`. The loss of a
+record is made of two convex functions of :math:`\eta`:
+
+- :math:`\varphi(\eta) = -\log(1 - g^{-1}(\eta))` for each interval survived, increasing;
+- :math:`\psi(\eta) = -\log g^{-1}(\eta)` for the interval of an event, decreasing.
+
+A link also gives what the privacy proof needs: the event's largest slope and curvature, and the
+curvature of :math:`\varphi` as a concave function G of its slope, :math:`\varphi'' = G(\varphi')`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+FloatArray = NDArray[np.float64]
+
+#: exp of a linear predictor is taken inside +-350, where its square is still a number.
+ETA_LIMIT = 350.0
+
+
+class Curve(NamedTuple):
+    """A function of the linear predictor with its first two derivatives."""
+
+    value: FloatArray
+    slope: FloatArray
+    curvature: FloatArray
+
+
+@dataclass(frozen=True)
+class Link:
+    r"""Base of the links: what all three share.
+
+    Parameters
+    ----------
+    event_slope : float
+        V, the bound on :math:`-\psi'`. Where the natural slope is unbounded (probit), the loss
+        goes on linearly at slope -V below ``event_knee``.
+    event_knee : float
+        The linear predictor at which the natural slope reaches -V; ``-inf`` if it never does.
+    """
+
+    event_slope: float = 1.0
+    event_knee: float = -np.inf
+
+    name = ""
+    #: sup of psi'' over the line
+    event_curvature = 0.0
+    #: whether the survival slope of one interval stays below 1, so that "no cap" means H = q
+    bounded_slope = False
+
+    def predictor(self, hazard: float) -> float:
+        """Return g(hazard)."""
+        raise NotImplementedError
+
+    def survival(self, eta: FloatArray) -> Curve:
+        r"""Return :math:`\varphi, \varphi', \varphi''`."""
+        raise NotImplementedError
+
+    def survival_outer(
+        self, a: FloatArray, b: FloatArray, order: int
+    ) -> tuple[FloatArray, FloatArray | None]:
+        r"""Return :math:`\varphi'` and, at order 2, :math:`\varphi''`, b by row, a by column."""
+        _, slope, curvature = self.survival(a + b[:, None])
+        return slope, curvature if order >= 2 else None
+
+    def _natural_event(self, eta: FloatArray) -> Curve:
+        raise NotImplementedError
+
+    def slope_inverse(self, slope: FloatArray) -> FloatArray:
+        r"""Return the linear predictor at which :math:`\varphi'` equals ``slope``."""
+        raise NotImplementedError
+
+    def curvature_of_slope(self, slope: float) -> float:
+        """Return the largest G(y) over 0 <= y <= slope."""
+        raise NotImplementedError
+
+    def event(self, eta: FloatArray) -> Curve:
+        r"""Return :math:`\psi, \psi', \psi''`, linear at slope -V below the knee."""
+        if not np.isfinite(self.event_knee):
+            return self._natural_event(eta)
+        curve = self._natural_event(np.maximum(eta, self.event_knee))
+        below = eta < self.event_knee
+        gap = np.where(below, self.event_knee - eta, 0.0)
+        return Curve(
+            curve.value + self.event_slope * gap,
+            np.where(below, -self.event_slope, curve.slope),
+            np.where(below, 0.0, curve.curvature),
+        )
+
+    def bounded_at(self, hazard: float) -> Link:
+        """Return the link whose event slope is bounded by its value at a public hazard."""
+        return self
+
+
+@dataclass(frozen=True)
+class Logit(Link):
+    r"""Proportional odds: :math:`\varphi = \log(1 + e^\eta)`, :math:`\psi(\eta) = \varphi(-\eta)`.
+
+    Slopes lie in (0, 1) and :math:`G(y) = y(1 - y) \le 1/4`.
+    """
+
+    name = "logit"
+    event_curvature = 0.25
+    bounded_slope = True
+
+    def predictor(self, hazard: float) -> float:
+        return float(special.logit(hazard))
+
+    def survival(self, eta: FloatArray) -> Curve:
+        p = special.expit(eta)
+        return Curve(np.logaddexp(0.0, eta), p, p * special.expit(-eta))
+
+    def survival_outer(
+        self, a: FloatArray, b: FloatArray, order: int
+    ) -> tuple[FloatArray, FloatArray | None]:
+        # u/(1 + u) with u = exp(a) exp(b): a product and a division instead of an exponential for
+        # every record and interval.
+        if max(np.abs(a).max(initial=0.0), np.abs(b).max(initial=0.0)) > ETA_LIMIT:
+            return super().survival_outer(a, b, order)
+        slope = np.multiply.outer(np.exp(b), np.exp(a))
+        odds = slope + 1.0
+        slope /= odds
+        return slope, np.divide(slope, odds, out=odds) if order >= 2 else None
+
+    def _natural_event(self, eta: FloatArray) -> Curve:
+        value, slope, curvature = self.survival(-eta)
+        return Curve(value, -slope, curvature)
+
+    def slope_inverse(self, slope: FloatArray) -> FloatArray:
+        return np.asarray(special.logit(slope))
+
+    def curvature_of_slope(self, slope: float) -> float:
+        y = min(slope, 0.5)
+        return y * (1.0 - y)
+
+
+@dataclass(frozen=True)
+class CLogLog(Link):
+    r"""Proportional hazards, as in Cox regression: :math:`\varphi = e^\eta`.
+
+    :math:`\psi = -\log(1 - e^{-u})` with :math:`u = e^\eta`, slope :math:`-u/(e^u - 1)` in (-1, 0),
+    curvature below 0.4128; :math:`G(y) = y`.
+    """
+
+    name = "cloglog"
+    event_curvature = 0.4128
+
+    def predictor(self, hazard: float) -> float:
+        return float(np.log(-np.log1p(-hazard)))
+
+    def survival(self, eta: FloatArray) -> Curve:
+        u = np.exp(np.minimum(eta, ETA_LIMIT))
+        return Curve(u, u, u.copy())
+
+    def _natural_event(self, eta: FloatArray) -> Curve:
+        u = np.exp(np.clip(eta, -ETA_LIMIT, ETA_LIMIT))
+        miss = np.exp(-u)
+        hazard = -np.expm1(-u)
+        return Curve(
+            -np.log(hazard),
+            -u * miss / hazard,
+            u * miss * (u - hazard) / hazard**2,
+        )
+
+    def slope_inverse(self, slope: FloatArray) -> FloatArray:
+        return np.log(slope)
+
+    def curvature_of_slope(self, slope: float) -> float:
+        return slope
+
+
+@dataclass(frozen=True)
+class Probit(Link):
+    r"""Normal threshold: :math:`\varphi = -\log\Phi(-\eta)`, :math:`\psi(\eta) = \varphi(-\eta)`.
+
+    The slope is the inverse Mills ratio :math:`\lambda(\eta) = \phi(\eta)/\Phi(-\eta)`, unbounded,
+    with :math:`\lambda' = \lambda(\lambda - \eta)` in (0, 1). Hence the event loss needs a bound V,
+    taken at a public hazard (:meth:`bounded_at`), and survival slopes are of the order V times
+    the hazard.
+    """
+
+    name = "probit"
+    event_curvature = 1.0
+
+    def predictor(self, hazard: float) -> float:
+        return float(special.ndtri(hazard))
+
+    def survival(self, eta: FloatArray) -> Curve:
+        slope = inverse_mills(eta)
+        curvature = np.clip(slope * (slope - eta), 0.0, 1.0)
+        return Curve(-special.log_ndtr(-eta), slope, curvature)
+
+    def _natural_event(self, eta: FloatArray) -> Curve:
+        value, slope, curvature = self.survival(-eta)
+        return Curve(value, -slope, curvature)
+
+    def slope_inverse(self, slope: FloatArray) -> FloatArray:
+        # Bisection: lambda is increasing, lambda(x) > x, and lambda(-38) is below every normal
+        # number that a slope could be.
+        low, high = np.full(slope.shape, -38.0), np.maximum(slope, 1.0)
+        for _ in range(100):
+            middle = 0.5 * (low + high)
+            above = inverse_mills(middle) > slope
+            low, high = np.where(above, low, middle), np.where(above, middle, high)
+        return low
+
+    def curvature_of_slope(self, slope: float) -> float:
+        # G is increasing: the inverse Mills ratio is convex (Sampford 1953). The inverse is rounded
+        # down, which rounds G up.
+        eta = float(self.slope_inverse(np.array([slope]))[0])
+        return min(slope * (slope - eta), 1.0)
+
+    def bounded_at(self, hazard: float) -> Link:
+        knee = self.predictor(hazard)
+        return Probit(event_slope=float(inverse_mills(np.array(-knee))), event_knee=knee)
+
+
+def inverse_mills(eta: FloatArray) -> FloatArray:
+    r"""Return :math:`\phi(\eta)/\Phi(-\eta)`, accurate in both tails."""
+    return np.asarray(np.sqrt(2.0 / np.pi) / special.erfcx(eta / np.sqrt(2.0)))
+
+
+LOGIT = Logit()
+
+LINKS: dict[str, Link] = {link.name: link for link in (LOGIT, CLogLog(), Probit())}

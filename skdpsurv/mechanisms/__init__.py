@@ -1,0 +1,1 @@
+"""Perturbation of any likelihood; knows no estimator."""

@@ -1,0 +1,196 @@
+r"""Objective perturbation: add a random linear term to the objective, then minimise.
+
+.. math::
+    F(f) = \sum_{i=1}^n \ell(f; z_i) + \frac\kappa2\|f - c\|^2 + \langle b, f\rangle,
+    \qquad p(b) \propto e^{-\epsilon_b\|b\|_2/S}
+
+Neighbours: replace-one. Sensitivity: S, tau and r of
+:class:`~skdpsurv.likelihoods.base.PrivacyConstants`. Theorem (docs/proofs/objective_perturbation):
+the minimiser is :math:`(\epsilon_b + J)`-differentially private with
+
+.. math:: J = r\log\Big(1 + \frac{\tau}{r\kappa}\Big),
+
+one logarithm, where Chaudhuri, Monteleoni and Sarwate (2011) and Nguyen and Hui (2017) pay two.
+What is released is a point within :math:`g/\kappa` of the minimiser plus noise that hides the
+difference at the price :math:`\epsilon_o`; :math:`\epsilon_b + J + \epsilon_o = \epsilon`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants
+from skdpsurv.mechanisms.newton import Objective, gradient_tolerance, minimize
+from skdpsurv.privacy import RandomSource, round_to_lattice, spherical_laplace
+from skdpsurv.privacy.noise import lattice_step
+
+FloatArray = NDArray[np.float64]
+
+#: Share of epsilon kept to hide that minima are found inexactly.
+SOLVER_SHARE = 1e-3
+#: Released coefficients are multiples of this fraction of the last noise's scale.
+LATTICE_FRACTION = 2.0**-8
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """How epsilon is spent; every number is public.
+
+    Parameters
+    ----------
+    kappa : float
+        Ridge strength, in the sum over records.
+    noise_scale : float
+        S / epsilon_b, the scale of b.
+    tolerance : float
+        g, the certified norm of the gradient at the point released.
+    solver_scale : float
+        2 g / (kappa epsilon_o), the scale of the noise that hides it.
+    epsilon_noise, epsilon_curvature, epsilon_solver : float
+        epsilon_b, J and epsilon_o; they add up to epsilon.
+    """
+
+    kappa: float
+    noise_scale: float
+    tolerance: float
+    solver_scale: float
+    epsilon_noise: float
+    epsilon_curvature: float
+    epsilon_solver: float
+
+
+def curvature_cost(constants: PrivacyConstants, kappa: float) -> float:
+    """Return J = r log(1 + tau / (r kappa))."""
+    r = constants.hessian_rank
+    return r * math.log1p(constants.hessian_trace / (r * kappa))
+
+
+def smallest_ridge(constants: PrivacyConstants, cost: float) -> float:
+    """Return the kappa at which J equals ``cost``."""
+    r = constants.hessian_rank
+    return constants.hessian_trace / (r * math.expm1(cost / r))
+
+
+def calibrate(
+    constants: PrivacyConstants,
+    epsilon: float,
+    n_records: int,
+    alpha: float = 0.0,
+    *,
+    curvature_share: float = 0.25,
+) -> Calibration:
+    """Split epsilon between the noise, the curvature and the solver, from public numbers.
+
+    Parameters
+    ----------
+    constants : PrivacyConstants
+    epsilon : float
+        Positive and finite.
+    n_records : int
+        n, public under replace-one.
+    alpha : float, default=0.0
+        Least ridge wanted, on the scale of the mean loss: kappa >= n alpha.
+    curvature_share : float, default=0.25
+        Share of epsilon that J may use; the ridge is as large as that needs.
+
+    Returns
+    -------
+    Calibration
+    """
+    kappa = max(n_records * alpha, smallest_ridge(constants, curvature_share * epsilon))
+    cost = curvature_cost(constants, kappa)
+    return split_budget(constants.gradient_sensitivity, epsilon, n_records, kappa, cost)
+
+
+def calibrate_to_cost(
+    gradient_sensitivity: float,
+    cost_of: Callable[[float], float],
+    epsilon: float,
+    n_records: int,
+    alpha: float,
+) -> Calibration:
+    """Calibrate as Algorithm 2 of Nguyen and Hui: at kappa = n alpha unless J exceeds epsilon / 2.
+
+    Parameters
+    ----------
+    gradient_sensitivity : float
+    cost_of : callable
+        J as a decreasing function of kappa.
+    epsilon : float
+    n_records : int
+    alpha : float
+        Lambda of the paper; may be 0.
+
+    Returns
+    -------
+    Calibration
+        With epsilon_o taken out of epsilon first, which the paper leaves out.
+    """
+    available = (1.0 - SOLVER_SHARE) * epsilon
+    kappa = n_records * alpha
+    if kappa == 0.0 or cost_of(kappa) > available / 2.0:
+        low, high = kappa, max(1.0, 2.0 * kappa)
+        while cost_of(high) > available / 2.0:
+            low, high = high, 2.0 * high
+        for _ in range(200):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if cost_of(middle) > available / 2.0 else (low, middle)
+        kappa = high
+    return split_budget(gradient_sensitivity, epsilon, n_records, kappa, cost_of(kappa))
+
+
+def split_budget(
+    gradient_sensitivity: float, epsilon: float, n_records: int, kappa: float, cost: float
+) -> Calibration:
+    """Give the solver its sliver, the curvature its cost, and the noise all the rest."""
+    epsilon_solver = SOLVER_SHARE * epsilon
+    epsilon_noise = epsilon - epsilon_solver - cost
+    tolerance = gradient_tolerance(n_records, gradient_sensitivity)
+    return Calibration(
+        kappa=kappa,
+        noise_scale=gradient_sensitivity / epsilon_noise,
+        tolerance=tolerance,
+        solver_scale=2.0 * tolerance / (kappa * epsilon_solver),
+        epsilon_noise=epsilon_noise,
+        epsilon_curvature=cost,
+        epsilon_solver=epsilon_solver,
+    )
+
+
+def perturb(
+    likelihood: Likelihood,
+    blocks: Sequence[Any],
+    calibration: Calibration,
+    center: FloatArray,
+    source: RandomSource,
+) -> FloatArray:
+    """Release a private minimiser.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        Whose constants the calibration was made from.
+    blocks : sequence
+        Private records, inside the public domain.
+    calibration : Calibration
+    center : ndarray of shape (n_params,)
+        c, public.
+    source : RandomSource
+        Of operating-system entropy, or nothing here is private.
+
+    Returns
+    -------
+    coef : ndarray of shape (n_params,)
+    """
+    linear = spherical_laplace(likelihood.n_params, calibration.noise_scale, source)
+    objective = Objective(likelihood, blocks, calibration.kappa, center, linear)
+    coef = minimize(objective, calibration.tolerance)
+    coef = coef + spherical_laplace(likelihood.n_params, calibration.solver_scale, source)
+    step = lattice_step(calibration.solver_scale * LATTICE_FRACTION)
+    return round_to_lattice(coef, step)

@@ -1,0 +1,133 @@
+r"""Output perturbation: minimise a ridged objective, then add noise to the minimiser.
+
+.. math::
+    f^* = \arg\min_f \sum_{i=1}^n \ell(f; z_i) + \frac\kappa2\|f - c\|^2, \qquad
+    \text{release } f^* + e,\quad p(e) \propto e^{-\epsilon\|e\|_2/\Delta},\quad
+    \Delta = \frac{S + 2g}{\kappa}
+
+Neighbours: replace-one. Sensitivity: the objective is kappa-strongly convex and the gradients of
+neighbours differ by at most S, so their exact minimisers differ by at most :math:`S/\kappa`, and
+points whose gradients are below g by at most :math:`\Delta`. Theorem: the L2-Laplace mechanism
+(docs/proofs/output_perturbation; Chaudhuri, Monteleoni and Sarwate 2011, algorithm 1).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants
+from skdpsurv.mechanisms.newton import Objective, gradient_tolerance, minimize
+from skdpsurv.mechanisms.objective_perturbation import LATTICE_FRACTION
+from skdpsurv.privacy import RandomSource, round_to_lattice, spherical_laplace
+from skdpsurv.privacy.noise import lattice_step
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class OutputCalibration:
+    """Ridge, certified gradient norm and noise scale; all public.
+
+    Parameters
+    ----------
+    kappa : float
+        Ridge strength, in the sum over records.
+    tolerance : float
+        g.
+    noise_scale : float
+        (S + 2 g) / (kappa epsilon).
+    """
+
+    kappa: float
+    tolerance: float
+    noise_scale: float
+
+
+def calibrate(
+    constants: PrivacyConstants,
+    epsilon: float,
+    n_records: int,
+    n_params: int,
+    alpha: float = 0.0,
+) -> OutputCalibration:
+    r"""Choose the ridge and the noise from public numbers.
+
+    Parameters
+    ----------
+    constants : PrivacyConstants
+    epsilon : float
+        Positive and finite.
+    n_records : int
+        n, public under replace-one.
+    n_params : int
+        p, the length of the coefficient vector.
+    alpha : float, default=0.0
+        Least ridge wanted, on the scale of the mean loss: kappa >= n alpha.
+
+    Returns
+    -------
+    OutputCalibration
+
+    Notes
+    -----
+    A small ridge means much noise, of length about :math:`pS/(\kappa\epsilon)`, a large one much
+    shrinkage, about :math:`\kappa/n` per unit of curvature. Their product is fixed, so the ridge is
+    :math:`\kappa = \sqrt{RIDGE\, n\, p\, S/\epsilon}`.
+    """
+    kappa = max(
+        n_records * alpha,
+        math.sqrt(RIDGE * n_records * n_params * constants.gradient_sensitivity / epsilon),
+    )
+    return calibrate_at(constants.gradient_sensitivity, epsilon, n_records, kappa)
+
+
+#: Found on simulated survival data and flchain; see docs/benchmarks/accuracy.
+RIDGE = 0.01
+
+
+def calibrate_at(
+    gradient_sensitivity: float, epsilon: float, n_records: int, kappa: float
+) -> OutputCalibration:
+    """Return the calibration at a given ridge."""
+    tolerance = gradient_tolerance(n_records, gradient_sensitivity)
+    scale = (gradient_sensitivity + 2.0 * tolerance) / (kappa * epsilon)
+    return OutputCalibration(kappa=kappa, tolerance=tolerance, noise_scale=scale)
+
+
+def perturb(
+    likelihood: Likelihood,
+    blocks: Sequence[Any],
+    calibration: OutputCalibration,
+    center: FloatArray,
+    source: RandomSource,
+) -> FloatArray:
+    """Release a private minimiser.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        Whose constants the calibration was made from.
+    blocks : sequence
+        Private records, inside the public domain.
+    calibration : OutputCalibration
+    center : ndarray of shape (n_params,)
+        c, public.
+    source : RandomSource
+        Of operating-system entropy, or nothing here is private.
+
+    Returns
+    -------
+    coef : ndarray of shape (n_params,)
+    """
+    objective = Objective(
+        likelihood, blocks, calibration.kappa, center, np.zeros(likelihood.n_params)
+    )
+    coef = minimize(objective, calibration.tolerance)
+    coef = coef + spherical_laplace(likelihood.n_params, calibration.noise_scale, source)
+    return round_to_lattice(coef, lattice_step(calibration.noise_scale * LATTICE_FRACTION))

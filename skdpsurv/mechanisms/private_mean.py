@@ -1,0 +1,72 @@
+r"""Mean of norm-bounded rows by the L2-Laplace mechanism.
+
+Neighbours: replace-one. Sensitivity: with rows clipped to :math:`\|x\|_2 \le R`, changing one of n
+rows moves the mean by at most :math:`2R/n`. Theorem: adding noise with density :math:`\propto
+e^{-\epsilon n\|e\|_2/(2R)}` is epsilon-differentially private (docs/proofs/noise).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdpsurv.privacy import (
+    RandomSource,
+    clip_rows,
+    lattice_step,
+    round_to_lattice,
+    spherical_laplace,
+)
+
+FloatArray = NDArray[np.float64]
+
+
+def private_mean(
+    blocks: Iterable[FloatArray],
+    n_records: int,
+    data_norm: float,
+    epsilon: float,
+    source: RandomSource,
+) -> tuple[FloatArray, float]:
+    """Release the mean of the rows, shrunk by what its own noise level says.
+
+    Parameters
+    ----------
+    blocks : iterable of ndarray of shape (n_block, n_features)
+        Private rows, finite; clipped here.
+    n_records : int
+        Number of rows in all; public.
+    data_norm : float
+        R, public.
+    epsilon : float
+    source : RandomSource
+
+    Returns
+    -------
+    mean : ndarray of shape (n_features,)
+        Of norm at most R. Shrunk towards 0 as James and Stein do, by the public noise level: a
+        mean that is nothing but noise comes out as 0.
+    spread : float
+        Bound on the root mean square distance of the clipped rows from their mean, by
+        Pythagoras: ``sqrt(R^2 - ||mean||^2)``; a function of the released mean.
+    """
+    total = np.sum([clip_rows(block, data_norm).sum(axis=0) for block in blocks], axis=0)
+    n_features = total.size
+    # The float sum of n rows errs by less than n ulps of n R; twice that widens the sensitivity.
+    rounding = n_records * n_records * 2.0**-52
+    scale = 2.0 * data_norm * (1.0 + rounding) / (n_records * epsilon)
+    noisy = total / n_records + spherical_laplace(n_features, scale, source)
+    noisy = round_to_lattice(noisy, lattice_step(scale * 2.0**-8))
+    length = float(np.linalg.norm(noisy))
+    if length == 0.0:
+        return noisy, data_norm
+    noise_length = n_features * scale
+    kept = min(max(0.0, length - SHRINKAGE * noise_length**2 / length), data_norm)
+    return noisy * (kept / length), float(np.sqrt(data_norm**2 - kept**2))
+
+
+#: Share of the expected squared noise that is taken off: half keeps more of a noisy mean than
+#: James and Stein's whole, and did better on simulated data (docs/benchmarks/accuracy).
+SHRINKAGE = 0.25

@@ -1,0 +1,326 @@
+"""Accuracy of released parameters and of risk scores.
+
+Every function here compares a release with private data, or with a fit to private data, so what
+it returns is **not** differentially private. Use it for research on data that may be disclosed.
+"""
+
+from __future__ import annotations
+
+import lifelines.utils
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = [
+    "concordance_index",
+    "event_and_time",
+    "mean_relative_error",
+    "median_absolute_error",
+    "relative_error",
+]
+
+
+def relative_error(estimate: ArrayLike, reference: ArrayLike) -> float:
+    """Distance of an estimate from a reference, relative to the reference's length.
+
+    Parameters
+    ----------
+    estimate : array-like of shape (n_params,)
+        Estimated parameters, for example released coefficients.
+    reference : array-like of shape (n_params,)
+        Parameters to compare with, for example those of a non-private fit. Not all zero.
+
+    Returns
+    -------
+    float
+        ``norm(estimate - reference) / norm(reference)``, Euclidean norms.
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ, a value is not finite, or the reference is zero.
+
+    References
+    ----------
+    T. T. Nguyên and S. C. Hui, "Differentially private regression for discrete-time survival
+    analysis", arXiv:1708.07436, 2017, section 6 (RE).
+
+    Examples
+    --------
+    >>> relative_error([3.0, 3.0], [3.0, 4.0])
+    0.2
+    """
+    estimate = _finite("estimate", estimate)
+    reference = _finite("reference", reference)
+    if estimate.ndim != 1 or estimate.shape != reference.shape:
+        raise ValueError(
+            "estimate and reference must be 1-D and have the same shape, got "
+            f"{estimate.shape} and {reference.shape}."
+        )
+    return mean_relative_error(estimate, reference)
+
+
+def mean_relative_error(estimates: ArrayLike, reference: ArrayLike) -> float:
+    r"""Relative error of an estimate, averaged over repetitions (MRE).
+
+    Parameters
+    ----------
+    estimates : array-like of shape (n_repetitions, n_params) or (n_params,)
+        One estimate per row; a 1-D array is a single repetition.
+    reference : array-like of shape (n_params,)
+        Parameters to compare with. Not all zero.
+
+    Returns
+    -------
+    float
+        Mean over the rows of ``norm(row - reference) / norm(reference)``.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, a value is not finite, or the reference is zero.
+
+    Notes
+    -----
+    With repetitions :math:`f_1, \dots, f_t` and reference :math:`f^*`,
+
+    .. math:: \mathrm{MRE} = \frac1t \sum_{i=1}^t \frac{\|f_i - f^*\|_2}{\|f^*\|_2}.
+
+    References
+    ----------
+    T. T. Nguyên and S. C. Hui, "Differentially private regression for discrete-time survival
+    analysis", arXiv:1708.07436, 2017, equation 9.
+
+    Examples
+    --------
+    >>> mean_relative_error([[3.0, 4.0], [0.0, 0.0]], [3.0, 4.0])
+    0.5
+    """
+    reference = _finite("reference", reference)
+    if reference.ndim != 1 or reference.size == 0:
+        raise ValueError(f"reference must have shape (n_params,), got {reference.shape}.")
+    estimates = _repetitions(estimates, reference)
+    length = np.linalg.norm(reference)
+    if length == 0:
+        raise ValueError("reference must not be zero: the error is relative to its length.")
+    return float(np.mean(np.linalg.norm(estimates - reference, axis=1) / length))
+
+
+def median_absolute_error(
+    estimates: ArrayLike, reference: ArrayLike
+) -> float | NDArray[np.float64]:
+    r"""Median over repetitions of the absolute error of each parameter (MdAE).
+
+    Parameters
+    ----------
+    estimates : array-like of shape (n_repetitions,) or (n_repetitions, n_params)
+        Repeated estimates of a scalar parameter, or of several, one repetition per row. With
+        1-D ``reference``, shape (n_params,) is a single repetition.
+    reference : float or array-like of shape (n_params,)
+        Value to compare with.
+
+    Returns
+    -------
+    float or ndarray of shape (n_params,)
+        Median of ``abs(estimate - reference)`` over the repetitions: a float for a scalar
+        ``reference``, else one per parameter.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit or a value is not finite.
+
+    Notes
+    -----
+    With repetitions :math:`x_1, \dots, x_t` and reference :math:`x^*`,
+    :math:`\mathrm{MdAE} = \operatorname{median}(|x_i - x^*|, i = 1 \dots t)`.
+
+    This is not :func:`sklearn.metrics.median_absolute_error`. There, ``y_true`` comes first and
+    holds one true value per *record*, and the median is over records. Here one reference is
+    compared with many *repetitions* of a randomised mechanism.
+
+    References
+    ----------
+    T. T. Nguyên and S. C. Hui, "Privacy-preserving mechanisms for parametric survival analysis
+    with Weibull distribution", arXiv:1708.04517, 2017, equation 9.
+
+    Examples
+    --------
+    >>> median_absolute_error([0.75, 1.5, 2.0], 1.0)
+    0.5
+    >>> median_absolute_error([[1.0, 7.0], [2.0, 5.0], [4.0, 5.0]], [1.0, 5.0])
+    array([1., 0.])
+    """
+    reference = _finite("reference", reference)
+    if reference.ndim > 1:
+        raise ValueError(
+            f"reference must be a number or have shape (n_params,), got {reference.shape}."
+        )
+    errors = np.abs(_repetitions(estimates, reference) - reference)
+    median = np.median(errors, axis=0)
+    return float(median) if reference.ndim == 0 else np.asarray(median, dtype=np.float64)
+
+
+def concordance_index(
+    y: ArrayLike, risk: ArrayLike, *, sample_weight: ArrayLike | None = None
+) -> float:
+    """Harrell's concordance index of risk scores, in O(n log n) without weights.
+
+    The share of comparable pairs in which the record with the higher risk has its event first;
+    pairs with equal risk count one half. A pair is comparable if the shorter time is an event's,
+    or if the times are equal and exactly one of them is an event's.
+
+    Parameters
+    ----------
+    y : structured array of shape (n_samples,)
+        Boolean (or 0/1) event field and time field, under any names, as scikit-survival has
+        them; or a plain array of times, all of them events. See :func:`event_and_time`.
+    risk : array-like of shape (n_samples,)
+        Risk scores, higher is riskier. Infinite scores are ranked; NaN is refused.
+    sample_weight : array-like of shape (n_samples,) or None
+        A pair counts with the product of its records' weights, not negative. Takes O(n²) time.
+
+    Returns
+    -------
+    float
+        Between 0 and 1. 0.5 if no pair is comparable (say, no events), as for scores that carry
+        no information: whether there are events depends on private records, and a score inside
+        of a cross-validation must not fail on it.
+
+    Raises
+    ------
+    ValueError
+        If ``y`` is not a survival target, if the lengths differ, or if ``risk`` holds NaN.
+
+    See Also
+    --------
+    sksurv.metrics.concordance_index_censored : The same number, in O(n²), with pair counts.
+
+    Notes
+    -----
+    Computed by :func:`lifelines.utils.concordance_index`. It agrees with scikit-survival, tied
+    times included, except that scikit-survival calls scores tied when they are within
+    ``tied_tol=1e-8`` of each other, while here only equal scores are tied.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.array([(True, 2.0), (False, 3.0), (True, 5.0)], dtype=[("event", "?"), ("t", "f8")])
+    >>> concordance_index(y, [0.4, 0.1, 0.7])
+    0.5
+    """
+    event, time = event_and_time(y)
+    # Float first: minus an unsigned integer wraps around.
+    risk = np.asarray(risk, dtype=np.float64)
+    if risk.shape != time.shape:
+        raise ValueError(f"risk must have shape (n_samples,) = {time.shape}, got {risk.shape}.")
+    if np.isnan(risk).any():
+        raise ValueError("risk must not contain NaN.")
+    if sample_weight is not None:
+        return _weighted_concordance(event, time, risk, sample_weight)
+    try:
+        return float(lifelines.utils.concordance_index(time, -risk, event))
+    except ZeroDivisionError:
+        return 0.5
+
+
+def _weighted_concordance(
+    event: NDArray[np.bool_],
+    time: NDArray[np.float64],
+    risk: NDArray[np.float64],
+    sample_weight: ArrayLike,
+) -> float:
+    weight = _finite("sample_weight", sample_weight)
+    if weight.shape != time.shape or (weight < 0).any():
+        raise ValueError(
+            f"sample_weight must be not negative and of shape (n_samples,) = {time.shape}."
+        )
+    concordant = comparable = 0.0
+    events = np.flatnonzero(event)
+    for start in range(0, events.size, _PAIR_ROWS):
+        i = events[start : start + _PAIR_ROWS, np.newaxis]
+        later = (time > time[i]) | ((time == time[i]) & ~event)
+        pair = np.where(later, weight[i] * weight, 0.0)
+        wins = np.where(risk < risk[i], 1.0, 0.0) + np.where(risk == risk[i], 0.5, 0.0)
+        comparable += float(pair.sum())
+        concordant += float((pair * wins).sum())
+    return concordant / comparable if comparable > 0.0 else 0.5
+
+
+#: Events compared with all records at once.
+_PAIR_ROWS = 256
+
+
+def event_and_time(y: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Take a survival target apart.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Structured array with two fields under any names: the event indicator (boolean, or
+        numbers 0 and 1) and the time. The boolean field is the event wherever it stands; if
+        both or neither are boolean, the first is, as in scikit-survival. An array without
+        fields holds times, all of them events.
+
+    Returns
+    -------
+    event : ndarray of bool, shape (n_samples,)
+        True where the event was observed, False where the time is censored.
+    time : ndarray of float, shape (n_samples,)
+        Time of the event or of censoring, in the unit of ``y``.
+
+    Raises
+    ------
+    ValueError
+        If there are not two fields, the events are not 0 and 1, or a time is negative or not
+        finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.array([(12.5, True), (3.0, False)], dtype=[("months", "f8"), ("died", "?")])
+    >>> event_and_time(y)
+    (array([ True, False]), array([12.5,  3. ]))
+    """
+    y = np.asarray(y)
+    if y.ndim != 1:
+        raise ValueError(f"y must be 1-D, one entry per record, got {y.ndim}-D.")
+    if y.dtype.names is None:
+        event, time = np.ones(y.shape, dtype=bool), y
+    else:
+        if len(y.dtype.names) != 2:
+            raise ValueError(
+                "y must be a structured array with two fields, event and time, got fields "
+                f"{y.dtype.names}."
+            )
+        first, second = y.dtype.names
+        if y.dtype[second].kind == "b" and y.dtype[first].kind != "b":
+            first, second = second, first
+        event, time = y[first], y[second]
+    if event.dtype.kind not in "buif" or not np.isin(event, (0, 1)).all():
+        raise ValueError("the event field of y must be boolean, or 0 and 1.")
+    if time.dtype.kind not in "uif":
+        raise ValueError(f"Unknown label type: the times of y must be numbers, got {time.dtype}.")
+    time = time.astype(np.float64)
+    if not np.isfinite(time).all() or (time < 0).any():
+        raise ValueError("the times of y must be finite and not negative.")
+    return event.astype(bool), time
+
+
+def _finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    array = np.asarray(values, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite.")
+    return array
+
+
+def _repetitions(estimates: ArrayLike, reference: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Estimates with the repetitions on the first axis, one at least."""
+    array = _finite("estimates", estimates)
+    if array.shape == reference.shape:
+        array = array[np.newaxis]
+    if array.ndim != reference.ndim + 1 or array.shape[1:] != reference.shape or not len(array):
+        raise ValueError(
+            f"estimates must hold one or more repetitions of shape {reference.shape}, that of "
+            f"reference, got shape {array.shape}."
+        )
+    return array

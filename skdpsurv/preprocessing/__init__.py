@@ -1,0 +1,7 @@
+"""Preprocessing that learns nothing from private data."""
+
+from __future__ import annotations
+
+from skdpsurv.preprocessing.public_bounds import PublicBoundsScaler
+
+__all__ = ["PublicBoundsScaler"]

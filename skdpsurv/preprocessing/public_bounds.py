@@ -1,0 +1,313 @@
+"""Scaling by public bounds: the only scaling that costs no privacy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils import Tags, check_array
+from sklearn.utils.validation import validate_data
+
+from skdpsurv.privacy import errors_without_data
+
+__all__ = ["PublicBoundsScaler"]
+
+Bound = float | ArrayLike | Mapping[str, float]
+
+
+class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    r"""Map every column from its public bounds to [-1, 1], and clip what lies beyond.
+
+    Nothing is learnt from the data: the map depends on ``lower`` and ``upper`` alone, so using it
+    before a private estimator spends no budget and moves no record because of another record.
+    A ``StandardScaler``, a ``MinMaxScaler`` or a mean imputer in the same place would publish
+    functions of the private records outside of every guarantee.
+
+    Parameters
+    ----------
+    lower, upper : float, array-like of shape (n_features,) or dict, default=-1.0 and 1.0
+        The public bounds, in the units of the column. A scalar holds for every column. An array
+        holds one bound per column, in the order of ``X``. A dict (or a pandas Series with text
+        labels) is looked up by column name: ``X`` must then be a DataFrame that holds exactly
+        these columns, in any order. The defaults mean "columns already in [-1, 1]". Bounds must
+        come from knowledge that does not depend on the records (units, protocol, physiology,
+        literature): the minimum and maximum of the data are not public.
+    missing : {"error", "midpoint"}, default="error"
+        What to do with NaN. ``"error"`` refuses them. ``"midpoint"`` sends them to 0, the middle
+        of the public bounds. The mean or median of the observed values would be a statistic of
+        the private records and would leak.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns seen in ``fit`` (public).
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns seen in ``fit``, when ``X`` has text column names (public).
+
+    See Also
+    --------
+    sklearn.preprocessing.MinMaxScaler : The same map with bounds read off the data: not private.
+
+    Notes
+    -----
+    A column with bounds :math:`[l, u]` becomes
+
+    .. math:: z = \operatorname{clip}\left(\frac{x - (l + u) / 2}{(u - l) / 2}, -1, 1\right).
+
+    Clipping is silent, since how many values were clipped is private. Every row of the result
+    has Euclidean norm at most :math:`\sqrt{d}` for :math:`d` columns.
+
+    Infinite values are always refused, as they mark a fault in the data rather than a large
+    measurement. Refusing NaN or infinity reveals that such a value exists in the named column.
+
+    ``transform`` needs no ``fit``: that call only records and checks the columns' number and
+    names.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skdpsurv.preprocessing import PublicBoundsScaler
+    >>> X = pd.DataFrame({"age": [50.0, 75.0, 103.0], "sex": [0, 1, 1]})
+    >>> scaler = PublicBoundsScaler(lower={"sex": 0, "age": 50}, upper={"sex": 1, "age": 100})
+    >>> scaler.set_output(transform="pandas").fit_transform(X)
+       age  sex
+    0 -1.0 -1.0
+    1  0.0  1.0
+    2  1.0  1.0
+    """
+
+    def __init__(self, lower: Bound = -1.0, upper: Bound = 1.0, *, missing: str = "error") -> None:
+        self.lower = lower
+        self.upper = upper
+        self.missing = missing
+
+    @classmethod
+    def from_bounds(
+        cls, bounds: Mapping[str, tuple[float, float]], *, missing: str = "error"
+    ) -> Self:
+        """Build a scaler from one dict of ``{column name: (lower, upper)}``.
+
+        Parameters
+        ----------
+        bounds : dict of str to (float, float)
+            Public bounds of each column.
+        missing : {"error", "midpoint"}, default="error"
+            See the class.
+
+        Returns
+        -------
+        PublicBoundsScaler
+            An unfitted scaler.
+
+        Examples
+        --------
+        >>> PublicBoundsScaler.from_bounds({"age": (50, 100)})
+        PublicBoundsScaler(lower={'age': 50}, upper={'age': 100})
+        """
+        return cls(
+            lower={name: low for name, (low, _) in bounds.items()},
+            upper={name: high for name, (_, high) in bounds.items()},
+            missing=missing,
+        )
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Check the columns against the public bounds; nothing is learnt from values.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records (private).
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        PublicBoundsScaler
+            This scaler.
+
+        Raises
+        ------
+        ValueError
+            If the bounds do not fit the columns, if a lower bound is not below its upper bound,
+            or if a column holds infinity, or NaN with ``missing="error"``.
+        """
+        values = _validated(self, X, reset=True)
+        names = self._names(X)
+        self._centre_and_half_width(names, values.shape[1])
+        self._refuse_bad_values(values, names)
+        return self
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Scale by the public bounds and clip to [-1, 1].
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Records (private).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Values in [-1, 1]: scaled, not anonymised.
+
+        Raises
+        ------
+        ValueError
+            As in ``fit``.
+        """
+        values = _validated(self, X, reset=False)
+        names = self._names(X)
+        centre, half_width = self._centre_and_half_width(names, values.shape[1])
+        self._refuse_bad_values(values, names)
+        # First clip, then scale: differences of finite floats may overflow.
+        values = np.clip(values, centre - half_width, centre + half_width)
+        values = np.clip((values - centre) / half_width, -1.0, 1.0)
+        values[np.isnan(values)] = 0.0
+        return values
+
+    def inverse_transform(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Map [-1, 1] back to the public bounds.
+
+        Clipped values and filled gaps do not come back: the inverse of their images is the bound
+        and the midpoint.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Scaled values.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features)
+            Values in the units of ``lower`` and ``upper``.
+        """
+        with errors_without_data():
+            values = check_array(
+                X, dtype=np.float64, ensure_all_finite=False, estimator=self, input_name="X"
+            )
+        n_features = getattr(self, "n_features_in_", values.shape[1])
+        if values.shape[1] != n_features:
+            raise ValueError(
+                f"X has {values.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{n_features} features as input."
+            )
+        names = self._names(X)
+        centre, half_width = self._centre_and_half_width(names, n_features)
+        self._refuse_bad_values(values, names)
+        return np.asarray(centre + half_width * values)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = self.missing == "midpoint"
+        tags.requires_fit = False
+        return tags
+
+    def _names(self, X: object) -> list[str] | None:
+        """Column names seen in fit, or else those of X."""
+        fitted = getattr(self, "feature_names_in_", None)
+        if fitted is not None:
+            return list(fitted)
+        columns = getattr(X, "columns", None)
+        if columns is None or not all(isinstance(name, str) for name in columns):
+            return None
+        return list(columns)
+
+    def _centre_and_half_width(
+        self, names: Sequence[str] | None, n_features: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if self.missing not in ("error", "midpoint"):
+            raise ValueError(f"missing must be 'error' or 'midpoint', got {self.missing!r}.")
+        lower = _per_column("lower", self.lower, names, n_features)
+        upper = _per_column("upper", self.upper, names, n_features)
+        # Halve first: upper - lower may overflow where the bounds do not.
+        centre = lower / 2 + upper / 2
+        half_width = upper / 2 - lower / 2
+        wrong = np.flatnonzero(~(half_width > 0))
+        if wrong.size:
+            j = int(wrong[0])
+            raise ValueError(
+                "lower must be smaller than upper in every column, got "
+                f"lower={lower[j]:g} and upper={upper[j]:g} for {_label(names, j)}."
+            )
+        return centre, half_width
+
+    def _refuse_bad_values(self, values: NDArray[np.float64], names: Sequence[str] | None) -> None:
+        """Refuse what has no place in the public domain, naming the column and never the row."""
+        infinite = np.flatnonzero(np.isinf(values).any(axis=0))
+        if infinite.size:
+            raise ValueError(
+                f"X must not contain infinity (inf), found in {_label(names, int(infinite[0]))}."
+            )
+        if self.missing == "error":
+            missing = np.flatnonzero(np.isnan(values).any(axis=0))
+            if missing.size:
+                raise ValueError(
+                    f"X must not contain NaN, found in {_label(names, int(missing[0]))}. "
+                    "missing='midpoint' replaces NaN by the middle of the public bounds."
+                )
+
+
+def _validated(estimator: BaseEstimator, X: ArrayLike, *, reset: bool) -> NDArray[np.float64]:
+    """X as a float64 matrix; finiteness is checked later, by column."""
+    options: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
+    with errors_without_data():
+        if reset or hasattr(estimator, "n_features_in_"):
+            values = validate_data(estimator, X, reset=reset, **options)
+        else:  # not fitted: there is nothing to be consistent with
+            values = check_array(X, estimator=estimator, input_name="X", **options)
+    return np.asarray(values, dtype=np.float64)
+
+
+def _per_column(
+    name: str, bound: object, names: Sequence[str] | None, n_features: int
+) -> NDArray[np.float64]:
+    """One finite bound per column from a scalar, an array or a dict by column name."""
+    if isinstance(bound, pd.Series) and all(isinstance(label, str) for label in bound.index):
+        # Taking a labelled series by position would silently swap the columns' bounds.
+        bound = bound.to_dict()
+    if isinstance(bound, Mapping):
+        bound = _by_name(name, bound, names, n_features)
+    try:
+        values = np.asarray(bound, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"{name} must be a number, an array of numbers or a dict of numbers by column name, "
+            f"got {bound!r}."
+        ) from None
+    if values.ndim == 0:
+        values = np.full(n_features, values)
+    if values.shape != (n_features,):
+        raise ValueError(
+            f"{name} must be a scalar or have shape (n_features,) = ({n_features},), "
+            f"got shape {values.shape}."
+        )
+    if not np.isfinite(values).all():
+        j = int(np.flatnonzero(~np.isfinite(values))[0])
+        raise ValueError(f"{name} must be finite, got {values[j]} for {_label(names, j)}.")
+    return values
+
+
+def _by_name(
+    name: str, bound: Mapping[str, float], names: Sequence[str] | None, n_features: int
+) -> list[float]:
+    if names is None or len(names) != n_features:
+        raise ValueError(
+            f"{name} is given by column name, so X must be a DataFrame with text column names."
+        )
+    for column in names:
+        if column not in bound:
+            raise ValueError(
+                f"{name} must hold a bound for every column of X, none for {column!r}."
+            )
+    for column in bound:
+        if column not in names:
+            raise ValueError(f"{name} holds a bound for {column!r}, which is not a column of X.")
+    return [bound[column] for column in names]
+
+
+def _label(names: Sequence[str] | None, j: int) -> str:
+    return f"column {j}" if names is None else f"column {names[j]!r}"

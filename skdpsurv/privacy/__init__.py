@@ -1,0 +1,53 @@
+"""What makes a result private: randomness, noise, domains, guarantees and the ledger.
+
+Nothing here knows a model; every other part of the package may import from here.
+"""
+
+from __future__ import annotations
+
+from skdpsurv.privacy.accountant import BudgetExceededError, PrivacyAccountant
+from skdpsurv.privacy.domain import (
+    check_finite,
+    clip_rows,
+    clip_times,
+    fraction,
+    positive_int,
+    positive_number,
+)
+from skdpsurv.privacy.guarantee import PrivacyGuarantee, PrivacyLeakWarning
+from skdpsurv.privacy.noise import (
+    lattice_laplace,
+    lattice_step,
+    lattice_sum,
+    round_to_lattice,
+    spherical_laplace,
+    to_lattice,
+)
+from skdpsurv.privacy.randomness import RandomSource, random_source, validate_random_state
+from skdpsurv.privacy.refusals import errors_without_data
+from skdpsurv.privacy.selection import exponential_mechanism, permute_and_flip
+
+__all__ = [
+    "BudgetExceededError",
+    "PrivacyAccountant",
+    "PrivacyGuarantee",
+    "PrivacyLeakWarning",
+    "RandomSource",
+    "check_finite",
+    "clip_rows",
+    "clip_times",
+    "errors_without_data",
+    "exponential_mechanism",
+    "fraction",
+    "lattice_laplace",
+    "lattice_step",
+    "lattice_sum",
+    "permute_and_flip",
+    "positive_int",
+    "positive_number",
+    "random_source",
+    "round_to_lattice",
+    "spherical_laplace",
+    "to_lattice",
+    "validate_random_state",
+]

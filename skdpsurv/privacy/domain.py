@@ -1,0 +1,276 @@
+"""The public domain: how any record is forced into it, and how parameters are checked.
+
+Sensitivities hold for records inside public bounds. Clipping maps each record into the bounds on
+its own, looking at no other record; how many were clipped is private, so nothing here counts,
+warns or logs.
+"""
+
+from __future__ import annotations
+
+import math
+from numbers import Integral, Real
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+def clip_rows(X: ArrayLike, norm: float) -> NDArray[np.float64]:
+    """Scale each row down to Euclidean norm at most ``norm``; shorter rows are unchanged.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Private records, finite.
+    norm : float
+        Public bound, positive and finite.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_samples, n_features)
+        A new array. The norm of every row is at most ``norm``, in real numbers and in floats
+        summed in any order.
+
+    Raises
+    ------
+    ValueError
+        If ``X`` is not two-dimensional, not numeric, or holds NaN or infinity.
+
+    Notes
+    -----
+    Clipping is the projection onto a ball, row by row, so it does not change who is a neighbour
+    of whom. Rows on the sphere are shortened by a further relative (n_features + 8) * 2^-53: a
+    float sum of n squares has relative error at most n * 2^-53, which must not push a row
+    outside the ball that the sensitivity is proved for. Norms are taken after dividing by the
+    row's largest magnitude, so that neither huge nor tiny values overflow or vanish.
+
+    Examples
+    --------
+    >>> from skdpsurv.privacy import clip_rows
+    >>> clip_rows([[3.0, 4.0], [0.3, 0.4]], norm=1.0)
+    array([[0.6, 0.8],
+           [0.3, 0.4]])
+    """
+    norm = positive_number("norm", norm)
+    rows = as_float_array(X, "X").copy(order="C")
+    if rows.ndim != 2:
+        raise ValueError("X must be two-dimensional.")
+    check_finite(rows, "X")
+    if rows.size == 0:
+        return rows
+    n_features = rows.shape[1]
+    radius = norm * (1.0 - (n_features + 8) * 2.0**-53)
+    largest = np.max(np.abs(rows), axis=1)
+    # Where every entry is far below radius / sqrt(n_features) no norm is needed; this also keeps
+    # zero rows and tiny ones out of the division.
+    may_exceed = largest > 0.5 * radius / math.sqrt(n_features)
+    largest = np.where(may_exceed, largest, 1.0)
+    unit = np.where(may_exceed[:, None], rows, 0.0) / largest[:, None]  # entries in [-1, 1]
+    length = np.sqrt(np.einsum("ij,ij->i", unit, unit))
+    # length * largest > radius, written so that nothing overflows.
+    outside = may_exceed & (length > radius / largest)
+    rows[outside] = unit[outside] * (radius / length[outside])[:, None]
+    return rows
+
+
+def clip_times(
+    time: ArrayLike, event: ArrayLike, max_time: float
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Censor at the public horizon: times beyond ``max_time`` become censored at ``max_time``.
+
+    Parameters
+    ----------
+    time : array-like of shape (n_samples,)
+        Private follow-up times.
+    event : array-like of shape (n_samples,)
+        True where the event was seen, False where censored.
+    max_time : float
+        Public horizon, positive and finite, in the unit of ``time``.
+
+    Returns
+    -------
+    time : ndarray of float64, shape (n_samples,)
+    event : ndarray of bool, shape (n_samples,)
+        New arrays. An event exactly at ``max_time`` stays an event.
+
+    Raises
+    ------
+    ValueError
+        If the arguments are not one-dimensional of one length, ``time`` holds NaN or infinity,
+        or ``event`` holds something else than booleans or 0 and 1.
+
+    Examples
+    --------
+    >>> from skdpsurv.privacy import clip_times
+    >>> clip_times([2.0, 5.0, 9.0], [True, True, True], max_time=5.0)
+    (array([2., 5., 5.]), array([ True,  True, False]))
+    """
+    max_time = positive_number("max_time", max_time)
+    times = as_float_array(time, "time")
+    check_finite(times, "time")
+    flags = as_float_array(event, "event")
+    if times.ndim != 1 or flags.shape != times.shape:
+        raise ValueError("time and event must be one-dimensional and of the same length.")
+    if not np.all((flags == 0) | (flags == 1)):
+        raise ValueError("event must hold booleans, or 0 for censored and 1 for an event.")
+    events = flags == 1
+    return np.minimum(times, max_time), events & (times <= max_time)
+
+
+def check_finite(X: ArrayLike, name: str) -> None:
+    """Refuse NaN and infinity, naming the argument and nothing else.
+
+    Parameters
+    ----------
+    X : array-like of numbers
+        Private values.
+    name : str
+        Name of the argument, for the message.
+
+    Raises
+    ------
+    ValueError
+        If any value is NaN or infinite. The refusal reveals that such a value exists, and no
+        more: neither where, nor how many.
+    """
+    if not np.all(np.isfinite(as_float_array(X, name))):
+        raise ValueError(
+            f"{name} contains NaN or infinity; replace missing values with public constants "
+            "before fitting."
+        )
+
+
+def as_float_array(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Return ``values`` as float64, with an error that shows none of them.
+
+    numpy's own message for a value that is no number quotes the value.
+
+    Parameters
+    ----------
+    values : array-like of numbers
+        Private values. Not copied if already float64.
+    name : str
+        Name of the argument, for the message.
+
+    Returns
+    -------
+    ndarray of float64
+
+    Raises
+    ------
+    ValueError
+        If the values are not numbers, or the rows differ in length.
+    """
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "biufO":
+            return np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        pass  # raised below, outside the handler, so that no chained message quotes a value
+    raise ValueError(f"{name} must be an array of real numbers.")
+
+
+def positive_number(name: str, value: object, *, allow_inf: bool = False) -> float:
+    """Return a public parameter as a positive float.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for the message.
+    value : object
+        A real number; a bool is refused.
+    allow_inf : bool, default=False
+        Whether positive infinity is allowed.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the parameter and the rule.
+
+    Examples
+    --------
+    >>> from skdpsurv.privacy import positive_number
+    >>> positive_number("max_time", -1)
+    Traceback (most recent call last):
+    ...
+    ValueError: max_time must be a positive finite number, got -1.
+    """
+    rule = "a positive number or inf" if allow_inf else "a positive finite number"
+    number = _real(name, value, rule)
+    if not number > 0 or (math.isinf(number) and not allow_inf):
+        raise ValueError(f"{name} must be {rule}, got {value}.")
+    return number
+
+
+def fraction(name: str, value: object, *, open_low: bool = True, open_high: bool = True) -> float:
+    """Return a public parameter as a float between 0 and 1.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for the message.
+    value : object
+        A real number; a bool is refused.
+    open_low, open_high : bool, default=True
+        Whether 0, and 1, are excluded.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the parameter and the rule.
+
+    Examples
+    --------
+    >>> from skdpsurv.privacy import fraction
+    >>> fraction("share", 1.5, open_high=False)
+    Traceback (most recent call last):
+    ...
+    ValueError: share must be a number in (0, 1], got 1.5.
+    """
+    rule = f"a number in {'(' if open_low else '['}0, 1{')' if open_high else ']'}"
+    number = _real(name, value, rule)
+    above = number > 0 or (number == 0 and not open_low)
+    below = number < 1 or (number == 1 and not open_high)
+    if not (above and below):
+        raise ValueError(f"{name} must be {rule}, got {value}.")
+    return number
+
+
+def positive_int(name: str, value: object) -> int:
+    """Return a public parameter as a positive int.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for the message.
+    value : object
+        An integer, Python's or numpy's; a bool is refused, and so is a float.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the parameter and the rule.
+    """
+    rule = "a positive integer"
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be {rule}, got {type(value).__name__}.")
+    if value <= 0:
+        raise ValueError(f"{name} must be {rule}, got {int(value)}.")
+    return int(value)
+
+
+def _real(name: str, value: object, rule: str) -> float:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be {rule}, got {type(value).__name__}.")
+    return float(value)

@@ -1,0 +1,341 @@
+"""What was promised, about whom, under which assumptions.
+
+A :class:`PrivacyGuarantee` is a statement, not a mechanism: it holds public values only, so it can
+be printed, pickled, mailed and published beside the result it belongs to.
+"""
+
+from __future__ import annotations
+
+import html
+import math
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+_STATUSES = {
+    "proved": "proved",
+    "asymptotic": "true only in the limit of the sampler",
+    "none": "no guarantee",
+    "seeded": "no guarantee: reproducible from a known seed",
+}
+
+_NOT_COVERED = (
+    "Choosing among several fits by scores computed on private data (a grid search, "
+    "cross-validation, trying settings by hand).",
+    "Preprocessing fitted on the same data: a scaler, an imputer, selected features, "
+    "class weights, bounds read off the data.",
+    "Publishing a score, a plot or a table computed from private records.",
+    "The number of records, if rows were dropped for what they contain; it counts as public "
+    "only if every row was kept.",
+    "Other releases about the same people: their epsilons add up.",
+)
+
+
+class PrivacyLeakWarning(UserWarning):
+    """What is about to happen, or has happened, is not covered by the stated guarantee."""
+
+
+class _FrozenMapping(Mapping[str, object]):
+    """A read-only, hashable dict; unlike MappingProxyType it can be pickled and copied."""
+
+    __slots__ = ("_items",)
+
+    def __init__(self, items: Mapping[str, object]) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, key: str) -> object:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __reduce__(self) -> tuple[type[_FrozenMapping], tuple[dict[str, object]]]:
+        return _FrozenMapping, (dict(self._items),)
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+@dataclass(frozen=True, repr=False)
+class PrivacyGuarantee:
+    """The differential-privacy guarantee of one released result.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy loss; ``numpy.inf`` promises nothing.
+    delta : float, default=0.0
+        Probability with which the bound by epsilon may fail; 0 is pure differential privacy.
+    neighbours : str, default="replace-one"
+        Relation between the data sets that cannot be told apart.
+    mechanism : str
+        What was perturbed, and how.
+    status : {"proved", "asymptotic", "none", "seeded"}, default="proved"
+        "proved": a theorem; "asymptotic": true only at the limit of the sampler; "none": no
+        guarantee, such as a fit with epsilon=inf; "seeded": the noise came from a known integer,
+        so epsilon is nominal and there is no privacy.
+    public_inputs : mapping of str to object
+        The values that the guarantee takes to be public. Numbers, strings, None, and sequences
+        and mappings of these. Stored frozen.
+    assumptions : tuple of str
+        What else must be true.
+    source : str
+        Theorem, equation or page where the proof is.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field is of the wrong type or out of range, or an infinite epsilon is called
+        "proved" or "asymptotic".
+
+    Examples
+    --------
+    >>> from skdpsurv.privacy import PrivacyGuarantee
+    >>> guarantee = PrivacyGuarantee(1.0, mechanism="lattice Laplace", public_inputs={"n": 100})
+    >>> guarantee
+    PrivacyGuarantee(epsilon=1.0, delta=0.0, neighbours='replace-one', \
+mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
+    >>> PrivacyGuarantee.from_dict(guarantee.to_dict()) == guarantee
+    True
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    neighbours: str = "replace-one"
+    mechanism: str = ""
+    status: str = "proved"
+    public_inputs: Mapping[str, object] = field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        epsilon = _number("epsilon", self.epsilon)
+        delta = _number("delta", self.delta)
+        if not epsilon >= 0:
+            raise ValueError(f"epsilon must be a non-negative number or inf, got {self.epsilon}.")
+        if not 0 <= delta < 1:
+            raise ValueError(f"delta must be a number in [0, 1), got {self.delta}.")
+        for name in ("neighbours", "mechanism", "source"):
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} must be a string.")
+        if self.status not in _STATUSES:
+            raise ValueError(
+                f"status must be one of {', '.join(map(repr, _STATUSES))}, got {self.status!r}."
+            )
+        if math.isinf(epsilon) and self.status in ("proved", "asymptotic"):
+            raise ValueError(
+                f"status {self.status!r} promises something, which epsilon=inf does not; "
+                "use status='none'."
+            )
+        if not isinstance(self.public_inputs, Mapping):
+            raise TypeError("public_inputs must be a mapping of names to public values.")
+        if isinstance(self.assumptions, str):
+            raise TypeError("assumptions must be a tuple of strings, not one string.")
+        assumptions = tuple(str(a) for a in self.assumptions)
+        # object.__setattr__: the dataclass is frozen, also to its own __post_init__.
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "delta", delta)
+        object.__setattr__(self, "assumptions", assumptions)
+        object.__setattr__(self, "public_inputs", _freeze("public_inputs", self.public_inputs))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dict of plain JSON values; infinity becomes the string "inf".
+
+        Returns
+        -------
+        dict
+            One key for each field. ``from_dict`` turns it back.
+        """
+        return {f.name: _to_json(getattr(self, f.name)) for f in fields(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> PrivacyGuarantee:
+        """Make a guarantee from what :meth:`to_dict` returned, or from its JSON.
+
+        Parameters
+        ----------
+        data : mapping
+
+        Returns
+        -------
+        PrivacyGuarantee
+
+        Raises
+        ------
+        ValueError
+            If a key is unknown or epsilon is missing.
+        """
+        known = {f.name for f in fields(cls)}
+        if unknown := sorted(set(data) - known):
+            raise ValueError(f"unknown key(s) in a privacy guarantee: {', '.join(unknown)}.")
+        if "epsilon" not in data:
+            raise ValueError("a privacy guarantee needs an epsilon.")
+        numeric = ("epsilon", "delta", "public_inputs")
+        values: dict[str, Any] = dict(data)
+        values.update({k: _from_json(values[k]) for k in numeric if k in values})
+        return cls(**values)
+
+    def describe(self) -> str:
+        """Say in plain words what was promised, about whom, and what is not covered.
+
+        Returns
+        -------
+        str
+            Several lines of plain text, of public values only.
+        """
+        paragraphs = [self._headline(), self._promise(), self._about_whom()]
+        if self.mechanism:
+            source = f" Proof: {self.source}." if self.source else ""
+            paragraphs.append(f"How: {self.mechanism}.{source}")
+        elif self.source:
+            paragraphs.append(f"Proof: {self.source}.")
+        lines = [textwrap.fill(paragraph, width=88) for paragraph in paragraphs]
+        if self.public_inputs:
+            lines.append(
+                "Assumed public (known to everybody, chosen without looking at the data):\n"
+                + _bullets(f"{k} = {_show(v)}" for k, v in self.public_inputs.items())
+            )
+        else:
+            lines.append("Assumed public: nothing was listed.")
+        if self.assumptions:
+            lines.append("It also rests on:\n" + _bullets(self.assumptions))
+        lines.append("Not covered, whatever epsilon is:\n" + _bullets(_NOT_COVERED))
+        return "\n\n".join(lines)
+
+    def _headline(self) -> str:
+        delta = f", delta = {self.delta:g}" if self.delta else ""
+        return f"Differential privacy with epsilon = {self.epsilon:g}{delta}: status {self.status}."
+
+    def _promise(self) -> str:
+        if self.status == "seeded":
+            return (
+                "Promise: none. The noise was drawn from a known integer (random_state), so "
+                "anybody can draw it again and subtract it. The epsilon is nominal: it is what "
+                "the same fit would promise with random_state=None."
+            )
+        if self.status == "none":
+            return (
+                "Promise: none. The result may reveal anything about any record; treat it as you "
+                "treat the records."
+            )
+        slack = f", up to a probability of {self.delta:g}" if self.delta else ""
+        factor = math.exp(self.epsilon) if self.epsilon < 700 else math.inf
+        promise = (
+            "Promise: somebody who sees the result, and knows every other record, learns little "
+            "about the values in one record: replacing them by any other values makes no result "
+            f"more than exp({self.epsilon:g}) = {factor:.4g} times as probable{slack}."
+        )
+        if self.status == "asymptotic":
+            promise += (
+                " This holds only if the sampler has converged to its target law; after finitely "
+                "many steps it is an approximation of unknown quality."
+            )
+        return promise
+
+    def _about_whom(self) -> str:
+        if self.neighbours == "replace-one":
+            return (
+                "About whom: each single record (replace-one: neighbouring data sets have the "
+                "same number of records and differ in the values of one). Somebody with k "
+                "records is protected with k times the epsilon only."
+            )
+        return f"About whom: data sets that are neighbours by the relation {self.neighbours!r}."
+
+    def __repr__(self) -> str:
+        shown = ("epsilon", "delta", "neighbours", "mechanism", "status", "public_inputs")
+        return f"PrivacyGuarantee({', '.join(f'{k}={getattr(self, k)!r}' for k in shown)})"
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[str, str]] = [
+            ("epsilon", f"{self.epsilon:g}"),
+            ("delta", f"{self.delta:g}"),
+            ("neighbours", self.neighbours),
+            ("mechanism", self.mechanism),
+            ("status", _STATUSES[self.status]),
+            *((f"public: {k}", _show(v)) for k, v in self.public_inputs.items()),
+            *(("assumption", a) for a in self.assumptions),
+            ("source", self.source),
+        ]
+        body = "".join(
+            f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in rows if v
+        )
+        return f"<table><caption>Privacy guarantee</caption><tbody>{body}</tbody></table>"
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
+    return float(value)
+
+
+def _freeze(name: str, value: object) -> object:
+    """Return an immutable copy made of Python's own types, so that it can go to JSON and back."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        if math.isnan(value):
+            raise ValueError(f"{name} must not hold NaN.")
+        return float(value)
+    if isinstance(value, np.ndarray):
+        return _freeze(name, value.tolist())
+    if isinstance(value, list | tuple):
+        return tuple(_freeze(name, v) for v in value)
+    if isinstance(value, Mapping):
+        return _FrozenMapping({str(k): _freeze(f"{name}[{str(k)!r}]", v) for k, v in value.items()})
+    raise TypeError(
+        f"{name} must be made of numbers, strings, None, sequences and mappings, "
+        f"got {type(value).__name__}."
+    )
+
+
+def _to_json(value: object) -> object:
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if isinstance(value, tuple):
+        return [_to_json(v) for v in value]
+    if isinstance(value, Mapping):
+        return {k: _to_json(v) for k, v in value.items()}
+    return value
+
+
+def _from_json(value: object) -> object:
+    if value in ("inf", "-inf") and isinstance(value, str):
+        return float(value)
+    if isinstance(value, list | tuple):
+        return tuple(_from_json(v) for v in value)
+    if isinstance(value, Mapping):
+        return {k: _from_json(v) for k, v in value.items()}
+    return value
+
+
+def _show(value: object) -> str:
+    """Show a public value on one line; a long grid is abbreviated."""
+    if isinstance(value, tuple) and len(value) > 8:
+        head = ", ".join(_show(v) for v in value[:3])
+        return f"[{head}, ..., {_show(value[-1])}] ({len(value)} values)"
+    if isinstance(value, tuple):
+        return f"[{', '.join(_show(v) for v in value)}]"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _bullets(items: Iterable[str]) -> str:
+    return "\n".join(
+        textwrap.fill(item, width=88, initial_indent="  - ", subsequent_indent="    ")
+        for item in items
+    )

@@ -1,0 +1,208 @@
+"""NON-PRIVATE reference fits, to compare private releases with.
+
+Nothing here is differentially private. Every function reads the records without noise and returns
+something that depends on each of them: keep the results where the records are kept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_array
+from sksurv.linear_model import CoxPHSurvivalAnalysis
+from sksurv.util import Surv
+
+from skdpsurv.metrics import event_and_time, relative_error
+
+__all__ = ["cox_coefficients", "fit_cox", "person_period", "relative_error_to_cox"]
+
+
+def fit_cox(X: ArrayLike, y: ArrayLike) -> CoxPHSurvivalAnalysis:
+    """NON-PRIVATE Cox regression by maximum partial likelihood, ties by Efron's method.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Covariates (private), without missing values.
+    y : structured array of shape (n_samples,)
+        Events and times (private). See :func:`skdpsurv.metrics.event_and_time`.
+
+    Returns
+    -------
+    sksurv.linear_model.CoxPHSurvivalAnalysis
+        The fitted model, without a penalty. It holds event times of the records.
+
+    Raises
+    ------
+    ValueError
+        From scikit-survival, if the data are not fit for Cox regression (no events, missing
+        values, a singular information matrix). Its messages are not made for private data.
+
+    See Also
+    --------
+    cox_coefficients : Only the coefficients.
+    """
+    event, time = event_and_time(y)
+    return CoxPHSurvivalAnalysis(alpha=0, ties="efron").fit(X, Surv.from_arrays(event, time))
+
+
+def cox_coefficients(X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
+    """NON-PRIVATE coefficients (log hazard ratios) of a Cox regression.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Covariates (private), without missing values.
+    y : structured array of shape (n_samples,)
+        Events and times (private). See :func:`skdpsurv.metrics.event_and_time`.
+
+    Returns
+    -------
+    ndarray of shape (n_features,)
+        Log hazard ratio for one unit of each column of ``X``.
+
+    Raises
+    ------
+    ValueError
+        As :func:`fit_cox`.
+
+    Examples
+    --------
+    >>> from skdpsurv.datasets import make_discrete_time_survival
+    >>> data = make_discrete_time_survival(5000, 2, coef=[1.0, -0.5], random_state=1)
+    >>> cox_coefficients(data.X, data.y).round(1)
+    array([ 1. , -0.5])
+    """
+    return np.asarray(fit_cox(X, y).coef_, dtype=np.float64)
+
+
+def relative_error_to_cox(coef: ArrayLike, X: ArrayLike, y: ArrayLike) -> float:
+    """NON-PRIVATE distance of coefficients from those of a Cox regression, relative to these.
+
+    Parameters
+    ----------
+    coef : array-like of shape (n_features,)
+        Coefficients on the scale of ``X``, without an intercept or a baseline.
+    X : array-like of shape (n_samples, n_features)
+        Covariates (private), without missing values, scaled as for the fit of ``coef``.
+    y : structured array of shape (n_samples,)
+        Events and times (private). See :func:`skdpsurv.metrics.event_and_time`.
+
+    Returns
+    -------
+    float
+        ``norm(coef - cox) / norm(cox)``.
+
+    Raises
+    ------
+    ValueError
+        As :func:`fit_cox` and :func:`skdpsurv.metrics.relative_error`.
+
+    Notes
+    -----
+    Not zero even without noise: a discrete-time model with logit link approximates proportional
+    hazards, and counts censored records as having survived their interval. Both effects vanish
+    as the intervals get short. The second is the larger one where censoring is heavy and goes
+    with the covariates: use 200 intervals rather than 20. The source below finds 2 to 9 per cent
+    on its data sets.
+
+    References
+    ----------
+    T. T. Nguyên and S. C. Hui, "Differentially private regression for discrete-time survival
+    analysis", arXiv:1708.07436, 2017, table 3.
+    """
+    return relative_error(coef, cox_coefficients(X, y))
+
+
+def person_period(
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    max_time: float,
+    n_intervals: int,
+    basis: ArrayLike,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """NON-PRIVATE expansion to one row per record and interval at risk.
+
+    Any binary regression on these rows fits the discrete-time hazard model: logistic regression
+    for the logit link, a generalised linear model for the others. The expansion is the oracle
+    that faster likelihoods are checked against; it takes ``n_intervals`` times the memory of the
+    data.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+        Covariates (private), without missing values.
+    y : structured array of shape (n_samples,)
+        Events and times (private). See :func:`skdpsurv.metrics.event_and_time`.
+    max_time : float
+        Public horizon, in the unit of the times. Later times are censored in the last interval.
+    n_intervals : int
+        Number q of intervals of equal length that (0, max_time] is cut into (public).
+    basis : array-like of shape (n_intervals, n_basis)
+        Baseline basis: row s holds its values in interval s + 1 (public).
+
+    Returns
+    -------
+    design : ndarray of shape (n_rows, n_basis + n_features)
+        The basis row of the interval, then the record's covariates. Records in order, the
+        intervals of a record in order.
+    response : ndarray of shape (n_rows,)
+        1 in the last interval of a record with an event, else 0.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range or shapes do not fit.
+
+    Notes
+    -----
+    A record with time t is in interval ``s = clip(ceil(q * t / max_time), 1, q)`` and
+    contributes rows 1, ..., s. A censored record counts as having survived its interval. A
+    time of 0 falls in the first interval.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.array([(True, 1.5), (False, 9.0)], dtype=[("event", "?"), ("time", "f8")])
+    >>> design, response = person_period(
+    ...     [[7.0], [8.0]], y, max_time=3, n_intervals=3, basis=np.eye(3)
+    ... )
+    >>> design
+    array([[1., 0., 0., 7.],
+           [0., 1., 0., 7.],
+           [1., 0., 0., 8.],
+           [0., 1., 0., 8.],
+           [0., 0., 1., 8.]])
+    >>> response
+    array([0., 1., 0., 0., 0.])
+    """
+    if not (np.isfinite(max_time) and max_time > 0):
+        raise ValueError(f"max_time must be a positive finite number, got {max_time}.")
+    if n_intervals != int(n_intervals) or n_intervals < 1:
+        raise ValueError(f"n_intervals must be a positive integer, got {n_intervals}.")
+    q = int(n_intervals)
+    rows = np.asarray(basis, dtype=np.float64)
+    if rows.ndim != 2 or len(rows) != q or not np.isfinite(rows).all():
+        raise ValueError(
+            f"basis must be finite and have shape (n_intervals, n_basis) = ({q}, n_basis), "
+            f"got shape {rows.shape}."
+        )
+    covariates = check_array(X, dtype=np.float64, input_name="X")
+    event, time = event_and_time(y)
+    if len(covariates) != len(time):
+        raise ValueError(
+            f"X and y must hold the same number of records, got {len(covariates)} and {len(time)}."
+        )
+
+    event = event & (time <= max_time)
+    time = np.minimum(time, max_time)
+    interval = np.clip(np.ceil(q * time / max_time), 1, q).astype(np.int64)
+    record = np.repeat(np.arange(len(interval)), interval)
+    last = np.cumsum(interval) - 1
+    first = last - interval + 1
+    at_risk = np.arange(len(record)) - first[record]
+    design = np.hstack([rows[at_risk], covariates[record]])
+    response = np.zeros(len(record))
+    response[last[event]] = 1.0
+    return design, response

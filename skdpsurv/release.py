@@ -1,0 +1,146 @@
+"""Release: the one thing that leaves a private fit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdpsurv.privacy import PrivacyGuarantee
+
+__all__ = ["Release"]
+
+#: Version of the JSON layout. A reader refuses versions that it does not know.
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """Everything that a fitted estimator may publish: differentially private or public.
+
+    One class serves all estimators. From a release alone, ``Estimator.from_release`` builds an
+    estimator that predicts without ever having seen data.
+
+    Parameters
+    ----------
+    estimator : str
+        Name of the class that made it.
+    guarantee : PrivacyGuarantee
+        What was promised.
+    parameters : mapping of str to JSON value
+        The public constructor parameters that prediction needs.
+    values : mapping of str to array-like of float
+        The released numbers. Kept as read-only arrays.
+    n_features_in : int
+        Number of columns.
+    feature_names_in : tuple of str or None
+        Names of the columns, if the data had them.
+    schema_version : int, default=1
+        Version of the JSON layout.
+
+    Examples
+    --------
+    >>> from skdpsurv import Release
+    >>> from skdpsurv.privacy import PrivacyGuarantee
+    >>> release = Release("Example", PrivacyGuarantee(epsilon=1.0), {}, {"coef": [0.5, -1.0]}, 2)
+    >>> Release.from_json(release.to_json()) == release
+    True
+    >>> release.values["coef"]
+    array([ 0.5, -1. ])
+    """
+
+    estimator: str
+    guarantee: PrivacyGuarantee
+    parameters: Mapping[str, Any]
+    values: Mapping[str, ArrayLike]
+    n_features_in: int
+    feature_names_in: tuple[str, ...] | None = None
+    schema_version: int = field(default=SCHEMA_VERSION)
+
+    def __post_init__(self) -> None:
+        frozen = {name: _read_only(name, value) for name, value in self.values.items()}
+        # object.__setattr__: the dataclass is frozen, also to its own __post_init__.
+        object.__setattr__(self, "values", frozen)
+        object.__setattr__(self, "parameters", dict(self.parameters))
+        if self.feature_names_in is not None:
+            object.__setattr__(self, "feature_names_in", tuple(map(str, self.feature_names_in)))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Release) and self.to_json() == other.to_json()
+
+    def __hash__(self) -> int:
+        return hash(self.to_json())
+
+    def to_json(self, *, indent: int | None = None) -> str:
+        """Return the release as JSON text; numbers survive the round trip to the last bit.
+
+        Parameters
+        ----------
+        indent : int or None
+            As for :func:`json.dumps`.
+
+        Returns
+        -------
+        str
+        """
+        return json.dumps(
+            {
+                "schema_version": self.schema_version,
+                "estimator": self.estimator,
+                "guarantee": self.guarantee.to_dict(),
+                "parameters": self.parameters,
+                "values": {name: np.asarray(v).tolist() for name, v in self.values.items()},
+                "n_features_in": self.n_features_in,
+                "feature_names_in": self.feature_names_in,
+            },
+            indent=indent,
+            allow_nan=False,
+            sort_keys=True,
+        )
+
+    @classmethod
+    def from_json(cls, text: str) -> Release:
+        """Read what :meth:`to_json` wrote.
+
+        Parameters
+        ----------
+        text : str
+
+        Returns
+        -------
+        Release
+
+        Raises
+        ------
+        ValueError
+            If the text is not a release, or of a version that this package does not know.
+        """
+        data = json.loads(text)
+        if not isinstance(data, dict) or "schema_version" not in data:
+            raise ValueError("text must be the JSON of a Release, as made by Release.to_json.")
+        if data["schema_version"] != SCHEMA_VERSION:
+            raise ValueError(
+                f"schema_version must be {SCHEMA_VERSION} for this version of skdpsurv, got "
+                f"{data['schema_version']!r}."
+            )
+        names = ("estimator", "guarantee", "parameters", "values", "n_features_in")
+        if missing := [name for name in names if name not in data]:
+            raise ValueError(f"the JSON of a Release must hold {', '.join(missing)}.")
+        data["guarantee"] = PrivacyGuarantee.from_dict(data["guarantee"])
+        return cls(**data)
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name}{np.shape(v)}" for name, v in self.values.items())
+        return f"Release({self.estimator}: {shapes}; {self.guarantee!r})"
+
+
+def _read_only(name: str, value: ArrayLike) -> NDArray[np.float64]:
+    array = np.array(value, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"values of a release must be finite, {name!r} is not.")
+    array.setflags(write=False)
+    return array

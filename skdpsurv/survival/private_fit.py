@@ -1,0 +1,221 @@
+"""From clipped records to a private hazard model: the three ways that a fit can go.
+
+Each way is a plan, made from public numbers alone before anything is charged, and a ``run`` that
+touches the records. A run returns the baseline on the time grid and the covariates' coefficients.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock, hazard_block
+from skdpsurv.likelihoods.links import LINKS, Link
+from skdpsurv.mechanisms import newton, objective_perturbation, output_perturbation
+from skdpsurv.mechanisms.private_mean import private_mean
+from skdpsurv.privacy import RandomSource, clip_rows
+from skdpsurv.survival.life_table import baseline_from_life_table, private_life_table
+from skdpsurv.survival.spline import orthogonal_basis
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+#: Rows of a block: what a fit adds to memory is a few copies of one block and of the sorted rows.
+BLOCK_ROWS = 2**16
+
+#: Size of the baseline's columns beside covariates in a unit ball. The first look has found the
+#: baseline, so little freedom is needed, and small columns keep the sensitivity near that of the
+#: covariates alone. Found on simulated data and flchain (docs/benchmarks/accuracy).
+LEVEL_SIZE, SHAPE_SIZE = 0.4, 0.1
+#: Shares of ``center_share`` for the life table and for the covariates' mean.
+TABLE_PART, MEAN_PART = 1.0 / 3.0, 2.0 / 3.0
+#: Below this n * epsilon a first look sees nothing but its own noise, and is skipped.
+FIRST_LOOK_RECORDS = 200.0
+#: Share of epsilon for the curvature term of objective perturbation.
+CURVATURE_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class HazardModel:
+    """The public description of a model: all of it comes from the caller."""
+
+    link: str
+    n_intervals: int
+    n_knots: int
+    n_records: int
+    n_features: int
+    data_norm: float
+    max_cumulative_hazard: float | None
+    prior_event_rate: float
+
+    @property
+    def prior_hazard(self) -> float:
+        """h0, the constant hazard that leads to the prior event rate by the horizon."""
+        return float(-np.expm1(np.log1p(-self.prior_event_rate) / self.n_intervals))
+
+    def bounded_link(self) -> Link:
+        """Return the link with its event slope bounded at the prior hazard."""
+        return LINKS[self.link].bounded_at(self.prior_hazard)
+
+
+@dataclass(frozen=True)
+class Records:
+    """Private records on the public grid."""
+
+    X: FloatArray
+    interval: IntArray
+    event: NDArray[np.bool_]
+
+    def slices(self) -> Iterator[slice]:
+        """Yield slices of at most BLOCK_ROWS rows."""
+        for start in range(0, self.interval.size, BLOCK_ROWS):
+            yield slice(start, start + BLOCK_ROWS)
+
+    def blocks(self, mean: FloatArray | float, radius: float) -> list[HazardBlock]:
+        """Return rows less ``mean``, clipped to ``radius`` and divided by it (inf: as they are)."""
+        blocks = []
+        for part in self.slices():
+            rows = self.X[part]
+            if math.isfinite(radius):
+                rows = clip_rows(rows - mean, radius) / radius
+            blocks.append(hazard_block(rows, self.interval[part], self.event[part]))
+        return blocks
+
+
+@dataclass(frozen=True)
+class MaximumLikelihood:
+    """The fit without privacy: no cap, no clipping of rows, no ridge."""
+
+    model: HazardModel
+    mechanism: str = "maximum likelihood, no noise"
+    source: str = ""
+
+    def public_inputs(self) -> dict[str, Any]:
+        """Return nothing: nothing is promised."""
+        return {}
+
+    def run(self, records: Records, source: RandomSource) -> tuple[FloatArray, FloatArray]:
+        """Return the maximum likelihood baseline and coefficients."""
+        model = self.model
+        basis = orthogonal_basis(model.n_intervals, model.n_knots)
+        likelihood = DiscreteHazard(basis, model.n_features, link=LINKS[model.link])
+        start = np.zeros(likelihood.n_params)
+        start[0] = likelihood.link.predictor(model.prior_hazard)
+        coef = newton.maximum_likelihood(likelihood, records.blocks(0.0, math.inf), start)
+        return basis @ coef[: model.n_knots], coef[model.n_knots :]
+
+
+@dataclass(frozen=True)
+class Perturbation:
+    """Objective or output perturbation of the capped likelihood, after a private first look.
+
+    The first look spends ``center_share`` of epsilon on a life table, which gives the baseline to
+    shrink to, and on the covariates' mean: rows are centred by it and clipped to the spread that
+    is left, which is known from the released mean.
+    """
+
+    model: HazardModel
+    epsilon: float
+    method: str
+    alpha: float
+    center_share: float
+    likelihood: DiscreteHazard = field(init=False)
+    calibration: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        model = self.model
+        basis = orthogonal_basis(model.n_intervals, model.n_knots) * SHAPE_SIZE
+        basis[:, 0] *= LEVEL_SIZE / SHAPE_SIZE
+        likelihood = DiscreteHazard(
+            basis, model.n_features, 1.0, model.bounded_link(), model.max_cumulative_hazard
+        )
+        constants, epsilon, n = likelihood.constants, self.epsilon_fit, model.n_records
+        calibration: Any
+        if self.method == "obj_pert":
+            calibration = objective_perturbation.calibrate(
+                constants, epsilon, n, self.alpha, curvature_share=CURVATURE_SHARE
+            )
+        else:
+            calibration = output_perturbation.calibrate(
+                constants, epsilon, n, likelihood.n_params, self.alpha
+            )
+        object.__setattr__(self, "likelihood", likelihood)
+        object.__setattr__(self, "calibration", calibration)
+
+    @property
+    def epsilon_center(self) -> float:
+        """Epsilon of the first look; 0 where n and epsilon are too small for one."""
+        if self.model.n_records * self.epsilon < FIRST_LOOK_RECORDS:
+            return 0.0
+        return self.center_share * self.epsilon
+
+    @property
+    def epsilon_fit(self) -> float:
+        """Epsilon of the perturbed fit."""
+        return self.epsilon - self.epsilon_center
+
+    @property
+    def mechanism(self) -> str:
+        """What was perturbed, in words."""
+        name = "objective" if self.method == "obj_pert" else "output"
+        look = "life table and mean first, then " if self.epsilon_center else ""
+        return f"{look}{name} perturbation of a hazard-capped likelihood"
+
+    @property
+    def source(self) -> str:
+        """Where the proof is."""
+        return "docs/proofs/discrete_time"
+
+    def public_inputs(self) -> dict[str, Any]:
+        """Return how epsilon was spent."""
+        constants = self.likelihood.constants
+        return {
+            "epsilon_center": self.epsilon_center,
+            "epsilon_fit": self.epsilon_fit,
+            "gradient_sensitivity": constants.gradient_sensitivity,
+            "hessian_trace": constants.hessian_trace,
+            "hessian_rank": constants.hessian_rank,
+            "kappa": self.calibration.kappa,
+            "noise_scale": self.calibration.noise_scale,
+        }
+
+    def run(self, records: Records, source: RandomSource) -> tuple[FloatArray, FloatArray]:
+        """Release a private baseline and coefficients."""
+        model, likelihood = self.model, self.likelihood
+        basis, n_knots = likelihood.basis, model.n_knots
+        center = np.zeros(likelihood.n_params)
+        center[0] = likelihood.link.predictor(model.prior_hazard) / basis[0, 0]
+        mean, radius = np.zeros(model.n_features), model.data_norm
+        if self.epsilon_center:
+            epsilon = TABLE_PART * self.epsilon_center
+            table = private_life_table(
+                records.interval, records.event, model.n_intervals, epsilon, source
+            )
+            center[:n_knots] = baseline_from_life_table(
+                table, epsilon, basis, likelihood.link, center[:n_knots]
+            )
+            mean, radius = private_mean(
+                (records.X[part] for part in records.slices()),
+                model.n_records,
+                model.data_norm,
+                self.epsilon_center - epsilon,
+                source,
+            )
+            radius = max(radius, SMALLEST_SPREAD * model.data_norm)
+        perturb = (
+            objective_perturbation.perturb
+            if self.method == "obj_pert"
+            else output_perturbation.perturb
+        )
+        coef = perturb(likelihood, records.blocks(mean, radius), self.calibration, center, source)
+        beta = coef[n_knots:] / radius
+        return basis @ coef[:n_knots] - mean @ beta, beta
+
+
+#: Centred rows keep at least this part of ``data_norm``.
+SMALLEST_SPREAD = 0.25

@@ -1,0 +1,253 @@
+"""PublicBoundsScaler: the map, what it refuses, and that it learns and leaks nothing."""
+
+from __future__ import annotations
+
+import pickle
+import re
+import traceback
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skdpsurv.preprocessing import PublicBoundsScaler
+
+SECRET = 73.125
+
+
+@parametrize_with_checks([PublicBoundsScaler(), PublicBoundsScaler(missing="midpoint")])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def frame():
+    return pd.DataFrame({"age": [50.0, 75.0, 100.0, 140.0], "sex": [0, 1, 0, 1]})
+
+
+LOWER = {"sex": 0.0, "age": 50.0}
+UPPER = {"sex": 1.0, "age": 100.0}
+SCALED = [[-1, -1], [0, 1], [1, -1], [1, 1]]
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"),
+    [
+        (LOWER, UPPER),
+        ([50, 0], [100, 1]),
+        (np.array([50.0, 0.0]), (100, 1)),
+        (pd.Series(LOWER), pd.Series(UPPER)),
+        (pd.Series([50, 0]), UPPER),
+    ],
+)
+def test_bounds_by_position_and_by_name_are_the_same_map(frame, lower, upper):
+    scaler = PublicBoundsScaler(lower, upper)
+    np.testing.assert_array_equal(scaler.fit_transform(frame), SCALED)
+    np.testing.assert_array_equal(scaler.transform(frame), SCALED)
+
+
+def test_a_scalar_holds_for_every_column():
+    Z = PublicBoundsScaler(0, 4).fit_transform([[0, 1], [2, 3], [-9, 9]])
+    np.testing.assert_array_equal(Z, [[-1, -0.5], [0, 0.5], [-1, 1]])
+
+
+def test_defaults_leave_the_unit_box_alone_bit_for_bit():
+    X = np.random.default_rng(0).uniform(-1, 1, size=(50, 3))
+    np.testing.assert_array_equal(PublicBoundsScaler().fit_transform(X), X)
+
+
+def test_inside_the_bounds_it_is_min_max_scaling_with_those_bounds():
+    rng = np.random.default_rng(1)
+    lower, upper = np.array([-3.0, 10.0, 0.1]), np.array([5.0, 11.0, 0.3])
+    X = rng.uniform(lower, upper, size=(200, 3))
+    reference = MinMaxScaler(feature_range=(-1, 1)).fit(np.vstack([lower, upper]))
+    scaler = PublicBoundsScaler(lower, upper)
+    np.testing.assert_allclose(scaler.fit_transform(X), reference.transform(X), atol=1e-12)
+    np.testing.assert_allclose(scaler.inverse_transform(scaler.transform(X)), X, atol=1e-12)
+
+
+def test_the_range_is_exact_for_awkward_bounds():
+    rng = np.random.default_rng(2)
+    lower = rng.normal(size=500) * 10.0 ** rng.integers(-12, 12, size=500)
+    upper = lower + np.abs(lower) * rng.uniform(1e-9, 3, size=500)
+    X = np.vstack([lower, upper, lower - 1, upper + 1, np.full(500, 1e308), np.full(500, -1e308)])
+    Z = PublicBoundsScaler(lower, upper).fit_transform(X)
+    assert np.all(np.abs(Z) <= 1)
+
+
+def test_the_widest_bounds_do_not_overflow():
+    scaler = PublicBoundsScaler(-1.7e308, 1.7e308)
+    np.testing.assert_allclose(
+        scaler.fit_transform([[-1.7e308], [0], [1.7e308]]).ravel(), [-1, 0, 1]
+    )
+
+
+def test_inverse_transform_returns_bounds_for_clipped_values(frame):
+    scaler = PublicBoundsScaler(LOWER, UPPER).fit(frame)
+    back = scaler.inverse_transform(scaler.transform(frame))
+    np.testing.assert_allclose(back[:, 0], [50, 75, 100, 100])
+    with pytest.raises(ValueError, match="3 features, but PublicBoundsScaler is expecting 2"):
+        scaler.inverse_transform(np.zeros((1, 3)))
+
+
+def test_nothing_is_learnt_from_values(frame):
+    one = PublicBoundsScaler(LOWER, UPPER).fit(frame)
+    other = PublicBoundsScaler(LOWER, UPPER).fit(frame.assign(age=99.0, sex=1))
+    assert pickle.dumps(one) == pickle.dumps(other)
+    assert set(vars(one)) == {"lower", "upper", "missing", "n_features_in_", "feature_names_in_"}
+
+
+@pytest.mark.parametrize("lower", [LOWER, [50, 0]])
+def test_transform_needs_no_fit(frame, lower):
+    scaler = PublicBoundsScaler(lower, UPPER)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(scaler.transform(frame), SCALED)
+    assert not hasattr(scaler, "n_features_in_")
+    scaled = pd.DataFrame(SCALED, columns=["age", "sex"])
+    np.testing.assert_allclose(scaler.inverse_transform(scaled)[:3], frame[:3])
+
+
+def test_each_row_is_mapped_by_itself(frame):
+    scaler = PublicBoundsScaler(LOWER, UPPER)
+    rows = [scaler.transform(frame.iloc[[i]]) for i in range(len(frame))]
+    np.testing.assert_array_equal(np.vstack(rows), scaler.transform(frame))
+
+
+def test_set_output_and_feature_names(frame):
+    scaler = PublicBoundsScaler(LOWER, UPPER).set_output(transform="pandas").fit(frame)
+    out = scaler.transform(frame.set_axis([3, 1, 4, 1]))
+    assert list(out.columns) == ["age", "sex"]
+    assert list(out.index) == [3, 1, 4, 1]
+    assert list(scaler.get_feature_names_out()) == ["age", "sex"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        scaler.transform(frame[["sex", "age"]])
+    with pytest.raises(ValueError, match="3 features, but PublicBoundsScaler is expecting 2"):
+        PublicBoundsScaler().fit(np.zeros((2, 2))).transform(np.zeros((2, 3)))
+
+
+def test_from_bounds(frame):
+    scaler = PublicBoundsScaler.from_bounds({"age": (50, 100), "sex": (0, 1)}, missing="midpoint")
+    assert scaler.missing == "midpoint"
+    np.testing.assert_array_equal(clone(scaler).fit_transform(frame), SCALED)
+
+
+def test_booleans_nullable_and_object_columns():
+    X = pd.DataFrame(
+        {
+            "flag": [True, False],
+            "nullable": pd.array([1, None], dtype="Int64"),
+            "maybe": pd.array([None, True], dtype="boolean"),
+            "object": pd.Series([0.5, None], dtype=object),
+        }
+    )
+    Z = PublicBoundsScaler(0, 1, missing="midpoint").fit_transform(X)
+    np.testing.assert_array_equal(Z, [[1, 1, 0, 0], [-1, 0, 1, 0]])
+
+
+def test_missing_midpoint_is_the_public_midpoint(frame):
+    scaler = PublicBoundsScaler(LOWER, UPPER, missing="midpoint")
+    gap = frame.mask(frame["age"] == 75)
+    Z = scaler.fit_transform(gap)
+    np.testing.assert_array_equal(Z[1], [0, 0])
+    np.testing.assert_array_equal(scaler.inverse_transform(Z)[1], [75, 0.5])
+
+
+@pytest.mark.parametrize("method", ["fit", "transform"])
+@pytest.mark.parametrize("missing", ["error", "midpoint"])
+@pytest.mark.parametrize("value", [np.inf, -np.inf])
+def test_infinity_is_always_refused(frame, method, missing, value):
+    frame.loc[2, "age"] = value
+    with pytest.raises(ValueError, match=r"infinity \(inf\), found in column 'age'\.$"):
+        getattr(PublicBoundsScaler(LOWER, UPPER, missing=missing), method)(frame)
+
+
+def test_nan_is_refused_by_column_and_not_by_row(frame):
+    frame.loc[2, "sex"] = np.nan
+    with pytest.raises(ValueError, match="must not contain NaN, found in column 'sex'") as info:
+        PublicBoundsScaler(LOWER, UPPER).fit(frame)
+    assert not re.search(r"\d", str(info.value))
+    with pytest.raises(ValueError, match="found in column 1"):
+        PublicBoundsScaler([50, 0], [100, 1]).fit(frame.to_numpy())
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        pd.DataFrame({"age": [str(SECRET) + "x"], "sex": ["secret"]}),
+        pd.DataFrame({"age": pd.Categorical(["73.125x"]), "sex": [1]}),
+        pd.DataFrame({"age": pd.array(["73.125x"], dtype="string"), "sex": [1]}),
+        np.array([["73.125 years", "1"]]),
+        np.array([["73.125 years", 1]], dtype=object),
+        np.array([[SECRET + 1j, 1]]),
+        np.array([SECRET, 1]),
+        np.array(SECRET),
+        [SECRET, 1.0],
+        pd.Series([SECRET, 1.0]),
+        np.array([[[SECRET, 1.0]]]),
+    ],
+    ids=[
+        "text",
+        "categorical",
+        "string",
+        "str",
+        "object",
+        "complex",
+        "1d",
+        "0d",
+        "list",
+        "series",
+        "3d",
+    ],
+)
+@pytest.mark.parametrize("method", ["fit", "transform", "inverse_transform"])
+def test_refusals_print_no_value_of_the_data(X, method):
+    scaler = PublicBoundsScaler(0, 100)
+    if method == "inverse_transform":
+        scaler.fit(np.ones((1, 2)))
+    with pytest.raises((ValueError, TypeError)) as info:
+        getattr(scaler, method)(X)
+    shown = "".join(traceback.format_exception_only(info.value))
+    shown += repr(info.value.__context__) + repr(info.value.__cause__)
+    assert "73.125" not in shown
+    assert "secret" not in shown
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "message"),
+    [
+        (1, 1, "lower must be smaller than upper in every column, got lower=1 and upper=1"),
+        ({"age": 50, "sex": 2}, UPPER, "got lower=2 and upper=1 for column 'sex'"),
+        (np.nan, 1, "lower must be finite, got nan for column 'age'"),
+        (0, [100, np.inf], "upper must be finite, got inf for column 'sex'"),
+        ([0, 0, 0], 1, r"lower must be a scalar or have shape \(n_features,\) = \(2,\)"),
+        ({"age": 50}, UPPER, "lower must hold a bound for every column of X, none for 'sex'"),
+        (LOWER, UPPER | {"bmi": 60}, "upper holds a bound for 'bmi', which is not a column"),
+    ],
+)
+def test_bounds_that_do_not_fit_are_refused(frame, lower, upper, message):
+    with pytest.raises(ValueError, match=message):
+        PublicBoundsScaler(lower, upper).fit(frame)
+
+
+def test_other_parameters_are_refused(frame):
+    with pytest.raises(TypeError, match="lower must be a number, an array of numbers or a dict"):
+        PublicBoundsScaler("low", 1).fit(frame)
+    with pytest.raises(ValueError, match="missing must be 'error' or 'midpoint', got 'mean'"):
+        PublicBoundsScaler(missing="mean").fit(frame)
+    with pytest.raises(ValueError, match="upper is given by column name, so X must be a DataFrame"):
+        PublicBoundsScaler(0, UPPER).fit(frame.to_numpy())
+    with pytest.raises(ValueError, match="must be a DataFrame with text column names"):
+        PublicBoundsScaler(0, UPPER).fit(frame.set_axis([0, 1], axis=1))
+
+
+def test_parameters_are_stored_untouched_and_in_a_pipeline(frame):
+    pipeline = make_pipeline(PublicBoundsScaler(LOWER, UPPER), FunctionTransformer())
+    np.testing.assert_array_equal(pipeline.fit_transform(frame), SCALED)
+    assert pipeline[0].lower is LOWER
+    assert clone(pipeline[0]).lower == LOWER

@@ -1,0 +1,593 @@
+"""Tests of the ledger: nobody overspends, whatever the threads, processes and copies do."""
+
+from __future__ import annotations
+
+import copy
+import gc
+import inspect
+import math
+import multiprocessing
+import os
+import pickle
+import sqlite3
+import subprocess
+import sys
+import threading
+import warnings
+from datetime import UTC, datetime, timedelta
+
+import joblib
+import pytest
+from sklearn.base import clone
+
+from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
+
+FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+def cost(epsilon, delta=0.0, **fields):
+    if math.isinf(epsilon):
+        fields.setdefault("status", "none")
+    return PrivacyGuarantee(epsilon, delta, **fields)
+
+
+@pytest.fixture(params=["memory", "file"])
+def make(request, tmp_path):
+    """Make an accountant of either kind; one path for all of a test's files."""
+
+    def factory(*args, **kwargs):
+        if request.param == "file":
+            kwargs.setdefault("path", tmp_path / "ledger.sqlite")
+        return PrivacyAccountant(*args, **kwargs)
+
+    return factory
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "ledger.sqlite"
+
+
+class TestBudget:
+    def test_charges_add_up(self, make):
+        accountant = make(1.0)
+        accountant.charge(cost(0.25))
+        accountant.charge(cost(0.5))
+        assert (accountant.spent(), accountant.remaining()) == (0.75, 0.25)
+        assert type(accountant.spent()) is float
+
+    def test_new_ledger_is_empty(self, make):
+        accountant = make(2.0, 0.5)
+        assert (accountant.epsilon, accountant.delta) == (2.0, 0.5)
+        assert (accountant.spent(), accountant.spent_delta()) == (0.0, 0.0)
+        assert accountant.remaining() == 2.0
+        assert len(accountant.entries()) == 0
+
+    def test_excess_is_refused_and_records_nothing(self, make):
+        accountant = make(1.0)
+        accountant.charge(cost(0.75))
+        with pytest.raises(BudgetExceededError, match=r"epsilon=0.5, but only 0.25 is left"):
+            accountant.charge(cost(0.5))
+        assert len(accountant.entries()) == 1
+        accountant.charge(cost(0.25))
+        assert accountant.remaining() == 0.0
+
+    def test_decimal_fractions_fill_the_budget(self, make):
+        accountant = make(0.3)
+        for _ in range(3):
+            accountant.charge(cost(0.1))
+        assert accountant.remaining() == 0.0
+        with pytest.raises(BudgetExceededError):
+            accountant.charge(cost(1e-6))
+
+    def test_check_records_nothing(self, make):
+        accountant = make(1.0)
+        accountant.check(cost(1.0))
+        with pytest.raises(BudgetExceededError):
+            accountant.check(cost(1.5))
+        assert accountant.spent() == 0.0
+
+    def test_delta_has_its_own_budget(self, make):
+        accountant = make(10.0, 1e-5)
+        accountant.charge(cost(1.0, 8e-6))
+        with pytest.raises(BudgetExceededError, match="delta=5e-06, but only 2e-06") as error:
+            accountant.charge(cost(1.0, 5e-6))
+        assert error.value.quantity == "delta"
+        assert accountant.spent() == 1.0
+        assert accountant.spent_delta() == 8e-6
+
+    def test_pure_budget_refuses_any_delta(self, make):
+        with pytest.raises(BudgetExceededError):
+            make(10.0).charge(cost(1.0, 1e-300))
+
+    def test_infinite_charge_on_a_finite_budget(self, make):
+        accountant = make(10.0)
+        with pytest.raises(BudgetExceededError, match="epsilon=inf"):
+            accountant.charge(cost(math.inf))
+        assert accountant.spent() == 0.0
+
+    def test_infinite_budget(self, make):
+        accountant = make()
+        accountant.charge(cost(1e6))
+        accountant.charge(cost(math.inf))
+        accountant.charge(cost(1.0))
+        assert accountant.spent() == math.inf
+        assert accountant.remaining() == math.inf
+        assert accountant.entries()["epsilon"].tolist() == [1e6, math.inf, 1.0]
+
+    def test_seeded_and_void_guarantees_cost_their_epsilon(self, make):
+        accountant = make(1.0)
+        accountant.charge(cost(0.5, status="seeded"))
+        accountant.charge(cost(0.5, status="none"))
+        assert accountant.spent() == 1.0
+
+    def test_error_has_attributes_and_survives_pickling(self):
+        error = pickle.loads(pickle.dumps(BudgetExceededError(2.0, 0.5, "trial", "delta")))
+        assert isinstance(error, RuntimeError)
+        assert (error.requested, error.remaining) == (2.0, 0.5)
+        assert (error.dataset, error.quantity) == ("trial", "delta")
+        assert str(error) == str(BudgetExceededError(2.0, 0.5, "trial", "delta"))
+
+    @pytest.mark.parametrize(
+        ("arguments", "error"),
+        [
+            ({"epsilon": 0}, ValueError),
+            ({"epsilon": -1.0}, ValueError),
+            ({"epsilon": math.nan}, ValueError),
+            ({"epsilon": True}, TypeError),
+            ({"epsilon": None}, TypeError),
+            ({"delta": -0.1}, ValueError),
+            ({"delta": 1.0}, ValueError),
+        ],
+    )
+    def test_parameters(self, make, arguments, error):
+        with pytest.raises(error, match=next(iter(arguments))):
+            make(**arguments)
+
+    def test_only_guarantees_are_charged(self, make):
+        accountant = make(1.0)
+        for call in (accountant.charge, accountant.check):
+            with pytest.raises(TypeError, match="guarantee must be a PrivacyGuarantee, got float"):
+                call(0.5)
+
+    def test_signature_reads_well(self):
+        assert str(inspect.signature(PrivacyAccountant)).startswith(
+            "(epsilon: 'float' = inf, delta: 'float' = 0.0, path: "
+        )
+
+
+class TestDatasets:
+    def test_each_has_the_full_budget(self, make):
+        accountant = make(1.0)
+        trial = accountant.for_dataset("trial")
+        trial.charge(cost(1.0))
+        assert (trial.spent(), accountant.spent()) == (1.0, 0.0)
+        with pytest.raises(BudgetExceededError, match="'trial'") as error:
+            accountant.charge(cost(0.5), "trial")
+        assert error.value.dataset == "trial"
+        accountant.charge(cost(0.5))
+        trial.charge(cost(0.5), dataset="default")
+        assert (trial.spent(), accountant.spent()) == (1.0, 1.0)
+
+    def test_one_ledger(self, make):
+        accountant = make(1.0)
+        accountant.for_dataset("a").charge(cost(0.25))
+        accountant.for_dataset("a").for_dataset("b").charge(cost(0.5))
+        accountant.charge(cost(1.0))
+        for view in (accountant, accountant.for_dataset("a")):
+            assert view.entries()["dataset"].tolist() == ["a", "b", "default"]
+        assert accountant.for_dataset("a").remaining() == 0.75
+        assert (accountant.dataset, accountant.for_dataset("a").dataset) == ("default", "a")
+
+    @pytest.mark.parametrize("name", ["", None, 3])
+    def test_names(self, make, name):
+        with pytest.raises(TypeError, match="dataset must be a non-empty string"):
+            make().for_dataset(name)
+
+
+class TestParallelComposition:
+    def test_costs_the_largest(self, make):
+        accountant = make(2.0, 0.1)
+        parts = [
+            cost(0.5, 0.01, mechanism="a"),
+            cost(2.0, mechanism="b", status="seeded"),
+            cost(1.0, 0.02, mechanism="a"),
+        ]
+        accountant.charge_parallel(parts, disjoint=True, estimator="Stack")
+        assert (accountant.spent(), accountant.spent_delta()) == (2.0, 0.02)
+        [entry] = accountant.entries().to_dict("records")
+        assert entry["mechanism"] == "3 disjoint parts: a, b"
+        assert (entry["status"], entry["estimator"]) == ("seeded", "Stack")
+
+    @pytest.mark.parametrize("disjoint", [False, None, 1, "yes"])
+    def test_disjointness_must_be_stated(self, make, disjoint):
+        accountant = make(2.0)
+        with pytest.raises(ValueError, match="disjoint must be True"):
+            accountant.charge_parallel([cost(1.0)], disjoint=disjoint)
+        assert accountant.spent() == 0.0
+
+    def test_needs_guarantees_of_one_kind(self, make):
+        accountant = make(2.0)
+        with pytest.raises(ValueError, match="at least one"):
+            accountant.charge_parallel([], disjoint=True)
+        with pytest.raises(ValueError, match="same neighbours"):
+            accountant.charge_parallel(
+                [cost(1.0), cost(1.0, neighbours="add-remove")], disjoint=True
+            )
+
+
+class TestTable:
+    def test_columns(self, make):
+        accountant = make(5.0)
+        columns = ["when", "estimator", "mechanism", "epsilon", "delta", "status", "dataset"]
+        assert accountant.entries().columns.tolist() == columns
+        accountant.charge(cost(1.0, mechanism="counts", status="asymptotic"), estimator="Fitter")
+        table = accountant.entries()
+        assert table.columns.tolist() == columns
+        assert table.iloc[0, 1:].tolist() == ["Fitter", "counts", 1.0, 0.0, "asymptotic", "default"]
+        when = datetime.fromisoformat(table.loc[0, "when"])
+        assert when.utcoffset() == timedelta(0)
+        assert abs(datetime.now(UTC) - when) < timedelta(minutes=10)
+
+    def test_the_table_is_a_copy(self, make):
+        accountant = make(5.0)
+        accountant.charge(cost(1.0))
+        accountant.entries()["epsilon"] = 0.0
+        assert accountant.spent() == 1.0
+
+    def test_repr(self, make):
+        accountant = make(5.0)
+        accountant.charge(cost(1.25))
+        text = repr(accountant)
+        assert text.startswith("PrivacyAccountant(epsilon=5, delta=0")
+        assert "spent=1.25" in text
+        assert ("path=" in text) == (accountant.path is not None)
+        assert "dataset='trial'" in repr(accountant.for_dataset("trial"))
+
+    def test_html_is_escaped(self, make):
+        accountant = make(5.0)
+        accountant.charge(cost(1.0, mechanism="<script>"), "<b>", estimator="<i>")
+        page = accountant._repr_html_()
+        assert page.startswith("<table>")
+        for tag in ("<script>", "<b>", "<i>"):
+            assert tag not in page
+        assert "&lt;script&gt;" in page
+
+
+class TestThreads:
+    def test_never_overspend(self, make):
+        """100 charges fit; 8 threads try 25 each, all at once, with eager thread switches."""
+        accountant = make(10.0)
+        barrier = threading.Barrier(8)
+        refused = []
+
+        def spend():
+            barrier.wait()
+            for _ in range(25):
+                try:
+                    accountant.charge(cost(0.1))
+                except BudgetExceededError:
+                    refused.append(1)
+
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        try:
+            threads = [threading.Thread(target=spend) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            sys.setswitchinterval(interval)
+        assert len(accountant.entries()) == 100
+        assert len(refused) == 100
+        assert accountant.spent() == 10.0
+
+
+SPEND = """
+import sys
+from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
+accountant = PrivacyAccountant(path=sys.argv[1])
+print("ready", flush=True)
+sys.stdin.readline()
+charged = 0
+for _ in range(60):
+    try:
+        accountant.charge(PrivacyGuarantee(0.125))
+        charged += 1
+    except BudgetExceededError:
+        pass
+print(charged)
+"""
+
+
+class TestProcesses:
+    def test_new_processes_never_overspend(self, path):
+        """Two processes try 60 charges each, together; 80 fit."""
+        accountant = PrivacyAccountant(10.0, path=path)
+        processes = [
+            subprocess.Popen(
+                [sys.executable, "-c", SPEND, str(path)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for _ in range(2)
+        ]
+        for process in processes:
+            assert process.stdout.readline() == "ready\n"
+        for process in processes:
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        charged = [int(process.communicate(timeout=240)[0]) for process in processes]
+        assert [process.returncode for process in processes] == [0, 0]
+        assert sum(charged) == 80
+        assert len(accountant.entries()) == 80
+        assert accountant.spent() == 10.0
+
+    def test_spawned_workers_share_a_file(self, path):
+        accountant = PrivacyAccountant(1.0, path=path)
+        with multiprocessing.get_context("spawn").Pool(2) as pool:
+            pool.map(accountant.charge, [cost(0.25)] * 4)
+            with pytest.raises(BudgetExceededError) as error:
+                pool.apply(accountant.charge, [cost(0.5)])
+        assert (error.value.requested, error.value.remaining) == (0.5, 0.0)
+        assert accountant.spent() == 1.0
+
+    def test_loky_workers_share_a_file(self, path):
+        accountant = PrivacyAccountant(1.0, path=path)
+
+        def fit(view):
+            try:
+                clone(view).charge(PrivacyGuarantee(0.125))
+            except BudgetExceededError:
+                return 0
+            return 1
+
+        charged = joblib.Parallel(n_jobs=2, backend="loky")(
+            joblib.delayed(fit)(accountant) for _ in range(12)
+        )
+        assert sum(charged) == 8
+        assert accountant.spent() == 1.0
+
+    def test_loky_workers_cannot_charge_memory(self):
+        accountant = PrivacyAccountant(1.0)
+        accountant.charge(cost(0.25))
+
+        def attempt(copied):
+            try:
+                copied.charge(PrivacyGuarantee(0.125))
+            except RuntimeError as error:
+                return str(error), copied.spent(), repr(copied), copied
+            return None
+
+        [(message, spent, text, home)] = joblib.Parallel(n_jobs=2, backend="loky")(
+            [joblib.delayed(attempt)(accountant)]
+        )
+        assert "Make it with a path" in message
+        assert spent == 0.25
+        assert text.endswith("detached)")
+        # Back where the original lives, it is the original.
+        home.charge(cost(0.5))
+        assert accountant.spent() == 0.75
+
+    def test_joblib_threads_share_memory(self):
+        accountant = PrivacyAccountant(1.0)
+        joblib.Parallel(n_jobs=2, backend="threading")(
+            joblib.delayed(accountant.charge)(cost(0.125)) for _ in range(8)
+        )
+        assert accountant.spent() == 1.0
+
+    @FORK
+    @pytest.mark.parametrize("kind", ["memory", "file"])
+    def test_forked_child(self, kind, path):
+        accountant = PrivacyAccountant(1.0, path=path if kind == "file" else None)
+        accountant.charge(cost(0.25))
+        copied = pickle.dumps(accountant)
+
+        def child(answers):
+            for view in (accountant, pickle.loads(copied), copy.deepcopy(accountant)):
+                for call in (view.check, view.charge):
+                    try:
+                        call(cost(0.125))
+                        answers.put(("done", view.spent()))
+                    except RuntimeError as error:
+                        answers.put((str(error), view.spent()))
+
+        context = multiprocessing.get_context("fork")
+        answers = context.SimpleQueue()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # forking with threads
+            process = context.Process(target=child, args=(answers,))
+            process.start()
+        results = [answers.get() for _ in range(6)]
+        process.join()
+        if kind == "memory":
+            assert all("Make it with a path" in said and spent == 0.25 for said, spent in results)
+            assert accountant.spent() == 0.25
+        else:
+            assert {said for said, _ in results} == {"done"}
+            assert accountant.spent() == 0.625
+        accountant.charge(cost(0.125))  # the parent goes on
+
+    @FORK
+    def test_forked_child_reads_a_later_pickle(self):
+        """A pickle made after the fork shows what was spent by then."""
+        accountant = PrivacyAccountant(1.0)
+        context = multiprocessing.get_context("fork")
+        questions, answers = context.SimpleQueue(), context.SimpleQueue()
+
+        def child():
+            copied = pickle.loads(questions.get())
+            answers.put((copied.spent(), accountant.spent()))
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            process = context.Process(target=child)
+            process.start()
+        accountant.charge(cost(0.5))
+        questions.put(pickle.dumps(accountant))
+        assert answers.get() == (0.5, 0.0)
+        process.join()
+
+
+class TestCopies:
+    @pytest.mark.parametrize(
+        "duplicate",
+        [
+            clone,
+            lambda a: clone(a, safe=False),
+            copy.copy,
+            copy.deepcopy,
+            lambda a: pickle.loads(pickle.dumps(a)),
+        ],
+    )
+    def test_copies_in_one_process_share_the_ledger(self, make, duplicate):
+        accountant = make(1.0).for_dataset("trial")
+        other = duplicate(accountant)
+        assert other.dataset == "trial"
+        other.charge(cost(0.75))
+        assert accountant.spent() == 0.75
+        with pytest.raises(BudgetExceededError):
+            accountant.charge(cost(0.5))
+
+    def test_clone_is_the_same_object(self, make):
+        accountant = make(1.0)
+        assert clone(accountant) is accountant
+
+    def test_pickle_outliving_its_ledger_is_detached(self):
+        """Otherwise an old pickle would forget what was spent after it was made."""
+        accountant = PrivacyAccountant(1.0)
+        accountant.charge(cost(0.25))
+        pickled = pickle.dumps(accountant)
+        accountant.charge(cost(0.75))
+        del accountant
+        gc.collect()
+        old = pickle.loads(pickled)
+        assert old.spent() == 0.25
+        assert "detached" in repr(old)
+        assert old.entries()["epsilon"].tolist() == [0.25]
+        for call in (old.charge, old.check):
+            with pytest.raises(RuntimeError, match="Make it with a path"):
+                call(cost(0.25))
+        again = pickle.loads(pickle.dumps(old))
+        with pytest.raises(RuntimeError, match="Make it with a path"):
+            again.charge(cost(0.25))
+
+    def test_two_accountants_are_two_ledgers(self):
+        one, other = PrivacyAccountant(1.0), PrivacyAccountant(1.0)
+        pickle.loads(pickle.dumps(one)).charge(cost(0.5))
+        assert (one.spent(), other.spent()) == (0.5, 0.0)
+
+
+class TestFile:
+    def test_a_new_session_goes_on(self, path):
+        PrivacyAccountant(1.0, path=path).charge(cost(0.75), estimator="Fitter")
+        again = PrivacyAccountant(1.0, path=path)
+        assert again.spent() == 0.75
+        assert again.entries()["estimator"].tolist() == ["Fitter"]
+        with pytest.raises(BudgetExceededError):
+            again.charge(cost(0.5))
+
+    @pytest.mark.parametrize("budget", [(2.0,), (math.inf,), (1.0, 0.5), (1.0, 0.0)])
+    def test_another_budget_is_refused(self, path, budget):
+        PrivacyAccountant(1.0, 0.1, path=path)
+        with pytest.raises(ValueError, match=r"made with epsilon=1 and delta=0\.1"):
+            PrivacyAccountant(*budget, path=path)
+
+    def test_omitted_budget_is_adopted(self, path):
+        PrivacyAccountant(1.0, 0.1, path=path)
+        again = PrivacyAccountant(path=path)
+        assert (again.epsilon, again.delta) == (1.0, 0.1)
+        assert PrivacyAccountant(delta=0.1, path=path).epsilon == 1.0
+        assert PrivacyAccountant(1, path=path).delta == 0.1
+
+    def test_infinite_budget_is_stored(self, path):
+        PrivacyAccountant(path=path)
+        assert PrivacyAccountant(math.inf, path=path).epsilon == math.inf
+        with pytest.raises(ValueError, match="made with epsilon=inf"):
+            PrivacyAccountant(1.0, path=path)
+
+    def test_path_is_absolute(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        accountant = PrivacyAccountant(1.0, path="my ledger #1?.sqlite")
+        assert accountant.path == str(tmp_path / "my ledger #1?.sqlite")
+        monkeypatch.chdir("/")
+        accountant.charge(cost(0.5))
+        assert (tmp_path / "my ledger #1?.sqlite").exists()
+        assert PrivacyAccountant(path=tmp_path / "my ledger #1?.sqlite").spent() == 0.5
+
+    def test_missing_file_is_an_error_on_use_only(self, path):
+        accountant = PrivacyAccountant(1.0, path=path)
+        pickled = pickle.dumps(accountant)
+        path.unlink()
+        for orphan in (accountant, pickle.loads(pickled)):
+            assert orphan.epsilon == 1.0
+            assert "ledger unavailable" in repr(orphan)
+            assert "ledger unavailable" in orphan._repr_html_()
+            pickle.dumps(orphan)
+            for call in (orphan.charge, orphan.check):
+                with pytest.raises(FileNotFoundError, match="does not exist"):
+                    call(cost(0.5))
+            with pytest.raises(FileNotFoundError, match="does not exist"):
+                orphan.spent()
+        assert not path.exists()
+
+    def test_replaced_file_is_noticed(self, path):
+        accountant = PrivacyAccountant(1.0, path=path)
+        path.unlink()
+        PrivacyAccountant(100.0, path=path)
+        with pytest.raises(ValueError, match="its budget differs"):
+            accountant.charge(cost(0.5))
+
+    def test_missing_directory(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match="directory of path"):
+            PrivacyAccountant(1.0, path=tmp_path / "no" / "ledger.sqlite")
+
+    def test_bytes_path(self):
+        with pytest.raises(TypeError, match="path must be a str"):
+            PrivacyAccountant(1.0, path=b"ledger.sqlite")
+
+    def test_a_file_that_is_no_database(self, path):
+        path.write_text("records of patients, not to be overwritten" * 100)
+        before = path.read_bytes()
+        with pytest.raises(ValueError, match="is not a privacy ledger"):
+            PrivacyAccountant(1.0, path=path)
+        assert path.read_bytes() == before
+
+    @pytest.mark.parametrize("table", ["patients(age)", "ledger(age)"])
+    def test_a_database_that_is_no_ledger(self, path, table):
+        with sqlite3.connect(path) as connection:
+            connection.execute(f"CREATE TABLE {table}")
+        connection.close()
+        before = path.read_bytes()
+        with pytest.raises(ValueError, match="not a privacy ledger"):
+            PrivacyAccountant(1.0, path=path)
+        assert path.read_bytes() == before
+
+    def test_a_later_schema_is_refused(self, path):
+        PrivacyAccountant(1.0, path=path)
+        with sqlite3.connect(path) as connection:
+            connection.execute("UPDATE ledger SET schema_version = 2")
+        connection.close()
+        with pytest.raises(ValueError, match="schema version 2"):
+            PrivacyAccountant(path=path)
+
+    def test_failed_charge_leaves_no_lock(self, path):
+        accountant = PrivacyAccountant(1.0, path=path)
+        with pytest.raises(BudgetExceededError) as error:
+            accountant.charge(cost(2.0))
+        held = error.value  # its traceback keeps the frames, and a forgotten connection, alive
+        PrivacyAccountant(path=path).charge(cost(1.0))
+        assert held.remaining == 1.0
+
+    def test_lock_held_by_somebody_else_is_waited_for(self, path):
+        accountant = PrivacyAccountant(1.0, path=path)
+        blocker = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        blocker.execute("BEGIN IMMEDIATE")
+        timer = threading.Timer(0.3, lambda: blocker.execute("COMMIT"))
+        timer.start()
+        accountant.charge(cost(1.0))
+        timer.join()
+        blocker.close()
+        assert accountant.spent() == 1.0

@@ -1,0 +1,183 @@
+"""Tests of the public domain and of parameter checks."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from skdpsurv.privacy import (
+    check_finite,
+    clip_rows,
+    clip_times,
+    fraction,
+    positive_int,
+    positive_number,
+)
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+matrices = arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 9)), elements=finite)
+
+
+def exact_squared_norm(row):
+    return sum(Fraction(x) ** 2 for x in row.tolist())
+
+
+class TestClipRows:
+    @settings(max_examples=150, deadline=None)
+    @given(X=matrices, norm=st.floats(1e-200, 1e300))
+    def test_norm_never_exceeds_the_bound(self, X, norm):
+        """In exact arithmetic, for every finite float."""
+        before = X.copy()
+        clipped = clip_rows(X, norm)
+        assert np.array_equal(X, before)
+        assert not np.shares_memory(X, clipped)
+        for row, original in zip(clipped, X, strict=True):
+            assert exact_squared_norm(row) <= Fraction(norm) ** 2
+            inside = (
+                exact_squared_norm(original) <= (Fraction(norm) * (1 - Fraction(1, 2**40))) ** 2
+            )
+            if inside:
+                assert np.array_equal(row, original)
+
+    @pytest.mark.parametrize("n_features", [1, 2, 784, 5000])
+    def test_float_norm_in_any_order_of_summation(self, n_features):
+        rows = np.random.default_rng(0).normal(size=(50, n_features)) * 1e3
+        clipped = clip_rows(rows, 1.7)
+        assert np.max(np.linalg.norm(clipped, axis=1)) <= 1.7
+        assert np.sqrt(np.max(np.cumsum(clipped**2, axis=1)[:, -1])) <= 1.7
+        assert np.sqrt(np.max(np.einsum("ij,ij->i", clipped, clipped))) <= 1.7
+        # Shortened by no more than rounding asks for, and not turned.
+        exact = 1.7 * rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        np.testing.assert_allclose(clipped, exact, rtol=1e-11)
+
+    def test_huge_tiny_and_zero_rows(self):
+        X = np.array([[1e308, 1e308], [-1.7e308, 0.0], [5e-324, 0.0], [0.0, 0.0], [-0.0, 1e-310]])
+        clipped = clip_rows(X, 1.0)
+        half = math.sqrt(0.5)
+        np.testing.assert_allclose(clipped[:2], [[half, half], [-1.0, 0.0]], rtol=1e-14)
+        assert np.array_equal(clipped[2:], X[2:])
+
+    def test_rows_do_not_influence_each_other(self):
+        X = np.random.default_rng(1).normal(size=(6, 3))
+        other = X.copy()
+        other[0] = 1e300
+        assert np.array_equal(clip_rows(X, 1.0)[1:], clip_rows(other, 1.0)[1:])
+
+    def test_shapes_and_types(self):
+        assert clip_rows([[1, 2], [3, 4]], 10).dtype == np.float64
+        assert clip_rows(np.float32([[1, 2]]), 10).dtype == np.float64
+        assert clip_rows(np.zeros((0, 3)), 1.0).shape == (0, 3)
+        assert clip_rows(np.zeros((3, 0)), 1.0).shape == (3, 0)
+        fortran = np.asfortranarray(np.random.default_rng(2).normal(size=(5, 4)))
+        assert np.array_equal(clip_rows(fortran, 1.0), clip_rows(fortran.copy("C"), 1.0))
+        with pytest.raises(ValueError, match="X must be two-dimensional"):
+            clip_rows([1.0, 2.0], 1.0)
+
+    @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
+    def test_non_finite_is_refused(self, bad):
+        with pytest.raises(ValueError, match="X contains NaN or infinity"):
+            clip_rows([[1.0, 2.0], [bad, 0.0]], 1.0)
+
+
+class TestClipTimes:
+    def test_beyond_the_horizon_is_censored_there(self):
+        time, event = np.array([1.0, 5.0, 6.0, 7.0]), np.array([True, True, True, False])
+        clipped, seen = clip_times(time, event, 5)
+        assert clipped.tolist() == [1.0, 5.0, 5.0, 5.0]
+        assert seen.tolist() == [True, True, False, False]
+        assert time.tolist() == [1.0, 5.0, 6.0, 7.0]
+        assert event.tolist() == [True, True, True, False]
+
+    def test_zero_and_one_are_events(self):
+        _, seen = clip_times([1, 2], [0, 1.0], 5)
+        assert seen.dtype == bool
+        assert seen.tolist() == [False, True]
+
+    @pytest.mark.parametrize("event", [[0, 2], ["no", "yes"], [0.5, 1], [math.nan, 1], [True]])
+    def test_bad_events(self, event):
+        with pytest.raises(ValueError, match="event"):
+            clip_times([1.0, 2.0], event, 5.0)
+
+    def test_bad_times(self):
+        with pytest.raises(ValueError, match="time contains NaN or infinity"):
+            clip_times([1.0, math.nan], [0, 1], 5.0)
+        with pytest.raises(ValueError, match="max_time must be a positive finite number, got inf"):
+            clip_times([1.0], [0], math.inf)
+
+
+class TestMessages:
+    @pytest.mark.parametrize(
+        "call",
+        [
+            lambda: clip_rows([[1.0, "patient-4711"]], 1.0),
+            lambda: clip_rows(np.array([[1.0, "patient-4711"]], dtype=object), 1.0),
+            lambda: check_finite(np.array([4711.25, np.nan]), "X"),
+            lambda: check_finite(["patient-4711"], "X"),
+            lambda: clip_times(["4711-01-01"], [1], 1.0),
+            lambda: clip_times([4711.25, np.nan], [1, 0], 1.0),
+            lambda: clip_times([1.0], [4711], 1.0),
+        ],
+    )
+    def test_no_value_in_the_message_or_what_led_to_it(self, call):
+        with pytest.raises(ValueError, match=r"X|time|event") as error:
+            call()
+        chain, current = [], error.value
+        while current is not None:
+            chain.append("".join(map(str, current.args)))
+            current = current.__cause__ or current.__context__
+        assert all("4711" not in text for text in chain)
+
+    def test_finite_input_passes(self):
+        check_finite([1, 2, 3], "X")
+        check_finite(np.array([[1.0, -1e308]]), "X")
+        check_finite([True], "X")
+
+
+class TestParameters:
+    @pytest.mark.parametrize("value", [1, 0.5, np.float32(2), np.int64(3), Fraction(1, 2)])
+    def test_positive_number(self, value):
+        number = positive_number("scale", value)
+        assert type(number) is float
+        assert number == value
+
+    @pytest.mark.parametrize("value", [0, -1, math.inf, math.nan, -math.inf])
+    def test_not_a_positive_number(self, value):
+        with pytest.raises(
+            ValueError, match=f"scale must be a positive finite number, got {value}"
+        ):
+            positive_number("scale", value)
+
+    def test_infinity_where_allowed(self):
+        assert positive_number("epsilon", math.inf, allow_inf=True) == math.inf
+        with pytest.raises(ValueError, match="epsilon must be a positive number or inf, got nan"):
+            positive_number("epsilon", math.nan, allow_inf=True)
+
+    @pytest.mark.parametrize("value", [True, np.True_, "1", None, 1j, [1.0]])
+    def test_wrong_types(self, value):
+        for check in (positive_number, fraction, positive_int):
+            with pytest.raises(TypeError, match=r"^q must be "):
+                check("q", value)
+
+    def test_fraction_ends(self):
+        assert fraction("share", 0.25) == 0.25
+        assert fraction("share", 0, open_low=False) == 0.0
+        assert fraction("share", 1, open_high=False) == 1.0
+        for bad, rule in [(0, r"\(0, 1\)"), (1, r"\(0, 1\)"), (math.nan, r"\(0, 1\)")]:
+            with pytest.raises(ValueError, match=f"share must be a number in {rule}, got {bad}"):
+                fraction("share", bad)
+        with pytest.raises(ValueError, match=r"in \[0, 1\], got 1.5"):
+            fraction("share", 1.5, open_low=False, open_high=False)
+
+    def test_positive_int(self):
+        assert type(positive_int("q", np.int32(4))) is int
+        for bad in (0, -3):
+            with pytest.raises(ValueError, match=f"q must be a positive integer, got {bad}"):
+                positive_int("q", bad)
+        with pytest.raises(TypeError, match="q must be a positive integer, got float"):
+            positive_int("q", 2.0)

@@ -1,0 +1,358 @@
+"""Tests of the laws of the noise.
+
+Tests with an integer seed always give the same answer. Those on operating-system entropy reject
+below a p-value of 1e-9 where every expected count is at least 50 (or the law is continuous), so
+that each raises a false alarm with probability below 1e-6, all inaccuracy of the approximations
+included.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skdpsurv.privacy import (
+    exponential_mechanism,
+    lattice_laplace,
+    lattice_step,
+    lattice_sum,
+    permute_and_flip,
+    random_source,
+    round_to_lattice,
+    spherical_laplace,
+    to_lattice,
+)
+
+REJECT = 1e-9
+SEEDS = pytest.mark.parametrize("seed", [None, 20240607], ids=["entropy", "seeded"])
+
+
+def lattice_p_value(noise, scale):
+    """p-value of a chi-square test of the discrete Laplace law; tails are pooled."""
+    n = len(noise)
+    decay = math.exp(-1 / scale)
+    mass_at_zero = (1 - decay) / (1 + decay)
+    edge = 0
+    while n * mass_at_zero * decay ** (edge + 1) / (1 - decay) > 50:
+        edge += 1
+    support = np.arange(-edge, edge + 1)
+    probabilities = mass_at_zero * decay ** np.abs(support)
+    tail = mass_at_zero * decay**edge / (1 - decay)  # of edge and beyond
+    probabilities[[0, -1]] = tail
+    observed = [np.sum(np.clip(noise, -edge, edge) == k) for k in support]
+    return stats.chisquare(observed, n * probabilities).pvalue
+
+
+def selection_p_value(choose, probabilities, n, source):
+    counts = np.bincount([choose(source) for _ in range(n)], minlength=len(probabilities))
+    assert np.min(n * np.asarray(probabilities)) > 50
+    return stats.chisquare(counts, n * np.asarray(probabilities)).pvalue
+
+
+class TestLatticeLaplace:
+    @SEEDS
+    @pytest.mark.parametrize("scale", [0.4, 2.5, 7])
+    def test_law(self, seed, scale):
+        """Chi-square against the exact pmf; false alarms below 1e-6 (module docstring)."""
+        value = 41
+        noisy = lattice_laplace(np.full(60_000, value, dtype=np.int64), scale, random_source(seed))
+        assert lattice_p_value(noisy - value, scale) > REJECT
+        # The test can tell a scale that is off by a quarter.
+        assert lattice_p_value(noisy - value, 1.25 * scale) < REJECT
+
+    @SEEDS
+    def test_scalar_law(self, seed):
+        """As above, one call for each draw."""
+        source = random_source(seed)
+        noise = np.array([lattice_laplace(0, 1.5, source) for _ in range(3_000)])
+        assert lattice_p_value(noise, 1.5) > REJECT
+
+    @SEEDS
+    def test_large_scale_is_nearly_continuous(self, seed):
+        """Kolmogorov-Smirnov against the Laplace law; false alarms below 1e-6."""
+        scale = 2.0**45
+        noise = lattice_laplace(np.zeros(20_000, dtype=np.int64), scale, random_source(seed))
+        assert stats.kstest(noise / scale, stats.laplace.cdf).pvalue > REJECT
+        assert stats.kstest(noise / scale, stats.laplace(scale=1.5).cdf).pvalue < REJECT
+
+    @SEEDS
+    def test_neighbouring_elements_are_uncorrelated(self, seed):
+        """The correlation of 20,000 pairs is normal with deviation 1/141; 6.5 deviations."""
+        noise = lattice_laplace(np.zeros((20_000, 2), dtype=np.int64), 3.0, random_source(seed))
+        assert abs(np.corrcoef(noise.T)[0, 1]) < 6.5 / math.sqrt(20_000)
+
+    @SEEDS
+    def test_types_and_shapes(self, seed):
+        source = random_source(seed)
+        assert type(lattice_laplace(5, 1.0, source)) is int
+        assert type(lattice_laplace(np.int64(5), 1.0, source)) is int
+        for shape in [(), (0,), (3,), (2, 3)]:
+            value = np.zeros(shape, dtype=np.int64)
+            noisy = lattice_laplace(value, 1.0, source)
+            assert noisy.shape == shape
+            assert noisy.dtype == np.int64
+            assert not value.any()
+
+    @SEEDS
+    def test_saturates(self, seed):
+        source = random_source(seed)
+        info = np.iinfo(np.int64)
+        ends = np.array([info.max, info.min] * 50)
+        noisy = lattice_laplace(ends, 1000.0, source)
+        # Wrapping around would change the sign.
+        assert np.array_equal(np.sign(noisy), np.sign(ends))
+        assert set(lattice_laplace(np.zeros(100, dtype=np.int64), 1e300, source)) <= {
+            info.max,
+            info.min,
+        }
+        assert lattice_laplace(2**70, 1e-3, source) == info.max
+        assert lattice_laplace(-(2**70), 1e-3, source) == info.min
+        assert lattice_laplace(np.array([2**63], dtype=np.uint64), 1e-3, source) == info.max
+
+    def test_seeded_is_reproducible(self):
+        value = np.arange(5)
+        first = lattice_laplace(value, 9.0, random_source(1))
+        assert np.array_equal(first, lattice_laplace(value, 9.0, random_source(1)))
+
+    @pytest.mark.parametrize("scale", [0, -1.0, math.inf, math.nan])
+    def test_scale_out_of_range(self, scale):
+        with pytest.raises(ValueError, match="scale must be a positive finite number"):
+            lattice_laplace(1, scale, random_source(None))
+
+    @pytest.mark.parametrize("value", [1.5, True, "secret", np.array([1.0]), np.array([None, 1])])
+    def test_only_integers(self, value):
+        with pytest.raises(TypeError, match="value must be an integer") as error:
+            lattice_laplace(value, 1.0, random_source(None))
+        assert "secret" not in str(error.value)
+
+
+class TestSphericalLaplace:
+    @SEEDS
+    @pytest.mark.parametrize("dimension", [1, 2, 12])
+    def test_law(self, seed, dimension):
+        """Radius: Kolmogorov-Smirnov against Gamma. Direction: d * n * |mean|^2 is chi-square
+        with d degrees of freedom in the limit. False alarms below 1e-6."""
+        n, scale = 10_000, 0.3
+        source = random_source(seed)
+        draws = np.array([spherical_laplace(dimension, scale, source) for _ in range(n)])
+        radius = np.linalg.norm(draws, axis=1)
+        assert stats.kstest(radius, stats.gamma(dimension, scale=scale).cdf).pvalue > REJECT
+        assert stats.kstest(radius, stats.gamma(dimension, scale=0.4).cdf).pvalue < REJECT
+
+        directions = draws / radius[:, None]
+        resultant = n * dimension * np.sum(directions.mean(axis=0) ** 2)
+        assert stats.chi2(dimension).sf(resultant) > REJECT
+        # Second moments: E[u u'] = I/d; each entry deviates by less than 1/sqrt(n).
+        moments = directions.T @ directions / n
+        assert np.max(np.abs(moments - np.eye(dimension) / dimension)) < 6.5 / math.sqrt(n)
+
+    @SEEDS
+    def test_direction_is_uniform_on_the_circle(self, seed):
+        """Kolmogorov-Smirnov of the angle; false alarms below 1e-6."""
+        source = random_source(seed)
+        x, y = np.array([spherical_laplace(2, 1.0, source) for _ in range(10_000)]).T
+        angle = np.arctan2(y, x)
+        assert stats.kstest(angle, stats.uniform(-math.pi, 2 * math.pi).cdf).pvalue > REJECT
+        assert abs(stats.spearmanr(angle, np.hypot(x, y)).statistic) < 6.5 / math.sqrt(10_000)
+
+    def test_seeded_is_reproducible(self):
+        first = spherical_laplace(4, 1.0, random_source(1))
+        assert np.array_equal(first, spherical_laplace(4, 1.0, random_source(1)))
+
+    @pytest.mark.parametrize("scale", [0, -1.0, math.inf, math.nan])
+    def test_scale_out_of_range(self, scale):
+        with pytest.raises(ValueError, match="scale must be a positive finite number"):
+            spherical_laplace(2, scale, random_source(None))
+
+    def test_dimension_out_of_range(self):
+        with pytest.raises(ValueError, match="dimension must be a positive integer, got 0"):
+            spherical_laplace(0, 1.0, random_source(None))
+
+
+class TestLattice:
+    @pytest.mark.parametrize(
+        ("scale", "step"), [(1.0, 1.0), (1.999, 1.0), (2.0, 2.0), (0.3, 0.25), (1e-300, None)]
+    )
+    def test_step_is_the_power_of_two_below(self, scale, step):
+        found = lattice_step(scale)
+        assert math.frexp(found)[0] == 0.5
+        assert found <= scale < 2 * found
+        assert step is None or found == step
+
+    def test_step_at_the_ends_of_the_floats(self):
+        assert lattice_step(5e-324) == 5e-324
+        assert lattice_step(1.7976931348623157e308) == 2.0**1023
+
+    def test_rounds_to_multiples(self):
+        values = np.random.default_rng(0).normal(scale=100, size=1000)
+        rounded = round_to_lattice(values, 2.0**-7)
+        assert np.array_equal(rounded * 2**7, np.rint(rounded * 2**7))
+        assert np.max(np.abs(rounded - values)) <= 2.0**-8
+
+    def test_large_values_are_kept_and_do_not_overflow(self):
+        values = np.array([1e308, -1e308, 2.0**60 + 2.0**9])
+        assert np.array_equal(round_to_lattice(values, 2.0**-1000), values)
+
+    def test_zero_has_no_sign(self):
+        assert not np.signbit(round_to_lattice([-0.1, 0.1, -0.0], 1.0)).any()
+
+    @pytest.mark.parametrize("step", [0.3, 3.0, 0.0, -1.0, math.inf, math.nan])
+    def test_step_must_be_a_power_of_two(self, step):
+        with pytest.raises(ValueError, match=r"step must be a (power of two|positive finite)"):
+            round_to_lattice([1.0], step)
+
+    def test_to_lattice_is_monotone_and_near(self):
+        values = np.sort(np.random.default_rng(1).normal(size=1000))
+        integers = to_lattice(values)
+        assert integers.dtype == np.int64
+        assert np.all(np.diff(integers) >= 0)
+        assert np.max(np.abs(integers * 2.0**-30 - values)) <= 2.0**-31
+
+    def test_to_lattice_saturates(self):
+        assert to_lattice([1e300, -1e300], -30).tolist() == [2**62, -(2**62)]
+
+    def test_positive_exponent(self):
+        assert to_lattice([9.0, 12.0], step_exponent=3).tolist() == [1, 2]
+
+    @pytest.mark.parametrize("bad", [math.nan, math.inf])
+    def test_non_finite_terms_are_refused(self, bad):
+        with pytest.raises(ValueError, match="values contains NaN or infinity"):
+            lattice_sum([1.0, bad])
+
+    def test_sum_does_not_depend_on_order_or_chunks(self):
+        rng = np.random.default_rng(2)
+        values = rng.normal(size=5000) * 10.0 ** rng.integers(-8, 8, size=5000)
+        whole = lattice_sum(values)
+        assert type(whole) is int
+        assert lattice_sum(rng.permutation(values)) == whole
+        assert sum(lattice_sum(chunk) for chunk in np.array_split(values, 17)) == whole
+        assert whole == sum(to_lattice(values).tolist())
+
+    def test_sum_does_not_overflow(self):
+        assert lattice_sum(np.full(1000, 1e300)) == 1000 * 2**62
+        assert lattice_sum(np.full(1000, -1e300)) == -1000 * 2**62
+        assert lattice_sum([]) == 0
+
+    def test_sensitivity_of_a_sum_is_that_of_one_term(self):
+        """Replacing a term in [0, 1] moves the sum by at most to_lattice(1) - to_lattice(0)."""
+        rng = np.random.default_rng(3)
+        for values in rng.uniform(size=(50, 40)):
+            other = values.copy()
+            other[0] = rng.choice([0.0, 1.0, rng.uniform()])
+            assert abs(lattice_sum(values) - lattice_sum(other)) <= 2**30
+
+
+def permute_and_flip_by_enumeration(scores, epsilon, sensitivity):
+    """Law of the algorithm: sum over all orders, stop at the first coin that shows heads."""
+    heads = np.exp(epsilon * (np.asarray(scores) - max(scores)) / (2 * sensitivity))
+    law = np.zeros(len(scores))
+    orders = list(itertools.permutations(range(len(scores))))
+    for order in orders:
+        still_going = 1 / len(orders)
+        for candidate in order:
+            law[candidate] += still_going * heads[candidate]
+            still_going *= 1 - heads[candidate]
+    return law
+
+
+SCORES = [[0.0, 1.0, 3.0], [2.0, 2.0, -1.0, 0.5], [7.0, 7.0, 7.0], [-3.5, 0.0, -1.0, -0.25]]
+
+
+class TestSelection:
+    @SEEDS
+    @pytest.mark.parametrize("scores", SCORES, ids=str)
+    def test_permute_and_flip_law(self, seed, scores):
+        """Chi-square against enumeration over all orders; false alarms below 1e-6."""
+        law = permute_and_flip_by_enumeration(scores, 1.5, 0.75)
+        assert math.isclose(law.sum(), 1)
+        p_value = selection_p_value(
+            lambda source: permute_and_flip(scores, 1.5, 0.75, source),
+            law,
+            8_000,
+            random_source(seed),
+        )
+        assert p_value > REJECT
+
+    @SEEDS
+    @pytest.mark.parametrize("scores", SCORES, ids=str)
+    def test_exponential_mechanism_law(self, seed, scores):
+        """Chi-square against the softmax; false alarms below 1e-6."""
+        weights = np.exp(1.5 * np.array(scores) / (2 * 0.75))
+        p_value = selection_p_value(
+            lambda source: exponential_mechanism(scores, 1.5, 0.75, source),
+            weights / weights.sum(),
+            8_000,
+            random_source(seed),
+        )
+        assert p_value > REJECT
+
+    def test_the_two_laws_are_told_apart(self):
+        """The law test has power: it rejects the other mechanism (fixed seed)."""
+        scores = [0.0, 1.0, 3.0]
+        p_value = selection_p_value(
+            lambda source: exponential_mechanism(scores, 1.5, 0.75, source),
+            permute_and_flip_by_enumeration(scores, 1.5, 0.75),
+            8_000,
+            random_source(1),
+        )
+        assert p_value < REJECT
+
+    def test_enumerated_law_is_private(self):
+        """On neighbouring scores no probability moves by more than exp(epsilon)."""
+        epsilon = 0.8
+        scores = np.array([1.0, 0.0, 2.0])
+        for shift in itertools.product([-1, 0, 1], repeat=3):
+            one = permute_and_flip_by_enumeration(scores, epsilon, 1.0)
+            other = permute_and_flip_by_enumeration(scores + shift, epsilon, 1.0)
+            assert np.max(np.abs(np.log(one / other))) <= epsilon + 1e-12
+
+    @pytest.mark.parametrize("select", [permute_and_flip, exponential_mechanism])
+    def test_infinite_epsilon_takes_the_first_best(self, select):
+        source = random_source(None)
+        assert {select([1, 5, 5, 2], math.inf, 1.0, source) for _ in range(20)} == {1}
+
+    @pytest.mark.parametrize("select", [permute_and_flip, exponential_mechanism])
+    @pytest.mark.parametrize("epsilon", [1e-9, 1.0, math.inf])
+    def test_single_candidate(self, select, epsilon):
+        assert select([-3.0], epsilon, 1.0, random_source(None)) == 0
+
+    @pytest.mark.parametrize("select", [permute_and_flip, exponential_mechanism])
+    def test_extreme_gaps(self, select):
+        """A gap of 60 is chosen with probability below 1e-26, and gaps may be astronomical."""
+        source = random_source(None)
+        for scores in ([0.0, 120.0], [-1e308, 1e308], [-1e-320, 1e300]):
+            assert {select(scores, 1.0, 1.0, source) for _ in range(20)} == {1}
+        assert {select([0.0, 5e-324], 1e-300, 1.0, source) for _ in range(200)} == {0, 1}
+
+    @pytest.mark.parametrize("select", [permute_and_flip, exponential_mechanism])
+    def test_integer_scores_are_exact(self, select):
+        """Beyond 2^53 neighbouring integers are one float; here they are two candidates."""
+        scores = np.array([2**60, 2**60 + 1])
+        assert select(scores, math.inf, 1.0, random_source(None)) == 1
+        assert select(scores, 200.0, 1.0, random_source(None)) == 1
+
+    @pytest.mark.parametrize("select", [permute_and_flip, exponential_mechanism])
+    @pytest.mark.parametrize("scores", [[], [[1.0, 2.0]], [1.0, math.nan], [math.inf, 0.0], ["a"]])
+    def test_bad_scores(self, select, scores):
+        with pytest.raises(ValueError, match="scores"):
+            select(scores, 1.0, 1.0, random_source(None))
+
+    @pytest.mark.parametrize("select", [permute_and_flip, exponential_mechanism])
+    def test_bad_parameters(self, select):
+        with pytest.raises(ValueError, match="epsilon must be a positive number or inf, got 0"):
+            select([1.0], 0, 1.0, random_source(None))
+        with pytest.raises(ValueError, match="sensitivity must be a positive finite number"):
+            select([1.0], 1.0, math.inf, random_source(None))
+
+    def test_seeded_is_reproducible(self):
+        scores = np.arange(30) / 10
+        picks = [
+            [permute_and_flip(scores, 1.0, 1.0, source) for _ in range(20)]
+            for source in (random_source(4), random_source(4))
+        ]
+        assert picks[0] == picks[1]
+        assert len(set(picks[0])) > 1
