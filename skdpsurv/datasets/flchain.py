@@ -17,7 +17,6 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "lambda": (0.0, 6.0),  # mg/dL, about twice the usual upper reference limit (2.63)
     "creatinine": (0.0, 4.0),  # mg/dL, beyond it kidneys have all but failed
     "mgus": (0.0, 1.0),
-    "flc_grp": (1.0, 10.0),  # tenths, by definition
     "sample_yr": (1995.0, 2003.0),  # the years in which samples were taken
 }
 
@@ -37,22 +36,21 @@ X (all numeric)
     lambda      serum free light chain, lambda portion, mg/dL
     creatinine  serum creatinine, mg/dL; often not measured: NaN is kept
     mgus        1 if monoclonal gammopathy of undetermined significance had been diagnosed
-    flc_grp     tenth of the free light chain sum that the record falls in, 1 to 10
     sample_yr   calendar year of the sample
 y
     death       True if the death was observed
     futime      days from the sample to death or last contact
 
 Left out: chapter, the cause of death. It is known only for those who died, so it leaks the
-outcome.
+outcome. And flc.grp, the tenth of the free light chain sum that a record falls in: it was cut at
+quantiles of the whole sample, so it is not a function of one record alone, and a guarantee about
+single records would not cover the cutting.
 
 Assumptions that stand in for a protocol
     bounds      from eligibility, definitions and clinical chemistry; values beyond are clipped
     max_time    5,200 days, about 14.2 years: a follow-up window in round figures for samples taken
                 from 1995 on. No protocol states it, and it was chosen by people who had seen the
                 data. In a study of your own take the horizon from the protocol.
-    flc_grp     was cut at quantiles of the whole original sample, so it is not a function of one
-                record alone. A guarantee covers the column as given, not the cutting.
 
 Reference: A. Dispenzieri, J. Katzmann, R. Kyle, et al. Use of nonclonal serum immunoglobulin free
 light chains to predict overall survival in the general population. Mayo Clinic Proceedings
@@ -70,7 +68,7 @@ def load_flchain() -> Bunch:
     sklearn.utils.Bunch
         With the fields
 
-        X : DataFrame of shape (7874, 8)
+        X : DataFrame of shape (7874, 7)
             Numeric covariates, ``creatinine`` with NaN, ready for
             :class:`~skdpsurv.preprocessing.PublicBoundsScaler`.
         y : structured array of shape (7874,)
@@ -94,7 +92,7 @@ def load_flchain() -> Bunch:
     >>> data = load_flchain()
     >>> scaler = PublicBoundsScaler.from_bounds(data.bounds, missing="midpoint")
     >>> scaler.fit_transform(data.X).shape
-    (7874, 8)
+    (7874, 7)
     """
     raw, y = sksurv.datasets.load_flchain()
     X = pd.DataFrame(
@@ -105,7 +103,6 @@ def load_flchain() -> Bunch:
             "lambda": raw["lambda"].astype(float),
             "creatinine": raw["creatinine"].astype(float),
             "mgus": _indicator(raw["mgus"], zero="no", one="yes"),
-            "flc_grp": raw["flc.grp"].astype(float),
             "sample_yr": raw["sample.yr"].astype(float),
         }
     )

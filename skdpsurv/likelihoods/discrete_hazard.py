@@ -30,8 +30,9 @@ from numpy.typing import NDArray
 
 from skdpsurv.likelihoods.base import Derivatives, PrivacyConstants
 from skdpsurv.likelihoods.hazard_bounds import extent, gradient_sensitivity
-from skdpsurv.likelihoods.hazard_cap import cap_knees
-from skdpsurv.likelihoods.hazard_kernel import Sums, chunks, slopes
+from skdpsurv.likelihoods.hazard_cap import cap_knees, least_knees
+from skdpsurv.likelihoods.hazard_kernel import Sums, add_survived, chunks, slopes
+from skdpsurv.likelihoods.hazard_series import add_small, is_small
 from skdpsurv.likelihoods.links import LOGIT, Link
 
 FloatArray = NDArray[np.float64]
@@ -136,9 +137,10 @@ class DiscreteHazard:
         values = np.zeros_like(b)
         capped, knees = self._capped(a, b, block.survived)
         inner = np.where(capped, knees, b)
-        for rows, width, mask in chunks(np.arange(b.size), block.survived):
-            phi = self.link.survival(a[:width] + inner[rows, None]).value
-            values[rows] = np.sum(phi * mask, axis=1)
+        for chunk in chunks(block.survived):
+            phi = self.link.survival(a[: chunk.width] + inner[chunk.part, None]).value
+            phi[:, chunk.shortest :] *= chunk.tail
+            values[chunk.part] = np.sum(phi, axis=1)
         if self._cap is not None:
             values += self._cap * np.where(capped, b - inner, 0.0)
         rows = np.flatnonzero(block.event)
@@ -162,7 +164,11 @@ class DiscreteHazard:
         w = np.ones_like(b) if weights is None else weights
         sums = Sums(b.size, A.shape[1], A.shape[0])
         capped, knees = self._capped(a, b, block.survived)
-        self._add_survived(sums, a, b, w, np.flatnonzero(~capped), block.survived, order)
+        small = is_small(self.link, a, b)
+        for add, chosen in ((add_small, small), (add_survived, ~small)):
+            rows = np.flatnonzero(chosen & ~capped)
+            if rows.size:
+                add(sums, self.link, A, a, b, w, rows, block.survived, order)
         hessian_aa = self._add_capped(sums, a, w, capped, knees, block.survived, order)
         self._add_events(sums, a, b, w, block, order)
 
@@ -184,33 +190,13 @@ class DiscreteHazard:
         self, a: FloatArray, b: FloatArray, survived: IntArray
     ) -> tuple[NDArray[np.bool_], FloatArray]:
         """Return which records are beyond their knee b*, and the knees."""
+        knees = np.full(b.size, np.inf)
         if self._cap is None:
-            return np.zeros(b.size, dtype=bool), np.full(b.size, np.inf)
-        present, where = np.unique(survived, return_inverse=True)
-        knees = cap_knees(self.link, a, present, self._cap)[where]
+            return np.zeros(b.size, dtype=bool), knees
+        near = np.flatnonzero(b > least_knees(a, survived, self._cap))
+        present, where = np.unique(survived[near], return_inverse=True)
+        knees[near] = cap_knees(self.link, a, present, self._cap)[where]
         return b > knees, knees
-
-    def _add_survived(
-        self,
-        sums: Sums,
-        a: FloatArray,
-        b: FloatArray,
-        w: FloatArray,
-        rows: IntArray,
-        survived: IntArray,
-        order: int,
-    ) -> None:
-        """Add the intervals survived by records below their knee."""
-        A = self.basis
-        for part, width, mask in chunks(rows, survived):
-            slope, curvature = slopes(self.link, a[:width], b[part], mask, order)
-            weight = w[part]
-            sums.slope[part] += weight * slope.sum(axis=1)
-            sums.interval_slope[:width] += weight @ slope
-            if curvature is not None:
-                sums.curvature[part] += weight * curvature.sum(axis=1)
-                sums.cross[part] += weight[:, None] * (curvature @ A[:width])
-                sums.interval_curvature[:width] += weight @ curvature
 
     def _add_capped(
         self,
@@ -236,8 +222,9 @@ class DiscreteHazard:
         mass = np.bincount(where, weights=w[capped])
         at = np.empty(levels.size)
         at[where] = knees[capped]
-        for part, width, mask in chunks(np.arange(levels.size), levels):
-            slope, curvature = slopes(self.link, a[:width], at[part], mask, order)
+        for chunk in chunks(levels):
+            part, width = chunk.part, chunk.width
+            slope, curvature = slopes(self.link, a, at, chunk, order)
             sums.interval_slope[:width] += mass[part] @ slope
             if curvature is not None:
                 sums.interval_curvature[:width] += mass[part] @ curvature

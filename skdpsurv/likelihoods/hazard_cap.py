@@ -30,13 +30,13 @@ def cap_knees(link: Link, a: FloatArray, counts: IntArray, cap: float) -> FloatA
         return knees
     k = counts[todo]
     low, high = _knee_bracket(link, a, k, cap)
-    b = np.clip(_knee_start(a, k, cap), low, high)
+    b = np.clip(least_knees(a, k, cap), low, high)
     for _ in range(60):
         total, bend = np.empty(k.size), np.empty(k.size)
-        for part, width, mask in chunks(np.arange(k.size), k):
-            slope, curvature = slopes(link, a[:width], b[part], mask, 2)
+        for chunk in chunks(k):
+            slope, curvature = slopes(link, a, b, chunk, 2)
             assert curvature is not None
-            total[part], bend[part] = slope.sum(axis=1), curvature.sum(axis=1)
+            total[chunk.part], bend[chunk.part] = slope.sum(axis=1), curvature.sum(axis=1)
         low = np.where(total <= cap, b, low)
         high = np.where(total >= cap, b, high)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -52,10 +52,14 @@ def cap_knees(link: Link, a: FloatArray, counts: IntArray, cap: float) -> FloatA
     return knees
 
 
-def _knee_start(a: FloatArray, k: IntArray, cap: float) -> FloatArray:
-    """Return the knee if slopes were exp(a_s + b), as logit and cloglog have it for rare events."""
-    top = a.max()
-    return np.asarray(np.log(cap) - top - np.log(np.cumsum(np.exp(a - top))[k - 1]))
+def least_knees(a: FloatArray, k: IntArray, cap: float) -> FloatArray:
+    r"""Return a lower bound on the knee of each k, close where hazards are small.
+
+    All links have :math:`\varphi'(\eta) \le e^\eta`, so a knee is at least where
+    :math:`e^b \sum_{s \le k} e^{a_s}` reaches the cap; inf for k = 0.
+    """
+    total = np.concatenate([[-np.inf], np.logaddexp.accumulate(a)])
+    return np.asarray(np.log(cap) - total[k])
 
 
 def _knee_bracket(

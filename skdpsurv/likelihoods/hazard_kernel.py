@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,38 +26,86 @@ class Sums:
         self.interval_curvature = np.zeros(q)
 
 
-def chunks(
-    rows: IntArray, survived: IntArray
-) -> Iterator[tuple[IntArray, int, NDArray[np.bool_] | bool]]:
-    """Cut rows sorted by ``survived`` into pieces that fit a cache.
+class Chunk(NamedTuple):
+    """Records that are worked on together, out of arrays sorted by intervals survived.
 
-    Yields the rows, the number of intervals that they need, and a mask of intervals survived
-    (True when every row survived them all).
+    Parameters
+    ----------
+    part : slice
+        Which records.
+    width : int
+        The most intervals that one of them survived.
+    shortest : int
+        The fewest.
+    tail : ndarray of shape (n_rows, width - shortest)
+        1 where a record survived the interval, 0 where it did not, from ``shortest`` on.
     """
-    k = survived[rows]
-    start = int(np.searchsorted(k, 1))
-    while start < rows.size:
-        stop = min(rows.size, start + max(1, CHUNK_ELEMENTS // int(k[start])))
-        stop = min(rows.size, start + max(1, CHUNK_ELEMENTS // int(k[stop - 1])))
-        shortest, width = int(k[start]), int(k[stop - 1])
-        mask: NDArray[np.bool_] | bool = True
-        if shortest < width:
-            mask = np.arange(width) < k[start:stop, None]
-        yield rows[start:stop], width, mask
+
+    part: slice
+    width: int
+    shortest: int
+    tail: FloatArray
+
+
+def chunks(survived: IntArray) -> Iterator[Chunk]:
+    """Cut records, ascending in ``survived``, into chunks that fit a cache; k = 0 has no part."""
+    start, n = int(np.searchsorted(survived, 1)), survived.size
+    while start < n:
+        stop = min(n, start + max(1, CHUNK_ELEMENTS // int(survived[start])))
+        stop = min(n, start + max(1, CHUNK_ELEMENTS // int(survived[stop - 1])))
+        shortest, width = int(survived[start]), int(survived[stop - 1])
+        tail = np.arange(shortest, width) < survived[start:stop, None]
+        yield Chunk(slice(start, stop), width, shortest, tail.astype(np.float64))
         start = stop
 
 
 def slopes(
+    link: Link, a: FloatArray, b: FloatArray, chunk: Chunk, order: int
+) -> tuple[FloatArray, FloatArray | None]:
+    r"""Return :math:`\varphi'(a_s + b_i)` and perhaps :math:`\varphi''`, 0 beyond a record's exit.
+
+    Parameters
+    ----------
+    link : Link
+    a : ndarray of shape (n_intervals,)
+    b : ndarray of shape (n_records,)
+    chunk : Chunk
+    order : int
+        1 leaves out the curvatures.
+    """
+    slope, curvature = link.survival_outer(a[: chunk.width], b[chunk.part], order)
+    if chunk.tail.size:
+        slope[:, chunk.shortest :] *= chunk.tail
+        if curvature is not None:
+            curvature[:, chunk.shortest :] *= chunk.tail
+    return slope, curvature
+
+
+def add_survived(
+    sums: Sums,
     link: Link,
+    basis: FloatArray,
     a: FloatArray,
     b: FloatArray,
-    mask: NDArray[np.bool_] | bool,
+    weights: FloatArray,
+    rows: IntArray,
+    survived: IntArray,
     order: int,
-) -> tuple[FloatArray, FloatArray | None]:
-    r"""Return :math:`\varphi'(a_s + b_i)` and perhaps :math:`\varphi''`; 0 where masked out."""
-    slope, curvature = link.survival_outer(a, b, order)
-    if mask is not True:
-        slope *= mask
+) -> None:
+    """Add the intervals survived by the records ``rows``, ascending in ``survived``."""
+    columns = np.column_stack([basis, np.ones(a.size)])
+    ones = np.ones(a.size)
+    b, weight = b[rows], weights[rows]
+    slope_sums, moments = np.zeros(rows.size), np.zeros((rows.size, columns.shape[1]))
+    for chunk in chunks(survived[rows]):
+        part, width = chunk.part, chunk.width
+        slope, curvature = slopes(link, a, b, chunk, order)
+        np.dot(slope, ones[:width], out=slope_sums[part])
+        sums.interval_slope[:width] += weight[part] @ slope
         if curvature is not None:
-            curvature *= mask
-    return slope, curvature
+            np.dot(curvature, columns[:width], out=moments[part])
+            sums.interval_curvature[:width] += weight[part] @ curvature
+    sums.slope[rows] += weight * slope_sums
+    moments *= weight[:, None]
+    sums.cross[rows] += moments[:, :-1]
+    sums.curvature[rows] += moments[:, -1]

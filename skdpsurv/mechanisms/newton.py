@@ -26,9 +26,10 @@ FloatArray = NDArray[np.float64]
 NEWTON_STEPS = 60
 #: Records that the starting point is found on, at least.
 PILOT_RECORDS = 500
-#: Pilot stops at this Newton decrement: far inside its own sampling error.
-PILOT_DECREMENT = 1e-2
-
+#: The pilot stops at this Newton decrement: about its own sampling error in one coefficient.
+PILOT_DECREMENT = 1.0
+#: Least ridge of the pilot: a rare column may be constant or separated in a thinned sample.
+PILOT_RIDGE = 1.0
 
 #: Coefficients of a fit without privacy stay inside this box: an optimum at infinity stops there.
 PUBLIC_BOX = 50.0
@@ -80,11 +81,11 @@ class Objective:
         return Derivatives(gradient, hessian)
 
     def thinned(self, step: int) -> Objective:
-        """Return the same problem on every ``step``-th record, ridge and noise scaled alike."""
+        """Return nearly the same problem on every ``step``-th record."""
         return Objective(
             self.likelihood,
             [self.likelihood.thin(block, step) for block in self.blocks],
-            self.kappa / step,
+            max(self.kappa / step, PILOT_RIDGE),
             self.center,
             self.linear / step,
         )
@@ -160,9 +161,12 @@ def _newton(
     """
     coef = start
     gradient, hessian = objective.derivatives(coef)
+    norm, ratio = float(np.linalg.norm(gradient)), 1.0
     for _ in range(NEWTON_STEPS):
-        if np.linalg.norm(gradient) <= tolerance:
+        if norm <= tolerance:
             return coef, True
+        if hessian is None:
+            hessian = objective.derivatives(coef).hessian
         assert hessian is not None
         direction = _newton_direction(hessian, gradient)
         slope = float(direction @ gradient)
@@ -170,10 +174,14 @@ def _newton(
             break
         if -slope <= decrement:
             return coef + direction, True
-        coef, gradient, hessian = _line_search(objective, coef, direction, slope)
+        # Where the convergence is quadratic and the next point surely the last, its gradient alone
+        # is asked for.
+        order = 1 if norm * ratio**2 <= tolerance else 2
+        coef, gradient, hessian = _line_search(objective, coef, direction, slope, order)
+        norm, ratio = float(np.linalg.norm(gradient)), float(np.linalg.norm(gradient)) / norm
         if np.max(np.abs(coef)) > box:
             return np.clip(coef, -box, box), False
-    return coef, bool(np.linalg.norm(gradient) <= tolerance)
+    return coef, norm <= tolerance
 
 
 def _newton_direction(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
@@ -184,7 +192,7 @@ def _newton_direction(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
 
 
 def _line_search(
-    objective: Objective, coef: FloatArray, direction: FloatArray, slope: float
+    objective: Objective, coef: FloatArray, direction: FloatArray, slope: float, order: int
 ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     """Bisect on the derivative along a descent direction: F is convex, so no values are needed.
 
@@ -195,7 +203,7 @@ def _line_search(
     step = 1.0
     for _ in range(40):
         point = coef + step * direction
-        gradient, hessian = objective.derivatives(point)
+        gradient, hessian = objective.derivatives(point, order)
         along = float(direction @ gradient)
         if along <= -0.5 * slope:
             break

@@ -1,0 +1,137 @@
+"""The command line: ``skdpsurv demo``."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from skdpsurv import __version__
+from skdpsurv.demo import DEFAULT_EPSILONS, Comparison, compare_on_flchain, save_figure
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="skdpsurv",
+    help="Survival analysis with differential privacy.",
+    no_args_is_help=True,
+    add_completion=False,
+    # A traceback must not print records.
+    pretty_exceptions_show_locals=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"skdpsurv {__version__}")
+        raise typer.Exit
+
+
+# A callback keeps "demo" a command of its own while it is the only one.
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Survival analysis with differential privacy."""
+
+
+def _checked_epsilons(epsilons: list[float]) -> list[float]:
+    for epsilon in epsilons:
+        if not (math.isfinite(epsilon) and epsilon > 0):
+            raise typer.BadParameter(f"epsilon must be a positive finite number, got {epsilon:g}.")
+    return epsilons
+
+
+def _checked_output(output: Path) -> Path:
+    if not output.parent.is_dir():
+        raise typer.BadParameter(f"the folder {output.parent} does not exist.")
+    return output
+
+
+@app.command()
+def demo(
+    epsilon: Annotated[
+        list[float],
+        typer.Option(
+            help="Privacy loss of a private fit. Give it several times to compare.",
+            callback=_checked_epsilons,
+        ),
+    ] = list(DEFAULT_EPSILONS),  # noqa: B006, typer copies it
+    output: Annotated[
+        Path,
+        typer.Option(help="Where to save the figure (.png, .pdf, .svg).", callback=_checked_output),
+    ] = Path("demo.png"),
+    figure: Annotated[bool, typer.Option(help="Draw the figure.")] = True,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Seed of the noise, for the same numbers in every run; voids the privacy.",
+            show_default="the operating system's entropy",
+        ),
+    ] = None,
+) -> None:
+    """Fit flchain with and without privacy, compare with Cox regression, and draw curves."""
+    console = Console()
+    with console.status("Fitting Cox regression and the private models"):
+        comparison = compare_on_flchain(epsilon, seed=seed)
+    console.print(_table(comparison))
+    console.print(_explanation(comparison, seeded=seed is not None), highlight=False)
+    if not figure:
+        return
+    try:
+        save_figure(comparison, output)
+    except ImportError as error:
+        # markup=False: "[plot]" is the name of an extra, not a style.
+        console.print(f"No figure. {error}", style="yellow", markup=False, highlight=False)
+    else:
+        console.print(f"Figure: {output.resolve()}", highlight=False, soft_wrap=True)
+
+
+def _table(comparison: Comparison) -> Table:
+    table = Table(
+        title=f"flchain: fitted to {comparison.n_train:,} people, scored on {comparison.n_test:,}",
+        title_justify="left",
+    )
+    table.add_column("model")
+    for heading in ("epsilon", "status", "C-index", "Brier score", "coef. error"):
+        table.add_column(heading, justify="left" if heading == "status" else "right")
+    for score in comparison.scores:
+        private = math.isfinite(score.epsilon)
+        table.add_row(
+            score.model,
+            f"{score.epsilon:g}" if private else "-",
+            score.status,
+            f"{score.c_index:.3f}",
+            f"{score.brier:.4f}",
+            "-" if math.isnan(score.coef_error) else f"{score.coef_error:.0%}",
+            style="bold" if private else "",
+        )
+    return table
+
+
+def _explanation(comparison: Comparison, *, seeded: bool) -> str:
+    noise = (
+        "The noise came from your seed: these fits can be repeated, and are not private."
+        if seeded
+        else "The noise is fresh in every run, so the numbers of the private fits vary."
+    )
+    return (
+        "\nC-index: how often, of two people, the one who died first had the higher predicted "
+        "risk (0.5 is guessing, 1 perfect). Brier score: mean squared error of the predicted "
+        "survival over the follow-up (lower is better). Coef. error: distance of the "
+        "coefficients from those of Cox regression, relative to their length.\n"
+        "The coefficients of a private fit are protected. These scores are not: they are computed "
+        "from test records without noise. Here that is no harm, since flchain is public. "
+        f"{noise} Fits on the same people add up: all private fits together spent "
+        f"epsilon = {comparison.spent:g}.\n"
+    )

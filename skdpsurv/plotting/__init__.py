@@ -1,0 +1,7 @@
+"""Figures. They need matplotlib: ``pip install "skdpsurv[plot]"``."""
+
+from __future__ import annotations
+
+from skdpsurv.plotting.survival_curves import plot_survival_curves
+
+__all__ = ["plot_survival_curves"]

@@ -1,0 +1,186 @@
+"""Predicted survival curves of a few people under several models."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdpsurv.privacy import positive_number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_survival_curves"]
+
+# Okabe and Ito's colours, which people with any colour vision can tell apart, less the yellow.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# From the first model to the last: shorter dashes, thinner and paler lines.
+_DASHES: tuple[Any, ...] = ("-", (0, (7, 1.5)), (0, (4, 1.5)), (0, (2, 1.5)), (0, (1, 1.5)))
+
+
+def plot_survival_curves(
+    models: Any,
+    X: ArrayLike,
+    *,
+    labels: Sequence[str] | None = None,
+    ax: Axes | None = None,
+    time_unit: str | None = None,
+    time_scale: float = 1.0,
+    legend: bool = True,
+) -> Axes:
+    """Draw predicted survival curves: a colour for each row of X, a line style for each model.
+
+    The curves are functions of the models and of ``X`` alone. If the models are private releases
+    and ``X`` holds invented people, the figure is as private as the models are; if the rows of
+    ``X`` are records, it shows something about these records.
+
+    Parameters
+    ----------
+    models : estimator or mapping of str to estimator
+        Fitted, with a ``predict_survival_function`` that returns step functions: those of this
+        package and of scikit-survival, pipelines that end in one, a grid search that chose one.
+        The keys of a mapping name the models in the legend. The first is drawn solid; the order
+        should be that of interest, for example falling epsilon.
+    X : array-like of shape (n_people, n_features)
+        People to draw, one a row.
+    labels : sequence of str, optional
+        Names of the rows of ``X``. "person 1", "person 2", ... if omitted.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. A new figure's axes if omitted.
+    time_unit : str, optional
+        Unit of the drawn time axis, for its label.
+    time_scale : float, default=1.0
+        Length of one drawn unit in the models' unit of time. Models fitted in days are drawn in
+        years with ``time_scale=365.25, time_unit="years"``.
+    legend : bool, default=True
+        Draw two legends: people by colour, and models by line style if they have names.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError
+        If a model has no ``predict_survival_function``.
+    ValueError
+        If there is no model, ``labels`` does not name every row, or ``time_scale`` is out of
+        range.
+
+    Notes
+    -----
+    Curves start at (0, 1) and are drawn as the step functions that they are.
+
+    Examples
+    --------
+    >>> from skdpsurv import DPDiscreteTimeSurvival
+    >>> from skdpsurv.datasets import make_discrete_time_survival
+    >>> from skdpsurv.plotting import plot_survival_curves
+    >>> data = make_discrete_time_survival(2000, 2, random_state=0)
+    >>> model = DPDiscreteTimeSurvival(epsilon=1.0, max_time=data.max_time)
+    >>> model = model.fit(data.X, data.y)
+    >>> ax = plot_survival_curves(
+    ...     {"ε = 1": model}, [[-1, 0], [1, 0]], labels=["low", "high"]
+    ... )  # doctest: +SKIP
+    """
+    named = models if isinstance(models, Mapping) else {"": models}
+    if not named:
+        raise ValueError("models must hold at least one model.")
+    for name, model in named.items():
+        if not hasattr(model, "predict_survival_function"):
+            which = f"models[{name!r}]" if name else "models"
+            raise TypeError(
+                f"{which} must have a method predict_survival_function, "
+                f"{type(model).__name__} has none."
+            )
+    scale = positive_number("time_scale", time_scale)
+    curves = {name: _curves(model, X) for name, model in named.items()}
+    n_people = len(next(iter(curves.values())))
+    people = [f"person {i + 1}" for i in range(n_people)] if labels is None else list(labels)
+    if len(people) != n_people:
+        raise ValueError(
+            f"labels must hold one label for each of the {n_people} rows of X, got {len(people)}."
+        )
+    if ax is None:
+        ax = _new_axes()
+
+    end = 0.0
+    # The first model last, so that it lies on top.
+    for k, name in reversed(list(enumerate(named))):
+        for i, (time, survival) in enumerate(curves[name]):
+            colour = _COLOURS[i % len(_COLOURS)]
+            ax.plot(time / scale, survival, color=colour, **_line(k, len(named)))
+            end = max(end, time[-1] / scale)
+    _dress(ax, end, time_unit)
+    if legend:
+        _legends(ax, people, list(named))
+    return ax
+
+
+def _curves(model: Any, X: ArrayLike) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+    """Times and survival of each row of X, from (0, 1) on."""
+    curves = []
+    for function in model.predict_survival_function(X):
+        time = np.asarray(function.x, dtype=np.float64)
+        survival = np.asarray(function(time), dtype=np.float64)
+        if time[0] > 0:
+            time, survival = np.insert(time, 0, 0.0), np.insert(survival, 0, 1.0)
+        curves.append((time, survival))
+    return curves
+
+
+def _new_axes() -> Axes:
+    try:
+        # Imported here: everything else in the package works without it.
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            'plot_survival_curves needs matplotlib: pip install "skdpsurv[plot]"'
+        ) from error
+    _, ax = plt.subplots(figsize=(8.0, 5.0), layout="constrained")
+    return ax
+
+
+def _line(k: int, n_models: int) -> dict[str, Any]:
+    fade = k / max(n_models - 1, 1)
+    return {
+        "linestyle": _DASHES[k % len(_DASHES)],
+        "linewidth": 2.4 if k == 0 else 1.7 - 0.3 * fade,
+        "alpha": 1.0 - 0.45 * fade,
+        "drawstyle": "steps-post",
+        "solid_capstyle": "butt",
+    }
+
+
+def _dress(ax: Axes, end: float, time_unit: str | None) -> None:
+    ax.set_xlim(0.0, math.nextafter(end, math.inf))
+    ax.set_ylim(0.0, 1.0)
+    ax.set_xlabel("Time" if time_unit is None else f"Time ({time_unit})")
+    ax.set_ylabel("Probability of survival")
+    ax.grid(color="0.92", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def _legends(ax: Axes, people: list[str], models: list[str]) -> None:
+    from matplotlib.lines import Line2D
+
+    colours = [
+        Line2D([], [], color=_COLOURS[i % len(_COLOURS)], linewidth=2.4) for i in range(len(people))
+    ]
+    style: dict[str, Any] = {"frameon": False, "alignment": "left", "borderaxespad": 0.0}
+    first = ax.legend(colours, people, loc="upper left", bbox_to_anchor=(1.02, 1.0), **style)
+    if models == [""]:
+        return
+    # A second legend replaces the first, unless that is kept as an artist of its own.
+    ax.add_artist(first)
+    lines = [Line2D([], [], color="0.2", **_line(k, len(models))) for k in range(len(models))]
+    ax.legend(
+        lines, models, loc="lower left", bbox_to_anchor=(1.02, 0.0), handlelength=4.0, **style
+    )
