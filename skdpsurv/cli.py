@@ -54,6 +54,8 @@ def _checked_epsilons(epsilons: list[float]) -> list[float]:
 def _checked_output(output: Path) -> Path:
     if not output.parent.is_dir():
         raise typer.BadParameter(f"the folder {output.parent} does not exist.")
+    if output.suffix not in (".png", ".pdf", ".svg"):
+        raise typer.BadParameter(f"the name must end in .png, .pdf or .svg, got {output.name}.")
     return output
 
 
@@ -103,35 +105,35 @@ def _table(comparison: Comparison) -> Table:
         title_justify="left",
     )
     table.add_column("model")
-    for heading in ("epsilon", "status", "C-index", "Brier score", "coef. error"):
-        table.add_column(heading, justify="left" if heading == "status" else "right")
+    table.add_column("epsilon", justify="right")
+    table.add_column("status")
+    for heading in ("C-index", "Brier", "coef. error"):
+        table.add_column(heading, justify="right")
     for score in comparison.scores:
-        private = math.isfinite(score.epsilon)
         table.add_row(
             score.model,
-            f"{score.epsilon:g}" if private else "-",
+            f"{score.epsilon:g}",
             score.status,
             f"{score.c_index:.3f}",
             f"{score.brier:.4f}",
             "-" if math.isnan(score.coef_error) else f"{score.coef_error:.0%}",
-            style="bold" if private else "",
+            style="bold" if math.isfinite(score.epsilon) else "",
         )
     return table
 
 
 def _explanation(comparison: Comparison, *, seeded: bool) -> str:
     noise = (
-        "The noise came from your seed: these fits can be repeated, and are not private."
+        "The noise came from your seed: these fits can be repeated, so they are not private."
         if seeded
-        else "The noise is fresh in every run, so the numbers of the private fits vary."
+        else "The noise is fresh in every run, so these numbers vary, most at small epsilon."
     )
     return (
-        "\nC-index: how often, of two people, the one who died first had the higher predicted "
-        "risk (0.5 is guessing, 1 perfect). Brier score: mean squared error of the predicted "
-        "survival over the follow-up (lower is better). Coef. error: distance of the "
-        "coefficients from those of Cox regression, relative to their length.\n"
-        "The coefficients of a private fit are protected. These scores are not: they are computed "
-        "from test records without noise. Here that is no harm, since flchain is public. "
-        f"{noise} Fits on the same people add up: all private fits together spent "
-        f"epsilon = {comparison.spent:g}.\n"
+        "\nC-index: how well people are ranked by risk (0.5 is guessing, 1 perfect). Brier: mean "
+        "squared error of predicted survival, integrated over the follow-up (lower is better; "
+        "Kaplan-Meier, without covariates, is what to beat). Coef. error: distance of the "
+        "coefficients from Cox's, relative to their length.\n\n"
+        "Each private fit protects its records by its own epsilon; together they spent "
+        f"{comparison.spent:g}. The scores are computed on test records without noise, so they are "
+        f"not private themselves: no harm here, as flchain is public data. {noise}\n"
     )

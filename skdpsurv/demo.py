@@ -32,16 +32,11 @@ FloatArray = NDArray[np.float64]
 
 DEFAULT_EPSILONS = (3.0, 1.0, 0.3, 0.1)
 
-# Public reasoning for the bound on a row's norm: sex and mgus are -1 or 1 and add 1 each to its
-# square; the five other columns would add 1/3 each if they were uniform on [-1, 1]. The root of
-# 2 + 5/3 is 1.9.
-DATA_NORM = 2.0
-
 PEOPLE = pd.DataFrame.from_dict(
     {
-        "woman, 60": (60.0, 0.0, 1.2, 1.4, 0.9, 0.0, 1996.0),
-        "man, 75": (75.0, 1.0, 1.6, 1.9, 1.2, 0.0, 1996.0),
-        "woman, 90": (90.0, 0.0, 2.2, 2.4, 1.3, 0.0, 1996.0),
+        "Woman aged 60": (60.0, 0.0, 1.2, 1.4, 0.9, 0.0, 1996.0),
+        "Man aged 75": (75.0, 1.0, 1.6, 1.9, 1.2, 0.0, 1996.0),
+        "Woman aged 90": (90.0, 0.0, 2.2, 2.4, 1.3, 0.0, 1996.0),
     },
     orient="index",
     columns=["age", "sex_male", "kappa", "lambda", "creatinine", "mgus", "sample_yr"],
@@ -149,7 +144,6 @@ def compare_on_flchain(
         model = DPDiscreteTimeSurvival(
             epsilon,
             max_time=data.max_time,
-            data_norm=DATA_NORM,
             random_state=seed if private else None,
             accountant=ledger if private else None,
         )
@@ -157,9 +151,9 @@ def compare_on_flchain(
             # The column "status" says it.
             warnings.simplefilter("ignore", PrivacyLeakWarning)
             model.fit(Z[train], y_train)
-        name = "Discrete-time, " + ("private" if private else "not private")
+        name = "Private hazard model" if private else "Hazard model"
         scores.append(score(name, model, epsilon, model.guarantee_.status))
-        models[f"ε = {epsilon:g}" if private else "not private"] = model
+        models[f"ε = {epsilon:g}" if private else "No privacy"] = model
     scores.append(_kaplan_meier(y_train, y_test, grid))
     people = scaler.transform(PEOPLE[list(data.X)])
     return Comparison(scores, models, people, ledger.spent(), len(train), len(test))
@@ -204,7 +198,8 @@ def save_figure(comparison: Comparison, path: str | os.PathLike[str]) -> None:
     ax.text(
         0.0,
         1.02,
-        f"Discrete-time hazard model, flchain study, fitted to {comparison.n_train:,} people",
+        f"Discrete-time hazard model fitted to {comparison.n_train:,} people of the flchain study. "
+        "Smaller ε: more privacy, more noise.",
         transform=ax.transAxes,
         color="0.35",
     )
@@ -213,7 +208,9 @@ def save_figure(comparison: Comparison, path: str | os.PathLike[str]) -> None:
 
 def _at(functions: Sequence[StepFunction], times: FloatArray) -> FloatArray:
     """Survival of each person at each time; 1 before a function's first step."""
-    return np.vstack([np.where(times < f.x[0], 1.0, f(np.maximum(times, f.x[0]))) for f in functions])
+    return np.vstack(
+        [np.where(times < f.x[0], 1.0, f(np.maximum(times, f.x[0]))) for f in functions]
+    )
 
 
 def _kaplan_meier(y_train: NDArray[Any], y_test: NDArray[Any], grid: FloatArray) -> Score:
@@ -221,4 +218,4 @@ def _kaplan_meier(y_train: NDArray[Any], y_test: NDArray[Any], grid: FloatArray)
     curve = StepFunction(*kaplan_meier_estimator(*event_and_time(y_train)))
     curves = np.repeat(_at([curve], grid), len(y_test), axis=0)
     brier = float(integrated_brier_score(y_train, y_test, curves, grid))
-    return Score("Kaplan-Meier, no covariates", math.inf, "none", 0.5, brier, math.nan)
+    return Score("Kaplan-Meier", math.inf, "none", 0.5, brier, math.nan)

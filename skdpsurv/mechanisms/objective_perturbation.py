@@ -34,6 +34,8 @@ FloatArray = NDArray[np.float64]
 
 #: Share of epsilon kept to hide that minima are found inexactly.
 SOLVER_SHARE = 1e-3
+#: Least ridge in units of tau, and the largest scale of the solver's noise: see ``calibrate``.
+LEAST_RIDGE, LARGEST_SOLVER_SCALE = 0.01, 1e-5
 #: Released coefficients are multiples of this fraction of the last noise's scale.
 LATTICE_FRACTION = 2.0**-8
 
@@ -103,7 +105,15 @@ def calibrate(
     -------
     Calibration
     """
-    kappa = max(n_records * alpha, smallest_ridge(constants, curvature_share * epsilon))
+    tolerance = gradient_tolerance(n_records, constants.gradient_sensitivity)
+    kappa = max(
+        n_records * alpha,
+        smallest_ridge(constants, curvature_share * epsilon),
+        # However large epsilon is, the ridge stays a hundredth of one record's curvature, and large
+        # enough for the noise that hides the solver to have a scale of at most 1e-5.
+        LEAST_RIDGE * constants.hessian_trace,
+        2.0 * tolerance / (SOLVER_SHARE * epsilon * LARGEST_SOLVER_SCALE),
+    )
     cost = curvature_cost(constants, kappa)
     return split_budget(constants.gradient_sensitivity, epsilon, n_records, kappa, cost)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,8 @@ __all__ = ["plot_survival_curves"]
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart, less the yellow.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-# From the first model to the last: shorter dashes, thinner and paler lines.
-_DASHES: tuple[Any, ...] = ("-", (0, (7, 1.5)), (0, (4, 1.5)), (0, (2, 1.5)), (0, (1, 1.5)))
+# After the first model, which is solid: ever shorter dashes, on thinner and paler lines.
+_DASHES = ((7.0, 1.5), (4.0, 1.5), (2.0, 1.5), (1.0, 1.5))
 
 
 def plot_survival_curves(
@@ -57,7 +56,8 @@ def plot_survival_curves(
         Length of one drawn unit in the models' unit of time. Models fitted in days are drawn in
         years with ``time_scale=365.25, time_unit="years"``.
     legend : bool, default=True
-        Draw two legends: people by colour, and models by line style if they have names.
+        Draw a legend beside the axes: people by colour, and models by line style if they have
+        names.
 
     Returns
     -------
@@ -79,15 +79,18 @@ def plot_survival_curves(
 
     Examples
     --------
+    >>> from matplotlib.figure import Figure
     >>> from skdpsurv import DPDiscreteTimeSurvival
     >>> from skdpsurv.datasets import make_discrete_time_survival
     >>> from skdpsurv.plotting import plot_survival_curves
     >>> data = make_discrete_time_survival(2000, 2, random_state=0)
     >>> model = DPDiscreteTimeSurvival(epsilon=1.0, max_time=data.max_time)
     >>> model = model.fit(data.X, data.y)
-    >>> ax = plot_survival_curves(
-    ...     {"ε = 1": model}, [[-1, 0], [1, 0]], labels=["low", "high"]
-    ... )  # doctest: +SKIP
+    >>> ax = Figure().subplots()
+    >>> people = [[-1.0, 0.0], [1.0, 0.0]]
+    >>> ax = plot_survival_curves({"ε = 1": model}, people, labels=["low", "high"], ax=ax)
+    >>> ax.get_ylabel()
+    'Probability of survival'
     """
     named = models if isinstance(models, Mapping) else {"": models}
     if not named:
@@ -119,12 +122,12 @@ def plot_survival_curves(
             end = max(end, time[-1] / scale)
     _dress(ax, end, time_unit)
     if legend:
-        _legends(ax, people, list(named))
+        _legend(ax, people, list(named))
     return ax
 
 
 def _curves(model: Any, X: ArrayLike) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
-    """Times and survival of each row of X, from (0, 1) on."""
+    """Return times and survival of each row of X, from (0, 1) on."""
     curves = []
     for function in model.predict_survival_function(X):
         time = np.asarray(function.x, dtype=np.float64)
@@ -150,7 +153,7 @@ def _new_axes() -> Axes:
 def _line(k: int, n_models: int) -> dict[str, Any]:
     fade = k / max(n_models - 1, 1)
     return {
-        "linestyle": _DASHES[k % len(_DASHES)],
+        "linestyle": "-" if k == 0 else (0, _DASHES[(k - 1) % len(_DASHES)]),
         "linewidth": 2.4 if k == 0 else 1.7 - 0.3 * fade,
         "alpha": 1.0 - 0.45 * fade,
         "drawstyle": "steps-post",
@@ -159,7 +162,7 @@ def _line(k: int, n_models: int) -> dict[str, Any]:
 
 
 def _dress(ax: Axes, end: float, time_unit: str | None) -> None:
-    ax.set_xlim(0.0, math.nextafter(end, math.inf))
+    ax.set_xlim(0.0, end)
     ax.set_ylim(0.0, 1.0)
     ax.set_xlabel("Time" if time_unit is None else f"Time ({time_unit})")
     ax.set_ylabel("Probability of survival")
@@ -168,19 +171,26 @@ def _dress(ax: Axes, end: float, time_unit: str | None) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def _legends(ax: Axes, people: list[str], models: list[str]) -> None:
+def _legend(ax: Axes, people: list[str], models: list[str]) -> None:
     from matplotlib.lines import Line2D
 
-    colours = [
+    handles = [
         Line2D([], [], color=_COLOURS[i % len(_COLOURS)], linewidth=2.4) for i in range(len(people))
     ]
-    style: dict[str, Any] = {"frameon": False, "alignment": "left", "borderaxespad": 0.0}
-    first = ax.legend(colours, people, loc="upper left", bbox_to_anchor=(1.02, 1.0), **style)
-    if models == [""]:
-        return
-    # A second legend replaces the first, unless that is kept as an artist of its own.
-    ax.add_artist(first)
-    lines = [Line2D([], [], color="0.2", **_line(k, len(models))) for k in range(len(models))]
+    entries = list(people)
+    if models != [""]:
+        handles.append(Line2D([], [], linestyle="none"))
+        entries.append("")
+        handles += [
+            Line2D([], [], color="0.2", **_line(k, len(models))) for k in range(len(models))
+        ]
+        entries += models
     ax.legend(
-        lines, models, loc="lower left", bbox_to_anchor=(1.02, 0.0), handlelength=4.0, **style
+        handles,
+        entries,
+        loc="upper left",
+        bbox_to_anchor=(1.02, 1.0),
+        borderaxespad=0.0,
+        handlelength=3.6,
+        frameon=False,
     )

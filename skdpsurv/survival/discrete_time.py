@@ -78,13 +78,15 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
         :class:`~skdpsurv.preprocessing.PublicBoundsScaler`.
     alpha : float, default=0.0
         Least ridge, on the scale of the mean loss, on top of what privacy needs anyway.
-    max_cumulative_hazard : float or None, default=1.0
+    max_cumulative_hazard : float, "auto" or None, default="auto"
         Cap on the cumulative hazard with which one person can pull at the fit. Public; needs no
-        knowledge of the data. None: no cap (link="logit" only), and much more noise.
+        knowledge of the data. A low cap means little noise, a high one little bias: "auto" is
+        0.8 to 5, growing with ``n * epsilon`` per parameter. None: no cap (link="logit" only), and
+        much more noise.
     prior_event_rate : float, default=0.5
         Public guess of the share of people with an event by ``max_time``. The fit is shrunk towards
         the baseline that it implies.
-    center_share : float, default=0.15
+    center_share : float, default=0.1
         Share of epsilon spent on a first look, a private life table and a private mean of the
         covariates, to shrink towards what they say instead of the guess. 0 trusts the guess.
         Skipped where ``n * epsilon`` is below 200.
@@ -167,9 +169,9 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
         link: str = "logit",
         data_norm: float | str = "auto",
         alpha: float = 0.0,
-        max_cumulative_hazard: float | None = 1.0,
+        max_cumulative_hazard: float | str | None = "auto",
         prior_event_rate: float = 0.5,
-        center_share: float = 0.15,
+        center_share: float = 0.1,
         calibration: str = "tight",
         random_state: int | None = None,
         accountant: PrivacyAccountant | None = None,
@@ -352,7 +354,9 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
             positive_number("data_norm", self.data_norm)
         if self.alpha != 0:
             positive_number("alpha", self.alpha)
-        if self.max_cumulative_hazard is not None:
+        if isinstance(self.max_cumulative_hazard, str):
+            _one_of("max_cumulative_hazard", self.max_cumulative_hazard, ("auto",))
+        elif self.max_cumulative_hazard is not None:
             positive_number("max_cumulative_hazard", self.max_cumulative_hazard)
         elif self.link != "logit" and not math.isinf(self.epsilon):
             raise ValueError(

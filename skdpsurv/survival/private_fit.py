@@ -36,6 +36,13 @@ LEVEL_SIZE, SHAPE_SIZE = 0.4, 0.1
 TABLE_PART, MEAN_PART = 1.0 / 3.0, 2.0 / 3.0
 #: Below this n * epsilon a first look sees nothing but its own noise, and is skipped.
 FIRST_LOOK_RECORDS = 200.0
+#: max_cumulative_hazard="auto": a low cap means little noise, a high one little bias.
+CAP_SCALE, CAP_POWER, CAP_RANGE = 0.9, 0.28, (0.8, 5.0)
+#: Centred rows are clipped at this many times their root mean square length, as far as the
+#: released mean tells it: again, more for more signal.
+SPREAD_POWER, SPREAD_RANGE = 0.16, (1.0, 2.0)
+#: Centred rows keep at least this part of ``data_norm``.
+SMALLEST_SPREAD = 0.25
 #: Share of epsilon for the curvature term of objective perturbation.
 CURVATURE_SHARE = 0.1
 
@@ -50,13 +57,23 @@ class HazardModel:
     n_records: int
     n_features: int
     data_norm: float
-    max_cumulative_hazard: float | None
+    max_cumulative_hazard: float | str | None
     prior_event_rate: float
 
     @property
     def prior_hazard(self) -> float:
         """h0, the constant hazard that leads to the prior event rate by the horizon."""
         return float(-np.expm1(np.log1p(-self.prior_event_rate) / self.n_intervals))
+
+    def signal(self, epsilon: float) -> float:
+        """Return n epsilon in hundreds per parameter: how much there is to set against noise."""
+        return self.n_records * epsilon / (100.0 * (self.n_knots + self.n_features))
+
+    def cap(self, epsilon: float) -> float | None:
+        """H: as given, or for "auto" the larger the less noise there is per parameter."""
+        if not isinstance(self.max_cumulative_hazard, str):
+            return self.max_cumulative_hazard
+        return float(np.clip(CAP_SCALE * self.signal(epsilon) ** CAP_POWER, *CAP_RANGE))
 
     def bounded_link(self) -> Link:
         """Return the link with its event slope bounded at the prior hazard."""
@@ -132,7 +149,7 @@ class Perturbation:
         basis = orthogonal_basis(model.n_intervals, model.n_knots) * SHAPE_SIZE
         basis[:, 0] *= LEVEL_SIZE / SHAPE_SIZE
         likelihood = DiscreteHazard(
-            basis, model.n_features, 1.0, model.bounded_link(), model.max_cumulative_hazard
+            basis, model.n_features, 1.0, model.bounded_link(), model.cap(self.epsilon)
         )
         constants, epsilon, n = likelihood.constants, self.epsilon_fit, model.n_records
         calibration: Any
@@ -177,6 +194,7 @@ class Perturbation:
         return {
             "epsilon_center": self.epsilon_center,
             "epsilon_fit": self.epsilon_fit,
+            "max_cumulative_hazard": self.likelihood.max_cumulative_hazard,
             "gradient_sensitivity": constants.gradient_sensitivity,
             "hessian_trace": constants.hessian_trace,
             "hessian_rank": constants.hessian_rank,
@@ -207,6 +225,7 @@ class Perturbation:
                 source,
             )
             radius = max(radius, SMALLEST_SPREAD * model.data_norm)
+            radius *= float(np.clip(model.signal(self.epsilon) ** SPREAD_POWER, *SPREAD_RANGE))
         perturb = (
             objective_perturbation.perturb
             if self.method == "obj_pert"
@@ -215,7 +234,3 @@ class Perturbation:
         coef = perturb(likelihood, records.blocks(mean, radius), self.calibration, center, source)
         beta = coef[n_knots:] / radius
         return basis @ coef[:n_knots] - mean @ beta, beta
-
-
-#: Centred rows keep at least this part of ``data_norm``.
-SMALLEST_SPREAD = 0.25

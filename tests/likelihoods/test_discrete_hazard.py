@@ -1,0 +1,302 @@
+"""The hazard loss: value, derivatives, sums over blocks, and the cap."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard_cap import cap_knees
+from skdpsurv.likelihoods.links import LINKS
+
+Q, N_BASIS, N_FEATURES = 9, 3, 2
+
+
+def basis_of(q, n_basis, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.column_stack([np.full(q, 0.7), rng.normal(size=(q, n_basis - 1))])
+
+
+def make_likelihood(name, cap, q=Q, n_basis=N_BASIS):
+    link = LINKS[name].bounded_at(0.05)
+    return DiscreteHazard(basis_of(q, n_basis), N_FEATURES, 1.0, link, cap)
+
+
+CASES = [("logit", None)] + [(n, h) for n in LINKS for h in (0.4, 1.0, 2.5)]
+
+
+@pytest.fixture(params=CASES, ids=lambda case: f"{case[0]}-{case[1]}")
+def likelihood(request):
+    return make_likelihood(*request.param)
+
+
+def records(n=40, q=Q, seed=1):
+    """Records of every kind; more than enough to hit events and censoring in each interval."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, N_FEATURES))
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
+    return X, rng.integers(1, q + 1, size=n), rng.random(n) < 0.5
+
+
+def block_of(**kwargs):
+    return hazard_block(*records(**kwargs))
+
+
+def some_coefs(likelihood, scales=(0.3, 1.0, 3.0), seed=2):
+    rng = np.random.default_rng(seed)
+    return [scale * rng.normal(size=likelihood.n_params) for scale in scales]
+
+
+def direct_loss(likelihood, coef, x, survived, event):
+    """Loss by its definition, with the cap as an infimal convolution solved by scipy."""
+    n_basis = likelihood.basis.shape[1]
+    eta = likelihood.basis @ coef[:n_basis] + x @ coef[n_basis:]
+    link = likelihood.link
+
+    def survived_part(c):
+        return link.survival(eta[:survived] - c).value.sum()
+
+    value = survived_part(0.0)
+    if likelihood.max_cumulative_hazard is not None and survived:
+        cap = link.event_slope * likelihood.max_cumulative_hazard
+        found = optimize.minimize_scalar(
+            lambda c: survived_part(c) + cap * c,
+            bounds=(0.0, 60.0),
+            method="bounded",
+            options={"xatol": 1e-10},
+        )
+        value = min(value, found.fun)
+    if event:
+        value += link.event(eta[survived : survived + 1]).value[0]
+    return value
+
+
+def test_block_is_sorted_by_intervals_survived():
+    X, interval, event = records()
+    block = hazard_block(X, interval, event)
+    assert (np.diff(block.survived) >= 0).all()
+    together = sorted(zip(interval - event, event, X[:, 0], strict=True))
+    assert sorted(zip(block.survived, block.event, block.X[:, 0], strict=True)) == together
+
+
+def test_losses_are_the_definition(likelihood):
+    block = block_of()
+    for coef in some_coefs(likelihood):
+        expected = [
+            direct_loss(likelihood, coef, x, k, d)
+            for x, k, d in zip(block.X, block.survived, block.event, strict=True)
+        ]
+        np.testing.assert_allclose(likelihood.losses(coef, block), expected, rtol=1e-7, atol=1e-9)
+
+
+def test_some_records_of_these_tests_are_beyond_the_cap():
+    """Otherwise the tests of the capped loss would test nothing."""
+    likelihood, block = make_likelihood("logit", 1.0), block_of()
+    uncapped = make_likelihood("logit", None)
+    coef = some_coefs(likelihood)[-1]
+    capped = likelihood.losses(coef, block) < uncapped.losses(coef, block) - 1e-6
+    assert 0.1 < capped.mean() < 0.9
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_derivatives_are_numerical_derivatives(likelihood, weighted):
+    block = block_of()
+    weights = np.random.default_rng(3).uniform(0, 2, size=40) if weighted else None
+    w = np.ones(40) if weights is None else weights
+    step = 1e-5
+    for coef in some_coefs(likelihood):
+        gradient, hessian = likelihood.derivatives(coef, block, weights)
+        numerical = np.empty(coef.size)
+        numerical_hessian = np.empty((coef.size, coef.size))
+        for j, unit in enumerate(step * np.eye(coef.size)):
+            up, down = coef + unit, coef - unit
+            change = w @ (likelihood.losses(up, block) - likelihood.losses(down, block))
+            numerical[j] = change / (2 * step)
+            numerical_hessian[j] = (
+                likelihood.derivatives(up, block, weights, order=1).gradient
+                - likelihood.derivatives(down, block, weights, order=1).gradient
+            ) / (2 * step)
+        np.testing.assert_allclose(gradient, numerical, rtol=1e-6, atol=1e-6)
+        # phi'' and psi'' jump where the loss turns linear; none of these points is that near.
+        np.testing.assert_allclose(hessian, numerical_hessian, rtol=1e-4, atol=2e-5)
+        np.testing.assert_allclose(hessian, hessian.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", sorted(LINKS))
+@pytest.mark.parametrize("level", [-9.0, -3.0, 0.0])
+def test_derivatives_are_sums_over_person_periods(name, level):
+    """To the last digits but two, for rare events (where series may be used) and common ones."""
+    likelihood = make_likelihood(name, 50.0 * Q)  # a cap that nobody reaches
+    block, A = block_of(), likelihood.basis
+    coef = np.array([level / 0.7, 0.1, -0.2, 0.8, -0.5])
+    gradient, hessian = np.zeros(coef.size), np.zeros((coef.size, coef.size))
+    for x, k, d in zip(block.X, block.survived, block.event, strict=True):
+        rows = np.hstack([A, np.tile(x, (Q, 1))])
+        eta = rows @ coef
+        _, slope, curvature = likelihood.link.survival(eta[:k])
+        _, event_slope, event_curvature = likelihood.link.event(eta[k : k + d])
+        rows = rows[: k + d]
+        gradient += rows.T @ np.concatenate([slope, event_slope])
+        hessian += (rows.T * np.concatenate([curvature, event_curvature])) @ rows
+    found = likelihood.derivatives(coef, block)
+    size = np.abs(gradient).max()
+    np.testing.assert_allclose(found.gradient, gradient, rtol=0, atol=1e-13 * max(1.0, size))
+    np.testing.assert_allclose(found.hessian, hessian, rtol=0, atol=1e-12 * np.abs(hessian).max())
+
+
+def test_order_one_gives_the_same_gradient_and_no_hessian(likelihood):
+    block = block_of()
+    coef = some_coefs(likelihood)[1]
+    first, second = (likelihood.derivatives(coef, block, order=order) for order in (1, 2))
+    np.testing.assert_allclose(first.gradient, second.gradient, rtol=1e-13)
+    assert first.hessian is None
+
+
+def test_weights_count_records(likelihood):
+    """A record of weight 2 is that record twice; weight 0 leaves it out."""
+    block = block_of()
+    weights = np.random.default_rng(4).integers(0, 3, size=40)
+    repeated = type(block)(*(np.repeat(field, weights, axis=0) for field in block))
+    coef = some_coefs(likelihood)[1]
+    weighted = likelihood.derivatives(coef, block, weights.astype(float))
+    expected = likelihood.derivatives(coef, repeated)
+    np.testing.assert_allclose(weighted.gradient, expected.gradient, rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(weighted.hessian, expected.hessian, rtol=1e-11, atol=1e-11)
+
+
+def test_sums_add_up_over_blocks_in_any_order(likelihood):
+    X, interval, event = records()
+    coef = some_coefs(likelihood)[-1]
+    whole = likelihood.derivatives(coef, hazard_block(X, interval, event))
+    order = np.random.default_rng(5).permutation(40)
+    parts = [
+        likelihood.derivatives(coef, hazard_block(X[rows], interval[rows], event[rows]))
+        for rows in np.split(order, [1, 7, 30])
+    ]
+    gradient = sum(part.gradient for part in parts)
+    hessian = sum(part.hessian for part in parts)
+    np.testing.assert_allclose(gradient, whole.gradient, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(hessian, whole.hessian, rtol=1e-7, atol=1e-7)
+
+
+def test_sums_over_many_chunks(monkeypatch, likelihood):
+    """The size of a cacheful changes nothing."""
+    block, coef = block_of(n=200), some_coefs(likelihood)[1]
+    whole, losses = likelihood.derivatives(coef, block), likelihood.losses(coef, block)
+    monkeypatch.setattr("skdpsurv.likelihoods.hazard_kernel.CHUNK_ELEMENTS", 7)
+    small = likelihood.derivatives(coef, block)
+    np.testing.assert_allclose(small.gradient, whole.gradient, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(small.hessian, whole.hessian, rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(likelihood.losses(coef, block), losses, rtol=1e-9)
+
+
+def test_thinning_takes_every_stepth_record(likelihood):
+    block = block_of()
+    thin = likelihood.thin(block, 3)
+    assert likelihood.n_records(thin) == 14
+    np.testing.assert_array_equal(thin.X, block.X[::3])
+    np.testing.assert_array_equal(thin.survived, block.survived[::3])
+    np.testing.assert_array_equal(thin.event, block.event[::3])
+
+
+@pytest.mark.parametrize("survived", [np.array([0]), np.array([Q])])
+def test_a_single_record(likelihood, survived):
+    """Also one that survived no interval, whose event is its only term."""
+    event = survived == 0
+    block = hazard_block(np.array([[0.5, -0.5]]), survived + event, event)
+    coef = some_coefs(likelihood)[1]
+    expected = direct_loss(likelihood, coef, block.X[0], int(survived[0]), bool(event[0]))
+    assert likelihood.losses(coef, block)[0] == pytest.approx(expected, rel=1e-7)
+    assert np.isfinite(likelihood.derivatives(coef, block).hessian).all()
+
+
+class TestCap:
+    @pytest.mark.parametrize("name", sorted(LINKS))
+    @pytest.mark.parametrize("cap", [0.3, 1.0, 4.0])
+    def test_knees_solve_their_equation(self, name, cap):
+        link = LINKS[name]
+        a = np.random.default_rng(6).normal(scale=2.0, size=Q)
+        counts = np.arange(Q + 1)
+        knees = cap_knees(link, a, counts, cap)
+        for k, knee in zip(counts, knees, strict=True):
+            if k <= (cap if link.bounded_slope else 0):  # the slope never gets there
+                assert knee == np.inf
+            else:
+                slope = link.survival(a[:k] + knee).slope.sum()
+                assert slope == pytest.approx(cap, rel=1e-7)
+
+    @pytest.mark.parametrize("name", sorted(LINKS))
+    def test_knees_of_wild_baselines(self, name):
+        """A baseline that jumps over hundreds of units still has its knees found."""
+        link = LINKS[name]
+        a = np.array([-200.0, 100.0, -5.0, 60.0, 0.0, -300.0])
+        counts = np.arange(2, 7)
+        for k, knee in zip(counts, cap_knees(link, a, counts, 1.5), strict=True):
+            slope = link.survival(a[:k] + knee).slope.sum()
+            assert slope == pytest.approx(1.5, rel=1e-6)
+
+    def test_slopes_of_a_record_add_up_to_the_cap_at_most(self):
+        """The survived part's slope in the constant direction, over records beyond any hazard."""
+        rng = np.random.default_rng(7)
+        for name, cap in CASES[1:]:
+            likelihood = make_likelihood(name, cap)
+            bound = likelihood.link.event_slope * cap
+            reached = 0.0
+            for _ in range(60):
+                coef = rng.choice([1.0, 10.0, 100.0]) * rng.normal(size=likelihood.n_params)
+                k = int(rng.integers(1, Q + 1))
+                block = hazard_block(records(1, seed=8)[0], np.array([k]), np.array([False]))
+                gradient = likelihood.derivatives(coef, block, order=1).gradient
+                # The first column is constant, so its gradient is the sum of slopes times 0.7.
+                total = gradient[0] / 0.7
+                assert -1e-12 <= total <= bound * (1 + 1e-7)
+                # So is the slope in b, by another path through the code.
+                along = gradient[N_BASIS:] @ block.X[0] / (block.X[0] @ block.X[0])
+                assert -1e-12 <= along <= bound * (1 + 1e-7)
+                reached = max(reached, total)
+            assert reached == pytest.approx(bound, rel=1e-6)
+
+    def test_convex_along_random_segments(self, likelihood):
+        rng = np.random.default_rng(9)
+        block = block_of()
+        for _ in range(40):
+            start, end = rng.choice([1.0, 8.0]) * rng.normal(size=(2, likelihood.n_params))
+            share = rng.random()
+            between = likelihood.losses(share * start + (1 - share) * end, block)
+            chord = share * likelihood.losses(start, block) + (1 - share) * likelihood.losses(
+                end, block
+            )
+            assert (between <= chord + 1e-8 * (1 + np.abs(chord))).all()
+
+    @pytest.mark.parametrize(("name", "cap"), CASES[1:])
+    def test_value_and_gradient_are_continuous_across_the_knee(self, name, cap):
+        likelihood = make_likelihood(name, cap)
+        coef = some_coefs(likelihood)[0]
+        a = likelihood.basis @ coef[:N_BASIS]
+        bound = likelihood.link.event_slope * cap
+        knee = cap_knees(likelihood.link, a, np.array([Q]), bound)[0]
+        block = hazard_block(np.array([[1.0, 0.0]]), np.array([Q]), np.array([False]))
+        gap = 1e-7
+        sides = []
+        for b in (knee - gap, knee + gap):
+            coef[N_BASIS:] = b, 0.0
+            sides.append((likelihood.losses(coef, block)[0], likelihood.derivatives(coef, block)))
+        (below, before), (above, after) = sides
+        assert above - below == pytest.approx(2 * gap * bound, rel=1e-3)
+        np.testing.assert_allclose(before.gradient, after.gradient, atol=1e-5)
+        # The curvature in b does jump to 0 there: the two sides are different formulas.
+        assert before.hessian[N_BASIS, N_BASIS] > 1e-3
+        assert after.hessian[N_BASIS, N_BASIS] == 0.0
+
+    def test_a_cap_that_nobody_reaches_changes_nothing(self):
+        block = block_of()
+        capped, uncapped = make_likelihood("logit", float(Q)), make_likelihood("logit", None)
+        for coef in some_coefs(capped):
+            np.testing.assert_allclose(
+                capped.losses(coef, block), uncapped.losses(coef, block), rtol=1e-12
+            )
+            for one, other in zip(
+                capped.derivatives(coef, block), uncapped.derivatives(coef, block), strict=True
+            ):
+                np.testing.assert_allclose(one, other, rtol=1e-12)

@@ -1,0 +1,213 @@
+"""S, tau and r of one record: never passed by any pair of records, and not needlessly large."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard_bounds import extent, gradient_sensitivity
+from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.survival.spline import orthogonal_basis
+
+R = 0.8
+CASES = [("logit", None), *((n, h) for n in sorted(LINKS) for h in (0.5, 1.0, 2.0))]
+SHAPES = [(1, 1), (2, 2), (6, 1), (6, 3), (12, 4)]
+#: Size of the baseline's columns: as large as covariates, and as small as fits have them.
+SIZES = [1.0, 0.1]
+
+
+def make_likelihood(name, cap, q, n_basis, n_features=1, size=1.0):
+    link = LINKS[name].bounded_at(0.05)
+    return DiscreteHazard(size * orthogonal_basis(q, n_basis), n_features, R, link, cap)
+
+
+def coefficient_vectors(likelihood, n, seed):
+    """Vectors from tame to absurd, so that slopes saturate one way and the other."""
+    rng = np.random.default_rng(seed)
+    scales = 10.0 ** rng.uniform(-1, 2, size=(n, likelihood.n_params))
+    return scales * rng.choice([-1.0, 1.0], size=scales.shape)
+
+
+def all_records(q):
+    """Every exit interval and status, with covariates at both ends of the domain and its middle."""
+    for x in (-R, 0.0, R):
+        for interval in range(1, q + 1):
+            for event in (False, True):
+                yield hazard_block(np.array([[x]]), np.array([interval]), np.array([event]))
+
+
+def gradients(likelihood, coef):
+    q = likelihood.basis.shape[0]
+    return np.array([likelihood.derivatives(coef, z, order=1).gradient for z in all_records(q)])
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize(("q", "n_basis"), SHAPES)
+@pytest.mark.parametrize(("name", "cap"), CASES)
+def test_no_pair_of_records_passes_the_sensitivity(name, cap, q, n_basis, size):
+    likelihood = make_likelihood(name, cap, q, n_basis, size=size)
+    bound = likelihood.constants.gradient_sensitivity
+    for coef in coefficient_vectors(likelihood, 10, seed=q):
+        g = gradients(likelihood, coef)
+        gaps = np.linalg.norm(g[:, None] - g[None], axis=2)
+        assert gaps.max() <= bound * (1 + 1e-9)
+
+
+def gradient_of(likelihood, coef, x, interval, event):
+    block = hazard_block(np.array([[x]]), np.array([interval]), np.array([event]))
+    return likelihood.derivatives(coef, block, order=1).gradient
+
+
+def attempts(likelihood, cap):
+    """Yield gradient differences of the pairs that the proof of S has in mind.
+
+    The baseline is a straight line in s, so steep that a record's slopes sit on one interval, or
+    on as many as it takes to reach the cap.
+    """
+    q, line = likelihood.basis.shape[0], 1e4
+    few = int(np.ceil(cap)) + 1
+
+    def baseline(values):
+        return np.linalg.lstsq(likelihood.basis, values, rcond=None)[0]
+
+    s = np.arange(1, q + 1)
+    # Beyond the cap at the end of the grid, and an event just before it, same covariates.
+    coef = np.append(baseline(line * (s - (q - few) - 0.5)), 0.0)
+    yield (
+        gradient_of(likelihood, coef, R, q, False),
+        gradient_of(likelihood, coef, R, q - few, True),
+    )
+    # Beyond the cap early and late, opposite covariates.
+    coef = np.append(baseline(line * s), line)
+    yield gradient_of(likelihood, coef, R, few, False), gradient_of(likelihood, coef, -R, q, False)
+    # Events early and late that nobody expected, opposite covariates.
+    coef = np.append(baseline(np.full(q, -300.0)), 0.0)
+    yield gradient_of(likelihood, coef, R, 1, True), gradient_of(likelihood, coef, -R, q, True)
+
+
+@pytest.mark.parametrize(("name", "cap"), CASES[1:])
+def test_sensitivity_is_nearly_attained(name, cap):
+    """A constant five per cent too large would fail here."""
+    link = LINKS[name].bounded_at(0.05)
+    basis = orthogonal_basis(200, 2) * [0.4, 0.1]
+    likelihood = DiscreteHazard(basis, 1, R, link, cap)
+    reached = max(np.linalg.norm(one - other) for one, other in attempts(likelihood, cap))
+    assert 0.95 < reached / likelihood.constants.gradient_sensitivity <= 1 + 1e-9
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(data=st.data())
+def test_no_pair_of_records_passes_the_sensitivity_in_two_dimensions(data):
+    name, cap = data.draw(st.sampled_from(CASES))
+    likelihood = make_likelihood(name, cap, 5, 3, n_features=2)
+    number = st.floats(-60, 60, allow_subnormal=False)
+    coef = np.array(data.draw(st.lists(number, min_size=5, max_size=5)))
+    ends = []
+    for _ in range(2):
+        angle = data.draw(st.floats(0, 2 * np.pi))
+        x = data.draw(st.sampled_from([0.0, R])) * np.array([[np.cos(angle), np.sin(angle)]])
+        interval, event = data.draw(st.integers(1, 5)), data.draw(st.booleans())
+        block = hazard_block(x, np.array([interval]), np.array([event]))
+        ends.append(likelihood.derivatives(coef, block))
+    constants = likelihood.constants
+    gap = np.linalg.norm(ends[0].gradient - ends[1].gradient)
+    assert gap <= constants.gradient_sensitivity * (1 + 1e-9)
+    for _, hessian in ends:
+        check_hessian(hessian, constants)
+
+
+def check_hessian(hessian, constants):
+    eigenvalues = np.linalg.eigvalsh(hessian)
+    size = max(1.0, constants.hessian_trace)
+    assert eigenvalues.min() >= -1e-9 * size
+    assert np.trace(hessian) <= constants.hessian_trace * (1 + 1e-9)
+    assert np.sum(eigenvalues > 1e-8 * size) <= constants.hessian_rank
+
+
+@pytest.mark.parametrize(("q", "n_basis"), SHAPES)
+@pytest.mark.parametrize(("name", "cap"), CASES)
+def test_no_record_passes_trace_and_rank(name, cap, q, n_basis):
+    likelihood = make_likelihood(name, cap, q, n_basis)
+    for coef in coefficient_vectors(likelihood, 5, seed=1):
+        for record in all_records(q):
+            check_hessian(likelihood.derivatives(coef, record).hessian, likelihood.constants)
+
+
+@pytest.mark.parametrize(("name", "cap"), CASES)
+def test_trace_is_of_the_right_size(name, cap):
+    """Its two parts peak at different hazards, so only half of it need be attained."""
+    likelihood = make_likelihood(name, cap, 6, 1)
+    reached = 0.0
+    for level in np.linspace(-8, 8, 161):
+        for k in (5, 6):
+            block = hazard_block(np.array([[R]]), np.array([6]), np.array([k == 5]))
+            hessian = likelihood.derivatives(np.array([level, 0.0]), block).hessian
+            reached = max(reached, np.trace(hessian))
+    assert 0.5 < reached / likelihood.constants.hessian_trace <= 1.0
+
+
+def test_rank_is_attained():
+    likelihood = make_likelihood("logit", 1.0, 6, 3)
+    block = hazard_block(np.array([[R]]), np.array([6]), np.array([True]))
+    hessian = likelihood.derivatives(np.zeros(4), block).hessian
+    assert likelihood.constants.hessian_rank == 3
+    assert np.sum(np.linalg.eigvalsh(hessian) > 1e-6) == 3
+
+
+def test_constants_do_not_grow_with_the_grid():
+    """The point of the cap; uncapped they do."""
+    coarse, fine = (make_likelihood("logit", 1.0, q, 3).constants for q in (50, 800))
+    assert fine.gradient_sensitivity < 1.05 * coarse.gradient_sensitivity
+    assert fine.hessian_trace < 1.1 * coarse.hessian_trace
+    coarse, fine = (make_likelihood("logit", None, q, 3).constants for q in (50, 800))
+    assert fine.gradient_sensitivity > 10 * coarse.gradient_sensitivity
+
+
+def test_few_intervals_need_the_full_logit_curvature():
+    """q = 2, H = 1.5: y (1 - y) is 1/4 at y = 1/2, and H (1 - H/q) = 0.375 would be too small."""
+    likelihood = make_likelihood("logit", 1.5, 2, 1)
+    expected = (2 * 0.25 + 0.25) * (1.0 + R**2)
+    assert likelihood.constants.hessian_trace == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("name", ["cloglog", "probit"])
+def test_unbounded_links_need_a_cap(name):
+    with pytest.raises(ValueError, match="max_cumulative_hazard"):
+        make_likelihood(name, None, 4, 2).constants  # noqa: B018
+
+
+def test_constants_read_public_numbers_only():
+    likelihood = make_likelihood("logit", 1.0, 6, 3)
+    wider = replace(likelihood, data_norm=10 * R)
+    assert wider.constants.gradient_sensitivity > likelihood.constants.gradient_sensitivity
+    assert wider.constants.hessian_trace > likelihood.constants.hessian_trace
+
+
+def test_extent_is_the_largest_row_and_the_largest_gap():
+    basis = np.random.default_rng(0).normal(size=(7, 3))
+    radius, diameter = extent(basis)
+    assert radius == pytest.approx(np.linalg.norm(basis, axis=1).max())
+    gaps = np.linalg.norm(basis[:, None] - basis[None], axis=2)
+    assert diameter == pytest.approx(gaps.max())
+
+
+def test_sensitivity_bound_is_no_less_than_inside_the_box():
+    """The bound is convex in the masses, so the vertices of their box are the worst."""
+    rng = np.random.default_rng(1)
+    for _ in range(200):
+        radius, norm, cap, slope = rng.uniform(0.1, 3, size=4)
+        diameter = rng.uniform(0, 2 * radius)
+        bound = gradient_sensitivity(radius, diameter, norm, cap, slope)
+        u, u2 = rng.uniform(0, cap, size=2)
+        v, v2 = rng.uniform(0, slope, size=2)
+        plus, minus = u + v2, u2 + v
+        inside = np.hypot(
+            min(plus, minus) * diameter + abs(plus - minus) * radius,
+            norm * (abs(u - v) + abs(u2 - v2)),
+        )
+        assert inside <= bound * (1 + 1e-12)

@@ -1,0 +1,169 @@
+"""Links against their definitions, and the curvature constants that proofs rest on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skdpsurv.likelihoods.links import ETA_LIMIT, LINKS, LOGIT, inverse_mills
+
+ETA = np.linspace(-9.0, 9.0, 721)
+NAMES = sorted(LINKS)
+
+# Inverse links as scipy.stats has them: logistic, smallest extreme value, normal.
+HAZARD = {"logit": stats.logistic, "cloglog": stats.gumbel_l, "probit": stats.norm}
+
+
+@pytest.fixture(params=NAMES)
+def link(request):
+    return LINKS[request.param]
+
+
+@pytest.fixture(params=["natural", "bounded"])
+def any_link(request, link):
+    """The link as it is, and with its event slope bounded at a small hazard."""
+    return link if request.param == "natural" else link.bounded_at(0.02)
+
+
+def test_table_has_the_three_links():
+    assert {name: link.name for name, link in LINKS.items()} == {n: n for n in HAZARD}
+
+
+def test_predictor_inverts_the_hazard(link):
+    hazards = np.array([1e-9, 1e-3, 0.2, 0.5, 0.9, 1 - 1e-6])
+    eta = np.array([link.predictor(h) for h in hazards])
+    np.testing.assert_allclose(HAZARD[link.name].cdf(eta), hazards, rtol=1e-9)
+
+
+def test_survival_is_minus_log_of_survival(link):
+    eta = np.linspace(-30, 20, 200) if link.name != "cloglog" else np.linspace(-30, 6, 200)
+    expected = -HAZARD[link.name].logsf(eta)
+    np.testing.assert_allclose(link.survival(eta).value, expected, rtol=1e-10, atol=1e-300)
+
+
+def test_event_is_minus_log_of_hazard(link):
+    eta = np.linspace(-20, 3, 200)
+    expected = -HAZARD[link.name].logcdf(eta)
+    np.testing.assert_allclose(link.event(eta).value, expected, rtol=1e-9, atol=1e-14)
+
+
+@pytest.mark.parametrize("part", ["survival", "event"])
+def test_derivatives_are_derivatives(any_link, part):
+    curve = getattr(any_link, part)
+    eta = np.linspace(-8.0, 3.0, 441)
+    eta = eta[np.abs(eta - any_link.event_knee) > 1e-3]  # psi'' jumps at the knee
+    step = 1e-5
+    up, down, here = curve(eta + step), curve(eta - step), curve(eta)
+    np.testing.assert_allclose(
+        here.slope, (up.value - down.value) / (2 * step), rtol=1e-6, atol=1e-8
+    )
+    np.testing.assert_allclose(
+        here.curvature, (up.slope - down.slope) / (2 * step), rtol=1e-5, atol=1e-8
+    )
+
+
+def test_survival_is_increasing_and_event_decreasing_and_both_convex(any_link):
+    survival, event = any_link.survival(ETA), any_link.event(ETA)
+    assert (survival.slope >= 0).all()
+    assert (event.slope <= 0).all()
+    assert (survival.curvature >= 0).all()
+    assert (event.curvature >= 0).all()
+    assert (np.diff(survival.slope) >= -1e-12).all()
+    assert (np.diff(event.slope) >= -1e-12).all()
+
+
+def test_survival_slope_is_below_the_exponential(link):
+    """What the search for records beyond the cap takes for granted."""
+    eta = np.linspace(-60, 60, 4801)
+    assert (link.survival(eta).slope <= np.exp(eta) * (1 + 1e-12)).all()
+
+
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("scale", [1.0, 2.0 * ETA_LIMIT])
+def test_outer_agrees_with_survival(link, order, scale):
+    """Also beyond the limit where logit's product of exponentials would overflow."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=5), scale * rng.uniform(-1, 1, size=4)
+    slope, curvature = link.survival_outer(a, b, order)
+    expected = link.survival(a + b[:, None])
+    np.testing.assert_allclose(slope, expected.slope, rtol=1e-12, atol=1e-300)
+    if order == 1:
+        assert curvature is None
+    else:
+        np.testing.assert_allclose(curvature, expected.curvature, rtol=1e-9, atol=1e-300)
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0, 5000.0])
+def test_nothing_overflows(any_link, scale):
+    for curve in (any_link.survival(scale * ETA), any_link.event(scale * ETA)):
+        for values in curve[1:]:
+            assert np.isfinite(values).all()
+
+
+class TestConstants:
+    def test_event_slope_bounds_the_slope_and_is_attained(self, any_link):
+        if any_link is LINKS["probit"]:  # its natural slope is unbounded: see the next test
+            return
+        slope = -any_link.event(np.linspace(-40, 20, 5001)).slope
+        assert slope.max() <= any_link.event_slope
+        assert slope.max() > 0.999999 * any_link.event_slope
+
+    def test_natural_probit_slope_is_unbounded(self):
+        assert -LINKS["probit"].event(np.array([-30.0])).slope[0] > 30.0
+
+    def test_event_curvature_is_the_supremum(self, link):
+        curvature = link.event(np.linspace(-40, 20, 600_001)).curvature.max()
+        assert 0.999 * link.event_curvature < curvature <= link.event_curvature
+
+    def test_only_logit_has_bounded_survival_slopes(self, link):
+        largest = link.survival(np.array([50.0])).slope[0]
+        assert link.bounded_slope == (largest <= 1.0) == (link.name == "logit")
+
+    @pytest.mark.parametrize("slope", [1e-6, 0.003, 0.1, 0.49, 0.51, 0.99, 1.7, 6.0])
+    def test_curvature_of_slope_bounds_every_curvature_at_smaller_slopes(self, link, slope):
+        if link.bounded_slope and slope >= 1:
+            assert link.curvature_of_slope(slope) == 0.25
+            return
+        edge = link.slope_inverse(np.array([slope]))[0]
+        assert link.survival(np.array([edge])).slope[0] == pytest.approx(slope, rel=1e-8)
+        curvature = link.survival(np.linspace(edge - 30.0, edge, 20_001)).curvature.max()
+        bound = link.curvature_of_slope(slope)
+        assert curvature <= bound * (1 + 1e-12)
+        assert curvature >= bound * (1 - 1e-6)
+
+    def test_curvature_is_a_concave_function_of_the_slope(self, link):
+        """Concavity makes q equal hazards the worst case of a sum (trace bound)."""
+        curve = link.survival(np.linspace(-6, 3, 400))
+        chord = np.diff(curve.curvature) / np.diff(curve.slope)
+        assert (np.diff(chord) <= 1e-7).all()
+
+
+class TestBoundedProbit:
+    @pytest.mark.parametrize("hazard", [1e-6, 0.0035, 0.3])
+    def test_slope_is_the_inverse_mills_ratio_at_the_hazard(self, hazard):
+        bounded = LINKS["probit"].bounded_at(hazard)
+        knee = stats.norm.ppf(hazard)
+        assert bounded.event_knee == pytest.approx(knee)
+        assert bounded.event_slope == pytest.approx(stats.norm.pdf(knee) / hazard, rel=1e-9)
+
+    def test_linear_below_the_knee_and_unchanged_above(self):
+        bounded = LINKS["probit"].bounded_at(0.01)
+        knee, natural = bounded.event_knee, LINKS["probit"]
+        above = np.array([knee, knee + 1.0])
+        np.testing.assert_allclose(bounded.event(above).value, natural.event(above).value)
+        below = bounded.event(knee - np.array([1.0, 7.0]))
+        start = natural.event(np.array([knee])).value[0]
+        np.testing.assert_allclose(below.value, start + bounded.event_slope * np.array([1.0, 7.0]))
+        np.testing.assert_array_equal(below.slope, [-bounded.event_slope] * 2)
+        np.testing.assert_array_equal(below.curvature, [0.0, 0.0])
+
+    def test_other_links_need_no_bound(self):
+        assert LOGIT.bounded_at(0.01) is LOGIT
+        assert LINKS["cloglog"].bounded_at(0.01) is LINKS["cloglog"]
+
+
+@pytest.mark.parametrize("eta", [-35.0, -3.0, 0.0, 2.0, 30.0, 1e4])
+def test_inverse_mills_ratio_in_both_tails(eta):
+    exact = np.exp(stats.norm.logpdf(eta) - stats.norm.logsf(eta))
+    assert inverse_mills(np.array(eta)) == pytest.approx(exact, rel=1e-7)

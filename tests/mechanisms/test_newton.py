@@ -1,0 +1,180 @@
+"""The solver: what it returns is certified, and is the minimum that scipy finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.mechanisms import newton
+from skdpsurv.mechanisms.newton import (
+    PUBLIC_BOX,
+    Objective,
+    accelerated_gradient,
+    accelerated_steps,
+    gradient_tolerance,
+    maximum_likelihood,
+    minimize,
+)
+from skdpsurv.survival.spline import orthogonal_basis
+
+Q = 6
+
+
+def make_objective(name="logit", n=60, kappa=2.0, noise=3.0, parts=2, cap=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    link = LINKS[name].bounded_at(0.1)
+    likelihood = DiscreteHazard(0.5 * orthogonal_basis(Q, 2), 2, 1.0, link, cap)
+    X = rng.uniform(-0.7, 0.7, size=(n, 2))
+    interval, event = rng.integers(1, Q + 1, size=n), rng.random(n) < 0.5
+    blocks = [
+        hazard_block(X[rows], interval[rows], event[rows])
+        for rows in np.array_split(np.arange(n), parts)
+    ]
+    center, linear = rng.normal(size=4), noise * rng.normal(size=4)
+    return Objective(likelihood, blocks, kappa, center, linear)
+
+
+def value(objective, coef):
+    losses = sum(objective.likelihood.losses(coef, block).sum() for block in objective.blocks)
+    gap = coef - objective.center
+    return losses + 0.5 * objective.kappa * gap @ gap + objective.linear @ coef
+
+
+def gradient_norm(objective, coef):
+    return np.linalg.norm(objective.derivatives(coef, order=1).gradient)
+
+
+@pytest.fixture(params=sorted(LINKS))
+def objective(request):
+    return make_objective(request.param)
+
+
+def test_derivatives_are_those_of_the_value(objective):
+    coef = np.array([0.3, -0.2, 0.5, 1.0])
+    gradient, hessian = objective.derivatives(coef)
+    numerical = optimize.approx_fprime(coef, lambda c: value(objective, c), 1e-7)
+    np.testing.assert_allclose(gradient, numerical, rtol=1e-5, atol=1e-5)
+    for j, unit in enumerate(1e-6 * np.eye(4)):
+        change = (
+            objective.derivatives(coef + unit, order=1).gradient
+            - objective.derivatives(coef - unit, order=1).gradient
+        )
+        np.testing.assert_allclose(hessian[j], change / 2e-6, rtol=1e-4, atol=1e-5)
+
+
+def test_minimum_is_certified_and_is_that_of_scipy(objective):
+    coef = minimize(objective, 1e-9)
+    assert gradient_norm(objective, coef) <= 1e-9
+    found = optimize.minimize(
+        lambda c: value(objective, c),
+        objective.center,
+        jac=lambda c: objective.derivatives(c, order=1).gradient,
+        method="BFGS",
+        options={"gtol": 1e-7},
+    )
+    np.testing.assert_allclose(coef, found.x, atol=1e-5)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1.0, 1e3, 1e5])
+@pytest.mark.parametrize("kappa", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("name", sorted(LINKS))
+def test_certified_under_any_noise(name, kappa, noise):
+    """Also where the minimum is thousands of units away, as at a tiny epsilon."""
+    objective = make_objective(name, kappa=kappa, noise=noise)
+    tolerance = max(gradient_tolerance(60, 10.0), 1e-12 * noise)
+    assert gradient_norm(objective, minimize(objective, tolerance)) <= tolerance
+
+
+def test_certified_with_a_pilot_on_a_thinned_sample(monkeypatch):
+    """The pilot starts elsewhere and ends at the same point."""
+    objective = make_objective(n=4000, kappa=5.0)
+    with_pilot = minimize(objective, 1e-9)
+    monkeypatch.setattr(newton, "PILOT_RECORDS", 10**9)
+    without = minimize(objective, 1e-9)
+    assert gradient_norm(objective, with_pilot) <= 1e-9
+    assert np.linalg.norm(with_pilot - without) <= 2e-9 / objective.kappa
+
+
+def test_thinned_objective_scales_ridge_and_noise_alike():
+    objective = make_objective(n=40, parts=1, kappa=100.0)
+    thin = objective.thinned(4)
+    assert thin.n_records == 10
+    assert thin.kappa == objective.kappa / 4
+    np.testing.assert_array_equal(thin.linear, objective.linear / 4)
+
+
+def test_half_of_the_tolerance_is_left_to_rounding():
+    objective = make_objective()
+    assert gradient_norm(objective, minimize(objective, 1e-5)) <= 0.5e-5
+
+
+@pytest.mark.parametrize(("n", "sensitivity"), [(10, 3.0), (10**6, 3.0), (5 * 10**7, 400.0)])
+def test_tolerance_grows_with_rounding(n, sensitivity):
+    expected = max(1e-9, 16 * n * sensitivity * np.finfo(float).eps)
+    assert gradient_tolerance(n, sensitivity) == pytest.approx(expected)
+
+
+class TestAcceleratedGradient:
+    """The method with a proved bound, which takes over where Newton stalls."""
+
+    @pytest.mark.parametrize("start", [0.0, 50.0])
+    def test_reaches_the_certificate(self, objective, start):
+        coef = accelerated_gradient(objective, np.full(4, start), 1e-8)
+        assert gradient_norm(objective, coef) <= 1e-8
+        np.testing.assert_allclose(coef, minimize(objective, 1e-8), atol=1e-7)
+
+    def test_takes_over_from_newton(self, monkeypatch, objective):
+        expected = minimize(objective, 1e-8)
+        monkeypatch.setattr(newton, "NEWTON_STEPS", 0)
+        called = []
+        original = newton.accelerated_gradient
+        monkeypatch.setattr(
+            newton, "accelerated_gradient", lambda *a: called.append(a) or original(*a)
+        )
+        coef = minimize(objective, 1e-8)
+        assert called
+        assert gradient_norm(objective, coef) <= 1e-8
+        np.testing.assert_allclose(coef, expected, atol=1e-8)
+
+    def test_its_last_point_is_certified_by_the_bound_alone(self, monkeypatch):
+        """Without the early exit, the steps that the theorem asks for are enough."""
+        objective = make_objective(n=10, kappa=20.0)
+        tolerance, start = 1e-6, np.full(4, 3.0)
+        smooth = 10 * objective.likelihood.constants.hessian_trace + objective.kappa
+        steps = accelerated_steps(objective, gradient_norm(objective, start), tolerance)
+        ratio = np.sqrt(objective.kappa / smooth)
+        momentum = (1 - ratio) / (1 + ratio)
+        point = ahead = start
+        for _ in range(steps):
+            gradient = objective.derivatives(ahead, order=1).gradient
+            new = ahead - gradient / smooth
+            ahead, point = new + momentum * (new - point), new
+        assert gradient_norm(objective, point) <= tolerance
+
+    def test_steps_are_a_function_of_public_numbers_and_the_start(self):
+        one, other = make_objective(seed=1), make_objective(seed=2)
+        assert accelerated_steps(one, 7.0, 1e-6) == accelerated_steps(other, 7.0, 1e-6) > 0
+        assert accelerated_steps(one, 7.0, 1e-9) > accelerated_steps(one, 7.0, 1e-6)
+        assert accelerated_steps(one, 0.0 + 1e-12, 1.0) == 0
+
+
+class TestMaximumLikelihood:
+    def test_minimises_the_sum_of_losses(self):
+        objective = make_objective(n=200, cap=None)
+        coef = maximum_likelihood(objective.likelihood, objective.blocks, np.zeros(4))
+        gradient = sum(
+            objective.likelihood.derivatives(coef, block, order=1).gradient
+            for block in objective.blocks
+        )
+        assert np.linalg.norm(gradient) <= 1e-9
+
+    @pytest.mark.parametrize("event", [False, True])
+    def test_an_optimum_at_infinity_stops_inside_the_box(self, event):
+        likelihood = DiscreteHazard(orthogonal_basis(1, 1), 1, 1.0, LINKS["logit"], None)
+        block = hazard_block(np.ones((5, 1)), np.ones(5, dtype=int), np.full(5, event))
+        coef = maximum_likelihood(likelihood, [block], np.zeros(2))
+        assert np.abs(coef).max() <= PUBLIC_BOX
+        assert (coef[0] > 5) == event

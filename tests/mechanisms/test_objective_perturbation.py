@@ -1,0 +1,174 @@
+"""Objective perturbation: how epsilon is spent, and the law of what is released."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skdpsurv.likelihoods.base import PrivacyConstants
+from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.mechanisms.objective_perturbation import (
+    SOLVER_SHARE,
+    calibrate,
+    calibrate_to_cost,
+    curvature_cost,
+    perturb,
+    smallest_ridge,
+)
+from skdpsurv.privacy import random_source
+
+CONSTANTS = [
+    PrivacyConstants(2.0, 0.25, 1),
+    PrivacyConstants(6.0, 5.0, 3),
+    PrivacyConstants(400.0, 60.0, 4),
+]
+GRID = [
+    (constants, epsilon, n, alpha, share)
+    for constants in CONSTANTS
+    for epsilon in (0.01, 1.0, 20.0)
+    for n, alpha in ((1, 0.0), (1000, 1e-3), (10**7, 0.5))
+    for share in (0.05, 0.5)
+]
+
+
+@pytest.mark.parametrize(("constants", "epsilon", "n", "alpha", "share"), GRID)
+class TestCalibrate:
+    def test_the_parts_add_up_to_epsilon(self, constants, epsilon, n, alpha, share):
+        c = calibrate(constants, epsilon, n, alpha, curvature_share=share)
+        parts = (c.epsilon_noise, c.epsilon_curvature, c.epsilon_solver)
+        assert min(parts) > 0
+        assert math.fsum(parts) == pytest.approx(epsilon, rel=1e-12)
+        assert c.epsilon_solver == SOLVER_SHARE * epsilon
+
+    def test_curvature_is_paid_by_the_theorem(self, constants, epsilon, n, alpha, share):
+        c = calibrate(constants, epsilon, n, alpha, curvature_share=share)
+        r, tau = constants.hessian_rank, constants.hessian_trace
+        assert c.epsilon_curvature == pytest.approx(r * math.log(1 + tau / (r * c.kappa)), rel=1e-6)
+        assert c.epsilon_curvature <= share * epsilon * (1 + 1e-9)
+
+    def test_scales_are_sensitivity_over_epsilon(self, constants, epsilon, n, alpha, share):
+        c = calibrate(constants, epsilon, n, alpha, curvature_share=share)
+        assert c.noise_scale * c.epsilon_noise == pytest.approx(constants.gradient_sensitivity)
+        # Two points within g/kappa of one minimum are 2g/kappa apart.
+        assert c.solver_scale * c.epsilon_solver == pytest.approx(2 * c.tolerance / c.kappa)
+
+    def test_ridge_is_at_least_alpha(self, constants, epsilon, n, alpha, share):
+        c = calibrate(constants, epsilon, n, alpha, curvature_share=share)
+        assert c.kappa >= n * alpha
+        assert c.kappa >= smallest_ridge(constants, share * epsilon)
+        if epsilon <= 1:  # no larger than asked for, either
+            assert c.kappa == max(n * alpha, smallest_ridge(constants, share * epsilon))
+
+
+def test_smallest_ridge_inverts_the_cost():
+    for constants in CONSTANTS:
+        for cost in (1e-4, 0.3, 5.0):
+            assert curvature_cost(constants, smallest_ridge(constants, cost)) == pytest.approx(cost)
+
+
+class TestCalibrateToCost:
+    """Algorithm 2 of Nguyen and Hui."""
+
+    @staticmethod
+    def cost(kappa):
+        return 2.0 * math.log1p(3.0 / kappa)
+
+    def test_keeps_kappa_where_the_cost_is_small(self):
+        c = calibrate_to_cost(5.0, self.cost, 1.0, 1000, 0.1)
+        assert c.kappa == 100.0
+        assert c.epsilon_curvature == self.cost(100.0)
+
+    @pytest.mark.parametrize("alpha", [0.0, 1e-6])
+    def test_enlarges_kappa_until_the_cost_is_half(self, alpha):
+        c = calibrate_to_cost(5.0, self.cost, 1.0, 1000, alpha)
+        available = (1 - SOLVER_SHARE) * 1.0
+        assert c.epsilon_curvature == pytest.approx(available / 2)
+        assert c.epsilon_curvature <= available / 2
+        assert c.epsilon_noise == pytest.approx(available / 2)
+        assert c.kappa == pytest.approx(3.0 / math.expm1(available / 4))
+
+
+def tiny_problem():
+    rng = np.random.default_rng(0)
+    link = LINKS["logit"]
+    likelihood = DiscreteHazard(np.full((4, 1), 0.5), 1, 1.0, link, 1.0)
+    X = rng.uniform(-1, 1, size=(12, 1))
+    block = hazard_block(X, rng.integers(1, 5, size=12), rng.random(12) < 0.5)
+    return likelihood, [block], np.array([-1.0, 0.0])
+
+
+def noise_behind(likelihood, blocks, calibration, center, coef):
+    """Return the b that makes ``coef`` the minimiser: minus the gradient of the rest."""
+    gradient = sum(likelihood.derivatives(coef, z, order=1).gradient for z in blocks)
+    return -gradient - calibration.kappa * (coef - center)
+
+
+@pytest.mark.parametrize("seeded", [True, False])
+def test_law_of_the_release(seeded):
+    """The release determines b, whose norm is Gamma(d, S/epsilon_b) and direction uniform.
+
+    Fixed seeds; unseeded, each of the two tests has a false-alarm rate of 1e-7.
+    """
+    likelihood, blocks, center = tiny_problem()
+    calibration = calibrate(likelihood.constants, 1.0, 12)
+    noise = np.array(
+        [
+            noise_behind(
+                likelihood,
+                blocks,
+                calibration,
+                center,
+                perturb(
+                    likelihood,
+                    blocks,
+                    calibration,
+                    center,
+                    random_source(i if seeded else None),
+                ),
+            )
+            for i in range(600)
+        ]
+    )
+    scale = likelihood.constants.gradient_sensitivity / calibration.epsilon_noise
+    law = stats.gamma(2, scale=scale)
+    assert stats.kstest(np.linalg.norm(noise, axis=1), law.cdf).pvalue > 1e-7
+    angle = np.arctan2(noise[:, 1], noise[:, 0])
+    assert stats.kstest(angle, stats.uniform(-np.pi, 2 * np.pi).cdf).pvalue > 1e-7
+    # The same test does tell a scale that is a third too small.
+    shrunk = 0.67 * np.linalg.norm(noise, axis=1)
+    assert stats.kstest(shrunk, law.cdf).pvalue < 1e-7
+
+
+def test_release_is_on_a_public_lattice():
+    likelihood, blocks, center = tiny_problem()
+    calibration = calibrate(likelihood.constants, 1.0, 12)
+    coef = perturb(likelihood, blocks, calibration, center, random_source(0))
+    step = 2.0 ** np.floor(np.log2(calibration.solver_scale / 256))
+    np.testing.assert_array_equal(np.round(coef / step) * step, coef)
+
+
+def test_seeded_releases_repeat_and_unseeded_do_not():
+    likelihood, blocks, center = tiny_problem()
+    calibration = calibrate(likelihood.constants, 1.0, 12)
+
+    def draw(seed):
+        return perturb(likelihood, blocks, calibration, center, random_source(seed))
+
+    np.testing.assert_array_equal(draw(3), draw(3))
+    assert (draw(None) != draw(None)).all()
+
+
+@pytest.mark.parametrize("epsilon", [10.0, 1e3, 1e7])
+def test_much_epsilon_leaves_a_ridge_and_little_solver_noise(epsilon):
+    """A vanishing ridge would make the noise that hides the solver huge."""
+    likelihood, blocks, center = tiny_problem()
+    calibration = calibrate(likelihood.constants, epsilon, 12)
+    assert calibration.kappa > 0
+    assert calibration.solver_scale < 1e-4
+    coef = perturb(likelihood, blocks, calibration, center, random_source(0))
+    noise = noise_behind(likelihood, blocks, calibration, center, coef)
+    assert np.linalg.norm(noise) < 20 * calibration.noise_scale + 1e-3

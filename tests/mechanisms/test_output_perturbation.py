@@ -1,0 +1,83 @@
+"""Output perturbation: its scale, and the law of what is released."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skdpsurv.likelihoods.base import PrivacyConstants
+from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.mechanisms.newton import Objective, minimize
+from skdpsurv.mechanisms.output_perturbation import calibrate, calibrate_at, perturb
+from skdpsurv.privacy import random_source
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 30.0])
+@pytest.mark.parametrize(("n", "alpha"), [(1, 0.0), (1000, 0.1), (10**8, 0.0)])
+def test_scale_is_the_sensitivity_of_certified_minima(epsilon, n, alpha):
+    constants = PrivacyConstants(3.0, 2.0, 2)
+    c = calibrate(constants, epsilon, n, 4, alpha)
+    assert c.kappa >= n * alpha
+    assert c.noise_scale == pytest.approx((3.0 + 2 * c.tolerance) / (c.kappa * epsilon))
+    assert c.tolerance > 0
+    at = calibrate_at(3.0, epsilon, n, c.kappa)
+    assert at == c
+
+
+def test_noise_falls_with_epsilon_and_with_records():
+    constants = PrivacyConstants(3.0, 2.0, 2)
+
+    def scale(epsilon, n):
+        return calibrate(constants, epsilon, n, 4).noise_scale
+
+    assert scale(2.0, 1000) < scale(1.0, 1000)
+    assert scale(1.0, 2000) < scale(1.0, 1000)
+
+
+def problem(rng, n=12):
+    likelihood = DiscreteHazard(np.full((4, 1), 0.5), 1, 1.0, LINKS["logit"], 1.0)
+    X = rng.uniform(-1, 1, size=(n, 1))
+    interval, event = rng.integers(1, 5, size=n), rng.random(n) < 0.5
+    return likelihood, X, interval, event
+
+
+def test_law_of_the_release():
+    """Distance from the minimum is Gamma(d, scale) and its direction uniform. Seeds are fixed."""
+    likelihood, X, interval, event = problem(np.random.default_rng(0))
+    blocks, center = [hazard_block(X, interval, event)], np.array([-1.0, 0.0])
+    calibration = calibrate(likelihood.constants, 1.0, 12, 2)
+    exact = minimize(Objective(likelihood, blocks, calibration.kappa, center, np.zeros(2)), 1e-10)
+    noise = np.array(
+        [
+            perturb(likelihood, blocks, calibration, center, random_source(i)) - exact
+            for i in range(600)
+        ]
+    )
+    scale = likelihood.constants.gradient_sensitivity / calibration.kappa
+    law = stats.gamma(2, scale=scale)
+    assert stats.kstest(np.linalg.norm(noise, axis=1), law.cdf).pvalue > 1e-7
+    assert stats.kstest(0.67 * np.linalg.norm(noise, axis=1), law.cdf).pvalue < 1e-7
+    angle = np.arctan2(noise[:, 1], noise[:, 0])
+    assert stats.kstest(angle, stats.uniform(-np.pi, 2 * np.pi).cdf).pvalue > 1e-7
+
+
+def test_minima_of_neighbours_are_within_the_sensitivity():
+    """Random neighbours, extreme ones among them; a bound half as large would be passed."""
+    rng = np.random.default_rng(1)
+    worst = 0.0
+    for _ in range(150):
+        likelihood, X, interval, event = problem(rng, n=2)
+        kappa = 10 ** rng.uniform(0, 2)
+        minima = []
+        for _ in range(2):
+            X[0] = rng.choice([-1.0, 1.0])
+            interval[0], event[0] = rng.choice([1, 4]), rng.random() < 0.5
+            block = hazard_block(X, interval, event)
+            center = np.array([4.0, 0.0])
+            objective = Objective(likelihood, [block], kappa, center, np.zeros(2))
+            minima.append(minimize(objective, 1e-10))
+        gap = np.linalg.norm(minima[0] - minima[1]) * kappa
+        worst = max(worst, gap / likelihood.constants.gradient_sensitivity)
+    assert 0.5 < worst <= 1.0

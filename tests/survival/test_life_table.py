@@ -1,0 +1,123 @@
+"""The private life table, and the baseline that it suggests."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.privacy import random_source
+from skdpsurv.survival import life_table as module
+from skdpsurv.survival.life_table import N_BANDS, baseline_from_life_table, private_life_table
+from skdpsurv.survival.spline import orthogonal_basis
+
+
+@pytest.fixture
+def scales(monkeypatch):
+    """Record the scale of the noise, and add none."""
+    seen = []
+
+    def no_noise(counts, scale, source):
+        seen.append(scale)
+        return counts
+
+    monkeypatch.setattr(module, "lattice_laplace", no_noise)
+    return seen
+
+
+def table(interval, event, q=40, epsilon=1.0, seed=0):
+    interval, event = np.asarray(interval), np.asarray(event, dtype=bool)
+    return private_life_table(interval, event, q, epsilon, random_source(seed))
+
+
+def test_counts_by_band_and_status(scales):
+    interval, event = [1, 10, 11, 40, 40, 31], [0, 1, 1, 0, 1, 1]
+    np.testing.assert_array_equal(table(interval, event), [[1, 1], [0, 1], [0, 0], [1, 2]])
+
+
+@pytest.mark.parametrize("q", [1, 2, 3, 4, 7, 200])
+def test_every_interval_has_a_band(scales, q):
+    counts = table(np.arange(1, q + 1), np.zeros(q), q)
+    assert counts.shape == (min(N_BANDS, q), 2)
+    assert counts.sum() == q
+    assert (counts[:, 0] > 0).all()
+
+
+def test_neighbours_move_two_cells_by_one_and_the_scale_knows_it(scales):
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    for _ in range(100):
+        interval, event = rng.integers(1, 41, size=5), rng.random(5) < 0.5
+        one = table(interval, event, epsilon=0.5)
+        interval[2], event[2] = rng.integers(1, 41), rng.random() < 0.5
+        worst = max(worst, np.abs(table(interval, event, epsilon=0.5) - one).sum())
+    assert worst == 2.0
+    assert set(scales) == {worst / 0.5}
+
+
+def test_noise_is_discrete_and_negative_counts_are_cut():
+    draws = np.array([table([1], [False], epsilon=0.1, seed=i) for i in range(200)])
+    assert (draws >= 0).all()
+    assert (draws == np.rint(draws)).all()
+    assert (draws[:, 1:] > 0).any()
+    # Of discrete Laplace noise of scale 20, what is positive has a mean of about 20.
+    assert 16 < draws[:, 1:][draws[:, 1:] > 0].mean() < 25
+
+
+class TestBaseline:
+    Q = 40
+
+    def fitted_hazards(self, counts, epsilon, link, prior_level=-4.0, n_basis=3):
+        basis = orthogonal_basis(self.Q, n_basis)
+        prior = np.zeros(n_basis)
+        prior[0] = prior_level
+        coef = baseline_from_life_table(counts, epsilon, basis, link, prior)
+        return -np.expm1(-link.survival(basis @ coef).value), prior, coef
+
+    @pytest.mark.parametrize("name", sorted(LINKS))
+    def test_a_large_exact_table_decides(self, name):
+        """Constant hazard 0.02: the table has it in every band, and so has the fit, nearly.
+
+        A band's events are put in its middle, which costs some per cent at the ends.
+        """
+        hazard, at_risk = 0.02, 1e6
+        counts = []
+        for _ in range(4):
+            left = at_risk * (1 - hazard) ** 10
+            counts.append([0.0, at_risk - left])
+            at_risk = left
+        counts[-1][0] = at_risk
+        found, _, _ = self.fitted_hazards(np.array(counts), 10.0, LINKS[name])
+        np.testing.assert_allclose(found, hazard, rtol=0.2)
+
+    def test_the_shape_is_seen(self):
+        """Events early and few late: the hazard falls."""
+        counts = np.array([[0, 9e4], [0, 5e3], [0, 5e3], [9e5, 5e3]])
+        found, _, _ = self.fitted_hazards(counts, 10.0, LINKS["logit"])
+        assert found[2] > 5 * found[-2]
+
+    @pytest.mark.parametrize("name", sorted(LINKS))
+    @pytest.mark.parametrize(
+        "counts",
+        [np.zeros((4, 2)), np.eye(4, 2), np.full((4, 2), 1e9), [[0, 1e6]] * 4, [[1e6, 0]] * 4],
+    )
+    def test_any_table_gives_a_finite_baseline(self, name, counts):
+        """Post-processing never fails, whatever the noise did to the counts."""
+        for epsilon in (1e-4, 0.1, 50.0):
+            found, _, coef = self.fitted_hazards(
+                np.array(counts, dtype=float), epsilon, LINKS[name]
+            )
+            assert np.isfinite(coef).all()
+            assert ((found >= 0) & (found <= 1)).all()
+
+    def test_a_table_that_is_all_noise_leaves_the_prior(self):
+        counts = np.array([[3.0, 5.0], [0.0, 2.0], [8.0, 0.0], [1.0, 1.0]])
+        _, prior, coef = self.fitted_hazards(counts, 1e-4, LINKS["logit"])
+        np.testing.assert_allclose(coef, prior, atol=0.05)
+
+    @pytest.mark.parametrize("q", [1, 2, 3])
+    def test_grids_of_a_few_intervals(self, q):
+        basis = orthogonal_basis(q, 1)
+        counts = np.full((min(N_BANDS, q), 2), 50.0)
+        coef = baseline_from_life_table(counts, 1.0, basis, LINKS["logit"], np.array([-1.0]))
+        assert np.isfinite(coef).all()

@@ -1,0 +1,156 @@
+"""scikit-learn's own checks, and how the estimator behaves inside its tools."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from skdpsurv import (
+    BudgetExceededError,
+    DPDiscreteTimeSurvival,
+    PrivacyAccountant,
+    PublicBoundsScaler,
+)
+from skdpsurv.datasets import make_discrete_time_survival
+
+INSTANCES = [
+    DPDiscreteTimeSurvival(1.0, max_time=2.0, method="obj_pert"),
+    DPDiscreteTimeSurvival(1.0, max_time=2.0, method="out_pert", link="cloglog"),
+    DPDiscreteTimeSurvival(np.inf, max_time=2.0),
+    DPDiscreteTimeSurvival(1.0, max_time=2.0, random_state=0, link="probit"),
+]
+#: Check that is expected to fail -> reason. None is.
+EXPECTED_FAILURES: dict[str, str] = {}
+
+
+@parametrize_with_checks(INSTANCES, expected_failed_checks=lambda estimator: EXPECTED_FAILURES)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make_discrete_time_survival(240, 2, event_rate=0.6, random_state=0)
+
+
+def model(**parameters):
+    return DPDiscreteTimeSurvival(**{"max_time": 1.0, "random_state": 0, **parameters})
+
+
+class TestScore:
+    def test_weights_of_one_change_nothing(self, data):
+        fitted = model().fit(data.X, data.y)
+        weighted = fitted.score(data.X, data.y, sample_weight=np.ones(240))
+        assert weighted == pytest.approx(fitted.score(data.X, data.y))
+
+    def test_weight_zero_leaves_a_record_out(self, data):
+        fitted = model().fit(data.X, data.y)
+        weight = (np.arange(240) < 100).astype(float)
+        expected = fitted.score(data.X[:100], data.y[:100])
+        assert fitted.score(data.X, data.y, sample_weight=weight) == pytest.approx(expected)
+
+    def test_weights_pass_through_a_pipeline(self, data):
+        pipeline = make_pipeline(PublicBoundsScaler(lower=-1, upper=1), model())
+        pipeline.fit(data.X, data.y)
+        weight = np.random.default_rng(0).uniform(0, 2, 240)
+        weighted = pipeline.score(data.X, data.y, sample_weight=weight)
+        assert weighted != pipeline.score(data.X, data.y)
+        assert weighted == pipeline[-1].score(data.X, data.y, sample_weight=weight)
+
+    def test_metadata_routing(self, data):
+        weight = np.random.default_rng(0).uniform(0, 2, 240)
+        with sklearn.config_context(enable_metadata_routing=True):
+            asks = model().set_score_request(sample_weight=True)
+            pipeline = make_pipeline(PublicBoundsScaler(lower=-1, upper=1), asks)
+            pipeline.fit(data.X, data.y)
+            routed = pipeline.score(data.X, data.y, sample_weight=weight)
+        assert routed == pipeline[-1].score(data.X, data.y, sample_weight=weight)
+
+    def test_times_without_events_are_scored(self, data):
+        fitted = model().fit(data.X, data.y)
+        survivors = np.array([(False, 1.0)] * 240, dtype=data.y.dtype)
+        assert fitted.score(data.X, survivors) == 0.5
+
+
+class TestGridSearch:
+    def search(self, path, budget, epsilon=0.5):
+        accountant = PrivacyAccountant(budget, path=path)
+        step = "dpdiscretetimesurvival"
+        grid = {f"{step}__alpha": [0.0, 0.01], f"{step}__n_knots": [1, 3]}
+        pipeline = make_pipeline(
+            PublicBoundsScaler(lower=-1, upper=1),
+            DPDiscreteTimeSurvival(epsilon, max_time=1.0, accountant=accountant),
+        )
+        return accountant, GridSearchCV(pipeline, grid, cv=3, n_jobs=2, error_score="raise")
+
+    def test_every_fit_is_charged(self, data, tmp_path):
+        accountant, search = self.search(tmp_path / "ledger.db", 100.0)
+        search.fit(data.X, data.y)
+        assert accountant.spent() == pytest.approx((3 * 4 + 1) * 0.5)
+        assert (accountant.entries()["estimator"] == "DPDiscreteTimeSurvival").all()
+        assert search.predict(data.X).shape == (240,)
+
+    def test_an_exhausted_budget_stops_the_search(self, data, tmp_path):
+        accountant, search = self.search(tmp_path / "ledger.db", 2.0)
+        with pytest.raises(BudgetExceededError):
+            search.fit(data.X, data.y)
+        assert accountant.spent() <= 2.0
+        assert PrivacyAccountant(path=tmp_path / "ledger.db").spent() <= 2.0
+
+
+class TestParameters:
+    def test_clone_keeps_parameters_and_the_ledger(self):
+        accountant = PrivacyAccountant(3.0)
+        one = model(epsilon=0.3, link="probit", accountant=accountant)
+        other = clone(one)
+        assert other.get_params() == one.get_params()
+        assert other.accountant is accountant
+
+    def test_fit_writes_no_parameter(self, data):
+        one = model(data_norm="auto", alpha=0)
+        before = dict(one.get_params())
+        one.fit(data.X, data.y)
+        assert one.get_params() == before
+        assert one.data_norm == "auto"
+
+    def test_only_epsilon_is_positional(self):
+        with pytest.raises(TypeError):
+            DPDiscreteTimeSurvival(1.0, "obj_pert")
+
+    def test_numpy_numbers_are_numbers(self, data):
+        one = model(
+            epsilon=np.float64(1.0),
+            max_time=np.float32(1.0),
+            n_intervals=np.int64(20),
+            n_knots=np.int32(2),
+            data_norm=np.int64(1),
+            random_state=np.int64(0),
+        ).fit(data.X, data.y)
+        assert type(one).from_release(type(one.release_).from_json(one.release_.to_json()))
+
+
+def test_column_names_are_kept_and_checked(data):
+    frame = pd.DataFrame(data.X, columns=["age", "dose"])
+    fitted = model().fit(frame, data.y)
+    assert list(fitted.feature_names_in_) == ["age", "dose"]
+    with pytest.raises(ValueError, match="feature names"):
+        fitted.predict(frame[["dose", "age"]])
+    rebuilt = DPDiscreteTimeSurvival.from_release(fitted.release_)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        np.testing.assert_array_equal(rebuilt.predict(frame), fitted.predict(frame))
+
+
+def test_repr_and_html_show_no_released_or_private_number(data):
+    fitted = model().fit(data.X, data.y)
+    for text in (repr(fitted), fitted._repr_html_()):
+        for number in (*fitted.coef_, *data.X[0], data.y["time"][0]):
+            assert f"{number:.4f}" not in text
