@@ -5,9 +5,9 @@ python benchmarks/scaling.py
 
 from __future__ import annotations
 
-import resource
 import sys
 import time
+import tracemalloc
 
 import numpy as np
 from _common import arguments, in_new_process, table
@@ -23,11 +23,12 @@ def worker(n: str, epsilon: str) -> None:
     data = make_discrete_time_survival(int(n), 8, random_state=0)
     model = DPDiscreteTimeSurvival(float(epsilon), max_time=data.max_time)
     model.fit(data.X[:300], data.y[:300])
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     start = time.perf_counter()
     model.fit(data.X, data.y)
     elapsed = time.perf_counter() - start
-    added = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    tracemalloc.start()
+    model.fit(data.X, data.y)
+    added = tracemalloc.get_traced_memory()[1] / 2**20
     print(elapsed, added, (data.X.nbytes + data.y.nbytes) / 2**20)
 
 

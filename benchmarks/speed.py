@@ -6,14 +6,14 @@ python benchmarks/speed.py
 from __future__ import annotations
 
 import gc
-import resource
 import sys
 import time
+import tracemalloc
 import warnings
 from collections.abc import Callable
 
 import numpy as np
-from _common import arguments, flchain, in_new_process, table
+from _common import SurvivalData, arguments, flchain, in_new_process, table
 
 from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.reference import person_period
@@ -35,11 +35,10 @@ def seconds(call: Callable[[], object], repetitions: int) -> float:
     return float(np.median(times))
 
 
-def expanded_fit(link: str) -> None:
-    """Fit person-period rows with statsmodels."""
+def expanded_fit(data: SurvivalData, link: str) -> None:
+    """Make person-period rows, and fit them with statsmodels."""
     import statsmodels.api as sm
 
-    data = flchain()
     basis = published_basis(Q, 3)
     design, response = person_period(
         data.X, data.y, max_time=data.max_time, n_intervals=Q, basis=basis
@@ -51,9 +50,8 @@ def expanded_fit(link: str) -> None:
     sm.GLM(response, design, family=sm.families.Binomial(kinds[link]())).fit()
 
 
-def own_fit(link: str, epsilon: float) -> None:
+def own_fit(data: SurvivalData, link: str, epsilon: float) -> None:
     """Fit records as they are."""
-    data = flchain()
     DPDiscreteTimeSurvival(epsilon, max_time=data.max_time, link=link, n_intervals=Q).fit(
         data.X, data.y
     )
@@ -65,26 +63,32 @@ def added_memory(kind: str, link: str) -> float:
 
 
 def worker(kind: str, link: str) -> None:
-    """Print how far a fit raises the peak of resident memory."""
+    """Print the peak of what a fit allocates."""
     import statsmodels.api  # noqa: F401  both kinds start from the same imports
 
     data = flchain()
-    tiny = DPDiscreteTimeSurvival(np.inf, max_time=data.max_time, link=link)
-    tiny.fit(data.X[:50], data.y[:50])
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    expanded_fit(link) if kind == "expanded" else own_fit(link, np.inf)
-    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+    tracemalloc.start()
+    expanded_fit(data, link) if kind == "expanded" else own_fit(data, link, np.inf)
+    print(tracemalloc.get_traced_memory()[1] / 2**20)
 
 
 def against_person_period() -> None:
     """Table: maximum likelihood against statsmodels, and private against non-private."""
     rows = []
+    data = flchain()
     for link in LINKS:
-        theirs = seconds(lambda link=link: expanded_fit(link), 3)
-        load = seconds(flchain, 5)
-        ours = seconds(lambda link=link: own_fit(link, np.inf), 15) - load
-        private = seconds(lambda link=link: own_fit(link, 1.0), 15) - load
-        theirs -= load
+        # In turn, so that a machine that slows down slows all.
+        times = np.array(
+            [
+                (
+                    seconds(lambda link=link: expanded_fit(data, link), 1),
+                    seconds(lambda link=link: own_fit(data, link, np.inf), 9),
+                    seconds(lambda link=link: own_fit(data, link, 1.0), 9),
+                )
+                for _ in range(3)
+            ]
+        )
+        theirs, ours, private = np.median(times, axis=0)
         memory = added_memory("expanded", link), added_memory("own", link)
         rows.append(
             (

@@ -6,6 +6,7 @@ import math
 import warnings
 from typing import Any, Self
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee, PrivacyLeakWarning
@@ -118,8 +119,6 @@ class PrivateEstimator(BaseEstimator):
         estimator = cls(epsilon=epsilon, **release.parameters)
         estimator.n_features_in_ = release.n_features_in
         if release.feature_names_in is not None:
-            import numpy as np
-
             estimator.feature_names_in_ = np.asarray(release.feature_names_in, dtype=object)
         estimator.release_ = release
         estimator.guarantee_ = release.guarantee

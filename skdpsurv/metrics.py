@@ -10,6 +10,8 @@ import lifelines.utils
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdpsurv.privacy import refuse_masked
+
 __all__ = [
     "concordance_index",
     "event_and_time",
@@ -281,6 +283,7 @@ def event_and_time(y: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.float64]
     >>> event_and_time(y)
     (array([ True, False]), array([12.5,  3. ]))
     """
+    refuse_masked(y, "y")
     y = np.asarray(y)
     if y.ndim != 1:
         raise ValueError(f"y must be 1-D, one entry per record, got {y.ndim}-D.")
@@ -296,10 +299,12 @@ def event_and_time(y: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.float64]
         if y.dtype[second].kind == "b" and y.dtype[first].kind != "b":
             first, second = second, first
         event, time = y[first], y[second]
+    if event.ndim != 1 or time.ndim != 1:
+        raise ValueError("the fields of y must hold one number each.")
     if event.dtype.kind not in "buif" or not np.isin(event, (0, 1)).all():
         raise ValueError("the event field of y must be boolean, or 0 and 1.")
     if time.dtype.kind not in "uif":
-        raise ValueError(f"Unknown label type: the times of y must be numbers, got {time.dtype}.")
+        raise ValueError("Unknown label type: the times of y must be numbers.")
     time = time.astype(np.float64)
     if not np.isfinite(time).all() or (time < 0).any():
         raise ValueError("the times of y must be finite and not negative.")

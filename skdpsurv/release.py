@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdpsurv.privacy import PrivacyGuarantee
+from skdpsurv.privacy import FrozenMapping, PrivacyGuarantee
 
 __all__ = ["Release"]
 
@@ -45,7 +45,7 @@ class Release:
     Examples
     --------
     >>> from skdpsurv import Release
-    >>> from skdpsurv.privacy import PrivacyGuarantee
+    >>> from skdpsurv.privacy import FrozenMapping, PrivacyGuarantee
     >>> release = Release("Example", PrivacyGuarantee(epsilon=1.0), {}, {"coef": [0.5, -1.0]}, 2)
     >>> Release.from_json(release.to_json()) == release
     True
@@ -64,8 +64,8 @@ class Release:
     def __post_init__(self) -> None:
         frozen = {name: _read_only(name, value) for name, value in self.values.items()}
         # object.__setattr__: the dataclass is frozen, also to its own __post_init__.
-        object.__setattr__(self, "values", frozen)
-        object.__setattr__(self, "parameters", dict(self.parameters))
+        object.__setattr__(self, "values", FrozenMapping(frozen))
+        object.__setattr__(self, "parameters", FrozenMapping(self.parameters))
         if self.feature_names_in is not None:
             object.__setattr__(self, "feature_names_in", tuple(map(str, self.feature_names_in)))
 
@@ -74,6 +74,16 @@ class Release:
 
     def __hash__(self) -> int:
         return hash(self.to_json())
+
+    # Arrays lose their read-only flag in NumPy's own pickles and copies.
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, f.name) for f in fields(self))
+
+    def __copy__(self) -> Release:
+        return self
+
+    def __deepcopy__(self, memo: object) -> Release:
+        return self
 
     def to_json(self, *, indent: int | None = None) -> str:
         """Return the release as JSON text; numbers survive the round trip to the last bit.
@@ -92,7 +102,7 @@ class Release:
                 "schema_version": self.schema_version,
                 "estimator": self.estimator,
                 "guarantee": self.guarantee.to_dict(),
-                "parameters": self.parameters,
+                "parameters": dict(self.parameters),
                 "values": {name: np.asarray(v).tolist() for name, v in self.values.items()},
                 "n_features_in": self.n_features_in,
                 "feature_names_in": self.feature_names_in,
@@ -130,6 +140,8 @@ class Release:
         names = ("estimator", "guarantee", "parameters", "values", "n_features_in")
         if missing := [name for name in names if name not in data]:
             raise ValueError(f"the JSON of a Release must hold {', '.join(missing)}.")
+        if unknown := sorted(set(data) - {f.name for f in fields(cls)}):
+            raise ValueError(f"the JSON of a Release must not hold {', '.join(unknown)}.")
         data["guarantee"] = PrivacyGuarantee.from_dict(data["guarantee"])
         return cls(**data)
 

@@ -168,6 +168,12 @@ def test_event_and_time_returns_copies():
         (np.array([7.5, np.nan]), "finite and not negative"),
         (np.array([7.5, np.inf]), "finite and not negative"),
         (np.array(["7.5"]), "must be numbers"),
+        (np.ma.array([1.0, 7.5], mask=[False, True]), "must not be a masked array"),
+        (np.ma.array([1.0, 7.5]), "must not be a masked array"),
+        (np.ma.array([(True, 7.5)], dtype=[("a", "?"), ("b", "f8")]), "must not be a masked array"),
+        (np.array([(True, (7.5, 1))], dtype=[("a", "?"), ("b", "f8", 2)]), "hold one number each"),
+        (np.array([(True, 7.5)], dtype=[("a", "?", 1), ("b", "f8")]), "hold one number each"),
+        (np.array([((1, 0), 7.5)], dtype=[("a", "?", 2), ("b", "f8")]), "hold one number each"),
     ],
 )
 def test_event_and_time_refuses_without_showing_values(y, message):

@@ -82,6 +82,37 @@ class TestFrozen:
         with pytest.raises(ValueError, match="read-only"):
             make().values["coef"][0] = 9.0
 
+    @pytest.mark.parametrize("field", ["values", "parameters"])
+    def test_mappings(self, field):
+        mapping = getattr(make(), field)
+        name = next(iter(mapping))
+        with pytest.raises(TypeError):
+            mapping[name] = 1.0
+        with pytest.raises(TypeError):
+            mapping["new"] = 1.0
+        with pytest.raises(TypeError):
+            del mapping[name]
+        for method in ("clear", "pop", "popitem", "setdefault", "update"):
+            assert not hasattr(mapping, method)
+
+    def test_mappings_of_copies(self):
+        """Also after a pickle and JSON: a frozen release stays one."""
+        release = make()
+        for back in (pickle.loads(pickle.dumps(release)), Release.from_json(release.to_json())):
+            with pytest.raises(TypeError):
+                back.values["coef"] = 1.0
+            with pytest.raises(TypeError):
+                back.parameters["max_time"] = 1.0
+
+    def test_arrays_read_from_json(self):
+        with pytest.raises(ValueError, match="read-only"):
+            Release.from_json(make().to_json()).values["coef"][0] = 9.0
+
+    @pytest.mark.parametrize("duplicate", [copy.deepcopy, lambda r: pickle.loads(pickle.dumps(r))])
+    def test_arrays_of_copies(self, duplicate):
+        with pytest.raises(ValueError, match="read-only"):
+            duplicate(make()).values["coef"][0] = 9.0
+
     def test_what_it_was_made_of_can_change(self):
         coef, parameters = np.ones(3), {"max_time": 1.0}
         release = make(values={"coef": coef}, parameters=parameters)
@@ -132,6 +163,19 @@ class TestRefusedText:
         data = json.loads(make().to_json())
         del data[name]
         with pytest.raises(ValueError, match=name):
+            Release.from_json(json.dumps(data))
+
+    @pytest.mark.parametrize("name", ["coef", "training_rows", "Values"])
+    def test_unknown_field(self, name):
+        data = json.loads(make().to_json())
+        data[name] = [0.5]
+        with pytest.raises(ValueError, match=f"must not hold {name}"):
+            Release.from_json(json.dumps(data))
+
+    def test_unknown_field_of_the_guarantee(self):
+        data = json.loads(make().to_json())
+        data["guarantee"]["budget"] = 2.0
+        with pytest.raises(ValueError, match="budget"):
             Release.from_json(json.dumps(data))
 
 

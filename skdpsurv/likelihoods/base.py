@@ -10,6 +10,10 @@ from numpy.typing import NDArray
 
 FloatArray = NDArray[np.float64]
 
+#: Rows that are added up one after another; longer sums are made of such pieces, in pairs, so that
+#: rounding cannot pile up however many equal records there are.
+SUM_ROWS = 256
+
 #: The most rows of one block that a kernel holds as a dense array at once, times its columns.
 #: Two or three such arrays of doubles fit a second-level cache.
 CHUNK_ELEMENTS = 2**15
@@ -28,6 +32,8 @@ class PrivacyConstants:
         tau, the largest trace of the Hessian of one record's loss, wherever it exists.
     hessian_rank : int
         r, the largest rank of that Hessian.
+    rounding : float
+        Units of 2^-53 n S that the computed gradient of n records may be off by.
 
     Notes
     -----
@@ -38,6 +44,7 @@ class PrivacyConstants:
     gradient_sensitivity: float
     hessian_trace: float
     hessian_rank: int
+    rounding: float = 2.0**11
 
 
 class Derivatives(NamedTuple):
@@ -86,3 +93,17 @@ class Likelihood(Protocol):
     ) -> Derivatives:
         """Return the sums over the block of the (weighted) gradients and, at order 2, Hessians."""
         ...
+
+
+def weighted_sum(weights: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return ``weights @ rows`` with an error that does not grow with the number of rows.
+
+    Pieces of ``SUM_ROWS`` rows are BLAS products; the pieces are added in pairs (NumPy adds along
+    the last axis so), for an error of at most ``SUM_ROWS + log2(n)`` ulps of the sum of magnitudes.
+    """
+    n, width = rows.shape
+    m = n // SUM_ROWS
+    whole = m * SUM_ROWS
+    pieces = weights[:whole].reshape(m, 1, SUM_ROWS) @ rows[:whole].reshape(m, SUM_ROWS, width)
+    total = np.ascontiguousarray(pieces[:, 0, :].T).sum(axis=1)
+    return np.asarray(total + weights[whole:] @ rows[whole:])

@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skdpsurv.likelihoods.base import Derivatives, PrivacyConstants
+from skdpsurv.likelihoods.base import SUM_ROWS, Derivatives, PrivacyConstants, weighted_sum
 from skdpsurv.likelihoods.hazard_bounds import extent, gradient_sensitivity
 from skdpsurv.likelihoods.hazard_cap import cap_knees, least_knees
 from skdpsurv.likelihoods.hazard_kernel import Sums, add_survived, chunks, slopes
@@ -110,6 +110,8 @@ class DiscreteHazard:
                     "no bounded gradient without a cap."
                 )
             cap = float(q)
+        elif link.bounded_slope:
+            cap = min(cap, float(q))
         survival_curvature = q * link.curvature_of_slope(cap / q)
         radius, diameter = extent(self.basis)
         return PrivacyConstants(
@@ -119,6 +121,8 @@ class DiscreteHazard:
             hessian_trace=(survival_curvature + link.event_curvature)
             * (radius**2 + self.data_norm**2),
             hessian_rank=min(q, n_basis),
+            # Pieces of rows, sums over intervals and over chunks, and predictors up to about 50.
+            rounding=4.0 * SUM_ROWS + 4.0 * q + 2.0 * self.n_params + 200.0,
         )
 
     def n_records(self, block: HazardBlock) -> int:
@@ -172,7 +176,7 @@ class DiscreteHazard:
         hessian_aa = self._add_capped(sums, a, w, capped, knees, block.survived, order)
         self._add_events(sums, a, b, w, block, order)
 
-        gradient = np.concatenate([sums.interval_slope @ A, sums.slope @ X])
+        gradient = np.concatenate([sums.interval_slope @ A, weighted_sum(sums.slope, X)])
         if order < 2:
             return Derivatives(gradient, None)
         hessian_aa += A.T @ (sums.interval_curvature[:, None] * A)

@@ -12,10 +12,13 @@ FloatArray = NDArray[np.float64]
 
 def extent(basis: FloatArray) -> tuple[float, float]:
     """Return the largest norm of a row, and the largest distance between two."""
-    gram = basis @ basis.T
-    norms = np.diag(gram)
-    gaps = norms[:, None] + norms[None, :] - 2.0 * gram
-    return float(np.sqrt(norms.max())), float(np.sqrt(max(gaps.max(), 0.0)))
+    norms = np.sum(basis**2, axis=1)
+    widest = 0.0
+    for start in range(0, norms.size, 1024):
+        part = slice(start, start + 1024)
+        gaps = norms[part, None] + norms - 2.0 * (basis[part] @ basis.T)
+        widest = max(widest, float(gaps.max()))
+    return float(np.sqrt(norms.max())), float(np.sqrt(widest))
 
 
 def gradient_sensitivity(

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skdpsurv.likelihoods.base import CHUNK_ELEMENTS
+from skdpsurv.likelihoods.base import CHUNK_ELEMENTS, SUM_ROWS
 from skdpsurv.likelihoods.links import Link
 
 FloatArray = NDArray[np.float64]
@@ -51,8 +51,8 @@ def chunks(survived: IntArray) -> Iterator[Chunk]:
     """Cut records, ascending in ``survived``, into chunks that fit a cache; k = 0 has no part."""
     start, n = int(np.searchsorted(survived, 1)), survived.size
     while start < n:
-        stop = min(n, start + max(1, CHUNK_ELEMENTS // int(survived[start])))
-        stop = min(n, start + max(1, CHUNK_ELEMENTS // int(survived[stop - 1])))
+        stop = min(n, start + min(SUM_ROWS, max(1, CHUNK_ELEMENTS // int(survived[start]))))
+        stop = min(stop, start + max(1, CHUNK_ELEMENTS // int(survived[stop - 1])))
         shortest, width = int(survived[start]), int(survived[stop - 1])
         tail = np.arange(shortest, width) < survived[start:stop, None]
         yield Chunk(slice(start, stop), width, shortest, tail.astype(np.float64))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from skdpsurv.likelihoods.base import Derivatives, PrivacyConstants
+from skdpsurv.likelihoods.base import SUM_ROWS, Derivatives, PrivacyConstants, weighted_sum
 
 FloatArray = NDArray[np.float64]
 
@@ -56,6 +56,7 @@ class Logistic:
             gradient_sensitivity=2.0 * self.data_norm,
             hessian_trace=self.data_norm**2 / 4.0,
             hessian_rank=1,
+            rounding=2.0 * SUM_ROWS + 2.0 * self.n_features + 200.0,
         )
 
     def n_records(self, block: LabelledBlock) -> int:
@@ -83,7 +84,7 @@ class Logistic:
         slope = -block.y * miss
         if weights is not None:
             slope = slope * weights
-        gradient = slope @ block.X
+        gradient = weighted_sum(slope, block.X)
         if order < 2:
             return Derivatives(gradient, None)
         curvature = miss * special.expit(margin)

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from skdpsurv.likelihoods.base import Derivatives, Likelihood
+from skdpsurv.likelihoods.base import Derivatives, Likelihood, PrivacyConstants
 
 FloatArray = NDArray[np.float64]
 
 #: Newton steps before the method with a proved bound takes over. Six to ten are usual.
 NEWTON_STEPS = 60
-#: Records that the starting point is found on, at least.
+#: Records of the smallest sample that a starting point is found on; each next one is 4 times it.
 PILOT_RECORDS = 500
 #: The pilot stops at this Newton decrement: about its own sampling error in one coefficient.
 PILOT_DECREMENT = 1.0
@@ -35,17 +35,33 @@ PILOT_RIDGE = 1.0
 PUBLIC_BOX = 50.0
 
 
-def gradient_tolerance(n_records: int, gradient_sensitivity: float) -> float:
-    """Return g: at least 1e-9, and 16 n S ulps, more than rounding does to a sum of n gradients.
+def gradient_tolerance(constants: PrivacyConstants, n_records: int, noise_norm: float) -> float:
+    r"""Return g, the norm of a gradient that rounding cannot keep a solver from certifying.
 
-    Half of it is left to rounding; :func:`minimize` certifies the other half.
+    Parameters
+    ----------
+    constants : PrivacyConstants
+    n_records : int
+        n, public.
+    noise_norm : float
+        Bound on the norm of the linear term b, public.
+
+    Returns
+    -------
+    float
+        At least 1e-9, and at least twice the bound on rounding: that of a sum of n gradients, and
+        that of :math:`\kappa(f - c) + b`, which near the minimum is no longer than nS + 2||b||.
+        :func:`minimize` certifies half of it; the other half is left to rounding.
     """
-    return max(1e-9, 16.0 * n_records * gradient_sensitivity * 2.0**-52)
+    total = n_records * constants.gradient_sensitivity
+    # Blocks are added one after another: a unit for each, of 2^16 records.
+    rounding = constants.rounding + n_records * 2.0**-16
+    return max(1e-9, 2.0**-52 * (rounding * total + 8.0 * (total + 2.0 * noise_norm)))
 
 
 @dataclass(frozen=True)
 class Objective:
-    """F and its derivatives: additive sums over blocks, a ridge about ``center`` and a linear term.
+    """F as a function of the shift f - c, in which the ridge is computed to its last digit.
 
     Parameters
     ----------
@@ -54,6 +70,7 @@ class Objective:
     kappa : float
         Ridge strength in the sum, per unit of squared distance.
     center : ndarray of shape (n_params,)
+        c, public.
     linear : ndarray of shape (n_params,)
         b, the noise of objective perturbation or zeros.
     """
@@ -69,16 +86,17 @@ class Objective:
         """Number of records over all blocks."""
         return sum(self.likelihood.n_records(block) for block in self.blocks)
 
-    def derivatives(self, coef: FloatArray, order: int = 2) -> Derivatives:
-        """Return gradient and, at order 2, Hessian of F."""
-        gradient = self.kappa * (coef - self.center) + self.linear
+    def derivatives(self, shift: FloatArray, order: int = 2) -> Derivatives:
+        """Return gradient and, at order 2, Hessian of F at ``center + shift``."""
+        coef = self.center + shift
+        gradient = np.zeros_like(coef)
         hessian = self.kappa * np.eye(coef.size) if order >= 2 else None
         for block in self.blocks:
             part = self.likelihood.derivatives(coef, block, order=order)
-            gradient = gradient + part.gradient
+            gradient += part.gradient
             if hessian is not None and part.hessian is not None:
                 hessian += part.hessian
-        return Derivatives(gradient, hessian)
+        return Derivatives(gradient + (self.kappa * shift + self.linear), hessian)
 
     def thinned(self, step: int) -> Objective:
         """Return nearly the same problem on every ``step``-th record."""
@@ -113,8 +131,10 @@ def minimize(objective: Objective, tolerance: float) -> FloatArray:
     reasons that depend on data.
     """
     computed = 0.5 * tolerance
-    coef, certified = _newton(objective, _pilot(objective, computed), computed)
-    return coef if certified else accelerated_gradient(objective, coef, computed)
+    shift, certified = _newton(objective, _pilot(objective, computed), computed)
+    if not certified:
+        shift = accelerated_gradient(objective, shift, computed)
+    return objective.center + shift
 
 
 def maximum_likelihood(
@@ -135,17 +155,19 @@ def maximum_likelihood(
         separated data), the point that Newton's method reaches inside ``PUBLIC_BOX``.
     """
     objective = Objective(likelihood, blocks, 0.0, start, np.zeros_like(start))
-    tolerance = gradient_tolerance(objective.n_records, 1.0)
+    tolerance = max(1e-9, 1e-14 * objective.n_records)
     pilot = np.clip(_pilot(objective, tolerance), -PUBLIC_BOX, PUBLIC_BOX)
-    return _newton(objective, pilot, tolerance, box=PUBLIC_BOX)[0]
+    return start + _newton(objective, pilot, tolerance, box=PUBLIC_BOX)[0]
 
 
 def _pilot(objective: Objective, tolerance: float) -> FloatArray:
-    """Return a starting point: the solution on a thinned sample, or the centre if n is small."""
-    step = min(objective.n_records // PILOT_RECORDS, 32)
-    if step < 4:
-        return objective.center
-    return _newton(objective.thinned(step), objective.center, tolerance, PILOT_DECREMENT)[0]
+    """Return a starting shift: the solution on ever larger samples, or 0 if n is small."""
+    shift = np.zeros_like(objective.center)
+    step = objective.n_records // PILOT_RECORDS
+    while step >= 3:
+        shift = _newton(objective.thinned(step), shift, tolerance, PILOT_DECREMENT)[0]
+        step //= 4
+    return shift
 
 
 def _newton(
@@ -159,29 +181,29 @@ def _newton(
 
     A point that leaves the box is moved to its face, and the search ends.
     """
-    coef = start
-    gradient, hessian = objective.derivatives(coef)
+    shift = start
+    gradient, hessian = objective.derivatives(shift)
     norm, ratio = float(np.linalg.norm(gradient)), 1.0
     for _ in range(NEWTON_STEPS):
         if norm <= tolerance:
-            return coef, True
+            return shift, True
         if hessian is None:
-            hessian = objective.derivatives(coef).hessian
+            hessian = objective.derivatives(shift).hessian
         assert hessian is not None
         direction = _newton_direction(hessian, gradient)
         slope = float(direction @ gradient)
         if not slope < 0.0:
             break
         if -slope <= decrement:
-            return coef + direction, True
+            return shift + direction, True
         # Where the convergence is quadratic and the next point surely the last, its gradient alone
         # is asked for.
         order = 1 if norm * ratio**2 <= tolerance else 2
-        coef, gradient, hessian = _line_search(objective, coef, direction, slope, order)
+        shift, gradient, hessian = _line_search(objective, shift, direction, slope, order)
         norm, ratio = float(np.linalg.norm(gradient)), float(np.linalg.norm(gradient)) / norm
-        if np.max(np.abs(coef)) > box:
-            return np.clip(coef, -box, box), False
-    return coef, norm <= tolerance
+        if np.max(np.abs(shift)) > box:
+            return np.clip(shift, -box, box), False
+    return shift, norm <= tolerance
 
 
 def _newton_direction(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
@@ -192,7 +214,7 @@ def _newton_direction(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
 
 
 def _line_search(
-    objective: Objective, coef: FloatArray, direction: FloatArray, slope: float, order: int
+    objective: Objective, shift: FloatArray, direction: FloatArray, slope: float, order: int
 ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
     """Bisect on the derivative along a descent direction: F is convex, so no values are needed.
 
@@ -202,7 +224,7 @@ def _line_search(
     low, high = 0.0, math.inf
     step = 1.0
     for _ in range(40):
-        point = coef + step * direction
+        point = shift + step * direction
         gradient, hessian = objective.derivatives(point, order)
         along = float(direction @ gradient)
         if along <= -0.5 * slope:
@@ -221,7 +243,7 @@ def accelerated_steps(objective: Objective, gradient_norm: float, tolerance: flo
     F(x_0)\|/\kappa`.
     """
     smooth = _smoothness(objective)
-    rate = math.sqrt(objective.kappa / smooth)
+    rate = min(math.sqrt(objective.kappa / smooth), 0.99)
     start = (smooth + objective.kappa) * (gradient_norm / objective.kappa) ** 2 * smooth
     if start <= tolerance**2:
         return 0

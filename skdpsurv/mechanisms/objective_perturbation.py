@@ -27,8 +27,8 @@ from numpy.typing import NDArray
 
 from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants
 from skdpsurv.mechanisms.newton import Objective, gradient_tolerance, minimize
-from skdpsurv.privacy import RandomSource, round_to_lattice, spherical_laplace
-from skdpsurv.privacy.noise import lattice_step
+from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, add_noise, largest_norm
+from skdpsurv.privacy import RandomSource, spherical_laplace
 
 FloatArray = NDArray[np.float64]
 
@@ -36,8 +36,6 @@ FloatArray = NDArray[np.float64]
 SOLVER_SHARE = 1e-3
 #: Least ridge in units of tau, and the largest scale of the solver's noise: see ``calibrate``.
 LEAST_RIDGE, LARGEST_SOLVER_SCALE = 0.01, 1e-5
-#: Released coefficients are multiples of this fraction of the last noise's scale.
-LATTICE_FRACTION = 2.0**-8
 
 
 @dataclass(frozen=True)
@@ -53,7 +51,7 @@ class Calibration:
     tolerance : float
         g, the certified norm of the gradient at the point released.
     solver_scale : float
-        2 g / (kappa epsilon_o), the scale of the noise that hides it.
+        2 g / (kappa epsilon_o), the scale of the noise that hides it, or more.
     epsilon_noise, epsilon_curvature, epsilon_solver : float
         epsilon_b, J and epsilon_o; they add up to epsilon.
     """
@@ -74,18 +72,19 @@ def curvature_cost(constants: PrivacyConstants, kappa: float) -> float:
 
 
 def smallest_ridge(constants: PrivacyConstants, cost: float) -> float:
-    """Return the kappa at which J equals ``cost``."""
+    """Return the kappa at which J equals ``cost``; 0 where that is below every double."""
     r = constants.hessian_rank
-    return constants.hessian_trace / (r * math.expm1(cost / r))
+    return constants.hessian_trace / (r * math.expm1(cost / r)) if cost / r < 700.0 else 0.0
 
 
 def calibrate(
     constants: PrivacyConstants,
     epsilon: float,
     n_records: int,
+    n_params: int,
     alpha: float = 0.0,
     *,
-    curvature_share: float = 0.25,
+    curvature_share: float = 0.1,
 ) -> Calibration:
     """Split epsilon between the noise, the curvature and the solver, from public numbers.
 
@@ -96,16 +95,20 @@ def calibrate(
         Positive and finite.
     n_records : int
         n, public under replace-one.
+    n_params : int
+        p, the length of the coefficient vector.
     alpha : float, default=0.0
         Least ridge wanted, on the scale of the mean loss: kappa >= n alpha.
-    curvature_share : float, default=0.25
+    curvature_share : float, default=0.1
         Share of epsilon that J may use; the ridge is as large as that needs.
 
     Returns
     -------
     Calibration
     """
-    tolerance = gradient_tolerance(n_records, constants.gradient_sensitivity)
+    available = (1.0 - SOLVER_SHARE - curvature_share) * epsilon
+    noise_norm = largest_norm(n_params, constants.gradient_sensitivity / available)
+    tolerance = gradient_tolerance(constants, n_records, noise_norm)
     kappa = max(
         n_records * alpha,
         smallest_ridge(constants, curvature_share * epsilon),
@@ -115,25 +118,27 @@ def calibrate(
         2.0 * tolerance / (SOLVER_SHARE * epsilon * LARGEST_SOLVER_SCALE),
     )
     cost = curvature_cost(constants, kappa)
-    return split_budget(constants.gradient_sensitivity, epsilon, n_records, kappa, cost)
+    return split_budget(constants, epsilon, n_records, n_params, kappa, cost)
 
 
 def calibrate_to_cost(
-    gradient_sensitivity: float,
+    constants: PrivacyConstants,
     cost_of: Callable[[float], float],
     epsilon: float,
     n_records: int,
+    n_params: int,
     alpha: float,
 ) -> Calibration:
     """Calibrate as Algorithm 2 of Nguyen and Hui: at kappa = n alpha unless J exceeds epsilon / 2.
 
     Parameters
     ----------
-    gradient_sensitivity : float
+    constants : PrivacyConstants
     cost_of : callable
         J as a decreasing function of kappa.
     epsilon : float
     n_records : int
+    n_params : int
     alpha : float
         Lambda of the paper; may be 0.
 
@@ -152,21 +157,28 @@ def calibrate_to_cost(
             middle = 0.5 * (low + high)
             low, high = (middle, high) if cost_of(middle) > available / 2.0 else (low, middle)
         kappa = high
-    return split_budget(gradient_sensitivity, epsilon, n_records, kappa, cost_of(kappa))
+    return split_budget(constants, epsilon, n_records, n_params, kappa, cost_of(kappa))
 
 
 def split_budget(
-    gradient_sensitivity: float, epsilon: float, n_records: int, kappa: float, cost: float
+    constants: PrivacyConstants,
+    epsilon: float,
+    n_records: int,
+    n_params: int,
+    kappa: float,
+    cost: float,
 ) -> Calibration:
     """Give the solver its sliver, the curvature its cost, and the noise all the rest."""
     epsilon_solver = SOLVER_SHARE * epsilon
     epsilon_noise = epsilon - epsilon_solver - cost
-    tolerance = gradient_tolerance(n_records, gradient_sensitivity)
+    noise_scale = constants.gradient_sensitivity / epsilon_noise
+    noise_norm = largest_norm(n_params, noise_scale)
+    tolerance = gradient_tolerance(constants, n_records, noise_norm)
     return Calibration(
         kappa=kappa,
-        noise_scale=gradient_sensitivity / epsilon_noise,
+        noise_scale=noise_scale,
         tolerance=tolerance,
-        solver_scale=2.0 * tolerance / (kappa * epsilon_solver),
+        solver_scale=max(2.0 * tolerance / (kappa * epsilon_solver), LEAST_NOISE),
         epsilon_noise=epsilon_noise,
         epsilon_curvature=cost,
         epsilon_solver=epsilon_solver,
@@ -201,6 +213,4 @@ def perturb(
     linear = spherical_laplace(likelihood.n_params, calibration.noise_scale, source)
     objective = Objective(likelihood, blocks, calibration.kappa, center, linear)
     coef = minimize(objective, calibration.tolerance)
-    coef = coef + spherical_laplace(likelihood.n_params, calibration.solver_scale, source)
-    step = lattice_step(calibration.solver_scale * LATTICE_FRACTION)
-    return round_to_lattice(coef, step)
+    return add_noise(coef, calibration.solver_scale, source)

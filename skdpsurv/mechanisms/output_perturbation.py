@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 
 from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants
 from skdpsurv.mechanisms.newton import Objective, gradient_tolerance, minimize
-from skdpsurv.mechanisms.objective_perturbation import LATTICE_FRACTION
-from skdpsurv.privacy import RandomSource, round_to_lattice, spherical_laplace
-from skdpsurv.privacy.noise import lattice_step
+from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, add_noise
+from skdpsurv.privacy import RandomSource
 
 FloatArray = NDArray[np.float64]
 
@@ -41,7 +40,7 @@ class OutputCalibration:
     tolerance : float
         g.
     noise_scale : float
-        (S + 2 g) / (kappa epsilon).
+        (S + 2 g) / (kappa epsilon), or more.
     """
 
     kappa: float
@@ -84,7 +83,7 @@ def calibrate(
         n_records * alpha,
         math.sqrt(RIDGE * n_records * n_params * constants.gradient_sensitivity / epsilon),
     )
-    return calibrate_at(constants.gradient_sensitivity, epsilon, n_records, kappa)
+    return calibrate_at(constants, epsilon, n_records, kappa)
 
 
 #: Found on simulated survival data and flchain; see docs/benchmarks/accuracy.
@@ -92,12 +91,12 @@ RIDGE = 0.03
 
 
 def calibrate_at(
-    gradient_sensitivity: float, epsilon: float, n_records: int, kappa: float
+    constants: PrivacyConstants, epsilon: float, n_records: int, kappa: float
 ) -> OutputCalibration:
     """Return the calibration at a given ridge."""
-    tolerance = gradient_tolerance(n_records, gradient_sensitivity)
-    scale = (gradient_sensitivity + 2.0 * tolerance) / (kappa * epsilon)
-    return OutputCalibration(kappa=kappa, tolerance=tolerance, noise_scale=scale)
+    tolerance = gradient_tolerance(constants, n_records, 0.0)
+    scale = (constants.gradient_sensitivity + 2.0 * tolerance) / (kappa * epsilon)
+    return OutputCalibration(kappa, tolerance, max(scale, LEAST_NOISE))
 
 
 def perturb(
@@ -129,5 +128,4 @@ def perturb(
         likelihood, blocks, calibration.kappa, center, np.zeros(likelihood.n_params)
     )
     coef = minimize(objective, calibration.tolerance)
-    coef = coef + spherical_laplace(likelihood.n_params, calibration.noise_scale, source)
-    return round_to_lattice(coef, lattice_step(calibration.noise_scale * LATTICE_FRACTION))
+    return add_noise(coef, calibration.noise_scale, source)

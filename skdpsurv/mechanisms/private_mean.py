@@ -7,18 +7,14 @@ e^{-\epsilon n\|e\|_2/(2R)}` is epsilon-differentially private (docs/proofs/nois
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdpsurv.privacy import (
-    RandomSource,
-    clip_rows,
-    lattice_step,
-    round_to_lattice,
-    spherical_laplace,
-)
+from skdpsurv.mechanisms.vector_noise import add_noise
+from skdpsurv.privacy import RandomSource, clip_rows, to_lattice
 
 FloatArray = NDArray[np.float64]
 
@@ -52,13 +48,12 @@ def private_mean(
         Bound on the root mean square distance of the clipped rows from their mean, by
         Pythagoras: ``sqrt(R^2 - ||mean||^2)``; a function of the released mean.
     """
-    total = np.sum([clip_rows(block, data_norm).sum(axis=0) for block in blocks], axis=0)
+    # Rows in the unit ball are rounded to multiples of 2^-30 and added up as integers: an exact
+    # sum, the same for any blocks. Rounding moves a row by at most sqrt(n_features) 2^-31.
+    total = np.sum([to_lattice(clip_rows(rows / data_norm, 1.0)).sum(axis=0) for rows in blocks], 0)
     n_features = total.size
-    # The float sum of n rows errs by less than n ulps of n R; twice that widens the sensitivity.
-    rounding = n_records * n_records * 2.0**-52
-    scale = 2.0 * data_norm * (1.0 + rounding) / (n_records * epsilon)
-    noisy = total / n_records + spherical_laplace(n_features, scale, source)
-    noisy = round_to_lattice(noisy, lattice_step(scale * 2.0**-8))
+    scale = 2.0 * (1.0 + math.sqrt(n_features) * 2.0**-31) * data_norm / (n_records * epsilon)
+    noisy = add_noise(total * (2.0**-30 * data_norm / n_records), scale, source)
     length = float(np.linalg.norm(noisy))
     if length == 0.0:
         return noisy, data_norm

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import validate_data
 
-from skdpsurv.privacy import errors_without_data
+from skdpsurv.privacy import errors_without_data, refuse_masked
 
 __all__ = ["PublicBoundsScaler"]
 
@@ -253,6 +253,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 def _validated(estimator: BaseEstimator, X: ArrayLike, *, reset: bool) -> NDArray[np.float64]:
     """X as a float64 matrix; finiteness is checked later, by column."""
+    refuse_masked(X, "X")
     options: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
     with errors_without_data():
         if reset or hasattr(estimator, "n_features_in_"):

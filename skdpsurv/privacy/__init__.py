@@ -14,7 +14,7 @@ from skdpsurv.privacy.domain import (
     positive_int,
     positive_number,
 )
-from skdpsurv.privacy.guarantee import PrivacyGuarantee, PrivacyLeakWarning
+from skdpsurv.privacy.guarantee import FrozenMapping, PrivacyGuarantee, PrivacyLeakWarning
 from skdpsurv.privacy.noise import (
     lattice_laplace,
     lattice_step,
@@ -24,11 +24,12 @@ from skdpsurv.privacy.noise import (
     to_lattice,
 )
 from skdpsurv.privacy.randomness import RandomSource, random_source, validate_random_state
-from skdpsurv.privacy.refusals import errors_without_data
+from skdpsurv.privacy.refusals import errors_without_data, refuse_masked
 from skdpsurv.privacy.selection import exponential_mechanism, permute_and_flip
 
 __all__ = [
     "BudgetExceededError",
+    "FrozenMapping",
     "PrivacyAccountant",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
@@ -46,6 +47,7 @@ __all__ = [
     "positive_int",
     "positive_number",
     "random_source",
+    "refuse_masked",
     "round_to_lattice",
     "spherical_laplace",
     "to_lattice",

@@ -39,7 +39,7 @@ class PrivacyLeakWarning(UserWarning):
     """What is about to happen, or has happened, is not covered by the stated guarantee."""
 
 
-class _FrozenMapping(Mapping[str, object]):
+class FrozenMapping(Mapping[str, object]):
     """A read-only, hashable dict; unlike MappingProxyType it can be pickled and copied."""
 
     __slots__ = ("_items",)
@@ -59,8 +59,8 @@ class _FrozenMapping(Mapping[str, object]):
     def __hash__(self) -> int:
         return hash(frozenset(self._items.items()))
 
-    def __reduce__(self) -> tuple[type[_FrozenMapping], tuple[dict[str, object]]]:
-        return _FrozenMapping, (dict(self._items),)
+    def __reduce__(self) -> tuple[type[FrozenMapping], tuple[dict[str, object]]]:
+        return FrozenMapping, (dict(self._items),)
 
     def __repr__(self) -> str:
         return repr(self._items)
@@ -297,7 +297,7 @@ def _freeze(name: str, value: object) -> object:
     if isinstance(value, list | tuple):
         return tuple(_freeze(name, v) for v in value)
     if isinstance(value, Mapping):
-        return _FrozenMapping({str(k): _freeze(f"{name}[{str(k)!r}]", v) for k, v in value.items()})
+        return FrozenMapping({str(k): _freeze(f"{name}[{str(k)!r}]", v) for k, v in value.items()})
     raise TypeError(
         f"{name} must be made of numbers, strings, None, sequences and mappings, "
         f"got {type(value).__name__}."

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
+
 # scikit-learn prints the array (or the offending cell) in these errors; a message must not.
 _MESSAGES_WITHOUT_DATA = {
     "Complex data not supported": "Complex data not supported: X must be real.",
@@ -31,3 +33,17 @@ def errors_without_data() -> Iterator[None]:
                 # The errors behind this one hold the same text.
                 error.__cause__ = error.__context__ = None
         raise
+
+
+def refuse_masked(values: object, name: str) -> None:
+    """Refuse a masked array: NumPy would use what is under the mask.
+
+    Raises
+    ------
+    ValueError
+        If ``values`` is a masked array.
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        raise ValueError(
+            f"{name} must not be a masked array: what is under the mask would be used."
+        )

@@ -21,6 +21,7 @@ from skdpsurv.privacy import (
     positive_int,
     positive_number,
     random_source,
+    refuse_masked,
     validate_random_state,
 )
 from skdpsurv.release import Release
@@ -36,6 +37,12 @@ Plan = MaximumLikelihood | Perturbation | PublishedPerturbation
 
 METHODS = ("obj_pert", "out_pert")
 CALIBRATIONS = ("tight", "published")
+#: Ridges and scales of noise that a fit can work with.
+SPAN = (1e-12, 1e12)
+EXTREME = (
+    "epsilon, alpha, data_norm, max_cumulative_hazard and center_share must be such that ridge and "
+    f"noise lie between {SPAN[0]:g} and {SPAN[1]:g}; they are too extreme for double precision."
+)
 ASSUMPTIONS = (
     "n, the columns and every constructor parameter are public",
     "max_time and data_norm were not read off these records",
@@ -208,11 +215,13 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
         """
         max_time = self._check_parameters()
         self._check_budget()
+        refuse_masked(X, "X")
         with errors_without_data():
             rows: FloatArray = validate_data(self, X, dtype=np.float64)
         n_records, n_features = rows.shape
         event, time = _checked_target(y, n_records)
         plan = self._plan(n_records, n_features)
+        _refuse_extremes(plan)
         guarantee = self._guarantee(plan, n_records)
         self._charge(guarantee)
 
@@ -363,7 +372,8 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
                 "max_cumulative_hazard must be a number with link="
                 f"{self.link!r}: without a cap its gradient has no bound."
             )
-        fraction("prior_event_rate", self.prior_event_rate)
+        if not 1e-9 <= fraction("prior_event_rate", self.prior_event_rate) <= 1.0 - 1e-9:
+            raise ValueError("prior_event_rate must be between 1e-9 and 1 - 1e-9.")
         fraction("center_share", self.center_share, open_low=False)
         validate_random_state(self.random_state)
         self._check_accountant()
@@ -388,9 +398,12 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
         )
         if math.isinf(self.epsilon):
             return MaximumLikelihood(model)
-        if self.calibration == "published":
-            return PublishedPerturbation(model, self.epsilon, self.method, self.alpha)
-        return Perturbation(model, self.epsilon, self.method, self.alpha, self.center_share)
+        try:
+            if self.calibration == "published":
+                return PublishedPerturbation(model, self.epsilon, self.method, self.alpha)
+            return Perturbation(model, self.epsilon, self.method, self.alpha, self.center_share)
+        except ArithmeticError:  # of public numbers: nothing has been read or charged
+            raise ValueError(EXTREME) from None
 
     def _guarantee(self, plan: Plan, n_records: int) -> PrivacyGuarantee:
         inputs = {
@@ -432,6 +445,14 @@ def _checked_target(y: ArrayLike, n_records: int) -> tuple[NDArray[np.bool_], Fl
             "numbers of samples."
         )
     return event, time
+
+
+def _refuse_extremes(plan: Plan) -> None:
+    """Refuse public numbers that double precision cannot work with, before anything is charged."""
+    if not isinstance(plan, MaximumLikelihood):
+        spans = plan.spans()
+        if not all(SPAN[0] <= span <= SPAN[1] for span in spans):
+            raise ValueError(EXTREME)
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:

@@ -31,7 +31,7 @@ BLOCK_ROWS = 2**16
 #: Size of the baseline's columns beside covariates in a unit ball. The first look has found the
 #: baseline, so little freedom is needed, and small columns keep the sensitivity near that of the
 #: covariates alone. Found on simulated data and flchain (docs/benchmarks/accuracy).
-LEVEL_SIZE, SHAPE_SIZE = 0.4, 0.1
+LEVEL_SIZE, SHAPE_SIZE = 0.4, 0.15
 #: Shares of ``center_share`` for the life table and for the covariates' mean.
 TABLE_PART, MEAN_PART = 1.0 / 3.0, 2.0 / 3.0
 #: Below this n * epsilon a first look sees nothing but its own noise, and is skipped.
@@ -155,7 +155,12 @@ class Perturbation:
         calibration: Any
         if self.method == "obj_pert":
             calibration = objective_perturbation.calibrate(
-                constants, epsilon, n, self.alpha, curvature_share=CURVATURE_SHARE
+                constants,
+                epsilon,
+                n,
+                likelihood.n_params,
+                self.alpha,
+                curvature_share=CURVATURE_SHARE,
             )
         else:
             calibration = output_perturbation.calibrate(
@@ -187,6 +192,16 @@ class Perturbation:
     def source(self) -> str:
         """Where the proof is."""
         return "docs/proofs/discrete_time"
+
+    def spans(self) -> list[float]:
+        """Return the public numbers that must be neither huge nor tiny."""
+        spans = [self.model.data_norm, self.calibration.kappa, self.calibration.noise_scale]
+        if self.epsilon_center:
+            spans += [
+                2.0 / (TABLE_PART * self.epsilon_center),
+                2.0 * self.model.data_norm / (self.model.n_records * self.epsilon_center),
+            ]
+        return spans
 
     def public_inputs(self) -> dict[str, Any]:
         """Return how epsilon was spent."""

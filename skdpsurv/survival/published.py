@@ -15,7 +15,7 @@ paper also takes minimisers for exact; here their inexactness is paid for, out o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -68,19 +68,21 @@ class PublishedPerturbation:
                 f"link={model.link!r}. Use calibration='tight'."
             )
         basis = published_basis(model.n_intervals, model.n_knots)
-        sensitivity = published_sensitivity(basis)
+        likelihood = DiscreteHazard(basis, model.n_features)
+        constants = replace(likelihood.constants, gradient_sensitivity=published_sensitivity(basis))
         calibration: Any
         if self.method == "out_pert":
             kappa = model.n_records * (self.alpha or LEAST_ALPHA)
             calibration = output_perturbation.calibrate_at(
-                sensitivity, self.epsilon, model.n_records, kappa
+                constants, self.epsilon, model.n_records, kappa
             )
         else:
             calibration = objective_perturbation.calibrate_to_cost(
-                sensitivity,
+                constants,
                 lambda kappa: published_cost(basis, kappa),
                 self.epsilon,
                 model.n_records,
+                likelihood.n_params,
                 self.alpha,
             )
             kappa = calibration.kappa
@@ -90,7 +92,7 @@ class PublishedPerturbation:
                     "the paper's bound on the curvature falls short (docs/errata). Use "
                     "calibration='tight'."
                 )
-        object.__setattr__(self, "likelihood", DiscreteHazard(basis, model.n_features))
+        object.__setattr__(self, "likelihood", likelihood)
         object.__setattr__(self, "calibration", calibration)
 
     @property
@@ -103,6 +105,10 @@ class PublishedPerturbation:
     def source(self) -> str:
         """Where the proof is."""
         return "arXiv 1708.07436 with docs/errata"
+
+    def spans(self) -> list[float]:
+        """Return the public numbers that must be neither huge nor tiny."""
+        return [self.model.data_norm, self.calibration.kappa, self.calibration.noise_scale]
 
     def public_inputs(self) -> dict[str, Any]:
         """Return how epsilon was spent."""

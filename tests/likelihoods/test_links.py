@@ -132,6 +132,14 @@ class TestConstants:
         assert curvature <= bound * (1 + 1e-12)
         assert curvature >= bound * (1 - 1e-6)
 
+    @pytest.mark.parametrize("slope", [1e3, 1.1e3, 1e5, 1e8, 1e150, 1e300])
+    def test_probit_curvature_of_a_huge_slope_is_its_supremum(self, slope):
+        """Never below the truth, 1 - 1/slope^2 and more, where slope - eta has lost its digits."""
+        bound = LINKS["probit"].curvature_of_slope(slope)
+        assert 1 - 2 / slope / slope <= bound <= 1.0
+        if slope > 1e3:
+            assert bound == 1.0
+
     def test_curvature_is_a_concave_function_of_the_slope(self, link):
         """Concavity makes q equal hazards the worst case of a sum (trace bound)."""
         curve = link.survival(np.linspace(-6, 3, 400))

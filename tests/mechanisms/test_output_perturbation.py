@@ -9,8 +9,9 @@ from scipy import stats
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.mechanisms.newton import Objective, minimize
+from skdpsurv.mechanisms.newton import Objective, gradient_tolerance, minimize
 from skdpsurv.mechanisms.output_perturbation import calibrate, calibrate_at, perturb
+from skdpsurv.mechanisms.vector_noise import LEAST_NOISE
 from skdpsurv.privacy import random_source
 
 
@@ -21,9 +22,16 @@ def test_scale_is_the_sensitivity_of_certified_minima(epsilon, n, alpha):
     c = calibrate(constants, epsilon, n, 4, alpha)
     assert c.kappa >= n * alpha
     assert c.noise_scale == pytest.approx((3.0 + 2 * c.tolerance) / (c.kappa * epsilon))
-    assert c.tolerance > 0
-    at = calibrate_at(3.0, epsilon, n, c.kappa)
+    assert c.tolerance == gradient_tolerance(constants, n, 0.0) > 0
+    at = calibrate_at(constants, epsilon, n, c.kappa)
     assert at == c
+
+
+def test_noise_stays_above_the_spacing_of_doubles():
+    constants = PrivacyConstants(3.0, 2.0, 2)
+    exact = 3.0 / (1e6 * 1e6)
+    assert calibrate_at(constants, 1e6, 100, 1e6).noise_scale == LEAST_NOISE > 100 * exact
+    assert calibrate_at(constants, 1.0, 100, 1e6).noise_scale == pytest.approx(3e-6)
 
 
 def test_noise_falls_with_epsilon_and_with_records():

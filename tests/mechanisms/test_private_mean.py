@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from skdpsurv.mechanisms import private_mean as module
+from skdpsurv.mechanisms import vector_noise
 from skdpsurv.mechanisms.private_mean import private_mean
 from skdpsurv.privacy import clip_rows, random_source
 
@@ -24,7 +27,7 @@ def scales(monkeypatch):
         seen.append(scale)
         return np.zeros(dimension)
 
-    monkeypatch.setattr(module, "spherical_laplace", no_noise)
+    monkeypatch.setattr(vector_noise, "spherical_laplace", no_noise)
     monkeypatch.setattr(module, "SHRINKAGE", 0.0)
     return seen
 
@@ -69,6 +72,30 @@ def test_law_of_the_noise(monkeypatch):
     law = stats.gamma(3, scale=2 * norm / (200 * epsilon))
     assert stats.kstest(distance, law.cdf).pvalue > 1e-7
     assert stats.kstest(0.75 * np.array(distance), law.cdf).pvalue < 1e-7
+
+
+def test_the_sum_is_exact(scales):
+    """Rows that a sum of doubles would get wrong in one order or another: no order matters.
+
+    One row is within 2^-31 of the lattice in each coordinate, and so is their mean.
+    """
+    rng = np.random.default_rng(1)
+    X = 10.0 ** rng.uniform(-12, 0, size=(5000, 3)) * rng.choice([-1.0, 1.0], size=(5000, 3))
+    means = [
+        private_mean([X[order]], 5000, 1.0, 1e16, random_source(0))[0]
+        for order in (np.arange(5000), np.argsort(X[:, 0]), rng.permutation(5000))
+    ]
+    np.testing.assert_array_equal(means[0], means[1])
+    np.testing.assert_array_equal(means[0], means[2])
+    exact = [math.fsum(column) / 5000 for column in clip_rows(X, 1.0).T]
+    np.testing.assert_allclose(means[0], exact, rtol=0, atol=2.0**-31 + 1e-11)
+
+
+def test_rounding_to_the_lattice_is_in_the_sensitivity(scales):
+    """The scale is above that of real rows by what rounding may add, and by no more than that."""
+    private_mean([rows(50, 100)], 50, 1.0, 1.0, random_source(0))
+    assert scales[0] == pytest.approx(2 / 50 * (1 + 10 * 2.0**-31), rel=1e-14)
+    assert scales[0] > 2 / 50
 
 
 def test_blocks_do_not_matter():

@@ -38,7 +38,7 @@ def density_parts(likelihood, records, calibration, points):
     objective = Objective(likelihood, [block], calibration.kappa, center, np.zeros(2))
     norms, determinants = np.empty(len(points)), np.empty(len(points))
     for i, point in enumerate(points):
-        gradient, hessian = objective.derivatives(point)
+        gradient, hessian = objective.derivatives(point - center)
         norms[i] = np.linalg.norm(gradient)
         determinants[i] = np.linalg.slogdet(hessian)[1]
     return norms, determinants
@@ -57,7 +57,7 @@ def largest_log_ratio(name, cap, epsilon, calibration=None, constants=None):
     """Return the largest log density ratio found, and epsilon_b + J."""
     likelihood = make_likelihood(name, cap)
     calibration = calibration or calibrate(
-        constants or likelihood.constants, epsilon, 4, curvature_share=0.25
+        constants or likelihood.constants, epsilon, 4, 2, curvature_share=0.25
     )
     points = grid(calibration.kappa, calibration.noise_scale, likelihood)
     largest = -np.inf
@@ -98,12 +98,12 @@ def test_too_small_a_sensitivity_is_caught(name, cap, epsilon):
 def test_leaving_out_the_determinant_is_caught():
     """With all of epsilon on the curvature, J is what the determinants really need, nearly."""
     likelihood = make_likelihood("logit", 1.0)
-    honest = calibrate(likelihood.constants, 4.0, 1, curvature_share=0.9)
+    honest = calibrate(likelihood.constants, 4.0, 1, 2, curvature_share=0.9)
     largest, bound = largest_log_ratio("logit", 1.0, 4.0, calibration=honest)
     assert largest <= bound
     trace = likelihood.constants.hessian_trace
     small = replace(likelihood.constants, hessian_trace=trace / 30)
     largest, bound = largest_log_ratio(
-        "logit", 1.0, 4.0, calibration=calibrate(small, 4.0, 1, curvature_share=0.97)
+        "logit", 1.0, 4.0, calibration=calibrate(small, 4.0, 1, 2, curvature_share=0.97)
     )
     assert largest > bound

@@ -260,6 +260,7 @@ BAD_DATA = [
     (GOOD_X[0], GOOD_Y, "X"),
     (GOOD_X[None], GOOD_Y, "dim"),
     (GOOD_X.astype(complex), GOOD_Y, "X"),
+    (np.ma.MaskedArray(GOOD_X, mask=GOOD_X > 0.5), GOOD_Y, "X must not be a masked array"),
     (np.full((6, 2), "a"), GOOD_Y, "X"),
     (GOOD_X, None, "y"),
     (GOOD_X, GOOD_Y[:, None], "y"),
@@ -272,14 +273,38 @@ BAD_DATA = [
     (GOOD_X, time_of(np.nan), "times of y"),
     (GOOD_X, time_of(np.inf), "times of y"),
     (GOOD_X, np.array(["a"] * 6), "y"),
+    (GOOD_X, np.ma.array(GOOD_Y), "y must not be a masked array"),
+    (GOOD_X, np.ma.array(GOOD_Y, mask=[False] * 5 + [True]), "y must not be a masked array"),
+    (GOOD_X, np.ma.array(GOOD_Y["time"], mask=[True] * 6), "y must not be a masked array"),
+    (GOOD_X, np.zeros(6, dtype=[("event", "?"), ("time", "f8", 2)]), "fields of y"),
+    (GOOD_X, np.zeros(6, dtype=[("event", "?"), ("time", "f8", 1)]), "fields of y"),
+    (GOOD_X, np.zeros(6, dtype=[("event", "?", 2), ("time", "f8")]), "fields of y"),
+]
+#: Public numbers that doubles cannot work with, whatever the records are. n times epsilon allows a
+#: first look where its share of epsilon is tiny.
+EXTREMES = [
+    {"epsilon": 1e-300},
+    {"epsilon": 5e-324},
+    {"epsilon": 1e300},
+    {"alpha": 1e300},
+    {"alpha": 1e308},
+    {"data_norm": 1e-320},
+    {"data_norm": 1e-300},
+    {"data_norm": 1e300},
+    {"max_cumulative_hazard": 1e300, "link": "cloglog"},
+    {"max_cumulative_hazard": 1e300, "link": "probit"},
+    {"center_share": 1e-300, "epsilon": 1e3},
+    {"center_share": 1e-17, "epsilon": 1e3},
+    {"epsilon": 1e-300, "calibration": "published"},
+    {"alpha": 1e300, "calibration": "published"},
 ]
 
 
 class TestRefusals:
     """A refused input costs nothing, and the message shows no value of a record."""
 
-    def check(self, X, y, parameters, error, message):
-        accountant = PrivacyAccountant(10.0)
+    def check(self, X, y, parameters, error, message, budget=10.0):
+        accountant = PrivacyAccountant(budget)
         one = model(**parameters, accountant=accountant)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -302,6 +327,28 @@ class TestRefusals:
     @pytest.mark.parametrize(("parameters", "name"), BAD_TYPES)
     def test_types_of_parameters(self, parameters, name):
         assert self.check(GOOD_X, GOOD_Y, parameters, TypeError, name).startswith(name)
+
+    @pytest.mark.parametrize("parameters", EXTREMES)
+    @pytest.mark.parametrize("method", METHODS)
+    def test_extreme_numbers(self, parameters, method):
+        """Before the charge, and not as an overflow somewhere."""
+        parameters = {**parameters, "method": method}
+        text = self.check(GOOD_X, GOOD_Y, parameters, ValueError, "too extreme", math.inf)
+        for name in ("epsilon", "alpha", "data_norm", "max_cumulative_hazard", "center_share"):
+            assert name in text
+
+    @pytest.mark.parametrize("parameters", EXTREMES)
+    def test_extreme_numbers_are_refused_whatever_the_records(self, parameters):
+        """The refusal is made of public numbers: worst-case records meet the same one."""
+        X, y = 1e200 * GOOD_X, target(True, np.full(6, 1e9))
+        text = self.check(X, y, parameters, ValueError, "too extreme", math.inf)
+        assert text == self.check(GOOD_X, GOOD_Y, parameters, ValueError, "", math.inf)
+
+    @pytest.mark.parametrize("link", ["logit", "cloglog"])
+    def test_an_extreme_prior(self, link):
+        """Its hazard per interval is 0 in doubles, and the centre of the fit infinite."""
+        parameters = {"prior_event_rate": 5e-324, "epsilon": 100.0, "link": link}
+        self.check(GOOD_X, GOOD_Y, parameters, ValueError, "prior_event_rate", math.inf)
 
     def test_type_of_accountant(self):
         with pytest.raises(TypeError, match="accountant"):
@@ -332,6 +379,35 @@ class TestRefusals:
             text = self.check(X, y, {}, ValueError, "")
             assert "0.7312" not in text
             assert "1.7312" not in text
+
+
+class TestMuchEpsilon:
+    """Little noise, not a division by a ridge that has vanished."""
+
+    @pytest.mark.parametrize("epsilon", [500.0, 3e4, 1e6])
+    @pytest.mark.parametrize("link", LINKS)
+    @pytest.mark.parametrize("method", METHODS)
+    def test_fit_is_finite_and_near_the_one_without_privacy(self, data, epsilon, link, method):
+        accountant = PrivacyAccountant()
+        parameters = {"link": link, "method": method, "data_norm": 1.5}
+        one = model(epsilon, accountant=accountant, **parameters)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warnings.simplefilter("ignore", PrivacyLeakWarning)
+            one.fit(data.X, data.y)
+        assert np.isfinite(one.baseline_coef_).all()
+        exact = model(np.inf, **parameters).fit(data.X, data.y)
+        # The ridge of output perturbation falls with the root of epsilon only.
+        atol = 0.25 if method == "out_pert" and epsilon < 1e3 else 0.05
+        np.testing.assert_allclose(one.coef_, exact.coef_, atol=atol)
+        assert accountant.spent() == epsilon
+
+    def test_the_degenerate_data_sets_too(self):
+        for epsilon in (500.0, 3e4, 1e6):
+            for event in (True, False):
+                one = model(epsilon).fit(np.ones((300, 2)), target(event, np.full(300, 0.5)))
+                assert np.isfinite(one.coef_).all()
+                assert np.isfinite(one.baseline_coef_).all()
 
 
 class TestBudget:

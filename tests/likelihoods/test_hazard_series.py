@@ -1,0 +1,186 @@
+"""Small hazards by a series: the same sums as term by term, to rounding."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from skdpsurv.likelihoods import discrete_hazard, hazard_series
+from skdpsurv.likelihoods.base import SUM_ROWS
+from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard_kernel import Sums, add_survived
+from skdpsurv.likelihoods.hazard_series import LEAST_RECORDS, add_small, is_small
+from skdpsurv.likelihoods.links import LINKS
+
+Q, N = 30, 700
+WITH_SERIES = ["cloglog", "logit"]
+#: Relative errors. A slope is exact up to the rounding of exp(350), the reach of cloglog; so is
+#: cloglog's curvature. Logit's comes from a shorter polynomial, as it only steers the solver.
+SLOPE_ERROR = 1e-13
+CURVATURE_ERROR = {"cloglog": 1e-13, "logit": 1e-6}
+
+
+@pytest.fixture(params=WITH_SERIES)
+def link(request):
+    return LINKS[request.param]
+
+
+def problem(level, spread=1.0, seed=0):
+    """Return baseline, records' part, intervals survived (ascending, every count) and weights."""
+    rng = np.random.default_rng(seed)
+    a = level + rng.normal(scale=spread, size=Q)
+    b = rng.normal(scale=spread, size=N)
+    survived = np.sort(np.concatenate([np.arange(Q + 1), rng.integers(0, Q + 1, N - Q - 1)]))
+    basis = np.column_stack([np.full(Q, 0.4), rng.normal(size=(Q, 2))])
+    return basis, a, b, survived, rng.uniform(0, 2, size=N)
+
+
+def both_ways(link, level, order, rows=None, spread=1.0):
+    basis, a, b, survived, weights = problem(level, spread)
+    rows = np.flatnonzero(is_small(link, a, b)) if rows is None else rows
+    ways = []
+    for add in (add_small, add_survived):
+        sums = Sums(N, basis.shape[1], Q)
+        add(sums, link, basis, a, b, weights, rows, survived, order)
+        ways.append(sums)
+    return ways, rows
+
+
+def check(ways, curvature_error):
+    small, direct = ways
+    for name in ("slope", "interval_slope", "curvature", "cross", "interval_curvature"):
+        one, other = getattr(small, name), getattr(direct, name)
+        error = SLOPE_ERROR if name.endswith("slope") else curvature_error
+        # Terms of a cross derivative have either sign: what counts is their size.
+        size = np.abs(other).max() if name == "cross" else 0.0
+        np.testing.assert_allclose(one, other, rtol=error, atol=error * size, err_msg=name)
+
+
+class TestSeries:
+    def test_only_links_with_a_series_use_it(self):
+        assert [name for name, link in sorted(LINKS.items()) if link.series] == WITH_SERIES
+        assert not is_small(LINKS["probit"], np.array([-99.0]), np.array([-99.0, 0.0])).any()
+
+    def test_polynomial_is_the_slope_to_rounding(self, link):
+        """And the other one the curvature, up to the largest hazard that they are used for."""
+        series = link.series
+        top = min(np.log(series.reach), 5.0)
+        eta = np.concatenate([np.linspace(top - 40, top, 4001), [top]])
+        powers = np.arange(1, series.slope.size + 1)
+        raised = np.exp(np.outer(eta - np.log(series.reach), powers))
+        curve = link.survival(eta)
+        np.testing.assert_allclose(raised @ series.slope, curve.slope, rtol=SLOPE_ERROR)
+        bend = raised[:, : series.curvature.size] @ series.curvature
+        np.testing.assert_allclose(bend, curve.curvature, rtol=CURVATURE_ERROR[link.name])
+
+    def test_logit_polynomial_has_the_digits_of_its_slope(self):
+        """Against a longer double: within 50 units of 2^-53, a few per cent of the tolerance."""
+        reach, coefficients, _ = LINKS["logit"].series
+        u = np.exp(np.linspace(-30, np.log(reach), 2001).astype(np.longdouble))
+        powers = np.arange(1, coefficients.size + 1)
+        series = ((u / reach)[:, None] ** powers) @ coefficients.astype(np.longdouble)
+        assert np.abs(series * (1 + u) / u - 1).max() < 50 * 2.0**-53
+
+    def test_reach_is_decided_by_the_largest_hazard(self, link):
+        edge = np.log(link.series.reach)
+        a = np.array([-3.0, -1.0, -7.0])
+        b = edge + 1.0 + np.tile([-1e-9, 1e-9, -50.0, 3.0], LEAST_RECORDS)
+        expected = np.tile([True, False, True, False], LEAST_RECORDS)
+        np.testing.assert_array_equal(is_small(link, a, b), expected)
+
+    def test_few_records_go_the_long_way(self, link):
+        a, b = np.full(3, -30.0), np.zeros(LEAST_RECORDS)
+        assert is_small(link, a, b).all()
+        assert not is_small(link, a, b[1:]).any()
+
+
+class TestSums:
+    @pytest.mark.parametrize("order", [1, 2])
+    @pytest.mark.parametrize("level", [-30.0, -12.0, -6.0, -3.5])
+    def test_series_is_the_direct_sum(self, link, level, order):
+        ways, rows = both_ways(link, level, order)
+        assert rows.size > (N // 3 if link.name == "logit" else N - 1)
+        check(ways, CURVATURE_ERROR[link.name])
+        assert np.abs(ways[0].interval_slope).max() > 0
+        assert (ways[0].interval_curvature != 0).any() == (order == 2)
+
+    @pytest.mark.parametrize("order", [1, 2])
+    def test_records_at_the_edge_of_the_reach(self, link, order):
+        """Every hazard is as large as the series allows: no term of it is negligible."""
+        edge = np.log(LINKS["logit"].series.reach)
+        basis, _, _, survived, weights = problem(0.0)
+        ways = []
+        for add in (add_small, add_survived):
+            sums = Sums(N, 3, Q)
+            args = np.full(Q, edge), np.zeros(N), weights, np.arange(N), survived, order
+            add(sums, link, basis, *args)
+            ways.append(sums)
+        check(ways, CURVATURE_ERROR[link.name])
+
+    def test_other_records_are_left_alone(self, link):
+        rows = np.arange(0, N, 3)
+        ways, _ = both_ways(link, -12.0, 2, rows)
+        check(ways, CURVATURE_ERROR[link.name])
+        others = np.setdiff1d(np.arange(N), rows)
+        for name in ("slope", "curvature", "cross"):
+            assert not getattr(ways[0], name)[others].any()
+
+    def test_sums_are_added_to_what_is_there(self, link):
+        basis, a, b, survived, weights = problem(-8.0)
+        whole, parts = Sums(N, 3, Q), Sums(N, 3, Q)
+        args = link, basis, a, b, weights
+        add_small(whole, *args, np.arange(N), survived, 2)
+        for rows in (np.arange(0, N, 2), np.arange(1, N, 2)):
+            add_small(parts, *args, rows, survived, 2)
+        check((parts, whole), 1e-13)
+
+    @pytest.mark.parametrize("elements", [1, 50, 14 * 300])
+    def test_the_size_of_a_cacheful_changes_nothing(self, monkeypatch, link, elements):
+        """Down to a record at a time, and with breaks inside of an interval."""
+        expected = both_ways(link, -6.0, 2)[0][0]
+        monkeypatch.setattr(hazard_series, "CHUNK_ELEMENTS", elements)
+        check((both_ways(link, -6.0, 2)[0][0], expected), 1e-13)
+
+    def test_many_equal_records(self, link):
+        """Sums by interval are made of short pieces: rounding does not pile up."""
+        n = 50_001
+        survived = np.full(n, 3)
+        a, basis = np.array([-2.0, -3.0, -4.0]), np.full((3, 1), 0.4)
+        sums = Sums(n, 1, 3)
+        ones, zeros = np.ones(n), np.zeros(n)
+        add_small(sums, link, basis, a, zeros, ones, np.arange(n), survived, 2)
+        slope = link.survival(a).slope
+        ulps = SUM_ROWS + 100
+        assert (np.abs(sums.interval_slope / (n * slope) - 1) <= ulps * 2.0**-53).all()
+
+
+@pytest.mark.parametrize("cap", [None, 1.0])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("order", [1, 2])
+@pytest.mark.parametrize("level", [-15.0, -5.0, -2.0])
+def test_likelihood_is_the_same_without_the_series(monkeypatch, link, level, order, weighted, cap):
+    """Records with small hazards, large ones and such beyond the cap, in one block."""
+    if cap is None and not link.bounded_slope:
+        cap = 1e6  # a cap that nobody reaches
+    rng = np.random.default_rng(1)
+    basis = np.column_stack([np.full(Q, 0.4), np.linspace(-0.2, 0.2, Q)])
+    likelihood = DiscreteHazard(basis, 2, 1.0, link, cap)
+    X = rng.uniform(-0.7, 0.7, size=(N, 2))
+    block = hazard_block(X, rng.integers(1, Q + 1, size=N), rng.random(N) < 0.3)
+    weights = rng.uniform(0, 2, size=N) if weighted else None
+    coef = np.array([level / 0.4, 1.0, 4.0, -3.0])
+    small = is_small(link, basis @ coef[:2], block.X @ coef[2:])
+    if link.name == "logit" and level == -5.0:
+        assert 0.2 < small.mean() < 0.98
+    with_series = likelihood.derivatives(coef, block, weights, order)
+    monkeypatch.setattr(
+        discrete_hazard, "is_small", lambda link, a, b: np.zeros(b.size, dtype=bool)
+    )
+    direct = likelihood.derivatives(coef, block, weights, order)
+    size = np.abs(direct.gradient).max()
+    np.testing.assert_allclose(with_series.gradient, direct.gradient, rtol=0, atol=1e-13 * size)
+    if order == 1:
+        assert with_series.hessian is None
+    else:
+        atol = max(1e-12, CURVATURE_ERROR[link.name]) * np.abs(direct.hessian).max()
+        np.testing.assert_allclose(with_series.hessian, direct.hessian, rtol=0, atol=atol)

@@ -1,0 +1,185 @@
+"""The logistic loss: derivatives, sums over blocks, constants, and the minimum elsewhere found."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from skdpsurv.likelihoods.logistic import LabelledBlock, Logistic
+from skdpsurv.mechanisms.newton import Objective, gradient_tolerance, minimize
+
+R = 1.7
+N_FEATURES = 3
+
+
+def records(n=40, d=N_FEATURES, norm=R, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    X *= norm * rng.random((n, 1)) / np.linalg.norm(X, axis=1, keepdims=True)
+    return LabelledBlock(X, rng.choice([-1.0, 1.0], size=n))
+
+
+def coefs(d=N_FEATURES, scales=(0.3, 3.0, 30.0), seed=1):
+    rng = np.random.default_rng(seed)
+    return [scale * rng.normal(size=d) for scale in scales]
+
+
+@pytest.fixture
+def likelihood():
+    return Logistic(N_FEATURES, R)
+
+
+def test_loss_by_hand():
+    block = LabelledBlock(np.array([[2.0], [-1.0]]), np.array([1.0, -1.0]))
+    expected = [math.log1p(math.exp(-1.0)), math.log1p(math.exp(-0.5))]
+    np.testing.assert_allclose(Logistic(1, 2.0).losses(np.array([0.5]), block), expected)
+
+
+def test_loss_of_a_hopeless_record_is_linear():
+    """No overflow: log(1 + e^1000) is 1000."""
+    block = LabelledBlock(np.array([[1.0], [1.0]]), np.array([-1.0, 1.0]))
+    np.testing.assert_array_equal(Logistic(1).losses(np.array([1000.0]), block), [1000.0, 0.0])
+    gradient, hessian = Logistic(1).derivatives(np.array([1000.0]), block)
+    assert gradient == [1.0]
+    assert hessian == [[0.0]]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_derivatives_are_numerical_derivatives(likelihood, weighted):
+    block = records()
+    weights = np.random.default_rng(2).uniform(0, 2, size=40) if weighted else None
+    w = np.ones(40) if weights is None else weights
+    step = 1e-5
+    for coef in coefs():
+        gradient, hessian = likelihood.derivatives(coef, block, weights)
+        for j, unit in enumerate(step * np.eye(N_FEATURES)):
+            up, down = coef + unit, coef - unit
+            change = w @ (likelihood.losses(up, block) - likelihood.losses(down, block))
+            bend = (
+                likelihood.derivatives(up, block, weights, order=1).gradient
+                - likelihood.derivatives(down, block, weights, order=1).gradient
+            )
+            assert gradient[j] == pytest.approx(change / (2 * step), rel=1e-6, abs=1e-7)
+            np.testing.assert_allclose(hessian[j], bend / (2 * step), rtol=1e-6, atol=1e-7)
+        np.testing.assert_allclose(hessian, hessian.T, atol=1e-14)
+
+
+def test_order_one_gives_the_same_gradient_and_no_hessian(likelihood):
+    block, coef = records(), coefs()[1]
+    first, second = (likelihood.derivatives(coef, block, order=order) for order in (1, 2))
+    np.testing.assert_array_equal(first.gradient, second.gradient)
+    assert first.hessian is None
+
+
+def test_weights_count_records(likelihood):
+    block, coef = records(), coefs()[1]
+    weights = np.random.default_rng(3).integers(0, 3, size=40)
+    repeated = LabelledBlock(*(np.repeat(field, weights, axis=0) for field in block))
+    weighted = likelihood.derivatives(coef, block, weights.astype(float))
+    expected = likelihood.derivatives(coef, repeated)
+    np.testing.assert_allclose(weighted.gradient, expected.gradient, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(weighted.hessian, expected.hessian, rtol=1e-12, atol=1e-12)
+
+
+def test_sums_add_up_over_blocks(likelihood):
+    """Of more records than one piece of a sum has."""
+    block, coef = records(1000), coefs()[1]
+    whole = likelihood.derivatives(coef, block)
+    parts = [
+        likelihood.derivatives(coef, LabelledBlock(block.X[rows], block.y[rows]))
+        for rows in np.split(np.random.default_rng(4).permutation(1000), [1, 300])
+    ]
+    np.testing.assert_allclose(sum(p.gradient for p in parts), whole.gradient, rtol=1e-11)
+    np.testing.assert_allclose(sum(p.hessian for p in parts), whole.hessian, rtol=1e-11)
+    losses = likelihood.losses(coef, block)
+    assert losses.shape == (1000,)
+    np.testing.assert_allclose(
+        losses[7:9], likelihood.losses(coef, LabelledBlock(block.X[7:9], block.y[7:9]))
+    )
+
+
+def test_thinning_takes_every_stepth_record(likelihood):
+    block = records()
+    thin = likelihood.thin(block, 3)
+    assert likelihood.n_records(block) == 40
+    assert likelihood.n_records(thin) == 14
+    np.testing.assert_array_equal(thin.X, block.X[::3])
+    np.testing.assert_array_equal(thin.y, block.y[::3])
+
+
+class TestConstants:
+    def test_no_pair_of_records_passes_them(self, likelihood):
+        constants = likelihood.constants
+        block = records(60)
+        block = LabelledBlock(R * block.X / np.linalg.norm(block.X, axis=1)[:, None], block.y)
+        singles = [LabelledBlock(block.X[i : i + 1], block.y[i : i + 1]) for i in range(60)]
+        for coef in coefs(scales=(0.0, 0.1, 1.0, 1e3)):
+            parts = [likelihood.derivatives(coef, z) for z in singles]
+            g = np.array([part.gradient for part in parts])
+            gaps = np.linalg.norm(g[:, None] - g[None], axis=2)
+            assert gaps.max() <= constants.gradient_sensitivity
+            for part in parts:
+                eigenvalues = np.linalg.eigvalsh(part.hessian)
+                assert eigenvalues.min() >= -1e-12
+                assert eigenvalues.sum() <= constants.hessian_trace * (1 + 1e-12)
+                assert np.sum(eigenvalues > 1e-12) <= constants.hessian_rank
+
+    @pytest.mark.parametrize("norm", [0.3, R])
+    def test_sensitivity_is_attained(self, norm):
+        """Two rows that nearly oppose each other, and both at odds with the coefficients."""
+        likelihood, tilt = Logistic(2, norm), 1e-4
+        coef = np.array([0.0, -1e7])
+        ends = []
+        for side in (-1.0, 1.0):
+            row = norm * np.array([[side * math.cos(tilt), math.sin(tilt)]])
+            block = LabelledBlock(row, np.ones(1))
+            ends.append(likelihood.derivatives(coef, block, order=1).gradient)
+        gap = np.linalg.norm(ends[0] - ends[1])
+        assert gap == pytest.approx(likelihood.constants.gradient_sensitivity, rel=1e-6)
+        assert gap <= likelihood.constants.gradient_sensitivity
+
+    @pytest.mark.parametrize("norm", [0.3, R])
+    def test_trace_and_rank_are_attained(self, norm):
+        likelihood = Logistic(2, norm)
+        row = norm * np.array([[0.6, 0.8]])
+        hessian = likelihood.derivatives(np.zeros(2), LabelledBlock(row, np.ones(1))).hessian
+        assert np.trace(hessian) == pytest.approx(likelihood.constants.hessian_trace)
+        assert np.linalg.matrix_rank(hessian) == likelihood.constants.hessian_rank == 1
+
+    def test_number_of_parameters(self):
+        assert Logistic(7).n_params == 7
+
+
+@pytest.mark.parametrize("kappa", [0.5, 20.0])
+def test_minimum_is_that_of_scikit_learn(likelihood, kappa):
+    """C is 1 / kappa; 3000 records, so that the solver's pilot runs too."""
+    block = records(3000)
+    y = np.where(np.random.default_rng(5).random(3000) < 0.8, np.sign(block.X[:, 0]), block.y)
+    block = LabelledBlock(block.X, y)
+    zeros = np.zeros(N_FEATURES)
+    parts = [LabelledBlock(block.X[:1000], y[:1000]), LabelledBlock(block.X[1000:], y[1000:])]
+    coef = minimize(Objective(likelihood, parts, kappa, zeros, zeros), 1e-9)
+    reference = LogisticRegression(
+        C=1 / kappa, fit_intercept=False, solver="newton-cholesky", tol=1e-10
+    ).fit(block.X, y)
+    np.testing.assert_allclose(coef, reference.coef_[0], atol=1e-8)
+    assert np.abs(coef).max() > 0.5
+
+
+def test_many_equal_records_are_certified():
+    """The exact gradient, by counting, is below what was certified from sums of doubles."""
+    n, n_positive = 100_000, 33_333
+    likelihood = Logistic(2)
+    row = np.array([0.6, -0.7])
+    y = np.where(np.arange(n) < n_positive, 1.0, -1.0)
+    tolerance = gradient_tolerance(likelihood.constants, n, 6.0)
+    block, linear = LabelledBlock(np.tile(row, (n, 1)), y), np.array([3.0, -5.0])
+    objective = Objective(likelihood, [block], 2.0, np.zeros(2), linear)
+    coef = minimize(objective, tolerance).astype(np.longdouble)
+    z = row.astype(np.longdouble)
+    share = 1 / (1 + np.exp(-(z @ coef)))
+    gradient = z * (n * share - n_positive) + 2 * coef + linear
+    assert np.sqrt(gradient @ gradient) <= tolerance

@@ -1,0 +1,58 @@
+"""Noise on a vector: its law, its lattice, and a norm that it does not exceed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skdpsurv.mechanisms.vector_noise import LATTICE_FRACTION, LEAST_NOISE, add_noise, largest_norm
+from skdpsurv.privacy import random_source
+
+VALUES = np.array([1.0, -300.0, 1e-3])
+
+
+@pytest.mark.parametrize("seeded", [True, False])
+@pytest.mark.parametrize("scale", [1e-3, 7.0])
+def test_law(seeded, scale):
+    """Norm Gamma(3, scale), direction uniform; false-alarm rate 1e-7 for each of two tests."""
+    noise = [
+        add_noise(VALUES, scale, random_source(i if seeded else None)) - VALUES for i in range(1000)
+    ]
+    norm = np.linalg.norm(noise, axis=1)
+    law = stats.gamma(3, scale=scale)
+    assert stats.kstest(norm, law.cdf).pvalue > 1e-7
+    assert stats.kstest(0.75 * norm, law.cdf).pvalue < 1e-7
+    # On a sphere in three dimensions each coordinate is uniform (Archimedes).
+    assert stats.kstest(np.array(noise)[:, 1] / norm, stats.uniform(-1, 2).cdf).pvalue > 1e-7
+
+
+@pytest.mark.parametrize("scale", [LEAST_NOISE, 3e-4, 1.0, 1e6])
+def test_sums_are_on_a_lattice_that_the_scale_tells(scale):
+    step = 2.0 ** np.floor(np.log2(scale * LATTICE_FRACTION))
+    for seed in range(20):
+        noisy = add_noise(VALUES, scale, random_source(seed))
+        np.testing.assert_array_equal(noisy, np.round(noisy / step) * step)
+        # Not on every second point of it: the lattice is no coarser.
+    coarse = [add_noise(VALUES, scale, random_source(seed)) / (2 * step) for seed in range(20)]
+    assert (np.array(coarse) != np.round(coarse)).any()
+
+
+def test_the_lattice_is_fine_beside_the_noise():
+    assert LATTICE_FRACTION <= 0.01
+
+
+def test_the_least_noise_is_well_above_the_spacing_of_doubles():
+    """Steps of coefficients up to 1000 are still numbers."""
+    assert np.spacing(1000.0) < LEAST_NOISE * LATTICE_FRACTION
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 10, 300, 1000, 10**5])
+def test_largest_norm_is_not_exceeded(dimension):
+    """Probability below 1e-200 by Chernoff's bound on a Gamma variable's upper tail."""
+    radius = largest_norm(dimension, 1.0)
+    log_probability = dimension - radius + dimension * np.log(radius / dimension)
+    assert log_probability < -200 * np.log(10)
+    assert largest_norm(dimension, 2.5) == pytest.approx(2.5 * radius)
+    drawn = np.linalg.norm(add_noise(np.zeros(dimension), 1.0, random_source(0)))
+    assert drawn < radius

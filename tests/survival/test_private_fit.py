@@ -1,0 +1,211 @@
+"""What a fit decides before it reads a record: cap, clipping, columns, and shares of epsilon."""
+
+from __future__ import annotations
+
+import inspect
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skdpsurv import DPDiscreteTimeSurvival
+from skdpsurv.datasets import make_discrete_time_survival
+from skdpsurv.mechanisms import objective_perturbation
+from skdpsurv.privacy import random_source
+from skdpsurv.survival import private_fit
+from skdpsurv.survival.private_fit import (
+    CAP_RANGE,
+    FIRST_LOOK_RECORDS,
+    LEVEL_SIZE,
+    MEAN_PART,
+    SHAPE_SIZE,
+    SMALLEST_SPREAD,
+    SPREAD_RANGE,
+    TABLE_PART,
+    HazardModel,
+    Perturbation,
+    Records,
+)
+
+MODEL = HazardModel("logit", 50, 3, 1000, 2, 1.5, "auto", 0.4)
+
+
+def plan(epsilon=1.0, method="obj_pert", alpha=0.0, center_share=0.1, **changes):
+    return Perturbation(replace(MODEL, **changes), epsilon, method, alpha, center_share)
+
+
+def test_defaults_of_the_estimator():
+    defaults = {
+        name: parameter.default
+        for name, parameter in inspect.signature(DPDiscreteTimeSurvival).parameters.items()
+    }
+    assert defaults["max_cumulative_hazard"] == "auto"
+    assert defaults["center_share"] == 0.1
+
+
+class TestCap:
+    def test_signal_is_n_epsilon_in_hundreds_per_parameter(self):
+        assert MODEL.signal(2.0) == pytest.approx(1000 * 2.0 / (100 * 5))
+        assert replace(MODEL, n_features=7).signal(2.0) == pytest.approx(2.0)
+        assert replace(MODEL, n_knots=8).signal(2.0) == pytest.approx(2.0)
+
+    def test_auto_follows_the_signal_between_its_ends(self):
+        caps = np.array([MODEL.cap(epsilon) for epsilon in np.geomspace(1e-6, 1e6, 200)])
+        assert (np.diff(caps) >= 0).all()
+        assert (caps[0], caps[-1]) == CAP_RANGE == (0.8, 5.0)
+        inside = caps[(caps > 0.8) & (caps < 5.0)]
+        assert len(inside) > 20
+        assert (np.diff(inside) > 0).all()
+
+    def test_auto_depends_on_n_epsilon_and_parameters_alone(self):
+        """The public rule: 0.9 times the signal to the power 0.28."""
+        assert MODEL.cap(2.0) == pytest.approx(0.9 * 4.0**0.28)
+        same = replace(MODEL, n_records=500), replace(MODEL, n_features=7)
+        assert [m.cap(4.0) for m in same] == pytest.approx([MODEL.cap(2.0)] * 2)
+        for change in ({"data_norm": 9.0}, {"prior_event_rate": 0.01}, {"n_intervals": 7}):
+            assert replace(MODEL, **change).cap(2.0) == MODEL.cap(2.0)
+
+    @pytest.mark.parametrize("cap", [0.1, 30.0, None])
+    def test_a_given_cap_is_used_as_it_is(self, cap):
+        model = replace(MODEL, max_cumulative_hazard=cap)
+        for epsilon in (1e-3, 1.0, 1e3):
+            assert model.cap(epsilon) == cap
+        assert plan(max_cumulative_hazard=cap).likelihood.max_cumulative_hazard == cap
+
+    def test_the_guarantee_states_the_cap_that_was_used(self):
+        data = make_discrete_time_survival(500, 2, random_state=0)
+        fits = [
+            DPDiscreteTimeSurvival(
+                2.0, max_time=1.0, max_cumulative_hazard=cap, random_state=0
+            ).fit(data.X, data.y)
+            for cap in ("auto", 0.9 * 2.0**0.28)
+        ]
+        for fit in fits:
+            used = fit.guarantee_.public_inputs["max_cumulative_hazard"]
+            assert used == pytest.approx(0.9 * 2.0**0.28)
+        np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, atol=1e-6)
+
+
+class TestColumns:
+    @pytest.mark.parametrize(("q", "e"), [(50, 3), (7, 1), (200, 6)])
+    def test_the_baseline_is_small_beside_covariates_in_a_unit_ball(self, q, e):
+        likelihood = plan(n_intervals=q, n_knots=e).likelihood
+        sizes = np.sqrt(np.mean(likelihood.basis**2, axis=0))
+        np.testing.assert_allclose(sizes, [LEVEL_SIZE] + [SHAPE_SIZE] * (e - 1))
+        np.testing.assert_allclose(likelihood.basis[:, 0], LEVEL_SIZE)
+        assert likelihood.data_norm == 1.0
+
+    def test_their_size_does_not_change_the_models_that_can_be_fitted(self, monkeypatch):
+        """Much epsilon, so that only the span of the columns matters."""
+        data = make_discrete_time_survival(2000, 2, random_state=1)
+        model = DPDiscreteTimeSurvival(1e6, max_time=1.0, n_intervals=20, random_state=0)
+        one = model.fit(data.X, data.y).coef_
+        monkeypatch.setattr(private_fit, "LEVEL_SIZE", 0.8)
+        monkeypatch.setattr(private_fit, "SHAPE_SIZE", 0.3)
+        np.testing.assert_allclose(model.fit(data.X, data.y).coef_, one, atol=0.01)
+
+
+class TestFirstLook:
+    @pytest.mark.parametrize("epsilon", [0.19, 0.21, 3.0])
+    def test_parts_of_epsilon(self, epsilon):
+        one = plan(epsilon)
+        looks = MODEL.n_records * epsilon >= FIRST_LOOK_RECORDS
+        assert one.epsilon_center == (pytest.approx(0.1 * epsilon) if looks else 0.0)
+        assert one.epsilon_center + one.epsilon_fit == pytest.approx(epsilon)
+        assert ("life table" in one.mechanism) == looks
+        parts = one.calibration
+        spent = parts.epsilon_noise + parts.epsilon_curvature + parts.epsilon_solver
+        assert spent == pytest.approx(one.epsilon_fit, rel=1e-12)
+
+    def test_table_and_mean_share_what_it_costs(self, monkeypatch):
+        """And nothing else does: what both are given adds up to the centre's share."""
+        seen = {}
+        for name, position in (("private_life_table", 3), ("private_mean", 3)):
+            original = getattr(private_fit, name)
+
+            def spy(*args, name=name, position=position, original=original):
+                seen[name] = args[position]
+                return original(*args)
+
+            monkeypatch.setattr(private_fit, name, spy)
+        data = make_discrete_time_survival(1000, 2, random_state=0)
+        DPDiscreteTimeSurvival(2.0, max_time=1.0, random_state=0).fit(data.X, data.y)
+        assert seen["private_life_table"] == pytest.approx(0.2 * TABLE_PART)
+        assert seen["private_mean"] == pytest.approx(0.2 * MEAN_PART)
+        assert sum(seen.values()) == pytest.approx(0.1 * 2.0, rel=1e-14)
+
+    @pytest.mark.parametrize(
+        ("epsilon", "found", "expected"),
+        [
+            (0.5, 1.0, 1.0 * SPREAD_RANGE[0]),  # signal 1
+            (2.0, 1.0, 4.0**0.16),
+            (1e3, 1.0, SPREAD_RANGE[1]),
+            (1e3, 0.0, SMALLEST_SPREAD * 1.5 * SPREAD_RANGE[1]),
+        ],
+    )
+    def test_rows_are_clipped_to_the_spread_and_more_for_more_signal(
+        self, monkeypatch, epsilon, found, expected
+    ):
+        """Radius of the rows that reach the likelihood, for a released spread ``found``."""
+        mean, seen = np.array([0.25, 0.5]), []
+        monkeypatch.setattr(private_fit, "private_mean", lambda *args: (mean, found))
+        original = Records.blocks
+        monkeypatch.setattr(Records, "blocks", lambda *a: seen.append(a[1:]) or original(*a))
+        monkeypatch.setattr(
+            objective_perturbation, "perturb", lambda likelihood, *args: np.arange(1.0, 6.0)
+        )
+        X = np.random.default_rng(0).uniform(-1, 1, size=(1000, 2))
+        records = Records(X, np.full(1000, 7), np.zeros(1000, dtype=bool))
+        one = plan(epsilon)
+        baseline, beta = one.run(records, random_source(0))
+        (used_mean, radius) = seen[0]
+        np.testing.assert_array_equal(used_mean, mean)
+        assert radius == pytest.approx(expected)
+        # What was scaled and shifted for the fit is scaled and shifted back.
+        np.testing.assert_allclose(beta, np.array([4.0, 5.0]) / radius)
+        np.testing.assert_allclose(
+            baseline, one.likelihood.basis @ [1.0, 2.0, 3.0] - mean @ beta, rtol=1e-12
+        )
+
+
+class TestRecords:
+    def test_rows_are_centred_clipped_and_scaled(self):
+        X = np.array([[3.0, 4.0], [0.1, 0.0], [1.0, 1.0]])
+        records = Records(X, np.array([1, 2, 3]), np.zeros(3, dtype=bool))
+        (block,) = records.blocks(np.array([1.0, 1.0]), 2.0)
+        length = math.hypot(2.0, 3.0)
+        expected = [[2 / length, 3 / length], [-0.45, -0.5], [0.0, 0.0]]
+        np.testing.assert_allclose(block.X, expected)
+        assert (np.linalg.norm(block.X, axis=1) <= 1.0).all()
+
+    def test_an_infinite_radius_leaves_rows_as_they_are(self):
+        X = np.array([[3e100, 4.0]])
+        (block,) = Records(X, np.array([1]), np.array([True])).blocks(0.0, math.inf)
+        np.testing.assert_array_equal(block.X, X)
+
+
+class TestSpans:
+    """What a fit is refused for, if it is out of all proportion."""
+
+    @pytest.mark.parametrize("method", ["obj_pert", "out_pert"])
+    def test_every_scale_of_noise_is_among_them(self, method):
+        one = plan(2.0, method)
+        center = one.epsilon_center
+        for scale in (
+            one.calibration.noise_scale,
+            one.calibration.kappa,
+            1.5,
+            2.0 / (TABLE_PART * center),
+        ):
+            assert any(span == pytest.approx(scale) for span in one.spans())
+        # The mean's own scale, up to the share of its part.
+        mean_scale = 2 * 1.5 / (1000 * MEAN_PART * center)
+        assert any(mean_scale / 2 <= span <= mean_scale * 2 for span in one.spans())
+
+    def test_no_first_look_has_no_scale(self):
+        assert len(plan(2.0, center_share=0.0).spans()) < len(plan(2.0).spans())
+
+
+def test_prior_hazard_leads_to_the_prior_event_rate():
+    assert (1 - MODEL.prior_hazard) ** 50 == pytest.approx(0.6)
