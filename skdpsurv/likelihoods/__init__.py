@@ -1,1 +1,9 @@
 """Convex per-record losses with the constants that a privacy proof needs."""
+
+from __future__ import annotations
+
+from skdpsurv.likelihoods.base import Derivatives, Likelihood, PrivacyConstants
+from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
+from skdpsurv.likelihoods.logistic import Logistic
+
+__all__ = ["Derivatives", "DiscreteHazard", "Likelihood", "Logistic", "PrivacyConstants"]
