@@ -27,8 +27,8 @@ def seconds(call: Callable[[], object], repetitions: int) -> float:
     """Return the median time of a call, after one that does not count."""
     call()
     times = []
+    gc.collect()
     for _ in range(repetitions):
-        gc.collect()
         start = time.perf_counter()
         call()
         times.append(time.perf_counter() - start)

@@ -31,7 +31,13 @@ from numpy.typing import NDArray
 from skdpsurv.likelihoods.base import SUM_ROWS, Derivatives, PrivacyConstants, weighted_sum
 from skdpsurv.likelihoods.hazard_bounds import extent, gradient_sensitivity
 from skdpsurv.likelihoods.hazard_cap import cap_knees, least_knees
-from skdpsurv.likelihoods.hazard_kernel import Sums, add_survived, chunks, slopes
+from skdpsurv.likelihoods.hazard_kernel import (
+    Sums,
+    add_survived,
+    chunks,
+    slopes,
+    sums_by_level,
+)
 from skdpsurv.likelihoods.hazard_series import add_small, is_small
 from skdpsurv.likelihoods.links import LOGIT, Link
 
@@ -247,13 +253,15 @@ class DiscreteHazard:
         order: int,
     ) -> None:
         rows = np.flatnonzero(block.event)
-        last = block.survived[rows]  # the interval of the event, counted from 0
+        if rows.size == 0:
+            return
+        last = block.survived[rows]  # the interval of the event, counted from 0; ascending
         _, slope, curvature = self.link.event(a[last] + b[rows])
-        slope, curvature = w[rows] * slope, w[rows] * curvature
-        q = self.basis.shape[0]
-        sums.slope[rows] += slope
-        sums.interval_slope += np.bincount(last, weights=slope, minlength=q)
+        weighted = w[rows, None] * np.column_stack([slope, curvature])
+        present, by_interval = sums_by_level(weighted, last)
+        sums.slope[rows] += weighted[:, 0]
+        sums.interval_slope[present] += by_interval[:, 0]
         if order >= 2:
-            sums.curvature[rows] += curvature
-            sums.cross[rows] += curvature[:, None] * self.basis[last]
-            sums.interval_curvature += np.bincount(last, weights=curvature, minlength=q)
+            sums.curvature[rows] += weighted[:, 1]
+            sums.cross[rows] += weighted[:, 1:] * self.basis[last]
+            sums.interval_curvature[present] += by_interval[:, 1]

@@ -26,6 +26,29 @@ class Sums:
         self.interval_curvature = np.zeros(q)
 
 
+def sums_by_level(values: FloatArray, levels: IntArray) -> tuple[IntArray, FloatArray]:
+    """Add up rows by level, in pieces of at most SUM_ROWS rows, so that rounding stays small.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, ...)
+    levels : ndarray of int, shape (n,)
+        Ascending, not empty.
+
+    Returns
+    -------
+    present : ndarray of int
+        The levels that occur.
+    sums : ndarray of shape (n_present, ...)
+    """
+    # Breaks where the level changes, and every SUM_ROWS rows.
+    new = np.diff(levels, prepend=-1) | (np.arange(levels.size) % SUM_ROWS == 0)
+    breaks = np.flatnonzero(new)
+    pieces = np.add.reduceat(values, breaks, axis=0)
+    present, first = np.unique(levels[breaks], return_index=True)
+    return present, np.add.reduceat(pieces, first, axis=0)
+
+
 class Chunk(NamedTuple):
     """Records that are worked on together, out of arrays sorted by intervals survived.
 

@@ -15,8 +15,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from skdpsurv.likelihoods.base import CHUNK_ELEMENTS, SUM_ROWS
-from skdpsurv.likelihoods.hazard_kernel import Sums
+from skdpsurv.likelihoods.base import CHUNK_ELEMENTS
+from skdpsurv.likelihoods.hazard_kernel import Sums, sums_by_level
 from skdpsurv.likelihoods.links import Link
 
 FloatArray = NDArray[np.float64]
@@ -53,9 +53,8 @@ def add_small(
     q, top = a.size, a.max()
     reach, slope_coef, bend_coef = link.series
     n_terms, n_bends = slope_coef.size, bend_coef.size
-    powers = np.arange(1, n_terms + 1)
     # (u/theta)^p = exp(p (b + top - log theta)) exp(p (a - top)): both factors at most 1.
-    raised_a = np.exp((a - top)[:, None] * powers)
+    raised_a = _powers(np.exp(a - top), n_terms)
     slope_terms = raised_a * slope_coef
     upto = np.zeros((q + 1, n_terms))
     np.cumsum(slope_terms, axis=0, out=upto[1:])
@@ -75,18 +74,15 @@ def add_small(
     for start in range(0, rows.size, step):
         part = slice(start, start + step)
         here = k[part]
-        raised = np.exp(exponent[part, None] * powers)
+        raised = _powers(np.exp(exponent[part]), n_terms)
         slope[part] = np.einsum("np,np->n", raised, upto.take(here, axis=0))
         if moments is not None:
             few = np.ascontiguousarray(raised[:, :n_bends])
             for moment, bend in zip(moments, bends, strict=True):
                 moment[part] = np.einsum("np,np->n", few, bend.take(here, axis=0))
         raised *= weight[part, None]
-        # Sums by k, of pieces of at most SUM_ROWS records: breaks where k changes, and others.
-        breaks = np.flatnonzero(np.diff(here, prepend=-1) | (np.arange(here.size) % SUM_ROWS == 0))
-        pieces = np.add.reduceat(raised, breaks, axis=0)
-        levels, first = np.unique(here[breaks], return_index=True)
-        mass[levels] += np.add.reduceat(pieces, first, axis=0)
+        levels, by_level = sums_by_level(raised, here)
+        mass[levels] += by_level
 
     sums.slope[rows] += weight * slope
     at_risk = np.cumsum(mass[::-1], axis=0)[::-1][1:]  # those with k >= s, for s = 1..q
@@ -96,3 +92,12 @@ def add_small(
         sums.cross[rows] += moments[:-1].T
         sums.curvature[rows] += moments[-1]
         sums.interval_curvature += np.einsum("sp,sp->s", bend_terms, at_risk[:, :n_bends])
+
+
+def _powers(base: FloatArray, n_powers: int) -> FloatArray:
+    """Return base, its square and so on, in columns."""
+    powers = np.empty((base.size, n_powers))
+    powers[:, 0] = base
+    for p in range(1, n_powers):
+        np.multiply(powers[:, p - 1], base, out=powers[:, p])
+    return powers

@@ -25,7 +25,7 @@ FloatArray = NDArray[np.float64]
 #: Newton steps before the method with a proved bound takes over. Six to ten are usual.
 NEWTON_STEPS = 60
 #: Records of the smallest sample that a starting point is found on; each next one is 4 times it.
-PILOT_RECORDS = 500
+PILOT_RECORDS = 1200
 #: The pilot stops at this Newton decrement: about its own sampling error in one coefficient.
 PILOT_DECREMENT = 1.0
 #: Least ridge of the pilot: a rare column may be constant or separated in a thinned sample.
@@ -183,12 +183,12 @@ def _newton(
     """
     shift = start
     gradient, hessian = objective.derivatives(shift)
-    norm, ratio = float(np.linalg.norm(gradient)), 1.0
+    norm, ratio, fresh = float(np.linalg.norm(gradient)), 1.0, True
     for _ in range(NEWTON_STEPS):
         if norm <= tolerance:
             return shift, True
         if hessian is None:
-            hessian = objective.derivatives(shift).hessian
+            hessian, fresh = objective.derivatives(shift).hessian, True
         assert hessian is not None
         direction = _newton_direction(hessian, gradient)
         slope = float(direction @ gradient)
@@ -196,10 +196,11 @@ def _newton(
             break
         if -slope <= decrement:
             return shift + direction, True
-        # Where the convergence is quadratic and the next point surely the last, its gradient alone
-        # is asked for.
-        order = 1 if norm * ratio**2 <= tolerance else 2
-        shift, gradient, hessian = _line_search(objective, shift, direction, slope, order)
+        # Where convergence is quadratic and two more steps will do, gradients alone are asked for:
+        # the second step takes the last Hessian once more.
+        order = 1 if norm * ratio**4 <= tolerance else 2
+        shift, gradient, new = _line_search(objective, shift, direction, slope, order)
+        hessian, fresh = (hessian, False) if new is None and fresh else (new, True)
         norm, ratio = float(np.linalg.norm(gradient)), float(np.linalg.norm(gradient)) / norm
         if np.max(np.abs(shift)) > box:
             return np.clip(shift, -box, box), False

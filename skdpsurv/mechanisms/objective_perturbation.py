@@ -34,8 +34,10 @@ FloatArray = NDArray[np.float64]
 
 #: Share of epsilon kept to hide that minima are found inexactly.
 SOLVER_SHARE = 1e-3
-#: Least ridge in units of tau, and the largest scale of the solver's noise: see ``calibrate``.
+#: Least ridge in units of tau, and the largest scale of the solver's noise: see ``least_ridge``.
 LEAST_RIDGE, LARGEST_SOLVER_SCALE = 0.01, 1e-5
+#: The same scale for the published calibration, whose ridge should be the paper's if it can be.
+LARGEST_SOLVER_SCALE_PUBLISHED = 1e-2
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,27 @@ def smallest_ridge(constants: PrivacyConstants, cost: float) -> float:
     return constants.hessian_trace / (r * math.expm1(cost / r)) if cost / r < 700.0 else 0.0
 
 
+def least_ridge(
+    constants: PrivacyConstants,
+    epsilon: float,
+    n_records: int,
+    n_params: int,
+    noise_share: float,
+    solver_scale: float,
+) -> float:
+    """Return a ridge that a solver can work with, however large epsilon or n is.
+
+    A hundredth of one record's curvature, and enough for the noise that hides the solver to have a
+    scale of at most ``solver_scale``.
+    """
+    noise_scale = constants.gradient_sensitivity / (noise_share * epsilon)
+    tolerance = gradient_tolerance(constants, n_records, largest_norm(n_params, noise_scale))
+    return max(
+        LEAST_RIDGE * constants.hessian_trace,
+        2.0 * tolerance / (SOLVER_SHARE * epsilon * solver_scale),
+    )
+
+
 def calibrate(
     constants: PrivacyConstants,
     epsilon: float,
@@ -106,16 +129,11 @@ def calibrate(
     -------
     Calibration
     """
-    available = (1.0 - SOLVER_SHARE - curvature_share) * epsilon
-    noise_norm = largest_norm(n_params, constants.gradient_sensitivity / available)
-    tolerance = gradient_tolerance(constants, n_records, noise_norm)
+    noise_share = 1.0 - SOLVER_SHARE - curvature_share
     kappa = max(
         n_records * alpha,
         smallest_ridge(constants, curvature_share * epsilon),
-        # However large epsilon is, the ridge stays a hundredth of one record's curvature, and large
-        # enough for the noise that hides the solver to have a scale of at most 1e-5.
-        LEAST_RIDGE * constants.hessian_trace,
-        2.0 * tolerance / (SOLVER_SHARE * epsilon * LARGEST_SOLVER_SCALE),
+        least_ridge(constants, epsilon, n_records, n_params, noise_share, LARGEST_SOLVER_SCALE),
     )
     cost = curvature_cost(constants, kappa)
     return split_budget(constants, epsilon, n_records, n_params, kappa, cost)
@@ -130,6 +148,8 @@ def calibrate_to_cost(
     alpha: float,
 ) -> Calibration:
     """Calibrate as Algorithm 2 of Nguyen and Hui: at kappa = n alpha unless J exceeds epsilon / 2.
+
+    The ridge is larger where no solver could work with so small a one, at epsilon beyond 30 or so.
 
     Parameters
     ----------
@@ -148,9 +168,12 @@ def calibrate_to_cost(
         With epsilon_o taken out of epsilon first, which the paper leaves out.
     """
     available = (1.0 - SOLVER_SHARE) * epsilon
-    kappa = n_records * alpha
-    if kappa == 0.0 or cost_of(kappa) > available / 2.0:
-        low, high = kappa, max(1.0, 2.0 * kappa)
+    kappa = max(
+        n_records * alpha,
+        least_ridge(constants, epsilon, n_records, n_params, 0.49, LARGEST_SOLVER_SCALE_PUBLISHED),
+    )
+    if cost_of(kappa) > available / 2.0:
+        low, high = kappa, 2.0 * kappa
         while cost_of(high) > available / 2.0:
             low, high = high, 2.0 * high
         for _ in range(200):

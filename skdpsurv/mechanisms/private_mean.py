@@ -50,7 +50,9 @@ def private_mean(
     """
     # Rows in the unit ball are rounded to multiples of 2^-30 and added up as integers: an exact
     # sum, the same for any blocks. Rounding moves a row by at most sqrt(n_features) 2^-31.
-    total = np.sum([to_lattice(clip_rows(rows / data_norm, 1.0)).sum(axis=0) for rows in blocks], 0)
+    total = np.sum(
+        [to_lattice(clip_rows(rows, data_norm) / data_norm).sum(axis=0) for rows in blocks], axis=0
+    )
     n_features = total.size
     scale = 2.0 * (1.0 + math.sqrt(n_features) * 2.0**-31) * data_norm / (n_records * epsilon)
     noisy = add_noise(total * (2.0**-30 * data_norm / n_records), scale, source)

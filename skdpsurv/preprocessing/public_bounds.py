@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import validate_data
 
-from skdpsurv.privacy import errors_without_data, refuse_masked
+from skdpsurv.privacy import call_without_data, refuse_masked
 
 __all__ = ["PublicBoundsScaler"]
 
@@ -185,10 +185,14 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_features)
             Values in the units of ``lower`` and ``upper``.
         """
-        with errors_without_data():
-            values = check_array(
-                X, dtype=np.float64, ensure_all_finite=False, estimator=self, input_name="X"
-            )
+        values = call_without_data(
+            check_array,
+            X,
+            dtype=np.float64,
+            ensure_all_finite=False,
+            estimator=self,
+            input_name="X",
+        )
         n_features = getattr(self, "n_features_in_", values.shape[1])
         if values.shape[1] != n_features:
             raise ValueError(
@@ -255,11 +259,10 @@ def _validated(estimator: BaseEstimator, X: ArrayLike, *, reset: bool) -> NDArra
     """X as a float64 matrix; finiteness is checked later, by column."""
     refuse_masked(X, "X")
     options: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
-    with errors_without_data():
-        if reset or hasattr(estimator, "n_features_in_"):
-            values = validate_data(estimator, X, reset=reset, **options)
-        else:  # not fitted: there is nothing to be consistent with
-            values = check_array(X, estimator=estimator, input_name="X", **options)
+    if reset or hasattr(estimator, "n_features_in_"):
+        values = call_without_data(validate_data, estimator, X, reset=reset, **options)
+    else:  # not fitted: there is nothing to be consistent with
+        values = call_without_data(check_array, X, estimator=estimator, input_name="X", **options)
     return np.asarray(values, dtype=np.float64)
 
 

@@ -24,7 +24,7 @@ from skdpsurv.privacy.noise import (
     to_lattice,
 )
 from skdpsurv.privacy.randomness import RandomSource, random_source, validate_random_state
-from skdpsurv.privacy.refusals import errors_without_data, refuse_masked
+from skdpsurv.privacy.refusals import call_without_data, refuse_masked
 from skdpsurv.privacy.selection import exponential_mechanism, permute_and_flip
 
 __all__ = [
@@ -34,10 +34,10 @@ __all__ = [
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
     "RandomSource",
+    "call_without_data",
     "check_finite",
     "clip_rows",
     "clip_times",
-    "errors_without_data",
     "exponential_mechanism",
     "fraction",
     "lattice_laplace",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import re
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-# scikit-learn prints the array (or the offending cell) in these errors; a message must not.
+# What is said in place of scikit-learn's and NumPy's errors that print values of the data.
 _MESSAGES_WITHOUT_DATA = {
     "Complex data not supported": "Complex data not supported: X must be real.",
     "Expected 2D": (
@@ -20,19 +21,43 @@ _MESSAGES_WITHOUT_DATA = {
     ),
 }
 
+# Messages that speak of shapes, names of columns, missing values and types, and of no value.
+_SAFE = re.compile(
+    r"(contains NaN|must not contain NaN|does not accept missing values|contains infinity|"
+    r"Found array with|0 (feature|sample)\(s\)|features?, but|feature names|Feature names|"
+    r"[Ss]parse (data|input|matrix)|expected <= 2|dim |numbers of samples|"
+    r"argument must be a string or a real number, not '\w+'$)"
+)
 
-@contextmanager
-def errors_without_data() -> Iterator[None]:
-    """Replace the text of scikit-learn's validation errors that print values of the data."""
+
+def call_without_data(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call a validation; let through its errors that are known to show no value, reword others.
+
+    Parameters
+    ----------
+    function : callable
+        Such as scikit-learn's ``validate_data``.
+    *args, **options
+        Passed on.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As the function does, with a text of ours where its own might quote a record.
+    """
     try:
-        yield
-    except ValueError as error:
-        for fragment, message in _MESSAGES_WITHOUT_DATA.items():
-            if fragment in str(error):
-                error.args = (message,)
-                # The errors behind this one hold the same text.
-                error.__cause__ = error.__context__ = None
-        raise
+        return function(*args, **options)
+    except (ValueError, TypeError, OverflowError) as error:
+        text = str(error)
+        reworded = [m for fragment, m in _MESSAGES_WITHOUT_DATA.items() if fragment in text]
+        if not reworded and _SAFE.search(text):
+            # The errors behind this one may quote a value.
+            error.__cause__ = error.__context__ = None
+            raise
+        message = reworded[0] if reworded else "X must be a two-dimensional array of real numbers."
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+    # Outside the handler, so that no chained error holds the text.
+    raise kind(message)
 
 
 def refuse_masked(values: object, name: str) -> None:

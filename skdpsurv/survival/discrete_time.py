@@ -16,7 +16,7 @@ from skdpsurv.metrics import concordance_index, event_and_time
 from skdpsurv.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
-    errors_without_data,
+    call_without_data,
     fraction,
     positive_int,
     positive_number,
@@ -216,8 +216,7 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
         max_time = self._check_parameters()
         self._check_budget()
         refuse_masked(X, "X")
-        with errors_without_data():
-            rows: FloatArray = validate_data(self, X, dtype=np.float64)
+        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64)
         n_records, n_features = rows.shape
         event, time = _checked_target(y, n_records)
         plan = self._plan(n_records, n_features)
@@ -259,8 +258,7 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
         risk : ndarray of shape (n_samples,)
         """
         check_is_fitted(self)
-        with errors_without_data():
-            rows: FloatArray = validate_data(self, X, dtype=np.float64, reset=False)
+        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
         return np.asarray(rows @ self.coef_)
 
     def predict_cumulative_hazard_function(
@@ -449,10 +447,14 @@ def _checked_target(y: ArrayLike, n_records: int) -> tuple[NDArray[np.bool_], Fl
 
 def _refuse_extremes(plan: Plan) -> None:
     """Refuse public numbers that double precision cannot work with, before anything is charged."""
-    if not isinstance(plan, MaximumLikelihood):
-        spans = plan.spans()
-        if not all(SPAN[0] <= span <= SPAN[1] for span in spans):
-            raise ValueError(EXTREME)
+    if isinstance(plan, MaximumLikelihood):
+        return
+    try:
+        fits = all(SPAN[0] <= span <= SPAN[1] for span in plan.spans())
+    except ArithmeticError:
+        fits = False
+    if not fits:
+        raise ValueError(EXTREME)
 
 
 def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:

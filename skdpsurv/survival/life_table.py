@@ -105,7 +105,9 @@ def baseline_from_life_table(
     for _ in range(25):
         gradient, hessian = likelihood.derivatives(coef, block, weights)
         assert hessian is not None
-        step = np.linalg.solve(hessian + np.diag(ridge), gradient + ridge * (coef - prior) / 1.0)
+        # The small multiple of the identity keeps the system regular beside any table.
+        damping = np.diag(ridge + 1e-9 * np.trace(hessian))
+        step = np.linalg.solve(hessian + damping, gradient + ridge * (coef - prior))
         largest = float(np.max(np.abs(step * size)))
         coef = coef - step * min(1.0, 1.5 / max(largest, 1e-12))
         if largest < 1e-6:

@@ -196,11 +196,12 @@ class Perturbation:
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
         spans = [self.model.data_norm, self.calibration.kappa, self.calibration.noise_scale]
+        if self.likelihood.max_cumulative_hazard is not None:
+            spans.append(self.likelihood.max_cumulative_hazard)
         if self.epsilon_center:
-            spans += [
-                2.0 / (TABLE_PART * self.epsilon_center),
-                2.0 * self.model.data_norm / (self.model.n_records * self.epsilon_center),
-            ]
+            table, mean = TABLE_PART * self.epsilon_center, MEAN_PART * self.epsilon_center
+            # The mean's noise in units of data_norm, which is the size that a mean can have.
+            spans += [2.0 / table, 2.0 / (self.model.n_records * mean)]
         return spans
 
     def public_inputs(self) -> dict[str, Any]:

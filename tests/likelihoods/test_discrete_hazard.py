@@ -306,3 +306,22 @@ class TestCap:
                 capped.derivatives(coef, block), uncapped.derivatives(coef, block), strict=True
             ):
                 np.testing.assert_allclose(one, other, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["logit", "cloglog", "probit"])
+@pytest.mark.parametrize("q", [1, 5])
+def test_many_equal_events_do_not_drift(name, q):
+    """A running sum of 65536 equal slopes is off by thousands of ulps; pieces are not."""
+    n = 2**16
+    likelihood = DiscreteHazard(np.full((q, 1), 0.4), 1, 1.0, LINKS[name].bounded_at(0.1), 0.8)
+    many = hazard_block(np.zeros((n, 1)), np.ones(n, int), np.ones(n, bool))
+    one = hazard_block(np.zeros((1, 1)), np.ones(1, int), np.ones(1, bool))
+    constants = likelihood.constants
+    bound = constants.rounding * n * constants.gradient_sensitivity * 2.0**-53
+    worst = 0.0
+    for eta in np.linspace(-9.7, -0.3, 40):
+        coef = np.array([eta / 0.4, 0.0])
+        total = likelihood.derivatives(coef, many, order=1).gradient[0]
+        exact = float(n * np.longdouble(likelihood.derivatives(coef, one, order=1).gradient[0]))
+        worst = max(worst, abs(total - exact))
+    assert worst <= 0.1 * bound

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import inspect
 import math
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from skdpsurv import DPDiscreteTimeSurvival
+from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PrivacyLeakWarning
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.mechanisms import objective_perturbation
 from skdpsurv.privacy import random_source
@@ -209,3 +210,59 @@ class TestSpans:
 
 def test_prior_hazard_leads_to_the_prior_event_rate():
     assert (1 - MODEL.prior_hazard) ** 50 == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize("n_features", [1, 2, 4])
+@pytest.mark.parametrize("extreme", [1.7976931348623157e308, -1.7976931348623157e308])
+def test_no_finite_record_makes_a_fit_fail(n_features, extreme):
+    """Not even in the first look, where rows are divided by data_norm."""
+    X = np.zeros((1000, n_features))
+    X[3] = extreme
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        fit = DPDiscreteTimeSurvival(max_time=1.0, random_state=0).fit(X, np.full(1000, 0.5))
+    assert np.isfinite(fit.coef_).all()
+    assert fit.guarantee_.public_inputs["epsilon_center"] > 0
+
+
+@pytest.mark.parametrize("link", ["logit", "cloglog", "probit"])
+@pytest.mark.parametrize("epsilon", [1e7, 1e9])
+def test_a_table_of_one_band_and_hardly_any_noise_is_fitted(link, epsilon):
+    """A ridge that vanishes beside the Hessian must not make a system singular."""
+    model = DPDiscreteTimeSurvival(epsilon, max_time=1.0, link=link, n_intervals=10, random_state=0)
+    fit = model.fit(np.zeros((300, 1)), np.full(300, 0.05))
+    assert np.isfinite(fit.baseline_coef_).all()
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"max_cumulative_hazard": 1e-306},
+        {"max_cumulative_hazard": 1e300},
+        {"center_share": 5e-324, "epsilon": 100.0},
+        {"data_norm": 1e6, "epsilon": 1e11},
+    ],
+)
+def test_public_numbers_beyond_doubles_are_refused_before_the_charge(parameters):
+    accountant = PrivacyAccountant()
+    model = DPDiscreteTimeSurvival(max_time=1.0, accountant=accountant).set_params(**parameters)
+    with pytest.raises(ValueError, match="too extreme for double precision"):
+        model.fit(np.zeros((1000, 1)), np.full(1000, 0.5))
+    assert accountant.spent() == 0.0
+
+
+@pytest.mark.parametrize("epsilon", [100.0, 1000.0])
+def test_published_ridge_is_one_that_a_solver_can_work_with(epsilon):
+    """To the letter kappa would be 1e-12, and the minimum 1e10 away."""
+    model = DPDiscreteTimeSurvival(
+        epsilon,
+        max_time=1.0,
+        n_intervals=1,
+        n_knots=1,
+        calibration="published",
+        random_state=0,
+    )
+    fit = model.fit(np.full((300, 1), 0.3), np.full(300, 0.5))
+    assert fit.guarantee_.public_inputs["kappa"] > 1e-4
+    assert np.abs(fit.coef_).max() < 1e6
