@@ -41,9 +41,10 @@ def sums_by_level(values: FloatArray, levels: IntArray) -> tuple[IntArray, Float
         The levels that occur.
     sums : ndarray of shape (n_present, ...)
     """
-    # Breaks where the level changes, and every SUM_ROWS rows.
-    new = np.diff(levels, prepend=-1) | (np.arange(levels.size) % SUM_ROWS == 0)
-    breaks = np.flatnonzero(new)
+    starts = np.empty(levels.size, dtype=bool)
+    np.not_equal(levels[1:], levels[:-1], out=starts[1:])
+    starts[::SUM_ROWS] = True  # the first row among them
+    breaks = np.flatnonzero(starts)
     pieces = np.add.reduceat(values, breaks, axis=0)
     present, first = np.unique(levels[breaks], return_index=True)
     return present, np.add.reduceat(pieces, first, axis=0)
