@@ -64,6 +64,6 @@ def private_mean(
     return noisy * (kept / length), float(np.sqrt(data_norm**2 - kept**2))
 
 
-#: Share of the expected squared noise that is taken off: half keeps more of a noisy mean than
-#: James and Stein's whole, and did better on simulated data (docs/benchmarks/accuracy).
+#: Share of the expected squared noise that is taken off. James and Stein take it all; a quarter
+#: keeps more of a noisy mean, and did better on simulated data (docs/benchmarks/accuracy).
 SHRINKAGE = 0.25
