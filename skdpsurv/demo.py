@@ -20,11 +20,12 @@ from sksurv.metrics import integrated_brier_score
 from sksurv.nonparametric import kaplan_meier_estimator
 
 from skdpsurv.datasets import load_flchain
-from skdpsurv.metrics import concordance_index, event_and_time, relative_error
+from skdpsurv.metrics import concordance_index, relative_error
 from skdpsurv.preprocessing import PublicBoundsScaler
 from skdpsurv.privacy import PrivacyAccountant, PrivacyLeakWarning
 from skdpsurv.reference import fit_cox
 from skdpsurv.survival import DPDiscreteTimeSurvival
+from skdpsurv.target import event_and_time
 
 __all__ = ["Comparison", "Score", "compare_on_flchain", "save_figure"]
 

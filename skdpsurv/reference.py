@@ -12,7 +12,8 @@ from sklearn.utils import check_array
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.util import Surv
 
-from skdpsurv.metrics import event_and_time, relative_error
+from skdpsurv.metrics import relative_error
+from skdpsurv.target import event_and_time
 
 __all__ = ["cox_coefficients", "fit_cox", "person_period", "relative_error_to_cox"]
 
@@ -25,7 +26,7 @@ def fit_cox(X: ArrayLike, y: ArrayLike) -> CoxPHSurvivalAnalysis:
     X : array-like of shape (n_samples, n_features)
         Covariates (private), without missing values.
     y : structured array of shape (n_samples,)
-        Events and times (private). See :func:`skdpsurv.metrics.event_and_time`.
+        Events and times (private). See :func:`skdpsurv.target.event_and_time`.
 
     Returns
     -------
@@ -54,7 +55,7 @@ def cox_coefficients(X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
     X : array-like of shape (n_samples, n_features)
         Covariates (private), without missing values.
     y : structured array of shape (n_samples,)
-        Events and times (private). See :func:`skdpsurv.metrics.event_and_time`.
+        Events and times (private). See :func:`skdpsurv.target.event_and_time`.
 
     Returns
     -------
@@ -86,7 +87,7 @@ def relative_error_to_cox(coef: ArrayLike, X: ArrayLike, y: ArrayLike) -> float:
     X : array-like of shape (n_samples, n_features)
         Covariates (private), without missing values, scaled as for the fit of ``coef``.
     y : structured array of shape (n_samples,)
-        Events and times (private). See :func:`skdpsurv.metrics.event_and_time`.
+        Events and times (private). See :func:`skdpsurv.target.event_and_time`.
 
     Returns
     -------
@@ -134,7 +135,7 @@ def person_period(
     X : array-like of shape (n_samples, n_features)
         Covariates (private), without missing values.
     y : structured array of shape (n_samples,)
-        Events and times (private). See :func:`skdpsurv.metrics.event_and_time`.
+        Events and times (private). See :func:`skdpsurv.target.event_and_time`.
     max_time : float
         Public horizon, in the unit of the times. Later times are censored in the last interval.
     n_intervals : int

@@ -45,7 +45,7 @@ class Release:
     Examples
     --------
     >>> from skdpsurv import Release
-    >>> from skdpsurv.privacy import FrozenMapping, PrivacyGuarantee
+    >>> from skdpsurv.privacy import PrivacyGuarantee
     >>> release = Release("Example", PrivacyGuarantee(epsilon=1.0), {}, {"coef": [0.5, -1.0]}, 2)
     >>> Release.from_json(release.to_json()) == release
     True

@@ -23,6 +23,7 @@ and proofs: docs/proofs/discrete_hazard. Source of the uncapped loss: Nguyen and
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -104,7 +105,7 @@ class DiscreteHazard:
             return None
         return self.link.event_slope * self.max_cumulative_hazard
 
-    @property
+    @cached_property
     def constants(self) -> PrivacyConstants:
         """S, tau and r of one record (docs/proofs/discrete_hazard, theorems 1 to 3)."""
         q, n_basis = self.basis.shape

@@ -201,7 +201,8 @@ def _newton(
         order = 1 if norm * ratio**4 <= tolerance else 2
         shift, gradient, new = _line_search(objective, shift, direction, slope, order)
         hessian, fresh = (hessian, False) if new is None and fresh else (new, True)
-        norm, ratio = float(np.linalg.norm(gradient)), float(np.linalg.norm(gradient)) / norm
+        before, norm = norm, float(np.linalg.norm(gradient))
+        ratio = norm / before
         if np.max(np.abs(shift)) > box:
             return np.clip(shift, -box, box), False
     return shift, norm <= tolerance

@@ -12,7 +12,7 @@ from sksurv.functions import StepFunction
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.metrics import concordance_index, event_and_time
+from skdpsurv.metrics import concordance_index
 from skdpsurv.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
@@ -25,17 +25,23 @@ from skdpsurv.privacy import (
     validate_random_state,
 )
 from skdpsurv.release import Release
-from skdpsurv.survival.private_fit import HazardModel, MaximumLikelihood, Perturbation, Records
+from skdpsurv.survival.private_fit import (
+    MECHANISMS,
+    HazardModel,
+    MaximumLikelihood,
+    Perturbation,
+    Records,
+)
 from skdpsurv.survival.published import PublishedPerturbation
 from skdpsurv.survival.spline import published_basis, to_published
 from skdpsurv.survival.time_grid import exit_intervals, interval_ends
+from skdpsurv.target import event_and_time
 
 __all__ = ["DPDiscreteTimeSurvival"]
 
 FloatArray = NDArray[np.float64]
 Plan = MaximumLikelihood | Perturbation | PublishedPerturbation
 
-METHODS = ("obj_pert", "out_pert")
 CALIBRATIONS = ("tight", "published")
 #: Ridges and scales of noise that a fit can work with.
 SPAN = (1e-12, 1e12)
@@ -347,7 +353,7 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
             raise ValueError(
                 "method='psgld' is not available in this version; use 'obj_pert' or 'out_pert'."
             )
-        _one_of("method", self.method, METHODS)
+        _one_of("method", self.method, tuple(MECHANISMS))
         _one_of("link", self.link, tuple(LINKS))
         _one_of("calibration", self.calibration, CALIBRATIONS)
         n_intervals = positive_int("n_intervals", self.n_intervals)

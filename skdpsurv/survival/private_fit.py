@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,12 @@ from skdpsurv.survival.spline import orthogonal_basis
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
+
+#: The perturbations, by the name that an estimator gives them.
+MECHANISMS: dict[str, ModuleType] = {
+    "obj_pert": objective_perturbation,
+    "out_pert": output_perturbation,
+}
 
 #: Rows of a block: what a fit adds to memory is a few copies of one block and of the sorted rows.
 BLOCK_ROWS = 2**16
@@ -242,11 +249,8 @@ class Perturbation:
             )
             radius = max(radius, SMALLEST_SPREAD * model.data_norm)
             radius *= float(np.clip(model.signal(self.epsilon) ** SPREAD_POWER, *SPREAD_RANGE))
-        perturb = (
-            objective_perturbation.perturb
-            if self.method == "obj_pert"
-            else output_perturbation.perturb
+        coef: FloatArray = MECHANISMS[self.method].perturb(
+            likelihood, records.blocks(mean, radius), self.calibration, center, source
         )
-        coef = perturb(likelihood, records.blocks(mean, radius), self.calibration, center, source)
         beta = coef[n_knots:] / radius
         return basis @ coef[:n_knots] - mean @ beta, beta

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.mechanisms import objective_perturbation, output_perturbation
 from skdpsurv.privacy import RandomSource
-from skdpsurv.survival.private_fit import HazardModel, Records
+from skdpsurv.survival.private_fit import MECHANISMS, HazardModel, Records
 from skdpsurv.survival.spline import published_basis
 
 FloatArray = NDArray[np.float64]
@@ -121,12 +121,7 @@ class PublishedPerturbation:
     def run(self, records: Records, source: RandomSource) -> tuple[FloatArray, FloatArray]:
         """Release a private baseline and coefficients."""
         model, likelihood = self.model, self.likelihood
-        perturb = (
-            objective_perturbation.perturb
-            if self.method == "obj_pert"
-            else output_perturbation.perturb
-        )
-        coef = perturb(
+        coef: FloatArray = MECHANISMS[self.method].perturb(
             likelihood,
             records.blocks(0.0, model.data_norm),
             self.calibration,

@@ -37,5 +37,6 @@ def exit_intervals(
     event : ndarray of bool, shape (n,)
     """
     time, event = clip_times(time, event, max_time)
-    position = np.ceil(n_intervals * time / max_time)
+    with np.errstate(over="ignore"):  # near the largest double: infinity lands in interval q
+        position = np.ceil(n_intervals * time / max_time)
     return np.clip(position, 1, n_intervals).astype(np.int64), event

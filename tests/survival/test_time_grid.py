@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import numpy as np
 import pytest
@@ -50,3 +51,12 @@ def test_a_grid_of_days_has_each_day_in_its_own_interval(q):
     days = np.arange(1.0, q + 1)
     interval, _ = exit_intervals(days, np.ones(q, dtype=bool), float(q), q)
     np.testing.assert_array_equal(interval, np.arange(1, q + 1))
+
+
+def test_the_largest_horizon_neither_warns_nor_fails():
+    """A warning that only some times raise would tell them apart."""
+    largest = np.finfo(float).max
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        interval, _ = exit_intervals(np.array([1.0, largest]), np.ones(2, bool), largest, 200)
+    assert list(interval) == [1, 200]
