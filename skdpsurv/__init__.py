@@ -10,11 +10,12 @@ from skdpsurv.privacy import (
     PrivacyLeakWarning,
 )
 from skdpsurv.release import Release
-from skdpsurv.survival import DPDiscreteTimeSurvival
+from skdpsurv.survival import DPDiscreteTimeSurvival, DPWeibullFitter
 
 __all__ = [
     "BudgetExceededError",
     "DPDiscreteTimeSurvival",
+    "DPWeibullFitter",
     "PrivacyAccountant",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",

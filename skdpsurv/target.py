@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.privacy import refuse_masked
 
-__all__ = ["event_and_time"]
+__all__ = ["checked_events", "checked_times", "event_and_time"]
 
 
 def event_and_time(y: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
@@ -59,11 +59,68 @@ def event_and_time(y: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.float64]
         event, time = y[first], y[second]
     if event.ndim != 1 or time.ndim != 1:
         raise ValueError("the fields of y must hold one number each.")
-    if event.dtype.kind not in "buif" or not np.isin(event, (0, 1)).all():
-        raise ValueError("the event field of y must be boolean, or 0 and 1.")
-    if time.dtype.kind not in "uif":
-        raise ValueError("Unknown label type: the times of y must be numbers.")
-    time = time.astype(np.float64)
-    if not np.isfinite(time).all() or (time < 0).any():
-        raise ValueError("the times of y must be finite and not negative.")
-    return event.astype(bool), time
+    events = checked_events(event, "the event field of y")
+    return events, checked_times(time, "the times of y")
+
+
+def checked_events(event: ArrayLike, name: str) -> NDArray[np.bool_]:
+    """Return event indicators as booleans.
+
+    Parameters
+    ----------
+    event : array-like of shape (n_samples,)
+        Booleans, or numbers 0 and 1. Private.
+    name : str
+        What they are, for the message.
+
+    Returns
+    -------
+    ndarray of bool, shape (n_samples,)
+        A view if they are booleans already.
+
+    Raises
+    ------
+    ValueError
+        If they are anything else.
+    """
+    refuse_masked(event, name)
+    flags = np.asarray(event)
+    if flags.ndim != 1:
+        raise ValueError(f"{name} must be 1-D, one entry per record, got {flags.ndim}-D.")
+    if flags.dtype.kind == "b":
+        return flags
+    if flags.dtype.kind not in "uif" or not np.isin(flags, (0, 1)).all():
+        raise ValueError(f"{name} must be boolean, or 0 and 1.")
+    return flags.astype(bool)
+
+
+def checked_times(time: ArrayLike, name: str) -> NDArray[np.float64]:
+    """Return times as floats.
+
+    Parameters
+    ----------
+    time : array-like of shape (n_samples,)
+        Numbers, finite and not negative. Private.
+    name : str
+        What they are, for the message.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_samples,)
+        A view if they are doubles already.
+
+    Raises
+    ------
+    ValueError
+        If they are anything else.
+    """
+    refuse_masked(time, name)
+    times = np.asarray(time)
+    if times.ndim != 1:
+        raise ValueError(f"{name} must be 1-D, one entry per record, got {times.ndim}-D.")
+    if times.dtype.kind not in "uif":
+        raise ValueError(f"Unknown label type: {name} must be numbers.")
+    times = times.astype(np.float64, copy=False)
+    if not np.isfinite(times).all() or (times < 0).any():
+        raise ValueError(f"{name} must be finite and not negative.")
+    return times

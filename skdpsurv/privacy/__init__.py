@@ -11,6 +11,7 @@ from skdpsurv.privacy.domain import (
     clip_rows,
     clip_times,
     fraction,
+    one_of,
     positive_int,
     positive_number,
 )
@@ -25,7 +26,7 @@ from skdpsurv.privacy.noise import (
 )
 from skdpsurv.privacy.randomness import RandomSource, random_source, validate_random_state
 from skdpsurv.privacy.refusals import call_without_data, refuse_masked
-from skdpsurv.privacy.selection import exponential_mechanism, permute_and_flip
+from skdpsurv.privacy.selection import exponential_mechanism, permute_and_flip, uniform_below
 
 __all__ = [
     "BudgetExceededError",
@@ -43,6 +44,7 @@ __all__ = [
     "lattice_laplace",
     "lattice_step",
     "lattice_sum",
+    "one_of",
     "permute_and_flip",
     "positive_int",
     "positive_number",
@@ -51,5 +53,6 @@ __all__ = [
     "round_to_lattice",
     "spherical_laplace",
     "to_lattice",
+    "uniform_below",
     "validate_random_state",
 ]

@@ -8,6 +8,7 @@ warns or logs.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Integral, Real
 
 import numpy as np
@@ -268,6 +269,30 @@ def positive_int(name: str, value: object) -> int:
     if value <= 0:
         raise ValueError(f"{name} must be {rule}, got {int(value)}.")
     return int(value)
+
+
+def one_of(name: str, value: object, allowed: Sequence[str]) -> str:
+    """Return a public parameter that must be one of a few words.
+
+    Parameters
+    ----------
+    name : str
+        Name of the parameter, for the message.
+    value : object
+    allowed : sequence of str
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    ValueError
+        Naming the parameter and the words.
+    """
+    if not isinstance(value, str) or value not in allowed:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
+    return value
 
 
 def _real(name: str, value: object, rule: str) -> float:

@@ -80,7 +80,7 @@ def permute_and_flip(
     order = list(range(len(gaps)))
     while True:
         # Drawing without replacement, one candidate at a time, is a uniform permutation.
-        candidate = order.pop(_uniform_below(len(order), source))
+        candidate = order.pop(uniform_below(len(order), source))
         if _bernoulli_exp(gaps[candidate], source):
             return candidate
 
@@ -134,7 +134,7 @@ def exponential_mechanism(
     """
     gaps = _scaled_gaps(scores, epsilon, sensitivity)
     while True:
-        candidate = _uniform_below(len(gaps), source)
+        candidate = uniform_below(len(gaps), source)
         if _bernoulli_exp(gaps[candidate], source):
             return candidate
 
@@ -160,8 +160,19 @@ def _scaled_gaps(
     return [rate * (Fraction(best) - Fraction(v)) for v in values]
 
 
-def _uniform_below(bound: int, source: RandomSource) -> int:
-    """Draw uniformly from 0, ..., bound - 1, exactly: random bits, rejected beyond the bound."""
+def uniform_below(bound: int, source: RandomSource) -> int:
+    """Draw uniformly from 0, ..., bound - 1, exactly: random bits, rejected beyond the bound.
+
+    Parameters
+    ----------
+    bound : int
+        Positive, of any size.
+    source : RandomSource
+
+    Returns
+    -------
+    int
+    """
     bits = (bound - 1).bit_length()
     n_bytes = (bits + 7) // 8
     while True:
@@ -190,6 +201,6 @@ def _bernoulli_exp(gamma: Fraction | None, source: RandomSource) -> bool:
 
 def _first_failure_is_odd(gamma: Fraction, source: RandomSource) -> bool:
     place = 1
-    while _uniform_below(gamma.denominator * place, source) < gamma.numerator:
+    while uniform_below(gamma.denominator * place, source) < gamma.numerator:
         place += 1
     return place % 2 == 1

@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from skdpsurv.survival.discrete_time import DPDiscreteTimeSurvival
+from skdpsurv.survival.weibull import DPWeibullFitter
 
-__all__ = ["DPDiscreteTimeSurvival"]
+__all__ = ["DPDiscreteTimeSurvival", "DPWeibullFitter"]

@@ -18,6 +18,7 @@ from skdpsurv.privacy import (
     PrivacyGuarantee,
     call_without_data,
     fraction,
+    one_of,
     positive_int,
     positive_number,
     random_source,
@@ -34,7 +35,7 @@ from skdpsurv.survival.private_fit import (
 )
 from skdpsurv.survival.published import PublishedPerturbation
 from skdpsurv.survival.spline import published_basis, to_published
-from skdpsurv.survival.time_grid import exit_intervals, interval_ends
+from skdpsurv.survival.time_grid import exit_intervals, interval_ends, required_horizon
 from skdpsurv.target import event_and_time
 
 __all__ = ["DPDiscreteTimeSurvival"]
@@ -342,33 +343,27 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
         Parameters are public, so messages may show them.
         """
         positive_number("epsilon", self.epsilon, allow_inf=True)
-        if self.max_time is None:
-            raise ValueError(
-                "max_time must be given: a public horizon in the unit of the times, such as the "
-                "planned length of follow-up. It has no safe default, since the largest time in "
-                "the data is private."
-            )
-        max_time = positive_number("max_time", self.max_time)
+        max_time = required_horizon(self.max_time)
         if self.method == "psgld":
             raise ValueError(
                 "method='psgld' is not available in this version; use 'obj_pert' or 'out_pert'."
             )
-        _one_of("method", self.method, tuple(MECHANISMS))
-        _one_of("link", self.link, tuple(LINKS))
-        _one_of("calibration", self.calibration, CALIBRATIONS)
+        one_of("method", self.method, tuple(MECHANISMS))
+        one_of("link", self.link, tuple(LINKS))
+        one_of("calibration", self.calibration, CALIBRATIONS)
         n_intervals = positive_int("n_intervals", self.n_intervals)
         if positive_int("n_knots", self.n_knots) > n_intervals:
             raise ValueError(
                 f"n_knots must be at most n_intervals={n_intervals}, got {self.n_knots}."
             )
         if isinstance(self.data_norm, str):
-            _one_of("data_norm", self.data_norm, ("auto",))
+            one_of("data_norm", self.data_norm, ("auto",))
         else:
             positive_number("data_norm", self.data_norm)
         if self.alpha != 0:
             positive_number("alpha", self.alpha)
         if isinstance(self.max_cumulative_hazard, str):
-            _one_of("max_cumulative_hazard", self.max_cumulative_hazard, ("auto",))
+            one_of("max_cumulative_hazard", self.max_cumulative_hazard, ("auto",))
         elif self.max_cumulative_hazard is not None:
             positive_number("max_cumulative_hazard", self.max_cumulative_hazard)
         elif self.link != "logit" and not math.isinf(self.epsilon):
@@ -461,8 +456,3 @@ def _refuse_extremes(plan: Plan) -> None:
         fits = False
     if not fits:
         raise ValueError(EXTREME)
-
-
-def _one_of(name: str, value: object, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")

@@ -1,0 +1,168 @@
+r"""Ladder mechanism: draw an answer from a public grid, near answers of near data sets first.
+
+A *ladder* says, for each node of a public grid, how many records must change before the answer can
+be at most there, and before it can be at least there. The level of a cell is the larger of the two
+at its ends: the number of records that separate the data set from one whose answer lies in the
+cell. One cell is drawn with
+
+.. math:: P(\text{cell}) \propto e^{-\frac\epsilon2\,\text{level}(\text{cell})}.
+
+Neighbours: replace-one. Sensitivity: the caller proves that one record moves ``down_to`` and
+``up_to`` by at most 1, and then it moves every level by at most 1, since levels are maxima of them.
+Theorem (docs/proofs/ladder): the draw is epsilon-differentially private (exponential mechanism,
+McSherry and Talwar 2007; with levels as distances, Nissim, Raskhodnikova and Smith 2007; ladders,
+Zhang, Cormode, Procopiuc, Srivastava and Xiao 2015; for the Weibull shape, Nguyen and Hui 2018).
+
+The draw is exact: levels are integers, weights are integers, and choices are made by random
+integers below a bound. No float stands between the theorem and the computer.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import itertools
+import math
+from decimal import Context, Decimal
+from fractions import Fraction
+from functools import cache
+from typing import Protocol
+
+from skdpsurv.privacy import RandomSource, positive_number, uniform_below
+
+#: Levels are counted in these parts of one record, so that they can be interpolated.
+UNIT = 2**20
+
+#: Levels stop where e^(-epsilon level / 2) has fallen to e^-50, or to e^-150 if rungs are given.
+NEGLIGIBLE, SMALLEST = 50, 150
+#: Weights are e^(-x) in units of 2^-384: e^-150 still has 167 bits.
+_SCALE = Decimal(2) ** 384
+_DECIMAL = Context(prec=130)
+#: The part of epsilon that pays for rounding weights to integers: far more than it can cost.
+_ROUNDING = Fraction(1, 2**64)
+#: Blocks of cells are split until none that is left holds more than this part of all weight.
+_FINE_ENOUGH = 6
+
+
+class Rungs(Protocol):
+    """How far a data set is from answers at most, and at least, at a node of a public grid."""
+
+    @property
+    def n_cells(self) -> int:
+        """Cells of the grid; nodes are numbered 0 to ``n_cells``."""
+        ...
+
+    def down_to(self, node: int) -> int:
+        """Count records to change, in parts ``1 / UNIT``, for an answer at most the node."""
+        ...
+
+    def up_to(self, node: int) -> int:
+        """Count records to change, in parts ``1 / UNIT``, for an answer at least the node."""
+        ...
+
+
+def highest_level(epsilon: float, n_rungs: int | None = None) -> int:
+    """Return the public level at which the ladder ends, in parts ``1 / UNIT``.
+
+    Parameters
+    ----------
+    epsilon : float
+    n_rungs : int or None
+        Rungs asked for: what is on none of them is on the next. None: as far as weights matter.
+
+    Returns
+    -------
+    int
+    """
+    if n_rungs is None:
+        return math.ceil(Fraction(2 * NEGLIGIBLE * UNIT) / Fraction(epsilon))
+    return min((n_rungs + 1) * UNIT, math.ceil(Fraction(2 * SMALLEST * UNIT) / Fraction(epsilon)))
+
+
+def draw_cell(
+    rungs: Rungs, epsilon: float, source: RandomSource, n_rungs: int | None = None
+) -> int:
+    """Draw a cell of the grid.
+
+    Parameters
+    ----------
+    rungs : Rungs
+        Of the private records.
+    epsilon : float
+        Public, positive and finite.
+    source : RandomSource
+    n_rungs : int or None
+        Levels from ``n_rungs + 1`` on count as ``n_rungs + 1``.
+
+    Returns
+    -------
+    int
+        From 0 to ``rungs.n_cells - 1``.
+
+    Notes
+    -----
+    Level of a cell: the largest ``max(down_to(b), up_to(a))`` over the blocks [a, b) that hold it
+    among those which halving the grid again and again leads to, the cell itself included. If
+    ``down_to`` falls and ``up_to`` rises along the grid, that is the cell's own value; if rounding
+    breaks this, the maximum still moves by at most 1 between neighbours.
+
+    So a block's value bounds the levels inside, and few cells need to be looked at: blocks that may
+    hold much weight are halved, one is drawn by its bound, a cell in it uniformly, and the cell is
+    accepted with the ratio of its weight to the bound. How blocks were split changes the time
+    taken and not the law. The time depends on the records; it is not part of the guarantee.
+    """
+    epsilon = positive_number("epsilon", epsilon)
+    top = highest_level(epsilon, n_rungs)
+    rate = Fraction(epsilon) * (1 - _ROUNDING) / (2 * UNIT)
+    per_unit = _DECIMAL.divide(Decimal(rate.numerator), Decimal(rate.denominator))
+
+    @cache
+    def down_to(node: int) -> int:
+        return min(rungs.down_to(node), top)
+
+    @cache
+    def up_to(node: int) -> int:
+        return min(rungs.up_to(node), top)
+
+    @cache
+    def weight(level: int) -> int:
+        power = _DECIMAL.exp(_DECIMAL.multiply(per_unit, Decimal(-level)))
+        return max(1, int(_DECIMAL.multiply(power, _SCALE)))
+
+    def left(middle: int, level: int) -> int:
+        return max(level, down_to(middle))
+
+    def right(middle: int, level: int) -> int:
+        return max(level, up_to(middle))
+
+    # (-weight, first cell, end, level): a heap, the heaviest first. Single cells are set apart.
+    total = rungs.n_cells * weight(0)
+    blocks = [(-total, 0, rungs.n_cells, 0)]
+    cells: list[tuple[int, int, int, int]] = []
+    while blocks and -blocks[0][0] * _FINE_ENOUGH > total:
+        minus, start, end, level = heapq.heappop(blocks)
+        total += minus
+        middle = (start + end) // 2
+        halves = ((start, middle, left(middle, level)), (middle, end, right(middle, level)))
+        for a, b, bound in halves:
+            minus = -(b - a) * weight(bound)
+            total -= minus
+            if b - a > 1:
+                heapq.heappush(blocks, (minus, a, b, bound))
+            else:
+                cells.append((minus, a, b, bound))
+
+    candidates = cells + blocks
+    ends = list(itertools.accumulate(-minus for minus, *_ in candidates))
+    while True:
+        _, start, end, level = candidates[bisect.bisect(ends, uniform_below(total, source))]
+        cell = start + uniform_below(end - start, source)
+        threshold = uniform_below(weight(level), source)
+        while end - start > 1 and threshold < weight(level):
+            middle = (start + end) // 2
+            if cell < middle:
+                end, level = middle, left(middle, level)
+            else:
+                start, level = middle, right(middle, level)
+        if threshold < weight(level):
+            return cell

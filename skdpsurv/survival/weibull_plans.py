@@ -1,0 +1,307 @@
+"""The ways to fit a Weibull distribution: without privacy, by noisy estimates, or by a ladder.
+
+Each is a plan, made from public numbers alone before anything is charged, and a ``run`` that
+touches the records. A plan also runs on a table of counts, so that intervals can be found by
+running it on simulated ones.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdpsurv.likelihoods.weibull import SHAPE_RANGE, maximum_likelihood
+from skdpsurv.mechanisms.ladder import UNIT, draw_cell, highest_level
+from skdpsurv.privacy import RandomSource, lattice_laplace, lattice_sum
+from skdpsurv.survival.weibull_counts import (
+    N_BINS,
+    CountTable,
+    count_table,
+    lattice_exponent,
+    log_times,
+)
+from skdpsurv.survival.weibull_published import PublishedRungs
+from skdpsurv.survival.weibull_rungs import ExactRungs, ReleasedMeanRungs, shape_at
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+#: shape_fraction=None: share of epsilon for the number of events; then, for the sum of their log
+#: times, for the ladder and for the sum of powers, the share without events and how it changes
+#: with the part of records that are events. Found on the errors that theory gives for Weibull data
+#: of many shapes, scales and censorings.
+EVENTS_SHARE = 0.12
+LOG_TIMES_SHARE, LADDER_SHARE = (0.66, -0.43), (0.15, 0.13)
+#: A given shape_fraction: its part for the sum of log times; the ladder has the rest.
+LOG_TIMES_PART = 0.75
+#: Log event times are counted from a quarter of omega below the horizon, where their mean often is:
+#: the noise in the number of events then hardly moves it. In bins from -omega.
+CENTER = 3 * N_BINS // 4
+#: A released mean of log event times allows shapes down to this part of the largest.
+STEEPEST = 0.9
+#: Sample and aggregate: records of a block.
+BLOCK_RECORDS = 500
+#: Scales are released up to e^300 horizons.
+LARGEST_LOG_SCALE = 300.0
+
+
+class Estimate(NamedTuple):
+    """Shape; log scale in units of the horizon; number of events, where that is released."""
+
+    shape: float
+    log_scale: float
+    n_events: float | None = None
+
+
+@dataclass(frozen=True)
+class Plan(ABC):
+    """How to fit, from public numbers.
+
+    Parameters
+    ----------
+    n_records : int
+    epsilon : float
+    max_time : float
+    omega : float
+    max_shape : float
+    shape_fraction : float or None
+        Share of epsilon for the shape; None for the plan's own.
+    n_rungs : int or None
+    """
+
+    n_records: int
+    epsilon: float
+    max_time: float
+    omega: float
+    max_shape: float
+    shape_fraction: float | None = None
+    n_rungs: int | None = None
+
+    mechanism: ClassVar[str]
+    source: ClassVar[str] = "docs/proofs/ladder"
+
+    def run(self, time: FloatArray, event: BoolArray, source: RandomSource) -> Estimate:
+        """Fit the records."""
+        return self.run_on_counts(count_table(time, event, self.max_time, self.omega), source)
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Least and largest log shape, and log scale in units of the horizon, of an estimate."""
+        log_max = math.log(self.max_shape)
+        shapes = (log_max + math.log(SHAPE_RANGE), log_max)
+        return np.array([shapes, self.log_scale_bounds])
+
+    @property
+    def log_scale_bounds(self) -> tuple[float, float]:
+        """Least and largest log scale."""
+        return -self.omega, LARGEST_LOG_SCALE
+
+    @abstractmethod
+    def run_on_counts(self, table: CountTable, source: RandomSource) -> Estimate:
+        """Fit records that are given by their counts."""
+
+
+class MaximumLikelihood(Plan):
+    """The fit without privacy."""
+
+    mechanism = "none: maximum likelihood"
+    source = ""
+
+    def run(self, time: FloatArray, event: BoolArray, source: RandomSource) -> Estimate:
+        """Fit the clipped times, not their bins."""
+        x, seen = log_times(time, event, self.max_time, self.omega)
+        shape, log_scale = maximum_likelihood(x, seen, self.max_shape)
+        return Estimate(shape[0], log_scale[0], float(seen.sum()))
+
+    def run_on_counts(self, table: CountTable, source: RandomSource) -> Estimate:
+        """Fit the bins."""
+        shape, log_scale = maximum_likelihood(
+            table.log_time, table.events, self.max_shape, weights=table.records
+        )
+        return Estimate(shape[0], log_scale[0], float(table.events.sum()))
+
+
+class NoisyEstimates(Plan):
+    r"""Laplace noise on maximum likelihood estimates, averaged over disjoint blocks of records.
+
+    Neighbours: replace-one. Sensitivity: one record changes the estimates of one of m blocks; shape
+    and scale (in units of the horizon) are clamped to [0, max_shape], so each mean moves by at most
+    max_shape / m. Theorem: Laplace mechanism, half of epsilon for each (Nissim, Raskhodnikova and
+    Smith 2007 for the blocks).
+    """
+
+    mechanism = "Laplace noise on clamped maximum likelihood estimates"
+    n_blocks = 1
+
+    @property
+    def log_scale_bounds(self) -> tuple[float, float]:
+        """Least and largest log scale."""
+        return -self.omega, math.log(self.max_shape)
+
+    def run(self, time: FloatArray, event: BoolArray, source: RandomSource) -> Estimate:
+        """Fit the clipped times, not their bins."""
+        return self._fit(*log_times(time, event, self.max_time, self.omega), source)
+
+    def run_on_counts(self, table: CountTable, source: RandomSource) -> Estimate:
+        """Fit as many records as were counted."""
+        censored = table.records - table.events
+        x = np.concatenate([np.repeat(table.log_time, k) for k in (table.events, censored)])
+        return self._fit(x, np.arange(x.size) < table.events.sum(), source)
+
+    def _fit(self, x: FloatArray, event: BoolArray, source: RandomSource) -> Estimate:
+        m = self.n_blocks
+        if m > 1:
+            # The order depends on n alone, so a record is in one block whatever its values are.
+            order = source.generator.permutation(x.size)
+            x, event = x[order], event[order]
+        starts = np.arange(m) * x.size // m
+        shape, log_scale = maximum_likelihood(x, event, self.max_shape, starts)
+        scale = np.exp(np.minimum(log_scale, math.log(self.max_shape)))
+        share = 0.5 if self.shape_fraction is None else self.shape_fraction
+        noisy_shape = self._noisy_mean(shape, share * self.epsilon, source)
+        noisy_scale = self._noisy_mean(scale, (1.0 - share) * self.epsilon, source)
+        return Estimate(
+            min(max(noisy_shape, SHAPE_RANGE * self.max_shape), self.max_shape),
+            math.log(min(max(noisy_scale, math.exp(-self.omega)), self.max_shape)),
+        )
+
+    def _noisy_mean(self, values: FloatArray, epsilon: float, source: RandomSource) -> float:
+        sensitivity = math.ceil(math.ldexp(self.max_shape, 30))
+        noisy = lattice_laplace(lattice_sum(values), sensitivity / epsilon, source)
+        return math.ldexp(noisy, -30) / values.size
+
+
+class SampleAggregate(NoisyEstimates):
+    """The same over blocks of about 500 records each."""
+
+    mechanism = "sample and aggregate: Laplace noise on the mean of clamped block estimates"
+
+    @property
+    def n_blocks(self) -> int:  # type: ignore[override]
+        """Number of blocks."""
+        return max(1, self.n_records // BLOCK_RECORDS)
+
+
+class Ladder(Plan):
+    r"""The paper's two steps: the shape by a ladder, then the scale by two noisy sums.
+
+    The scale follows from :math:`\lambda^\rho = \tau / \delta`, with :math:`\delta` the number of
+    events and :math:`\tau = \sum u^\rho` at the released shape. Sensitivity: 1 for each of them.
+    """
+
+    def run_on_counts(self, table: CountTable, source: RandomSource) -> Estimate:
+        """Release the shape, the number of events and the sum of powers."""
+        epsilon_shape = self._shape_share * self.epsilon
+        epsilon_events = (self.epsilon - epsilon_shape) / 2.0
+        shape = self.draw_shape(table, epsilon_shape, source)
+        n_events = self._noisy_events(table, epsilon_events, source)
+        log_scale = self._noisy_log_scale(table, shape, n_events, epsilon_events, source)
+        return Estimate(shape, log_scale, n_events)
+
+    def draw_shape(self, table: CountTable, epsilon: float, source: RandomSource) -> float:
+        """Release the shape."""
+        raise NotImplementedError
+
+    @property
+    def _shape_share(self) -> float:
+        return 0.5 if self.shape_fraction is None else self.shape_fraction
+
+    def _highest_rung(self, epsilon: float) -> int:
+        return math.ceil(highest_level(epsilon, self.n_rungs) / UNIT)
+
+    def _noisy_events(self, table: CountTable, epsilon: float, source: RandomSource) -> int:
+        noisy = lattice_laplace(int(table.events.sum()), 1.0 / epsilon, source)
+        return min(max(noisy, 1), table.n_records)
+
+    def _noisy_log_scale(
+        self, table: CountTable, shape: float, n_events: int, epsilon: float, source: RandomSource
+    ) -> float:
+        n, omega = table.n_records, table.omega
+        exponent = lattice_exponent(n, 1.0)
+        powers = np.rint(np.ldexp(np.exp(shape * table.log_time), exponent)).astype(np.int64)
+        noisy = lattice_laplace(int(table.records @ powers), 2.0**exponent / epsilon, source)
+        total = min(max(math.ldexp(noisy, -exponent), n * math.exp(-omega * shape)), n)
+        return min(math.log(total / n_events) / shape, LARGEST_LOG_SCALE)
+
+
+class PublishedLadder(Ladder):
+    """With the rungs of the paper, on an even grid."""
+
+    mechanism = "published ladder for the shape, Laplace noise on two sums for the scale"
+
+    def draw_shape(self, table: CountTable, epsilon: float, source: RandomSource) -> float:
+        """Draw a cell, and a shape uniformly in the cell."""
+        rungs = PublishedRungs(table, self.max_shape, self._highest_rung(epsilon))
+        cell = draw_cell(rungs, epsilon, source, self.n_rungs)
+        # Never 0: no part of the first cell is below a public smallest shape.
+        return max(rungs.shape_at(cell + source.generator.random()), SHAPE_RANGE * self.max_shape)
+
+
+class ExactLadder(Ladder):
+    """With exact extremes on both sides of the paper's equation."""
+
+    mechanism = "ladder with exact extremes for the shape, Laplace noise on two sums for the scale"
+
+    def draw_shape(self, table: CountTable, epsilon: float, source: RandomSource) -> float:
+        """Draw a cell, whose middle is released."""
+        rungs = ExactRungs(table, self.max_shape, self._highest_rung(epsilon))
+        cell = draw_cell(rungs, epsilon, source, self.n_rungs)
+        return shape_at(cell + 0.5, self.max_shape)
+
+
+class TightLadder(Ladder):
+    r"""The number of events and their mean log time first, then a ladder on what is left.
+
+    On one side of the paper's equation stands :math:`1/p + S/N`, two sums. Noise on these costs
+    half of what a ladder pays, whose epsilon is halved by the exponential mechanism, and the number
+    of events is needed for the scale anyway. The ladder then has the other side alone.
+
+    Sensitivities: 1 for the number of events; omega for the sum of log event times, counted from
+    any point of their range; 1 rung; 1 for the sum of powers. The share that each gets of epsilon
+    may depend on what was released before.
+    """
+
+    mechanism = (
+        "Laplace noise on the number of events and the sum of their log times, ladder for the "
+        "shape, Laplace noise on a sum for the scale"
+    )
+
+    def run_on_counts(self, table: CountTable, source: RandomSource) -> Estimate:
+        """Release events, log times, shape and powers, each with its share."""
+        epsilon = self.epsilon
+        events_share = EVENTS_SHARE
+        if self.shape_fraction is not None:
+            events_share = (1.0 - self.shape_fraction) / 2.0
+        n_events = self._noisy_events(table, events_share * epsilon, source)
+        log_times_share, ladder_share = self._later_shares(n_events / table.n_records)
+        mean = self._noisy_mean(table, n_events, log_times_share * epsilon, source)
+        rungs = ReleasedMeanRungs(table, mean, self.max_shape)
+        cell = draw_cell(rungs, ladder_share * epsilon, source, self.n_rungs)
+        shape = shape_at(cell + 0.5, self.max_shape)
+        rest = (1.0 - events_share - log_times_share - ladder_share) * epsilon
+        log_scale = self._noisy_log_scale(table, shape, n_events, rest, source)
+        return Estimate(shape, log_scale, n_events)
+
+    def _later_shares(self, event_rate: float) -> tuple[float, float]:
+        if self.shape_fraction is not None:
+            part = LOG_TIMES_PART * self.shape_fraction
+            return part, self.shape_fraction - part
+        return (
+            LOG_TIMES_SHARE[0] + LOG_TIMES_SHARE[1] * event_rate,
+            LADDER_SHARE[0] + LADDER_SHARE[1] * event_rate,
+        )
+
+    def _noisy_mean(
+        self, table: CountTable, n_events: int, epsilon: float, source: RandomSource
+    ) -> float:
+        """Release the mean of log event times: their sum, in bins, moves by N_BINS at most."""
+        total = int(table.events @ (np.arange(N_BINS + 1) - CENTER))
+        noisy = lattice_laplace(total, N_BINS / epsilon, source)
+        mean = ((CENTER + noisy / n_events) / N_BINS - 1.0) * self.omega
+        # At -1 / max_shape or above no shape would do.
+        return min(max(mean, -self.omega), -1.0 / (STEEPEST * self.max_shape))
