@@ -11,7 +11,7 @@ Neighbours: replace-one. Sensitivity: the caller proves that one record moves ``
 ``up_to`` by at most 1, and then it moves every level by at most 1, since levels are maxima of them.
 Theorem (docs/proofs/ladder): the draw is epsilon-differentially private (exponential mechanism,
 McSherry and Talwar 2007; with levels as distances, Nissim, Raskhodnikova and Smith 2007; ladders,
-Zhang, Cormode, Procopiuc, Srivastava and Xiao 2015; for the Weibull shape, Nguyen and Hui 2018).
+Zhang, Cormode, Procopiuc, Srivastava and Xiao 2015; for the Weibull shape, Nguyen and Hui 2017).
 
 The draw is exact: levels are integers, weights are integers, and choices are made by random
 integers below a bound. No float stands between the theorem and the computer.

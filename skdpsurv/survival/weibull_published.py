@@ -1,4 +1,4 @@
-r"""The ladder of Nguyen and Hui (2018) to the letter, to compare with: their bounds, their grid.
+r"""The ladder of Nguyen and Hui (2017) to the letter, to compare with: their bounds, their grid.
 
 The fitted shape solves f(p) = g(p), with :math:`f = s_1/s_0`, :math:`g = 1/p + S/N`. With k records
 changed, f lies between
