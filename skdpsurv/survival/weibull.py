@@ -98,7 +98,7 @@ class DPWeibullFitter(PrivateEstimator):
     max_shape : float, default=10.0
         Largest shape. Public.
     shape_fraction : float or "auto", default="auto"
-        Share of epsilon that is spent on the shape. "auto" is 0.5, and for the tight ladder 0.7 to
+        Share of epsilon that is spent on the shape. "auto" is 0.5, and for the tight ladder 0.5 to
         0.8, by the part of records that are events, as far as that has been released.
     n_rungs : int or None, default=None
         Where the ladder ends: all shapes beyond are equally likely. None: where they hardly matter

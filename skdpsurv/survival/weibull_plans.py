@@ -15,7 +15,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from skdpsurv.likelihoods.weibull import SHAPE_RANGE, maximum_likelihood
+from skdpsurv.likelihoods.weibull import SHAPE_RANGE, efficient_score, maximum_likelihood
 from skdpsurv.mechanisms.ladder import UNIT, draw_cell, highest_level
 from skdpsurv.privacy import RandomSource, lattice_laplace, lattice_sum
 from skdpsurv.survival.weibull_counts import (
@@ -25,6 +25,7 @@ from skdpsurv.survival.weibull_counts import (
     lattice_exponent,
     log_times,
 )
+from skdpsurv.survival.weibull_model import log_time_variance
 from skdpsurv.survival.weibull_published import PublishedRungs
 from skdpsurv.survival.weibull_rungs import ExactRungs, ReleasedMeanRungs, shape_at
 
@@ -37,8 +38,12 @@ BoolArray = NDArray[np.bool_]
 #: of many shapes, scales and censorings.
 EVENTS_SHARE = 0.12
 LOG_TIMES_SHARE, LADDER_SHARE = (0.66, -0.43), (0.15, 0.13)
-#: A given shape_fraction: its part for the sum of log times; the ladder has the rest.
-LOG_TIMES_PART = 0.75
+#: With a correction: shares for the sum of log times, the ladder, a first sum of powers, and the
+#: score. It is worth while from so many events, in records times epsilon and per record.
+CORRECTION_SHARES = (0.10, 0.10, 0.03, 0.35)
+CORRECTION_EVENTS, CORRECTION_RATE = 1500.0, 0.45
+#: A correction moves the shape by half of it down, or by all of it up, at most.
+LARGEST_CORRECTION = (-0.5, 1.0)
 #: Log event times are counted from a quarter of omega below the horizon, where their mean often is:
 #: the noise in the number of events then hardly moves it. In bins from -omega.
 CENTER = 3 * N_BINS // 4
@@ -261,14 +266,17 @@ class TightLadder(Ladder):
     half of what a ladder pays, whose epsilon is halved by the exponential mechanism, and the number
     of events is needed for the scale anyway. The ladder then has the other side alone.
 
+    Where events are many, this is a first fit with a third of epsilon, and one Newton step follows,
+    on the noisy sum of a score: one sum for both sides, whose range at the first fit is known.
+
     Sensitivities: 1 for the number of events; omega for the sum of log event times, counted from
-    any point of their range; 1 rung; 1 for the sum of powers. The share that each gets of epsilon
-    may depend on what was released before.
+    any point of their range; 1 rung; the range of the score; 1 for a sum of powers. The share that
+    each gets of epsilon may depend on what was released before.
     """
 
     mechanism = (
         "Laplace noise on the number of events and the sum of their log times, ladder for the "
-        "shape, Laplace noise on a sum for the scale"
+        "shape, Laplace noise on sums for a correction of the shape and for the scale"
     )
 
     def run_on_counts(self, table: CountTable, source: RandomSource) -> Estimate:
@@ -278,23 +286,30 @@ class TightLadder(Ladder):
         if self.shape_fraction is not None:
             events_share = (1.0 - self.shape_fraction) / 2.0
         n_events = self._noisy_events(table, events_share * epsilon, source)
-        log_times_share, ladder_share = self._later_shares(n_events / table.n_records)
-        mean = self._noisy_mean(table, n_events, log_times_share * epsilon, source)
+        shares = self._later_shares(n_events)
+        mean = self._noisy_mean(table, n_events, shares[0] * epsilon, source)
         rungs = ReleasedMeanRungs(table, mean, self.max_shape)
-        cell = draw_cell(rungs, ladder_share * epsilon, source, self.n_rungs)
+        cell = draw_cell(rungs, shares[1] * epsilon, source, self.n_rungs)
         shape = shape_at(cell + 0.5, self.max_shape)
-        rest = (1.0 - events_share - log_times_share - ladder_share) * epsilon
+        if len(shares) > 2:
+            log_scale = self._noisy_log_scale(table, shape, n_events, shares[2] * epsilon, source)
+            first = Estimate(shape, log_scale, n_events)
+            shape += self._noisy_correction(table, first, mean, shares[3] * epsilon, source)
+            shape = min(max(shape, SHAPE_RANGE * self.max_shape), self.max_shape)
+        rest = (1.0 - events_share - sum(shares)) * epsilon
         log_scale = self._noisy_log_scale(table, shape, n_events, rest, source)
         return Estimate(shape, log_scale, n_events)
 
-    def _later_shares(self, event_rate: float) -> tuple[float, float]:
-        if self.shape_fraction is not None:
-            part = LOG_TIMES_PART * self.shape_fraction
-            return part, self.shape_fraction - part
-        return (
-            LOG_TIMES_SHARE[0] + LOG_TIMES_SHARE[1] * event_rate,
-            LADDER_SHARE[0] + LADDER_SHARE[1] * event_rate,
-        )
+    def _later_shares(self, n_events: int) -> tuple[float, ...]:
+        """Return shares for log times and ladder and, with a correction, first scale and score."""
+        rate = n_events / self.n_records
+        if n_events * self.epsilon >= CORRECTION_EVENTS and rate >= CORRECTION_RATE:
+            shares: tuple[float, ...] = CORRECTION_SHARES
+        else:
+            shares = tuple(at_0 + slope * rate for at_0, slope in (LOG_TIMES_SHARE, LADDER_SHARE))
+        if self.shape_fraction is None:
+            return shares
+        return tuple(self.shape_fraction * share / sum(shares) for share in shares)
 
     def _noisy_mean(
         self, table: CountTable, n_events: int, epsilon: float, source: RandomSource
@@ -305,3 +320,29 @@ class TightLadder(Ladder):
         mean = ((CENTER + noisy / n_events) / N_BINS - 1.0) * self.omega
         # At -1 / max_shape or above no shape would do.
         return min(max(mean, -self.omega), -1.0 / (STEEPEST * self.max_shape))
+
+    def _noisy_correction(
+        self,
+        table: CountTable,
+        first: Estimate,
+        mean: float,
+        epsilon: float,
+        source: RandomSource,
+    ) -> float:
+        """Release one Newton step: the sum of scores moves by their range at most."""
+        shape, log_scale, n_events = first.shape, first.log_scale, float(first.n_events or 1)
+        # The share of people beyond the cap, e^-cap, is below the noise.
+        cap = max(3.0, math.log(n_events * self.epsilon))
+        scores = efficient_score(table.log_time, shape, log_scale, mean, cap)
+        largest = max(float(np.abs(score).max()) for score in scores)
+        exponent = lattice_exponent(table.n_records, largest)
+        event, censored = (np.rint(np.ldexp(score, exponent)).astype(np.int64) for score in scores)
+        span = int(max(event.max(), censored.max()) - min(event.min(), censored.min()))
+        total = int(table.events @ event + (table.records - table.events) @ censored)
+        noisy = math.ldexp(lattice_laplace(total, span / epsilon, source), -exponent)
+        # What the score falls by, per event, for a unit of shape.
+        information = shape**-2.0 + log_time_variance(
+            shape, log_scale, n_events / table.n_records, self.omega
+        )
+        low, high = LARGEST_CORRECTION
+        return shape * min(max(noisy / (n_events * information * shape), low), high)

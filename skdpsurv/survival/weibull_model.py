@@ -1,0 +1,70 @@
+r"""What records may look like, given what was released: for weights and intervals, not for privacy.
+
+Times are Weibull. How they were censored is not known beyond how many were. Records are censored
+at the horizon and, if that leaves more events than were released, before it: at a time with
+distribution function :math:`c^\theta` on (0, 1), which is entry at random times for theta = 1, and
+theta such that the expected number of events is the released one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdpsurv.survival.weibull_counts import log_time_grid
+
+FloatArray = NDArray[np.float64]
+
+#: Powers theta that are looked at, from nearly all censored at once to nearly none before the end.
+CENSORING_POWERS = np.geomspace(1e-3, 1e3, 121)
+
+
+def bin_probabilities(
+    shape: float, log_scale: float, event_rate: float | None, omega: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the probabilities of an event, and of censoring, in each bin of log time.
+
+    Parameters
+    ----------
+    shape : float
+    log_scale : float
+        In units of the horizon.
+    event_rate : float or None
+        Share of records that are events. None: all that happen by the horizon.
+    omega : float
+
+    Returns
+    -------
+    events, censored : ndarray of shape (N_BINS + 1,)
+        They add up to 1.
+    """
+    grid = log_time_grid(omega)
+    edges = np.append((grid[1:] + grid[:-1]) / 2.0, 0.0)
+    with np.errstate(over="ignore", under="ignore"):
+        survival = np.exp(-np.exp(shape * (edges - log_scale)))
+    dies = -np.diff(survival, prepend=1.0)
+    at_risk = np.ones(grid.size)
+    if event_rate is not None and event_rate < dies.sum():
+        with np.errstate(under="ignore"):
+            by_power = 1.0 - np.exp(CENSORING_POWERS[:, None] * grid)
+        power = int(np.searchsorted(by_power @ dies, event_rate))
+        at_risk = by_power[min(power, len(by_power) - 1)]
+    # Who is not seen to die leaves where the censoring time falls, if still alive then.
+    leaves = -np.diff(at_risk, append=0.0) * survival
+    leaves[0] += 1.0 - at_risk[0]
+    cells = np.maximum([dies * at_risk, leaves], 0.0)
+    events, censored = cells / cells.sum()
+    return events, censored
+
+
+def log_time_variance(
+    shape: float, log_scale: float, event_rate: float | None, omega: float
+) -> float:
+    """Return the variance of log times that are weighted by their powers.
+
+    It is the derivative of s1 / s0 by the shape.
+    """
+    grid = log_time_grid(omega)
+    power = sum(bin_probabilities(shape, log_scale, event_rate, omega)) * np.exp(shape * grid)
+    power = power / power.sum()
+    return float(power @ grid**2 - (power @ grid) ** 2)
