@@ -7,15 +7,23 @@ something that depends on each of them: keep the results where the records are k
 from __future__ import annotations
 
 import numpy as np
+from lifelines import WeibullFitter
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_array
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.util import Surv
 
 from skdpsurv.metrics import relative_error
+from skdpsurv.privacy import clip_times
 from skdpsurv.target import event_and_time
 
-__all__ = ["cox_coefficients", "fit_cox", "person_period", "relative_error_to_cox"]
+__all__ = [
+    "cox_coefficients",
+    "fit_cox",
+    "fit_weibull",
+    "person_period",
+    "relative_error_to_cox",
+]
 
 
 def fit_cox(X: ArrayLike, y: ArrayLike) -> CoxPHSurvivalAnalysis:
@@ -113,6 +121,40 @@ def relative_error_to_cox(coef: ArrayLike, X: ArrayLike, y: ArrayLike) -> float:
     analysis", arXiv:1708.07436, 2017, table 3.
     """
     return relative_error(coef, cox_coefficients(X, y))
+
+
+def fit_weibull(y: ArrayLike, *, max_time: float, omega: float = 6.0) -> WeibullFitter:
+    """NON-PRIVATE Weibull distribution by maximum likelihood, of times clipped as private fits do.
+
+    Parameters
+    ----------
+    y : structured array of shape (n_samples,)
+        Events and times (private). See :func:`skdpsurv.target.event_and_time`.
+    max_time : float
+        Public horizon, in the unit of the times: later times are censored at it.
+    omega : float, default=6.0
+        Times below ``max_time * exp(-omega)`` are raised to it.
+
+    Returns
+    -------
+    lifelines.WeibullFitter
+        The fitted model, with ``lambda_`` and ``rho_``. It holds the records.
+
+    Raises
+    ------
+    ValueError, lifelines.exceptions.ConvergenceError
+        From lifelines, if the data are not fit for it. Its messages are not made for private data.
+
+    Examples
+    --------
+    >>> from skdpsurv.datasets import load_flchain
+    >>> fitter = fit_weibull(load_flchain().y, max_time=5200)
+    >>> print(f"{fitter.rho_:.3f}")
+    0.961
+    """
+    event, time = event_and_time(y)
+    time, event = clip_times(time, event, max_time)
+    return WeibullFitter().fit(np.maximum(time, max_time * np.exp(-omega)), event)
 
 
 def person_period(

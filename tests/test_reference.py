@@ -7,11 +7,18 @@ import math
 import numpy as np
 import pytest
 import statsmodels.api as sm
+from lifelines import WeibullFitter
 from sksurv.util import Surv
 
 import skdpsurv.reference
 from skdpsurv.datasets import make_discrete_time_survival
-from skdpsurv.reference import cox_coefficients, fit_cox, person_period, relative_error_to_cox
+from skdpsurv.reference import (
+    cox_coefficients,
+    fit_cox,
+    fit_weibull,
+    person_period,
+    relative_error_to_cox,
+)
 
 
 @pytest.fixture(scope="module")
@@ -141,3 +148,14 @@ def test_every_docstring_says_non_private_first():
     assert skdpsurv.reference.__doc__.startswith("NON-PRIVATE")
     for name in skdpsurv.reference.__all__:
         assert getattr(skdpsurv.reference, name).__doc__.startswith("NON-PRIVATE"), name
+
+
+def test_weibull_is_that_of_the_clipped_times():
+    rng = np.random.default_rng(0)
+    y = Surv.from_arrays(rng.random(300) < 0.7, rng.weibull(1.5, 300))
+    y[0] = (True, 0.0)
+    fitter = fit_weibull(y, max_time=2.0)
+    time = np.clip(y["time"], 2.0 * np.exp(-6.0), 2.0)
+    expected = WeibullFitter().fit(time, y["event"] & (y["time"] <= 2.0))
+    assert fitter.rho_ == expected.rho_
+    assert fitter.lambda_ == expected.lambda_

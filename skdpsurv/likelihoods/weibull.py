@@ -136,6 +136,7 @@ def maximum_likelihood(
     low = np.full(starts.size, SHAPE_RANGE * max_shape)
     high = np.full(starts.size, float(max_shape))
     shape = np.clip(1.0, low, high)
+    finished = np.zeros(starts.size, dtype=bool)
     for _ in range(_STEPS):
         s0, s1, s2 = sums(shape)
         mean = s1 / s0
@@ -144,10 +145,13 @@ def maximum_likelihood(
         slope = s2 / s0 - mean**2 + shape**-2.0
         step = shape - score / slope
         # Off the bracket, halve it on the log scale instead.
-        step = np.where((step > low) & (step < high), step, np.sqrt(low * high))
-        done = np.abs(step - shape) <= 1e-13 * shape
-        shape = step
-        if done.all():
+        step = np.where((step >= low) & (step <= high), step, np.sqrt(low * high))
+        # A group that has finished stays as it is, so that none depends on another's records.
+        shape, finished = (
+            np.where(finished, shape, step),
+            finished | (np.abs(step - shape) <= 1e-13 * shape),
+        )
+        if finished.all():
             break
     s0 = sums(shape)[0]
     return shape, last + np.log(s0 / n_events) / shape

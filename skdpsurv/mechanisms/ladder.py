@@ -76,7 +76,9 @@ def highest_level(epsilon: float, n_rungs: int | None = None) -> int:
     """
     if n_rungs is None:
         return math.ceil(Fraction(2 * NEGLIGIBLE * UNIT) / Fraction(epsilon))
-    return min((n_rungs + 1) * UNIT, math.ceil(Fraction(2 * SMALLEST * UNIT) / Fraction(epsilon)))
+    return min(
+        (int(n_rungs) + 1) * UNIT, math.ceil(Fraction(2 * SMALLEST * UNIT) / Fraction(epsilon))
+    )
 
 
 def draw_cell(

@@ -65,6 +65,11 @@ def log_time_variance(
     It is the derivative of s1 / s0 by the shape.
     """
     grid = log_time_grid(omega)
-    power = sum(bin_probabilities(shape, log_scale, event_rate, omega)) * np.exp(shape * grid)
-    power = power / power.sum()
-    return float(power @ grid**2 - (power @ grid) ** 2)
+    events, censored = bin_probabilities(shape, log_scale, event_rate, omega)
+    weight = events + censored
+    # From the last bin that anybody may be in, so that not all powers underflow.
+    from_last = np.minimum(grid - grid[weight > 0].max(), 0.0)
+    with np.errstate(under="ignore"):
+        weight = weight * np.exp(shape * from_last)
+    weight = weight / weight.sum()
+    return float(weight @ (from_last - weight @ from_last) ** 2)

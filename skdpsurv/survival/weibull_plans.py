@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,8 @@ CENTER = 3 * N_BINS // 4
 STEEPEST = 0.9
 #: Sample and aggregate: records of a block.
 BLOCK_RECORDS = 500
+#: Part of epsilon that pays for its being split in floats: some ulps of each share and each scale.
+ROUNDING_SHARE = 2.0**-40
 #: Scales are released up to e^300 horizons.
 LARGEST_LOG_SCALE = 300.0
 
@@ -90,6 +92,11 @@ class Plan(ABC):
     mechanism: ClassVar[str]
     source: ClassVar[str] = "docs/proofs/ladder"
 
+    @property
+    def spendable(self) -> float:
+        """Epsilon less what rounding shares, and scales of noise, can cost at most."""
+        return self.epsilon * (1.0 - ROUNDING_SHARE)
+
     def run(self, time: FloatArray, event: BoolArray, source: RandomSource) -> Estimate:
         """Fit the records."""
         return self.run_on_counts(count_table(time, event, self.max_time, self.omega), source)
@@ -120,15 +127,18 @@ class MaximumLikelihood(Plan):
     def run(self, time: FloatArray, event: BoolArray, source: RandomSource) -> Estimate:
         """Fit the clipped times, not their bins."""
         x, seen = log_times(time, event, self.max_time, self.omega)
-        shape, log_scale = maximum_likelihood(x, seen, self.max_shape)
-        return Estimate(shape[0], log_scale[0], float(seen.sum()))
+        return self._solve(x, seen)
 
     def run_on_counts(self, table: CountTable, source: RandomSource) -> Estimate:
         """Fit the bins."""
-        shape, log_scale = maximum_likelihood(
-            table.log_time, table.events, self.max_shape, weights=table.records
-        )
-        return Estimate(shape[0], log_scale[0], float(table.events.sum()))
+        seen = table.records > 0
+        return self._solve(table.log_time[seen], table.events[seen], table.records[seen])
+
+    def _solve(
+        self, x: FloatArray, events: NDArray[Any], weights: NDArray[Any] | None = None
+    ) -> Estimate:
+        shape, log_scale = maximum_likelihood(x, events, self.max_shape, weights=weights)
+        return Estimate(shape[0], min(log_scale[0], LARGEST_LOG_SCALE), float(events.sum()))
 
 
 class NoisyEstimates(Plan):
@@ -168,8 +178,8 @@ class NoisyEstimates(Plan):
         shape, log_scale = maximum_likelihood(x, event, self.max_shape, starts)
         scale = np.exp(np.minimum(log_scale, math.log(self.max_shape)))
         share = 0.5 if self.shape_fraction is None else self.shape_fraction
-        noisy_shape = self._noisy_mean(shape, share * self.epsilon, source)
-        noisy_scale = self._noisy_mean(scale, (1.0 - share) * self.epsilon, source)
+        noisy_shape = self._noisy_mean(shape, share * self.spendable, source)
+        noisy_scale = self._noisy_mean(scale, (1.0 - share) * self.spendable, source)
         return Estimate(
             min(max(noisy_shape, SHAPE_RANGE * self.max_shape), self.max_shape),
             math.log(min(max(noisy_scale, math.exp(-self.omega)), self.max_shape)),
@@ -201,8 +211,8 @@ class Ladder(Plan):
 
     def run_on_counts(self, table: CountTable, source: RandomSource) -> Estimate:
         """Release the shape, the number of events and the sum of powers."""
-        epsilon_shape = self._shape_share * self.epsilon
-        epsilon_events = (self.epsilon - epsilon_shape) / 2.0
+        epsilon_shape = self._shape_share * self.spendable
+        epsilon_events = (self.spendable - epsilon_shape) / 2.0
         shape = self.draw_shape(table, epsilon_shape, source)
         n_events = self._noisy_events(table, epsilon_events, source)
         log_scale = self._noisy_log_scale(table, shape, n_events, epsilon_events, source)
@@ -230,8 +240,9 @@ class Ladder(Plan):
         exponent = lattice_exponent(n, 1.0)
         powers = np.rint(np.ldexp(np.exp(shape * table.log_time), exponent)).astype(np.int64)
         noisy = lattice_laplace(int(table.records @ powers), 2.0**exponent / epsilon, source)
-        total = min(max(math.ldexp(noisy, -exponent), n * math.exp(-omega * shape)), n)
-        return min(math.log(total / n_events) / shape, LARGEST_LOG_SCALE)
+        log_total = math.log(noisy) - exponent * math.log(2.0) if noisy > 0 else -math.inf
+        log_total = min(max(log_total, math.log(n) - omega * shape), math.log(n))
+        return min((log_total - math.log(n_events)) / shape, LARGEST_LOG_SCALE)
 
 
 class PublishedLadder(Ladder):
@@ -281,7 +292,7 @@ class TightLadder(Ladder):
 
     def run_on_counts(self, table: CountTable, source: RandomSource) -> Estimate:
         """Release events, log times, shape and powers, each with its share."""
-        epsilon = self.epsilon
+        epsilon = self.spendable
         events_share = EVENTS_SHARE
         if self.shape_fraction is not None:
             events_share = (1.0 - self.shape_fraction) / 2.0

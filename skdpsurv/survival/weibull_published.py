@@ -125,8 +125,11 @@ class _Bounds:
         return (self.s1 - k * self.least) / (self.s0 - top)
 
     def upper_left(self, k: int) -> float:
-        below = self.s0 + k * self.one
-        return min(0.0, (self.s1 + k * self.least) / below) if below else 0.0
+        above, below = self.s1 + k * self.least, self.s0 + k * self.one
+        if above >= 0:
+            return 0.0
+        # All powers may round to 0: then f is below every bound.
+        return above / below if below else -math.inf
 
     def lower_right(self, k: int) -> float:
         if k >= self.n_events:
