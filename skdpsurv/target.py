@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.privacy import refuse_masked
 
-__all__ = ["checked_events", "checked_times", "event_and_time"]
+__all__ = [
+    "checked_events",
+    "checked_times",
+    "event_and_time",
+    "fit_target",
+    "is_two_dimensional",
+]
 
 
 def event_and_time(y: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
@@ -42,7 +50,7 @@ def event_and_time(y: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.float64]
     (array([ True, False]), array([12.5,  3. ]))
     """
     refuse_masked(y, "y")
-    y = np.asarray(y)
+    y = _array(y, "y")
     if y.ndim != 1:
         raise ValueError(f"y must be 1-D, one entry per record, got {y.ndim}-D.")
     if y.dtype.names is None:
@@ -84,7 +92,7 @@ def checked_events(event: ArrayLike, name: str) -> NDArray[np.bool_]:
         If they are anything else.
     """
     refuse_masked(event, name)
-    flags = np.asarray(event)
+    flags = _array(event, name)
     if flags.ndim != 1:
         raise ValueError(f"{name} must be 1-D, one entry per record, got {flags.ndim}-D.")
     if flags.dtype.kind == "b":
@@ -115,7 +123,7 @@ def checked_times(time: ArrayLike, name: str) -> NDArray[np.float64]:
         If they are anything else.
     """
     refuse_masked(time, name)
-    times = np.asarray(time)
+    times = _array(time, name)
     if times.ndim != 1:
         raise ValueError(f"{name} must be 1-D, one entry per record, got {times.ndim}-D.")
     if times.dtype.kind not in "uif":
@@ -124,3 +132,95 @@ def checked_times(time: ArrayLike, name: str) -> NDArray[np.float64]:
     if not np.isfinite(times).all() or (times < 0).any():
         raise ValueError(f"{name} must be finite and not negative.")
     return times
+
+
+def fit_target(
+    X: Any, y: Any, durations: Any, event_observed: Any
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """Find events and times in the arguments of a ``fit`` that speaks lifelines and scikit-learn.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples,) or (n_samples, n_features), or None
+        One-dimensional: durations. Two-dimensional: only its length matters.
+    y : array-like of shape (n_samples,) or None
+        A survival target as for :func:`event_and_time`; events, if X is one-dimensional and y has
+        no fields.
+    durations, event_observed : array-like of shape (n_samples,) or None
+        The same by name. Without events all are observed.
+
+    Returns
+    -------
+    event : ndarray of bool, shape (n_samples,)
+    time : ndarray of float64, shape (n_samples,)
+
+    Raises
+    ------
+    ValueError
+        If arguments contradict each other, lengths differ, there is no record, or the values are
+        not a target.
+    """
+    event, time = _event_and_time(X, y, durations, event_observed)
+    if time.size == 0:
+        raise ValueError("durations must hold at least one record: Found array with 0 sample(s).")
+    return event, time
+
+
+def _event_and_time(
+    X: Any, y: Any, durations: Any, event_observed: Any
+) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    two_dimensional = is_two_dimensional(X)
+    if durations is not None:
+        if X is not None or y is not None:
+            raise ValueError("durations must be given instead of X and y, not beside them.")
+    elif X is None or two_dimensional or getattr(getattr(y, "dtype", None), "names", None):
+        if event_observed is not None:
+            raise ValueError("event_observed must be given with durations, not with y.")
+        if y is None:
+            raise ValueError(
+                "y or durations must be given: this estimator requires y to be passed, but the "
+                "target y is None."
+            )
+        event, time = event_and_time(y)
+        if X is not None and _length(X) != time.size:
+            raise ValueError(
+                "X and y must have the same number of records: found input variables with "
+                "inconsistent numbers of samples."
+            )
+        return event, time
+    else:
+        if y is not None and event_observed is not None:
+            raise ValueError("event_observed must not be given twice, as y and by name.")
+        durations, event_observed = X, y if event_observed is None else event_observed
+    time = checked_times(durations, "durations")
+    if event_observed is None:
+        return np.ones(time.shape, dtype=bool), time
+    event = checked_events(event_observed, "event_observed")
+    if event.size != time.size:
+        raise ValueError(
+            "durations and event_observed must have the same length: found input variables with "
+            "inconsistent numbers of samples."
+        )
+    return event, time
+
+
+def is_two_dimensional(X: Any) -> bool:
+    """Say whether X has rows and columns."""
+    if hasattr(X, "tocsr"):
+        return True
+    try:
+        return np.ndim(X) == 2
+    except ValueError:  # rows of different lengths
+        return False
+
+
+def _length(X: Any) -> int:
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def _array(values: ArrayLike, name: str) -> NDArray[Any]:
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError):
+        pass  # raised below, so that no chained message quotes a value
+    raise ValueError(f"{name} must be an array with one entry for each record.")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdpsurv.plotting.style import LINE_WIDTH, colour, dress, legend_beside, named_models, new_axes
 from skdpsurv.privacy import positive_number
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_survival_curves"]
 
-# Okabe and Ito's colours, which people with any colour vision can tell apart, less the yellow.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 # After the first model, which is solid: ever shorter dashes, on thinner and paler lines.
 _DASHES = ((7.0, 1.5), (4.0, 1.5), (2.0, 1.5), (1.0, 1.5))
 
@@ -92,16 +91,7 @@ def plot_survival_curves(
     >>> ax.get_ylabel()
     'Probability of survival'
     """
-    named = models if isinstance(models, Mapping) else {"": models}
-    if not named:
-        raise ValueError("models must hold at least one model.")
-    for name, model in named.items():
-        if not hasattr(model, "predict_survival_function"):
-            which = f"models[{name!r}]" if name else "models"
-            raise TypeError(
-                f"{which} must have a method predict_survival_function, "
-                f"{type(model).__name__} has none."
-            )
+    named = named_models(models, "predict_survival_function")
     scale = positive_number("time_scale", time_scale)
     curves = {name: _curves(model, X) for name, model in named.items()}
     n_people = len(next(iter(curves.values())))
@@ -111,16 +101,15 @@ def plot_survival_curves(
             f"labels must hold one label for each of the {n_people} rows of X, got {len(people)}."
         )
     if ax is None:
-        ax = _new_axes()
+        ax = new_axes("plot_survival_curves")
 
     end = 0.0
     # The first model last, so that it lies on top.
     for k, name in reversed(list(enumerate(named))):
         for i, (time, survival) in enumerate(curves[name]):
-            colour = _COLOURS[i % len(_COLOURS)]
-            ax.plot(time / scale, survival, color=colour, **_line(k, len(named)))
+            ax.plot(time / scale, survival, color=colour(i), **_line(k, len(named)))
             end = max(end, time[-1] / scale)
-    _dress(ax, end, time_unit)
+    dress(ax, end, time_unit)
     if legend:
         _legend(ax, people, list(named))
     return ax
@@ -138,45 +127,21 @@ def _curves(model: Any, X: ArrayLike) -> list[tuple[NDArray[np.float64], NDArray
     return curves
 
 
-def _new_axes() -> Axes:
-    try:
-        # Imported here: everything else in the package works without it.
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            'plot_survival_curves needs matplotlib: pip install "skdpsurv[plot]"'
-        ) from error
-    _, ax = plt.subplots(figsize=(8.0, 5.0), layout="constrained")
-    return ax
-
-
 def _line(k: int, n_models: int) -> dict[str, Any]:
     fade = k / max(n_models - 1, 1)
     return {
         "linestyle": "-" if k == 0 else (0, _DASHES[(k - 1) % len(_DASHES)]),
-        "linewidth": 2.4 if k == 0 else 1.7 - 0.3 * fade,
+        "linewidth": LINE_WIDTH if k == 0 else 1.7 - 0.3 * fade,
         "alpha": 1.0 - 0.45 * fade,
         "drawstyle": "steps-post",
         "solid_capstyle": "butt",
     }
 
 
-def _dress(ax: Axes, end: float, time_unit: str | None) -> None:
-    ax.set_xlim(0.0, end)
-    ax.set_ylim(0.0, 1.0)
-    ax.set_xlabel("Time" if time_unit is None else f"Time ({time_unit})")
-    ax.set_ylabel("Probability of survival")
-    ax.grid(color="0.92", linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
-
-
 def _legend(ax: Axes, people: list[str], models: list[str]) -> None:
     from matplotlib.lines import Line2D
 
-    handles = [
-        Line2D([], [], color=_COLOURS[i % len(_COLOURS)], linewidth=2.4) for i in range(len(people))
-    ]
+    handles = [Line2D([], [], color=colour(i), linewidth=LINE_WIDTH) for i in range(len(people))]
     entries = list(people)
     if models != [""]:
         handles.append(Line2D([], [], linestyle="none"))
@@ -185,12 +150,4 @@ def _legend(ax: Axes, people: list[str], models: list[str]) -> None:
             Line2D([], [], color="0.2", **_line(k, len(models))) for k in range(len(models))
         ]
         entries += models
-    ax.legend(
-        handles,
-        entries,
-        loc="upper left",
-        bbox_to_anchor=(1.02, 1.0),
-        borderaxespad=0.0,
-        handlelength=3.6,
-        frameon=False,
-    )
+    legend_beside(ax, handles, entries)

@@ -6,11 +6,9 @@ import math
 from typing import Any, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdpsurv.base import PrivateEstimator
 from skdpsurv.likelihoods.weibull import mean_log_likelihood
 from skdpsurv.privacy import (
     PrivacyAccountant,
@@ -26,9 +24,8 @@ from skdpsurv.privacy import (
 from skdpsurv.release import Release
 from skdpsurv.survival.time_grid import required_horizon
 from skdpsurv.survival.weibull_counts import log_times
-from skdpsurv.survival.weibull_intervals import plausible_estimates
+from skdpsurv.survival.weibull_curves import WeibullCurves, times_argument
 from skdpsurv.survival.weibull_plans import (
-    Estimate,
     ExactLadder,
     MaximumLikelihood,
     NoisyEstimates,
@@ -37,12 +34,11 @@ from skdpsurv.survival.weibull_plans import (
     SampleAggregate,
     TightLadder,
 )
-from skdpsurv.target import checked_events, checked_times, event_and_time
+from skdpsurv.target import fit_target, is_two_dimensional
 
 __all__ = ["DPWeibullFitter"]
 
 FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 LADDERS: dict[str, type[Plan]] = {
     "tight": TightLadder,
@@ -67,7 +63,7 @@ ASSUMPTIONS = (
 )
 
 
-class DPWeibullFitter(PrivateEstimator):
+class DPWeibullFitter(WeibullCurves):
     r"""Weibull distribution of survival times that protects every record it is fitted on.
 
     What is released (shape, scale and number of events) is epsilon-differentially private under
@@ -223,11 +219,7 @@ class DPWeibullFitter(PrivateEstimator):
         max_time = self._check_parameters()
         self._check_budget()
         n_features = self._see_columns(X)
-        event, time = _target(X, y, durations, event_observed)
-        if time.size == 0:
-            raise ValueError(
-                "durations must hold at least one record: Found array with 0 sample(s)."
-            )
+        event, time = fit_target(X, y, durations, event_observed)
         plan = self._plan(time.size, max_time)
         guarantee = self._guarantee(plan)
         self._charge(guarantee)
@@ -258,80 +250,6 @@ class DPWeibullFitter(PrivateEstimator):
         self.lambda_ = float(np.asarray(release.values["lambda"]))
         self.median_survival_time_ = self.percentile(0.5)
 
-    def percentile(self, p: float) -> float:
-        """Return the time by which survival has fallen to ``p``, as lifelines does.
-
-        Parameters
-        ----------
-        p : float
-            Probability of survival, between 0 and 1.
-
-        Returns
-        -------
-        float
-            In the unit of ``max_time``.
-        """
-        check_is_fitted(self, "rho_")
-        p = fraction("p", p)
-        with np.errstate(over="ignore", under="ignore"):
-            return float(self.lambda_ * np.power(-math.log(p), 1.0 / self.rho_))
-
-    def cumulative_hazard_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
-        r"""Return :math:`(t/\lambda)^\rho`.
-
-        Parameters
-        ----------
-        times : array-like of shape (n_times,), or float
-            Not negative, in the unit of ``max_time``.
-        label : str or None
-            Name of the series.
-
-        Returns
-        -------
-        pandas.Series
-            Indexed by the times.
-        """
-        t = _times(times)
-        return pd.Series(self._cumulative_hazard(t), index=t, name=label or "Weibull_estimate")
-
-    def survival_function_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
-        """Return the probability to survive each time.
-
-        Parameters
-        ----------
-        times : array-like of shape (n_times,), or float
-            Not negative, in the unit of ``max_time``.
-        label : str or None
-            Name of the series.
-
-        Returns
-        -------
-        pandas.Series
-            Indexed by the times.
-        """
-        return np.exp(-self.cumulative_hazard_at_times(times, label))
-
-    def hazard_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
-        r"""Return :math:`\rho/\lambda\,(t/\lambda)^{\rho-1}`, infinite at 0 for rho below 1.
-
-        Parameters
-        ----------
-        times : array-like of shape (n_times,), or float
-            Not negative, in the unit of ``max_time``.
-        label : str or None
-            Name of the series.
-
-        Returns
-        -------
-        pandas.Series
-            Indexed by the times.
-        """
-        check_is_fitted(self, "rho_")
-        t = _times(times)
-        with np.errstate(divide="ignore", over="ignore"):
-            hazard = self.rho_ / self.lambda_ * (t / self.lambda_) ** (self.rho_ - 1.0)
-        return pd.Series(hazard, index=t, name=label or "Weibull_estimate")
-
     def predict(self, times: ArrayLike) -> Any:
         """Return the probability to survive each time.
 
@@ -351,7 +269,7 @@ class DPWeibullFitter(PrivateEstimator):
             if self.n_features_in_ == 0:
                 raise ValueError("times must be one-dimensional, got 2-D.")
             return np.zeros(self._see_rows(times, reset=False))
-        survival = np.exp(-self._cumulative_hazard(_times(times)))
+        survival = np.exp(-self._cumulative_hazard(times_argument(times)))
         return survival if np.ndim(times) else float(survival[0])
 
     def score(
@@ -377,136 +295,13 @@ class DPWeibullFitter(PrivateEstimator):
             Of densities in the unit of ``max_time``; higher is better.
         """
         check_is_fitted(self, "rho_")
-        event, time = _target(X, y, durations, event_observed)
+        if self.n_features_in_ > 0 and is_two_dimensional(X):
+            self._see_rows(X, reset=False)
+        event, time = fit_target(X, y, durations, event_observed)
         parameters = self.release_.parameters
         max_time = parameters["max_time"]
         x, seen = log_times(time, event, max_time, parameters["omega"])
         return mean_log_likelihood(x + math.log(max_time), seen, math.log(self.lambda_), self.rho_)
-
-    def confidence_interval(self, level: float = 0.95, n_resamples: int = 500) -> pd.DataFrame:
-        """Return intervals for shape and scale that allow for sampling and for privacy noise.
-
-        They are computed from the release and public parameters alone, by simulating records and
-        running the same mechanism on them: no record is looked at and no budget is spent.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Coverage asked for.
-        n_resamples : int, default=500
-            Simulated fits; each takes a few milliseconds, whatever the number of records. (With
-            the published ladder a tenth of a second; the two baselines take as long as a fit.)
-
-        Returns
-        -------
-        pandas.DataFrame
-            Rows ``lambda_`` and ``rho_``, columns ``lower`` and ``upper``.
-
-        Notes
-        -----
-        True if times are Weibull; docs/benchmarks/weibull has the coverage measured. How records
-        were censored is only known as far as the number of events tells.
-        """
-        level = fraction("level", level)
-        scale, shape = self._plausible(n_resamples)
-        tails = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
-        return pd.DataFrame(
-            np.quantile([scale, shape], tails, axis=1).T,
-            index=["lambda_", "rho_"],
-            columns=["lower", "upper"],
-        )
-
-    @property
-    def summary(self) -> pd.DataFrame:
-        """Estimates with 95 % intervals, as lifelines has them; see ``confidence_interval``."""
-        interval = self.confidence_interval()
-        return pd.DataFrame(
-            {
-                "coef": [self.lambda_, self.rho_],
-                "coef lower 95%": interval["lower"],
-                "coef upper 95%": interval["upper"],
-            },
-            index=interval.index,
-        )
-
-    def print_summary(self, decimals: int = 2) -> None:
-        """Print the estimates, their intervals and what was promised.
-
-        Parameters
-        ----------
-        decimals : int, default=2
-        """
-        summary = self.summary
-        guarantee = self.guarantee_
-        print(
-            f"DPWeibullFitter: {guarantee.public_inputs['n_records']:,} records, "
-            f"epsilon = {guarantee.epsilon:g}, status {guarantee.status}"
-        )
-        print(summary.to_string(float_format=lambda x: f"{x:.{decimals}f}"))
-
-    def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the survival function with a 95 % band; see ``plot_weibull`` for the options.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-        **options
-            Of :func:`skdpsurv.plotting.plot_weibull`.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
-        from skdpsurv.plotting import plot_weibull  # needs the extra "plot"
-
-        return plot_weibull(self, ax=ax, **options)
-
-    def survival_band(
-        self, times: ArrayLike, level: float = 0.95, n_resamples: int = 500
-    ) -> pd.DataFrame:
-        """Return pointwise intervals of the survival function.
-
-        Parameters
-        ----------
-        times : array-like of shape (n_times,), or float
-        level, n_resamples
-            As for ``confidence_interval``.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by the times, columns ``lower`` and ``upper``.
-        """
-        level, t = fraction("level", level), _times(times)
-        scale, shape = self._plausible(n_resamples)
-        with np.errstate(over="ignore", divide="ignore", under="ignore"):
-            curves = np.exp(-np.exp(shape[:, None] * (np.log(t) - np.log(scale)[:, None])))
-        tails = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
-        return pd.DataFrame(
-            np.quantile(curves, tails, axis=0).T, index=t, columns=["lower", "upper"]
-        )
-
-    def _plausible(self, n_resamples: int) -> tuple[FloatArray, FloatArray]:
-        """Scales and shapes that the release is compatible with."""
-        check_is_fitted(self, "rho_")
-        n_resamples = positive_int("n_resamples", n_resamples)
-        release = self.release_
-        max_time = release.parameters["max_time"]
-        n_events = release.values.get("n_events")
-        estimate = Estimate(
-            self.rho_,
-            math.log(self.lambda_ / max_time),
-            None if n_events is None else float(np.asarray(n_events)),
-        )
-        plan = self._plan(int(str(release.guarantee.public_inputs["n_records"])), max_time)
-        with np.errstate(all="ignore"):
-            draws = plausible_estimates(plan, estimate, n_resamples)
-        return max_time * np.exp(draws[:, 1]), np.exp(draws[:, 0])
-
-    def _cumulative_hazard(self, times: FloatArray) -> FloatArray:
-        check_is_fitted(self, "rho_")
-        with np.errstate(over="ignore"):
-            return np.asarray((times / self.lambda_) ** self.rho_)
 
     def _check_parameters(self) -> float:
         """Refuse parameters that break a rule, and return max_time; they are public."""
@@ -517,7 +312,7 @@ class DPWeibullFitter(PrivateEstimator):
         positive_number("omega", self.omega)
         positive_number("max_shape", self.max_shape)
         for name, (low, high) in SPANS.items():
-            value = getattr(self, name)
+            value = float(getattr(self, name))
             if not low <= value <= high and not math.isinf(value):
                 raise ValueError(f"{name} must be between {low:g} and {high:g}, got {value}.")
         if isinstance(self.shape_fraction, str):
@@ -537,7 +332,7 @@ class DPWeibullFitter(PrivateEstimator):
 
     def _see_columns(self, X: Any) -> int:
         """Note the columns of a two-dimensional X, whose values are not used."""
-        if X is None or not (np.ndim(X) == 2 or hasattr(X, "tocsr")):
+        if not is_two_dimensional(X):
             if hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_
             return 0
@@ -593,49 +388,5 @@ class DPWeibullFitter(PrivateEstimator):
         tags.target_tags.required = True
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
+        tags.input_tags.string = True
         return tags
-
-
-def _times(times: ArrayLike) -> FloatArray:
-    return checked_times(np.atleast_1d(np.asarray(times)), "times")
-
-
-def _target(X: Any, y: Any, durations: Any, event_observed: Any) -> tuple[BoolArray, FloatArray]:
-    """Find events and times in the arguments of ``fit``."""
-    two_dimensional = X is not None and (np.ndim(X) == 2 or hasattr(X, "tocsr"))
-    if durations is not None:
-        if X is not None or y is not None:
-            raise ValueError("durations must be given instead of X and y, not beside them.")
-    elif X is None or two_dimensional or getattr(np.asarray(y).dtype, "names", None):
-        if event_observed is not None:
-            raise ValueError("event_observed must be given with durations, not with y.")
-        if y is None:
-            raise ValueError(
-                "y or durations must be given: this estimator requires y to be passed, but the "
-                "target y is None."
-            )
-        event, time = event_and_time(y)
-        if X is not None and _length(X) != time.size:
-            raise ValueError(
-                "X and y must have the same number of records: found input variables with "
-                "inconsistent numbers of samples."
-            )
-        return event, time
-    else:
-        if y is not None and event_observed is not None:
-            raise ValueError("event_observed must not be given twice, as y and by name.")
-        durations, event_observed = X, y if event_observed is None else event_observed
-    time = checked_times(durations, "durations")
-    if event_observed is None:
-        return np.ones(time.shape, dtype=bool), time
-    event = checked_events(event_observed, "event_observed")
-    if event.size != time.size:
-        raise ValueError(
-            "durations and event_observed must have the same length: found input variables with "
-            "inconsistent numbers of samples."
-        )
-    return event, time
-
-
-def _length(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)

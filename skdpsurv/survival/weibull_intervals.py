@@ -8,6 +8,7 @@ scatter around the true ones: by sampling and by privacy noise together.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,7 @@ FloatArray = NDArray[np.float64]
 AT_BOUND = 1e-3
 
 
+@lru_cache(maxsize=8)
 def plausible_estimates(plan: Plan, released: Estimate, n_resamples: int) -> FloatArray:
     """Draw shapes and log scales that could have led to the released ones.
 
@@ -55,4 +57,6 @@ def plausible_estimates(plan: Plan, released: Estimate, n_resamples: int) -> Flo
     plausible = np.clip(2.0 * center - draws, low, high)
     # What an estimate at its bound would have been without the bound is not known.
     plausible = np.where(draws <= low + AT_BOUND, high, plausible)
-    return np.asarray(np.where(draws >= high - AT_BOUND, low, plausible))
+    plausible = np.where(draws >= high - AT_BOUND, low, plausible)
+    plausible.setflags(write=False)
+    return plausible

@@ -1,0 +1,101 @@
+"""What the figures of survival functions have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Okabe and Ito's colours, which people with any colour vision can tell apart, less the yellow.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+#: Of the curve that matters most.
+LINE_WIDTH = 2.4
+
+
+def named_models(models: Any, method: str) -> Mapping[str, Any]:
+    """Return models by name, one alone under the name "".
+
+    Parameters
+    ----------
+    models : estimator or mapping of str to estimator
+    method : str
+        What each of them must have.
+
+    Returns
+    -------
+    mapping of str to estimator
+
+    Raises
+    ------
+    TypeError
+        If a model does not have it.
+    ValueError
+        If there is no model.
+    """
+    named = models if isinstance(models, Mapping) else {"": models}
+    if not named:
+        raise ValueError("models must hold at least one model.")
+    for name, model in named.items():
+        if not hasattr(model, method):
+            which = f"models[{name!r}]" if name else "models"
+            raise TypeError(
+                f"{which} must have a method {method}, {type(model).__name__} has none."
+            )
+    return named
+
+
+def colour(i: int) -> str:
+    """Return the i-th colour; after the last comes the first again."""
+    return COLOURS[i % len(COLOURS)]
+
+
+def new_axes(function: str) -> Axes:
+    """Return the axes of a new pyplot figure, with room for a legend beside them.
+
+    Parameters
+    ----------
+    function : str
+        Name of the function that needs matplotlib, for the error.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    """
+    try:
+        # Imported here: everything else in the package works without it.
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(f'{function} needs matplotlib: pip install "skdpsurv[plot]"') from error
+    _, ax = plt.subplots(figsize=(8.0, 5.0), layout="constrained")
+    return ax
+
+
+def dress(ax: Axes, end: float, time_unit: str | None) -> None:
+    """Label axes of survival over time, from 0 to ``end``."""
+    ax.set_xlim(0.0, end)
+    ax.set_ylim(0.0, 1.0)
+    ax.set_xlabel("Time" if time_unit is None else f"Time ({time_unit})")
+    ax.set_ylabel("Probability of survival")
+    ax.grid(color="0.92", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+
+
+def legend_beside(ax: Axes, handles: list[Any], entries: list[str]) -> None:
+    """Draw a legend to the right of the axes."""
+    ax.legend(
+        handles,
+        entries,
+        loc="upper left",
+        bbox_to_anchor=(1.02, 1.0),
+        borderaxespad=0.0,
+        handlelength=3.6,
+        frameon=False,
+    )

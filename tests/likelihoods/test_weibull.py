@@ -1,0 +1,251 @@
+"""Weibull maximum likelihood: against lifelines and scipy, at its bounds, and in groups."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+from lifelines import WeibullFitter
+from scipy import stats
+
+from skdpsurv.likelihoods.weibull import (
+    SHAPE_RANGE,
+    maximum_likelihood,
+    mean_log_likelihood,
+    shape_score,
+)
+
+MAX_SHAPE = 10.0
+
+
+def simulate(n, shape, scale, censoring, seed):
+    """Return times and events, censored at exponential times and at 1."""
+    rng = np.random.default_rng(seed)
+    life = scale * rng.weibull(shape, n)
+    end = np.minimum(rng.exponential(censoring, n), 1.0)
+    return np.minimum(life, end), life <= end
+
+
+SAMPLES = {
+    f"n={n} shape={shape} scale={scale} censoring={censoring}": (n, shape, scale, censoring)
+    for n, shape, scale, censoring in [
+        (30, 1.0, 0.5, 1.0),
+        (500, 0.4, 0.2, 2.0),
+        (500, 0.9, 2.6, 5.0),
+        (500, 3.0, 0.6, 0.5),
+        (500, 7.5, 0.9, 10.0),
+        (5000, 1.5, 30.0, 100.0),
+    ]
+}
+
+
+@pytest.fixture(params=SAMPLES, ids=str)
+def sample(request):
+    time, event = simulate(*SAMPLES[request.param], seed=3)
+    assert event.any()
+    assert not event.all()
+    return time, event
+
+
+def lifelines_fit(time, event):
+    """Fit with lifelines, whose optimiser stops five digits early unless told not to."""
+    options = {"ftol": 1e-16, "gtol": 1e-12}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return WeibullFitter().fit(time, event, fit_options=options)
+
+
+class TestAgainstLifelines:
+    def test_estimates(self, sample):
+        time, event = sample
+        shape, log_scale = maximum_likelihood(np.log(time), event, MAX_SHAPE)
+        theirs = lifelines_fit(time, event)
+        assert shape.shape == log_scale.shape == (1,)
+        assert shape[0] == pytest.approx(theirs.rho_, rel=1e-6)
+        assert math.exp(log_scale[0]) == pytest.approx(theirs.lambda_, rel=1e-6)
+
+    def test_log_likelihood(self, sample):
+        time, event = sample
+        theirs = lifelines_fit(time, event)
+        ours = mean_log_likelihood(np.log(time), event, math.log(theirs.lambda_), theirs.rho_)
+        assert ours * time.size == pytest.approx(theirs.log_likelihood_, rel=1e-10)
+
+    def test_no_shape_and_scale_are_more_likely(self, sample):
+        time, event = sample
+        x = np.log(time)
+        shape, log_scale = maximum_likelihood(x, event, MAX_SHAPE)
+        best = mean_log_likelihood(x, event, log_scale[0], shape[0])
+        for ratio in (0.9, 0.999, 1.001, 1.1):
+            assert mean_log_likelihood(x, event, log_scale[0], ratio * shape[0]) < best
+            assert mean_log_likelihood(x, event, log_scale[0] * ratio, shape[0]) < best
+
+
+@pytest.mark.parametrize("shape", [0.3, 1.0, 4.0])
+def test_log_likelihood_against_scipy(shape):
+    time, event = simulate(200, 1.2, 0.7, 1.0, seed=5)
+    law = stats.weibull_min(shape, scale=0.4)
+    exact = np.where(event, law.logpdf(time), law.logsf(time)).mean()
+    found = mean_log_likelihood(np.log(time), event, math.log(0.4), shape)
+    assert found == pytest.approx(exact, rel=1e-12)
+
+
+def test_log_likelihood_of_an_impossible_time():
+    with np.errstate(all="raise"):
+        assert mean_log_likelihood(np.array([0.0]), np.array([True]), -300.0, 10.0) == -math.inf
+
+
+def test_scale_of_the_unit():
+    """Times in another unit move the log scale and nothing else."""
+    time, event = simulate(300, 1.7, 0.5, 1.0, seed=6)
+    shape, log_scale = maximum_likelihood(np.log(time), event, MAX_SHAPE)
+    moved = maximum_likelihood(np.log(time) - 400.0, event, MAX_SHAPE)
+    assert moved[0] == pytest.approx(shape, rel=1e-10)
+    assert moved[1] == pytest.approx(log_scale - 400.0, rel=1e-12)
+
+
+class TestGroups:
+    def test_groups_are_separate_fits(self):
+        time, event = simulate(400, 1.3, 0.6, 1.0, seed=7)
+        x, starts = np.log(time), [0, 1, 37, 250, 398]
+        event[0] = True
+        event[398:] = False
+        shapes, log_scales = maximum_likelihood(x, event, MAX_SHAPE, starts)
+        assert shapes.size == len(starts)
+        for i, (a, b) in enumerate(zip(starts, [*starts[1:], x.size], strict=True)):
+            alone = maximum_likelihood(x[a:b], event[a:b], MAX_SHAPE)
+            assert shapes[i] == pytest.approx(alone[0][0], rel=1e-10)
+            assert log_scales[i] == pytest.approx(alone[1][0], rel=1e-9, abs=1e-10)
+
+    def test_far_apart_groups(self):
+        """Each group's powers are counted from its own largest, so none of them vanishes."""
+        time, event = simulate(100, 1.3, 0.6, 1.0, seed=8)
+        x = np.concatenate([np.log(time), np.log(time) - 300.0])
+        shapes, log_scales = maximum_likelihood(x, np.tile(event, 2), 100.0, [0, 100])
+        assert shapes[0] == pytest.approx(shapes[1], rel=1e-10)
+        assert log_scales[0] - 300.0 == pytest.approx(log_scales[1], rel=1e-12)
+
+    @pytest.mark.parametrize("seed", range(10))
+    def test_a_group_does_not_feel_another_to_the_last_bit(self, seed):
+        """Noise on a mean over groups is for one of them."""
+        rng = np.random.default_rng(seed)
+        x = rng.uniform(-6.0, 0.0, 60)
+        event = rng.random(60) < 0.5
+        before = np.array(maximum_likelihood(x, event, MAX_SHAPE, [0, 20, 40]))
+        x[20:40] = rng.choice([-6.0, 0.0, rng.uniform(-6.0, 0.0)], 20)
+        event[20:40] = rng.random(20) < 0.1
+        after = np.array(maximum_likelihood(x, event, MAX_SHAPE, [0, 20, 40]))
+        np.testing.assert_array_equal(before[:, [0, 2]], after[:, [0, 2]])
+        assert np.all(before[:, 1] != after[:, 1])
+
+    @pytest.mark.parametrize("starts", [[0], [0, 11, 60]])
+    def test_weights_are_repeated_records(self, starts):
+        rng = np.random.default_rng(9)
+        x = np.sort(rng.uniform(-3, 0, 100))
+        weights = rng.integers(1, 6, 100)
+        events = rng.integers(0, weights + 1)
+        weighted = maximum_likelihood(x, events, MAX_SHAPE, starts, weights)
+        seen = np.concatenate([np.arange(w) < e for w, e in zip(weights, events, strict=True)])
+        places = np.append(0, np.cumsum(weights))[starts]
+        repeated = maximum_likelihood(np.repeat(x, weights), seen, MAX_SHAPE, places)
+        np.testing.assert_allclose(weighted, repeated, rtol=1e-10)
+
+    def test_weight_zero_is_no_record(self):
+        """A table over a grid has bins that nobody is in, the last one among them."""
+        time, event = simulate(50, 1.3, 0.4, 1.0, seed=10)
+        x = np.append(np.log(0.5 * time), [-6.0, 0.0])
+        events = np.append(event, [False, False])
+        weights = np.append(np.ones(50), [0, 0])
+        weighted = maximum_likelihood(x, events, MAX_SHAPE, weights=weights)
+        plain = maximum_likelihood(x[:50], event, MAX_SHAPE)
+        np.testing.assert_allclose(weighted, plain, rtol=1e-9)
+
+
+class TestBounds:
+    def test_clamped_from_above(self):
+        time, event = simulate(500, 8.0, 0.6, 10.0, seed=11)
+        free, _ = maximum_likelihood(np.log(time), event, 20.0)
+        shape, log_scale = maximum_likelihood(np.log(time), event, 2.0)
+        assert free[0] > 2.0
+        assert shape[0] == pytest.approx(2.0, rel=1e-9)
+        assert shape[0] <= 2.0
+        # The scale is the best one for the clamped shape.
+        assert math.exp(2.0 * log_scale[0]) == pytest.approx(np.sum(time**2.0) / event.sum())
+
+    def test_clamped_from_below(self):
+        time, event = simulate(500, 0.5, 0.4, 10.0, seed=12)
+        max_shape = 2.0 / SHAPE_RANGE
+        free, _ = maximum_likelihood(np.log(time), event, MAX_SHAPE)
+        shape, log_scale = maximum_likelihood(np.log(time), event, max_shape)
+        assert free[0] < 2.0
+        assert shape[0] == pytest.approx(2.0, rel=1e-9)
+        assert shape[0] >= 2.0
+        assert math.exp(2.0 * log_scale[0]) == pytest.approx(np.sum(time**2.0) / event.sum())
+
+    @pytest.mark.parametrize("x", [[-0.7], [-6.0, -1.0, -0.5], [0.0, 0.0]])
+    def test_no_events_count_as_half_an_event_at_the_horizon(self, x):
+        x = np.array(x)
+        shape, log_scale = maximum_likelihood(x, np.zeros(x.size, dtype=bool), MAX_SHAPE)
+        assert shape[0] == pytest.approx(MAX_SHAPE, rel=1e-9)
+        total = np.sum(np.exp(MAX_SHAPE * x))
+        assert log_scale[0] == pytest.approx(math.log(total / 0.5) / MAX_SHAPE, rel=1e-6)
+
+    @pytest.mark.parametrize("x", [0.0, -1.3, -6.0])
+    @pytest.mark.parametrize("max_shape", [1e-3, 10.0, 1e3])
+    def test_one_event_has_the_largest_shape_and_its_time_for_a_scale(self, x, max_shape):
+        shape, log_scale = maximum_likelihood(np.array([x]), [True], max_shape)
+        assert shape[0] == pytest.approx(max_shape, rel=1e-9)
+        assert log_scale[0] == pytest.approx(x, rel=1e-12)
+
+    def test_all_events_at_the_horizon(self):
+        shape, log_scale = maximum_likelihood(np.zeros(7), np.ones(7), MAX_SHAPE)
+        assert shape[0] == pytest.approx(MAX_SHAPE, rel=1e-9)
+        assert log_scale[0] == pytest.approx(0.0, abs=1e-12)
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_awkward_data_end_within_the_bounds(self, seed):
+        rng = np.random.default_rng(seed)
+        x = rng.choice([-700.0, -6.0, -1e-9, 0.0, -1.0], size=8)
+        event = rng.random(8) < 0.4
+        for max_shape in (1e-3, 1.0, 1e3):
+            shape, log_scale = maximum_likelihood(x, event, max_shape)
+            assert SHAPE_RANGE * max_shape <= shape[0] <= max_shape
+            assert np.isfinite(log_scale[0])
+
+
+class TestShapeScore:
+    def test_its_sum_is_zero_at_the_solution_and_rises_through_it(self, sample):
+        time, event = sample
+        x = np.log(time)
+        shape = maximum_likelihood(x, event, MAX_SHAPE)[0][0]
+        mean = x[event].mean()
+        below, at, above = (
+            shape_score(x, ratio * shape, mean).sum() for ratio in (0.999, 1.0, 1.001)
+        )
+        assert below < 0.0 < above
+        assert abs(at) < 1e-8 * max(-below, above)
+
+    def test_it_is_least_at_the_mean(self):
+        x = np.linspace(-6.0, 0.0, 6001)
+        for shape in (0.01, 1.0, 10.0):
+            for mean in (-5.0, -1.25, -0.1):
+                least = x[np.argmin(shape_score(x, shape, mean))]
+                assert least == pytest.approx(mean, abs=1.01e-3)
+
+    def test_monotone_in_the_mean_to_the_last_bit(self):
+        """Means one float apart, and far apart: never a score that rises, and some that fall."""
+        rng = np.random.default_rng(13)
+        falls = 0
+        for _ in range(300):
+            x = np.append(rng.uniform(-6.0, 0.0, 200), [0.0, -6.0])
+            shape = 10.0 ** rng.uniform(-3, 3)
+            mean = -(10.0 ** rng.uniform(-8, 1))
+            means = [mean]
+            for _ in range(4):
+                means.append(np.nextafter(means[-1], np.inf))
+            means += [0.999 * mean, 0.0]
+            scores = np.array([shape_score(x, shape, m) for m in means])
+            assert np.all(np.diff(scores, axis=0) <= 0.0)
+            falls += np.count_nonzero(np.diff(scores[:5], axis=0))
+        assert falls > 1000

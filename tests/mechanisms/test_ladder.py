@@ -1,0 +1,374 @@
+"""The ladder mechanism: its levels, its law, its weights and the ratio of two laws.
+
+Statistical tests have fixed seeds; they reject below a p-value of 1e-9 with every expected count at
+least 20, so that a correct draw would fail with probability below 1e-6.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skdpsurv.mechanisms import ladder
+from skdpsurv.mechanisms.ladder import NEGLIGIBLE, SMALLEST, UNIT, draw_cell, highest_level
+from skdpsurv.privacy import random_source
+
+REJECT = 1e-9
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Rungs given node by node."""
+
+    down: list[int]
+    up: list[int]
+
+    @property
+    def n_cells(self) -> int:
+        return len(self.down) - 1
+
+    def down_to(self, node: int) -> int:
+        return self.down[node]
+
+    def up_to(self, node: int) -> int:
+        return self.up[node]
+
+
+def monotone_rungs(n_cells, rng, reach=6.0):
+    """Rungs as data have them: down falls, up rises, and both are 0 around the answer."""
+    answer = rng.integers(0, n_cells + 1)
+    steps = rng.integers(0, int(reach * UNIT / n_cells) + 2, size=(2, n_cells + 1))
+    down = np.where(np.arange(n_cells + 1) >= answer, 0, steps[0])[::-1].cumsum()[::-1]
+    up = np.where(np.arange(n_cells + 1) <= answer, 0, steps[1]).cumsum()
+    return Listed(down.tolist(), up.tolist())
+
+
+def any_rungs(n_cells, rng, reach=6.0):
+    """Rungs without any order along the grid."""
+    return Listed(*rng.integers(0, int(reach * UNIT), size=(2, n_cells + 1)).tolist())
+
+
+def neighbour(rungs, rng):
+    """Move every number by at most one unit: at random, or all that matters one way."""
+    n = rungs.n_cells + 1
+    moves = [
+        rng.integers(-UNIT, UNIT + 1, size=(2, n)),
+        rng.choice([-UNIT, 0, UNIT], size=(2, n)),
+        np.broadcast_to(np.where(np.arange(n) < rng.integers(n), UNIT, -UNIT), (2, n)),
+    ][rng.integers(3)]
+    moved = np.maximum(np.array([rungs.down, rungs.up]) + moves, 0)
+    return Listed(*moved.tolist())
+
+
+def levels_by_definition(rungs, top):
+    """For each cell, the maximum over the blocks of repeated halving that hold it."""
+    levels = np.zeros(rungs.n_cells, dtype=np.int64)
+
+    def visit(start, end):
+        if end - start == 1:
+            return
+        middle = (start + end) // 2
+        levels[start:middle] = np.maximum(levels[start:middle], min(rungs.down[middle], top))
+        levels[middle:end] = np.maximum(levels[middle:end], min(rungs.up[middle], top))
+        visit(start, middle)
+        visit(middle, end)
+
+    visit(0, rungs.n_cells)
+    return levels.tolist()
+
+
+def law(levels, epsilon):
+    """The exponential mechanism, in floats."""
+    levels = np.array(levels, dtype=float)
+    weights = np.exp(-0.5 * epsilon * (levels - levels.min()) / UNIT)
+    return weights / weights.sum()
+
+
+def frequencies(rungs, epsilon, n_rungs=None, draws=1200, seed=11):
+    source = random_source(seed)
+    cells = [draw_cell(rungs, epsilon, source, n_rungs) for _ in range(draws)]
+    return np.bincount(cells, minlength=rungs.n_cells)
+
+
+def p_value(observed, probabilities):
+    expected = observed.sum() * np.asarray(probabilities)
+    # Rare cells are pooled, the rarest first, until each pool is large enough.
+    pools = [[0.0, 0.0]]
+    for cell in np.argsort(expected):
+        if pools[-1][1] >= 20.0:
+            pools.append([0.0, 0.0])
+        pools[-1][0] += observed[cell]
+        pools[-1][1] += expected[cell]
+    if pools[-1][1] < 20.0:
+        last = pools.pop()
+        pools[-1] = [a + b for a, b in zip(pools[-1], last, strict=True)]
+    assert len(pools) > 1
+    return stats.chisquare(*zip(*pools, strict=True)).pvalue
+
+
+class TestHighestLevel:
+    @pytest.mark.parametrize("epsilon", [1e-9, 0.013, 1.0, 3.7, 99.0, 1e4])
+    def test_weights_there_are_negligible_and_above_it_would_not_be(self, epsilon):
+        top = highest_level(epsilon)
+        assert Fraction(epsilon) * top / (2 * UNIT) >= NEGLIGIBLE
+        assert Fraction(epsilon) * (top - 1) / (2 * UNIT) < NEGLIGIBLE
+
+    @pytest.mark.parametrize("n_rungs", [1, 7, 500])
+    def test_rungs_asked_for(self, n_rungs):
+        assert highest_level(0.1, n_rungs) == (n_rungs + 1) * UNIT
+
+    def test_rungs_end_where_weights_cannot_be_told_from_nothing(self):
+        assert highest_level(1.0, 10**9) == 2 * SMALLEST * UNIT
+        assert highest_level(1e6, 500) == math.ceil(2 * SMALLEST * UNIT / 1e6)
+
+    def test_it_is_never_0(self):
+        assert highest_level(1e300) == highest_level(1e300, 3) == 1
+
+
+class TestLevels:
+    """The acceptance step, in which the level of a cell shows to the last unit."""
+
+    @staticmethod
+    def accepts(monkeypatch, rungs, epsilon, cell, threshold, n_rungs=None):
+        """Offer a cell from one block of all cells with a given threshold."""
+        script = [0, cell, threshold]
+
+        class RejectedError(Exception):
+            pass
+
+        def scripted(bound, source):
+            if not script:
+                raise RejectedError
+            value = script.pop(0)
+            assert 0 <= value < bound
+            return value
+
+        monkeypatch.setattr(ladder, "_FINE_ENOUGH", 1)
+        monkeypatch.setattr(ladder, "uniform_below", scripted)
+        try:
+            assert draw_cell(rungs, epsilon, random_source(0), n_rungs) == cell
+        except RejectedError:
+            return False
+        return True
+
+    @pytest.mark.parametrize("make", [monotone_rungs, any_rungs])
+    @pytest.mark.parametrize(("n_cells", "n_rungs"), [(2, None), (7, None), (13, 3)])
+    def test_a_cell_is_accepted_exactly_below_its_weight(self, monkeypatch, make, n_cells, n_rungs):
+        epsilon = 1.3
+        rungs = make(n_cells, np.random.default_rng(n_cells))
+        levels = levels_by_definition(rungs, highest_level(epsilon, n_rungs))
+        for cell, level in enumerate(levels):
+            weight = integer_weight(level, epsilon)
+            assert self.accepts(monkeypatch, rungs, epsilon, cell, weight - 1, n_rungs)
+            if level > 0:
+                assert not self.accepts(monkeypatch, rungs, epsilon, cell, weight, n_rungs)
+
+    def test_ordered_rungs_give_the_cells_own_value(self):
+        rng = np.random.default_rng(0)
+        for n_cells in (1, 2, 3, 10, 33):
+            rungs = monotone_rungs(n_cells, rng)
+            if n_cells > 1:
+                own = [
+                    max(
+                        rungs.down[j + 1] if j + 1 < n_cells else 0,
+                        rungs.up[j] if j else 0,
+                    )
+                    for j in range(n_cells)
+                ]
+                assert levels_by_definition(rungs, 10**12) == own
+
+
+def integer_weight(level, epsilon):
+    """Return the weight as documented: e^(-epsilon level / 2) in units of 2^-384, rounded down."""
+    rate = Fraction(epsilon) * (1 - Fraction(1, 2**64)) / (2 * UNIT)
+    context = Context(prec=200)
+    power = context.divide(Decimal(-level * rate.numerator), Decimal(rate.denominator))
+    return max(1, int(context.multiply(context.exp(power), Decimal(2) ** 384)))
+
+
+def weight_of(level, epsilon, n_rungs=None):
+    """Return the weight that the draw itself uses, read off the total over two cells."""
+    totals = []
+
+    def first_bound(bound, source):
+        totals.append(bound)
+        return 0
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ladder, "uniform_below", first_bound)
+        for down in (0, level):
+            draw_cell(Listed([0, down, 0], [0, 0, 0]), epsilon, random_source(0), n_rungs)
+    # Two cells draw three numbers each: which block, which cell, the threshold.
+    zero = totals[0] // 2
+    return totals[3] - zero
+
+
+EPSILONS = [1e-9, 1e-3, 0.5, 1.0, 17.0, 99.9, 100.1, 250.0, 600.0, 1e4, 1e9]
+
+
+class TestWeights:
+    @pytest.mark.parametrize("n_rungs", [None, 500])
+    @pytest.mark.parametrize("epsilon", EPSILONS)
+    def test_one_record_changes_them_by_half_of_epsilon_at_most(self, epsilon, n_rungs):
+        """In exact arithmetic, for the integers that the draw compares."""
+        context = Context(prec=80)
+        bound = context.exp(min(Decimal(epsilon), Decimal(2000)) / 2)
+        top = highest_level(epsilon, n_rungs)
+        rng = np.random.default_rng(1)
+        spots = [0, top, top // 2, *rng.integers(0, top + 1, size=20).tolist()]
+        for level in spots:
+            below = max(level - UNIT, 0)
+            ratio = Fraction(weight_of(below, epsilon, n_rungs), weight_of(level, epsilon, n_rungs))
+            assert ratio >= 1
+            assert context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)) <= bound
+
+    @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 17.0])
+    def test_they_spend_all_of_it(self, epsilon):
+        ratio = Fraction(weight_of(0, epsilon), weight_of(UNIT, epsilon))
+        assert math.log(ratio) == pytest.approx(epsilon / 2, rel=1e-12)
+
+    def test_they_fall_with_the_level(self):
+        top = highest_level(1.0, 10**6)
+        weights = [weight_of(level, 1.0, 10**6) for level in range(0, top + 1, top // 40)]
+        assert weights[-1] > 2**150
+        assert all(a > b for a, b in itertools.pairwise(weights))
+
+
+class TestLaw:
+    """Chi-square against exact probabilities; false alarms below 1e-6 (module docstring)."""
+
+    @pytest.mark.parametrize("make", [monotone_rungs, any_rungs])
+    @pytest.mark.parametrize(("n_cells", "epsilon"), [(2, 0.5), (3, 0.1), (10, 1.0), (33, 6.0)])
+    def test_exponential_mechanism(self, make, n_cells, epsilon):
+        rungs = make(n_cells, np.random.default_rng(n_cells))
+        levels = levels_by_definition(rungs, highest_level(epsilon))
+        assert p_value(frequencies(rungs, epsilon), law(levels, epsilon)) > REJECT
+
+    def test_another_epsilon_is_told_apart(self):
+        rungs = monotone_rungs(16, np.random.default_rng(33), reach=20.0)
+        levels = levels_by_definition(rungs, highest_level(1.0))
+        observed = frequencies(rungs, 1.0)
+        assert p_value(observed, law(levels, 1.0)) > REJECT
+        assert p_value(observed, law(levels, 0.5)) < REJECT
+        assert p_value(observed, law(levels, 2.0)) < REJECT
+
+    @pytest.mark.parametrize("make", [monotone_rungs, any_rungs])
+    @pytest.mark.parametrize("fine_enough", [1, 2, 10**200], ids=["never", "seldom", "wholly"])
+    def test_how_blocks_are_split_does_not_matter(self, monkeypatch, make, fine_enough):
+        monkeypatch.setattr(ladder, "_FINE_ENOUGH", fine_enough)
+        rungs = make(20, np.random.default_rng(5))
+        levels = levels_by_definition(rungs, highest_level(0.8))
+        assert p_value(frequencies(rungs, 0.8), law(levels, 0.8)) > REJECT
+
+    @pytest.mark.parametrize("n_rungs", [1, 2])
+    def test_beyond_the_last_rung_all_is_equally_likely(self, n_rungs):
+        rungs = monotone_rungs(20, np.random.default_rng(8), reach=20.0)
+        uncut = levels_by_definition(rungs, 10**12)
+        levels = np.minimum(uncut, (n_rungs + 1) * UNIT)
+        observed = frequencies(rungs, 1.5, n_rungs)
+        assert p_value(observed, law(levels, 1.5)) > REJECT
+        assert p_value(observed, law(uncut, 1.5)) < REJECT
+
+    def test_one_cell(self):
+        for epsilon in EPSILONS:
+            assert draw_cell(Listed([5, 0], [0, 5]), epsilon, random_source(0)) == 0
+
+    def test_tiny_epsilon_is_uniform(self):
+        rungs = monotone_rungs(20, np.random.default_rng(9), reach=1e6)
+        assert p_value(frequencies(rungs, 1e-9), np.full(20, 1 / 20)) > REJECT
+
+    @pytest.mark.parametrize("epsilon", [1e6, 1e9, 1e300])
+    def test_huge_epsilon_finds_the_answer(self, epsilon):
+        """Cells on the answer's own rung, uniformly; any other has probability below 1e-40."""
+        rungs = Listed([9, 8, 3, 0, 0, 0, 0], [0, 0, 0, 0, 0, 1, 4])
+        rungs = Listed([UNIT * v for v in rungs.down], [UNIT * v for v in rungs.up])
+        source = random_source(2)
+        counts = np.bincount([draw_cell(rungs, epsilon, source) for _ in range(900)], minlength=6)
+        assert counts[[0, 1, 5]].sum() == 0
+        assert stats.chisquare(counts[2:5]).pvalue > REJECT
+
+    def test_large_grid_looks_at_few_nodes(self):
+        """A million cells; the answer's neighbourhood is found by halving."""
+        asked = []
+
+        class Steep:
+            n_cells = 2**20
+
+            def down_to(self, node):
+                asked.append(node)
+                return UNIT * max(0, 700_000 - node)
+
+            def up_to(self, node):
+                asked.append(node)
+                return UNIT * max(0, node - 700_001)
+
+        cells = [draw_cell(Steep(), 0.5, random_source(seed)) for seed in range(200)]
+        assert len(asked) < 200 * 400
+        distance = np.abs(np.array(cells) - 700_000)
+        # Levels grow by 1 a cell: a distance above 150 has probability e^-37.
+        assert distance.max() < 150
+        assert len(set(cells)) > 10
+
+    def test_seeded_is_reproducible(self):
+        rungs = monotone_rungs(50, np.random.default_rng(3))
+        picks = [
+            [draw_cell(rungs, 0.3, source) for _ in range(20)]
+            for source in (random_source(4), random_source(4), random_source(5))
+        ]
+        assert picks[0] == picks[1] != picks[2]
+
+    @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.inf, math.nan])
+    def test_epsilon_out_of_range(self, epsilon):
+        with pytest.raises(ValueError, match="epsilon must be a positive finite number"):
+            draw_cell(Listed([0, 0], [0, 0]), epsilon, random_source(0))
+
+
+def exact_law(rungs, epsilon, n_rungs=None):
+    """Probabilities as fractions, from the integer weights of the draw itself."""
+    levels = levels_by_definition(rungs, highest_level(epsilon, n_rungs))
+    weights = {level: weight_of(level, epsilon, n_rungs) for level in set(levels)}
+    total = sum(weights[level] for level in levels)
+    return [Fraction(weights[level], total) for level in levels]
+
+
+def largest_log_ratio(one, other):
+    context = Context(prec=60)
+    ratio = max(max(a / b, b / a) for a, b in zip(one, other, strict=True))
+    return context.ln(context.divide(Decimal(ratio.numerator), Decimal(ratio.denominator)))
+
+
+class TestPrivacy:
+    """No sampling: probabilities are exact, and so is the comparison with epsilon."""
+
+    @pytest.mark.parametrize("n_rungs", [None, 2])
+    @pytest.mark.parametrize("make", [monotone_rungs, any_rungs])
+    @pytest.mark.parametrize("epsilon", [1e-3, 0.7, 8.0, 150.0])
+    def test_neighbouring_ladders(self, make, epsilon, n_rungs):
+        largest = Decimal(0)
+        for seed in range(12):
+            rng = np.random.default_rng(seed)
+            top = highest_level(epsilon, n_rungs) / UNIT
+            rungs = make(int(rng.integers(2, 10)), rng, reach=min(6.0, 1.5 * top))
+            moved = neighbour(rungs, rng)
+            pair = [exact_law(r, epsilon, n_rungs) for r in (rungs, moved)]
+            largest = max(largest, largest_log_ratio(*pair))
+        assert largest <= Decimal(epsilon)
+        assert largest > Decimal(epsilon) / 4
+
+    def test_two_records_are_told_apart(self):
+        """The bound has no slack to hide a defect in: two records break it."""
+        many = 40
+        one = Listed([0] * (many + 1), [0, 0] + [2 * UNIT] * (many - 1))
+        other = Listed([0] * (many + 1), [0] * (many + 1))
+        other = Listed([0, *[2 * UNIT] * (many - 1), 0], other.up)
+        epsilon = 1.0
+        assert largest_log_ratio(exact_law(one, epsilon), exact_law(other, epsilon)) > 1
+        half = [Listed([v // 2 for v in r.down], [v // 2 for v in r.up]) for r in (one, other)]
+        assert largest_log_ratio(*(exact_law(r, epsilon) for r in half)) <= 1

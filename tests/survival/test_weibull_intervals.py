@@ -1,0 +1,341 @@
+"""Intervals of a released Weibull fit: from the release alone, wide enough, and not too wide."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+from lifelines import WeibullFitter
+from scipy.stats import binom
+
+from skdpsurv import DPWeibullFitter, PrivacyAccountant, Release
+from skdpsurv.survival.weibull_counts import N_BINS, log_time_grid
+from skdpsurv.survival.weibull_model import bin_probabilities
+
+SHAPE, SCALE = 1.3, 0.8
+CENSORING = {
+    "at the horizon": lambda rng, n: np.full(n, np.inf),
+    "uniform": lambda rng, n: rng.random(n),
+    "exponential": lambda rng, n: rng.exponential(0.7, n),
+}
+KINDS = {
+    "tight": {},
+    "exact": {"calibration": "exact"},
+    "published": {"calibration": "published", "n_rungs": 20},
+    "laplace": {"method": "laplace"},
+    "blocks": {"method": "sample_aggregate"},
+    "no privacy": {"epsilon": np.inf},
+}
+#: Enough where only equality matters: simulated fits take milliseconds.
+FEW = 10
+
+
+def records(n, seed, censoring="exponential"):
+    rng = np.random.default_rng(seed)
+    time = SCALE * rng.weibull(SHAPE, n)
+    last = np.minimum(CENSORING[censoring](rng, n), 1.0)
+    return np.minimum(time, last), time <= last
+
+
+def model(kind="tight", **parameters):
+    return DPWeibullFitter(**{"max_time": 1.0, "random_state": 0, **KINDS[kind], **parameters})
+
+
+def at_epsilon(fitted, epsilon):
+    """Return a fitter with the same released values, by a mechanism with another epsilon."""
+    guarantee = replace(fitted.release_.guarantee, epsilon=epsilon)
+    return DPWeibullFitter.from_release(replace(fitted.release_, guarantee=guarantee))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return model().fit(*records(2000, seed=0))
+
+
+class TestFromTheReleaseAlone:
+    @pytest.mark.parametrize("kind", list(KINDS))
+    def test_the_same_after_a_round_trip(self, kind):
+        few = 1 if kind == "published" else FEW
+        one = model(kind, max_time=4.0, omega=5.0, max_shape=8.0, shape_fraction=0.4)
+        one.fit(4 * records(200, seed=1)[0], records(200, seed=1)[1])
+        two = DPWeibullFitter.from_release(Release.from_json(one.release_.to_json()))
+        for call in (
+            lambda fit: fit.confidence_interval(0.8, few),
+            lambda fit: fit.survival_band([0.0, 1.0, 9.0], 0.8, few),
+        ):
+            pd.testing.assert_frame_equal(call(one), call(two))
+
+    def test_the_same_every_time(self, fitted):
+        intervals = []
+        for seed in (1, 2):
+            np.random.seed(seed)  # noqa: NPY002
+            intervals.append(fitted.confidence_interval(n_resamples=FEW))
+        assert intervals[0].equals(intervals[1])
+
+    def test_the_same_whatever_parameters_are_set_afterwards(self):
+        """They are for the next fit."""
+        one = model().fit(*records(500, seed=1))
+        interval = one.confidence_interval(n_resamples=FEW)
+        band = one.survival_band([0.5], n_resamples=FEW)
+        for change in (
+            {"random_state": 7},
+            {"epsilon": 0.01},
+            {"epsilon": np.inf},
+            {"method": "laplace"},
+            {"calibration": "exact", "method": "ladder"},
+            {"omega": 2.0, "max_shape": 3.0},
+            {"max_time": 50.0},
+            {"shape_fraction": 0.01, "n_rungs": 1},
+            {"method": "nonsense"},
+        ):
+            one.set_params(**change)
+            assert one.confidence_interval(n_resamples=FEW).equals(interval)
+            assert one.survival_band([0.5], n_resamples=FEW).equals(band)
+
+    def test_another_release_has_another_interval(self, fitted):
+        """Else the tests above would test nothing."""
+        other = at_epsilon(fitted, 2.0).confidence_interval(n_resamples=FEW)
+        assert not other.equals(fitted.confidence_interval(n_resamples=FEW))
+
+    def test_they_cost_nothing(self):
+        accountant = PrivacyAccountant(1.0)
+        one = model(accountant=accountant).fit(*records(100, seed=0))
+        one.confidence_interval(n_resamples=FEW)
+        one.survival_band([0.5], n_resamples=FEW)
+        assert accountant.spent() == 1.0
+        assert len(accountant.entries()) == 1
+
+    def test_no_attribute_is_added(self, fitted):
+        before = set(vars(fitted))
+        fitted.confidence_interval(n_resamples=FEW)
+        assert set(vars(fitted)) == before
+
+
+class TestWidth:
+    @pytest.mark.parametrize("kind", ["tight", "exact"])
+    def test_wider_for_less_epsilon(self, kind):
+        """The same released values throughout. Widths differ by their noise, not by luck."""
+        fit = model(kind).fit(*records(2000, seed=0))
+        n = 60 if kind == "tight" else 15
+        widths = [
+            np.diff(np.log(at_epsilon(fit, epsilon).confidence_interval(0.8, n)), axis=1).ravel()
+            for epsilon in (0.05, 0.5, 50.0)
+        ]
+        assert (widths[0] > 1.5 * widths[1]).all()
+        assert (widths[1] > 1.2 * widths[2]).all()
+
+    def test_much_epsilon_is_like_none(self, fitted):
+        near, none = (
+            at_epsilon(fitted, epsilon).confidence_interval(0.8, 100) for epsilon in (1e6, np.inf)
+        )
+        np.testing.assert_allclose(np.diff(near), np.diff(none), rtol=0.4)
+
+    def test_higher_levels_are_wider(self, fitted):
+        intervals = [fitted.confidence_interval(level, 50) for level in (0.5, 0.8, 0.95)]
+        for inner, outer in itertools.pairwise(intervals):
+            assert (outer["lower"] < inner["lower"]).all()
+            assert (outer["upper"] > inner["upper"]).all()
+
+    @pytest.mark.parametrize("censoring", list(CENSORING))
+    def test_without_privacy_near_those_of_lifelines(self, censoring):
+        """On many records, where both are about +- 1.96 standard errors.
+
+        A bound of 500 resamples has a Monte Carlo error of 0.12 standard errors; 0.8 of them are
+        allowed, of which the censoring that the simulation has to guess may take 0.1. False alarms
+        over seeds: below 1e-7.
+        """
+        time, event = records(20_000, seed=3, censoring=censoring)
+        ours = model("no privacy").fit(time, event).confidence_interval()
+        clipped = np.clip(time, math.exp(-6), 1.0)
+        theirs = WeibullFitter().fit(clipped, event).summary
+        error = theirs["se(coef)"].to_numpy()[:, None]
+        bounds = theirs[["coef lower 95%", "coef upper 95%"]].to_numpy()
+        assert (np.abs(ours.to_numpy() - bounds) < 0.8 * error).all()
+
+    def test_the_unit_of_time_is_free(self):
+        time, event = records(300, seed=4)
+        one = model().fit(time, event).confidence_interval(n_resamples=FEW)
+        other = model(max_time=1024.0).fit(1024 * time, event).confidence_interval(n_resamples=FEW)
+        np.testing.assert_allclose(other.loc["lambda_"], 1024 * one.loc["lambda_"], rtol=1e-12)
+        np.testing.assert_allclose(other.loc["rho_"], one.loc["rho_"], rtol=1e-12)
+
+
+def misses(censoring, repetitions, n_resamples):
+    """Count intervals, from the least to the largest resample, without the true scale or shape.
+
+    If resamples were exchangeable with the truth, it would be within with probability
+    (n_resamples - 1) / (n_resamples + 1).
+    """
+    truth = np.array([SCALE, SHAPE])
+    count = np.zeros(2, dtype=int)
+    for seed in range(repetitions):
+        fit = model(random_state=seed).fit(*records(2000, seed, censoring))
+        interval = fit.confidence_interval(1 - 1e-9, n_resamples).to_numpy()
+        count += (truth < interval[:, 0]) | (truth > interval[:, 1])
+    return count
+
+
+def test_coverage():
+    """epsilon = 1, 2,000 records: 90 % asked for, 24 data sets of each kind of censoring.
+
+    With a true coverage of 88 % or more, either count is beyond its limit with probability below
+    1e-6 over seeds. A coverage of 50 % is found with a probability above 0.9.
+    """
+    limit = int(binom.isf(5e-7, 72, 0.12))
+    assert binom.sf(limit, 72, 0.5) > 0.9
+    assert (sum(misses(censoring, 24, 19) for censoring in CENSORING) <= limit).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("censoring", list(CENSORING))
+def test_coverage_closely(censoring):
+    """The same for 500 data sets of one kind: 75 % is found with a probability above 0.9."""
+    limit = int(binom.isf(5e-7, 500, 0.12))
+    assert binom.sf(limit, 500, 0.25) > 0.9
+    assert (misses(censoring, 500, 19) <= limit).all()
+
+
+class TestBand:
+    TIMES = (0.0, 1e-6, 0.1, 0.3, 0.8, 1.0, 2.0, 50.0)
+
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0, np.inf])
+    def test_is_between_0_and_1_falls_and_holds_the_curve(self, fitted, epsilon):
+        fit = at_epsilon(fitted, epsilon)
+        band = fit.survival_band(self.TIMES, n_resamples=60)
+        np.testing.assert_array_equal(band.index, self.TIMES)
+        assert list(band.columns) == ["lower", "upper"]
+        assert ((band >= 0) & (band <= 1)).all(axis=None)
+        assert (np.diff(band, axis=0) <= 0).all()
+        curve = fit.predict(self.TIMES)
+        assert (band["lower"] <= curve).all()
+        assert (curve <= band["upper"]).all()
+        assert (band.loc[0.1:2.0, "lower"] < band.loc[0.1:2.0, "upper"]).all()
+
+    def test_wider_for_less_epsilon_and_for_higher_levels(self, fitted):
+        def width(epsilon, level):
+            band = at_epsilon(fitted, epsilon).survival_band([0.2, 0.5, 0.9], level, 60)
+            return np.diff(band, axis=1).ravel()
+
+        assert (width(0.05, 0.8) > 1.5 * width(5.0, 0.8)).all()
+        assert (width(1.0, 0.95) > width(1.0, 0.6)).all()
+
+    def test_agrees_with_the_interval_at_the_scale(self):
+        """With one resample both are that resample: the band is its curve."""
+        fit = model().fit(*records(300, seed=5))
+        interval = fit.confidence_interval(n_resamples=1)["lower"]
+        at_scale = fit.survival_band([interval["lambda_"]], n_resamples=1)
+        np.testing.assert_allclose(at_scale, math.exp(-1), rtol=1e-9)
+        band = fit.survival_band([0.3], n_resamples=1)
+        expected = math.exp(-((0.3 / interval["lambda_"]) ** interval["rho_"]))
+        np.testing.assert_allclose(band, expected, rtol=1e-9)
+
+    def test_one_time_and_none(self, fitted):
+        assert fitted.survival_band(0.5, n_resamples=FEW).shape == (1, 2)
+        assert fitted.survival_band([], n_resamples=FEW).shape == (0, 2)
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 95, np.nan])
+    def test_values_of_level(self, fitted, level):
+        with pytest.raises(ValueError, match="level must be a number in"):
+            fitted.confidence_interval(level)
+        with pytest.raises(ValueError, match="level must be a number in"):
+            fitted.survival_band([0.5], level)
+
+    @pytest.mark.parametrize("level", ["0.95", None, True])
+    def test_types_of_level(self, fitted, level):
+        with pytest.raises(TypeError, match="level must be a number in"):
+            fitted.confidence_interval(level)
+
+    @pytest.mark.parametrize("n_resamples", [0, -1])
+    def test_values_of_n_resamples(self, fitted, n_resamples):
+        with pytest.raises(ValueError, match="n_resamples must be a positive integer"):
+            fitted.confidence_interval(0.9, n_resamples)
+
+    @pytest.mark.parametrize("n_resamples", [10.0, "10", None, True])
+    def test_types_of_n_resamples(self, fitted, n_resamples):
+        with pytest.raises(TypeError, match="n_resamples must be a positive integer"):
+            fitted.survival_band([0.5], 0.9, n_resamples)
+
+    @pytest.mark.parametrize("times", [-1.0, [np.nan], [np.inf], ["a"], [[0.5]]])
+    def test_times(self, fitted, times):
+        with pytest.raises(ValueError, match="times"):
+            fitted.survival_band(times)
+
+
+AWKWARD = {
+    "one record": ([0.5], [True]),
+    "no events": (np.linspace(0, 1, 60), np.zeros(60, dtype=bool)),
+    "events at zero": (np.zeros(60), np.ones(60, dtype=bool)),
+    "all beyond": (np.full(60, 7.0), np.ones(60, dtype=bool)),
+    "all at once": (np.full(60, 0.37), np.ones(60, dtype=bool)),
+}
+EXTREMES = [
+    {},
+    {"max_time": 1e-150, "omega": 100.0},
+    {"max_time": 1e150, "max_shape": 1e-3},
+    {"omega": 1e-3},
+    {"omega": 100.0},
+    {"max_shape": 0.01},
+    {"max_shape": 1000.0},
+    {"epsilon": 1e-9},
+    {"epsilon": 1e9},
+]
+
+
+@pytest.mark.parametrize("parameters", EXTREMES, ids=str)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "published"])
+def test_every_release_has_an_interval(kind, parameters):
+    """Finite, in order, positive and without a warning, whatever was released."""
+    if kind == "no privacy" and "epsilon" in parameters:
+        return
+    for time, event in AWKWARD.values():
+        fit = model(kind, **parameters).fit(time, event)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            interval = fit.confidence_interval(n_resamples=3)
+            band = fit.survival_band([0.0, 1e-200, 0.5, 1e300], n_resamples=3)
+        assert np.isfinite(interval).all(axis=None)
+        assert (interval["lower"] <= interval["upper"]).all()
+        assert (interval > 0).all(axis=None)
+        assert interval.loc["rho_", "upper"] <= fit.max_shape * (1 + 1e-12)
+        assert ((band >= 0) & (band <= 1)).all(axis=None)
+
+
+class TestSimulatedRecords:
+    """The distribution that records are simulated from."""
+
+    def cells(self, *args):
+        events, censored = bin_probabilities(*args, omega=6.0)
+        assert events.shape == censored.shape == (N_BINS + 1,)
+        assert (events >= 0).all()
+        assert (censored >= 0).all()
+        assert events.sum() + censored.sum() == pytest.approx(1.0, abs=1e-12)
+        return events, censored
+
+    @pytest.mark.parametrize("log_scale", [-3.0, -0.2, 1.5])
+    @pytest.mark.parametrize("shape", [0.3, 1.0, 5.0])
+    def test_events_without_other_censoring_are_weibull(self, shape, log_scale):
+        events, censored = self.cells(shape, log_scale, None)
+        edges = (log_time_grid(6.0)[1:] + log_time_grid(6.0)[:-1]) / 2
+        distribution = -np.expm1(-np.exp(shape * (edges - log_scale)))
+        np.testing.assert_allclose(np.cumsum(events)[:-1], distribution, atol=1e-12)
+        assert censored[:-1].sum() == pytest.approx(0.0, abs=1e-12)
+        assert censored[-1] == pytest.approx(math.exp(-math.exp(-shape * log_scale)), abs=1e-12)
+
+    @pytest.mark.parametrize("part", [0.02, 0.2, 0.5, 0.9])
+    @pytest.mark.parametrize("shape", [0.5, 1.3, 3.0])
+    def test_as_many_events_as_were_released(self, shape, part):
+        """To the steps of the powers of censoring that are looked at, 12 % each."""
+        wanted = part * self.cells(shape, -0.2, None)[0].sum()
+        events, censored = self.cells(shape, -0.2, wanted)
+        assert events.sum() == pytest.approx(wanted, rel=0.13)
+        assert censored[:-1].sum() > 0
+
+    def test_more_events_than_possible_are_taken_as_all(self):
+        np.testing.assert_array_equal(self.cells(1.3, -0.2, 0.999), self.cells(1.3, -0.2, None))

@@ -1,0 +1,497 @@
+"""The plans of a Weibull fit: what they spend, what they recover, and what awkward data do."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from skdpsurv.likelihoods.weibull import SHAPE_RANGE, maximum_likelihood
+from skdpsurv.privacy import random_source
+from skdpsurv.survival import weibull_plans, weibull_published
+from skdpsurv.survival.weibull_counts import N_BINS, CountTable, count_table
+from skdpsurv.survival.weibull_plans import (
+    BLOCK_RECORDS,
+    CENTER,
+    CORRECTION_EVENTS,
+    CORRECTION_RATE,
+    EVENTS_SHARE,
+    LARGEST_LOG_SCALE,
+    ExactLadder,
+    MaximumLikelihood,
+    NoisyEstimates,
+    PublishedLadder,
+    SampleAggregate,
+    TightLadder,
+)
+from skdpsurv.survival.weibull_rungs import N_CELLS, shape_at
+
+LADDERS = [TightLadder, ExactLadder, PublishedLadder]
+PRIVATE = [*LADDERS, NoisyEstimates, SampleAggregate]
+MAX_TIME, OMEGA, MAX_SHAPE = 5.0, 6.0, 10.0
+#: Shares of epsilon for the shape.
+FRACTIONS = [None, 0.001, 0.3, 0.5, 0.9, 0.999]
+
+
+def make_plan(
+    kind, n, epsilon, shape_fraction=None, n_rungs=None, omega=OMEGA, max_shape=MAX_SHAPE
+):
+    return kind(n, epsilon, MAX_TIME, omega, max_shape, shape_fraction, n_rungs)
+
+
+def simulate(n, shape=1.4, scale=2.0, censoring=4.0, seed=0):
+    rng = np.random.default_rng(seed)
+    life, end = scale * rng.weibull(shape, n), rng.exponential(censoring, n)
+    return np.minimum(life, end), life <= end
+
+
+def likeliest(time, event):
+    """Fit the bins: what a ladder without noise finds."""
+    table = count_table(time, event, MAX_TIME, OMEGA)
+    fit = maximum_likelihood(table.log_time, table.events, MAX_SHAPE, weights=table.records)
+    return fit[0][0], fit[1][0]
+
+
+@pytest.fixture
+def few_cells(monkeypatch):
+    """Make the published ladder quick."""
+    monkeypatch.setattr(weibull_published, "N_CELLS_PUBLISHED", 100)
+
+
+@pytest.fixture
+def no_noise(monkeypatch):
+    monkeypatch.setattr(weibull_plans, "lattice_laplace", lambda value, scale, source: value)
+
+
+class Ledger:
+    """Stands in for the noise: keeps what it is asked for, and returns what it is told to.
+
+    With answers that do not depend on the records, what follows an answer is seen as sequential
+    composition sees it: given the same answers before.
+    """
+
+    def __init__(self, monkeypatch, answers=(), shape=1.5):
+        self.answers, self.shape = answers, shape
+        self.values, self.scales, self.ladders = [], [], []
+        monkeypatch.setattr(weibull_plans, "lattice_laplace", self.lattice_laplace)
+        monkeypatch.setattr(weibull_plans, "draw_cell", self.draw_cell)
+
+    def lattice_laplace(self, value, scale, source):
+        self.values.append(value)
+        self.scales.append(scale)
+        return self.answers[len(self.values) - 1] if self.answers else value
+
+    def draw_cell(self, rungs, epsilon, source, n_rungs=None):
+        self.ladders.append((rungs, epsilon, n_rungs))
+        if rungs.n_cells != N_CELLS:
+            return int(rungs.n_cells * self.shape / MAX_SHAPE)
+        return round(N_CELLS * (1.0 - math.log(self.shape / MAX_SHAPE) / math.log(SHAPE_RANGE)))
+
+    def forget(self):
+        self.values, self.scales, self.ladders = [], [], []
+
+
+def neighbours(n, rng):
+    """Return tables that differ in one record, which is everywhere in turn."""
+    places = rng.integers(0, N_BINS + 1, n - 1)
+    seen = rng.random(n - 1) < 0.6
+    records = np.bincount(places, minlength=N_BINS + 1)
+    events = np.bincount(places[seen], minlength=N_BINS + 1)
+    for place in range(0, N_BINS + 1, 16):
+        one = np.arange(N_BINS + 1) == place
+        for event in (False, True):
+            yield CountTable(OMEGA, records + one, events + event * one)
+
+
+class TestWhatIsSpent:
+    """For every release, the largest change by one record, in units of the noise: all of epsilon.
+
+    This is the privacy loss of Laplace noise; the ladder's is the epsilon that it is drawn with.
+    The sum is exact: what shares and scales lose as floats counts.
+    """
+
+    @pytest.mark.parametrize("shape_fraction", FRACTIONS)
+    @pytest.mark.parametrize("epsilon", [0.01, 1.0, 50.0])
+    @pytest.mark.parametrize("n_events", [-7, 30, 99, 400])
+    def test_tight_ladder(self, monkeypatch, n_events, epsilon, shape_fraction):
+        answers = (n_events, -3000, 2**34, 2**33, 2**34)
+        spent = self.spent(monkeypatch, TightLadder, answers, epsilon, shape_fraction)
+        assert 0.98 * epsilon < spent <= Fraction(epsilon)
+
+    @pytest.mark.parametrize("shape_fraction", FRACTIONS)
+    @pytest.mark.parametrize("epsilon", [0.01, 50.0])
+    @pytest.mark.parametrize("kind", [ExactLadder, PublishedLadder])
+    def test_ladders_of_the_paper(self, monkeypatch, kind, epsilon, shape_fraction):
+        spent = self.spent(monkeypatch, kind, (50, 2**34), epsilon, shape_fraction)
+        assert 0.98 * epsilon < spent <= Fraction(epsilon)
+
+    @staticmethod
+    def spent(monkeypatch, kind, answers, epsilon, shape_fraction):
+        n = 100
+        ledger = Ledger(monkeypatch, answers)
+        plan = make_plan(kind, n, epsilon, shape_fraction)
+        values, public = [], set()
+        for table in neighbours(n, np.random.default_rng(0)):
+            plan.run_on_counts(table, random_source(0))
+            values.append(ledger.values)
+            drawn = tuple((epsilon, n_rungs) for _, epsilon, n_rungs in ledger.ladders)
+            public.add((*ledger.scales, drawn))
+            ledger.forget()
+        # Given the answers, scales and the ladder's epsilon are the same whatever the records are.
+        (*scales, drawn) = public.pop()
+        assert not public
+        assert len(drawn) == 1
+        moves = [max(column) - min(column) for column in zip(*values, strict=True)]
+        losses = [Fraction(m) / Fraction(s) for m, s in zip(moves, scales, strict=True)]
+        return sum(losses) + Fraction(drawn[0][0])
+
+    def test_with_a_correction_and_without(self, monkeypatch):
+        """The cases above have both; a correction has two more releases."""
+        ledger = Ledger(monkeypatch)
+        for n_events, epsilon, releases in [(99, 50.0, 5), (99, 1.0, 3), (30, 100.0, 3)]:
+            ledger.answers = (n_events, -3000, 2**34, 2**33, 2**34)
+            table = next(neighbours(100, np.random.default_rng(0)))
+            make_plan(TightLadder, 100, epsilon).run_on_counts(table, random_source(0))
+            assert len(ledger.values) == releases
+            corrected = (
+                n_events * epsilon >= CORRECTION_EVENTS and n_events >= CORRECTION_RATE * 100
+            )
+            assert corrected == (releases == 5)
+            ledger.forget()
+
+    @pytest.mark.parametrize("shape_fraction", FRACTIONS)
+    @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e6])
+    def test_shares_of_the_tight_ladder(self, epsilon, shape_fraction):
+        """Whatever the number of events is: all positive, and something is left for the scale."""
+        n = 500
+        plan = make_plan(TightLadder, n, epsilon, shape_fraction)
+        first = EVENTS_SHARE if shape_fraction is None else (1.0 - shape_fraction) / 2.0
+        for n_events in range(1, n + 1):
+            shares = plan._later_shares(n_events)
+            assert min(shares) > 0.0
+            assert first + sum(shares) < 1.0
+            if shape_fraction is not None:
+                assert sum(shares) == pytest.approx(shape_fraction, rel=1e-12)
+
+    @pytest.mark.parametrize("shape_fraction", FRACTIONS)
+    @pytest.mark.parametrize(("kind", "n"), [(NoisyEstimates, 3), (SampleAggregate, 1001)])
+    def test_noisy_estimates(self, monkeypatch, kind, n, shape_fraction):
+        ledger = Ledger(monkeypatch)
+        epsilon = 0.7
+        plan = make_plan(kind, n, epsilon, shape_fraction)
+        time, event = simulate(n)
+        values = []
+        for last in (0.0, 0.1, 3.0, 5.0):
+            for seen in (False, True):
+                time[-1], event[-1] = last, seen
+                plan.run(time, event, random_source(0))
+                values.append(ledger.values)
+                scales = ledger.scales
+                ledger.forget()
+        # Each estimate is clamped to [0, max_shape], so a sum over blocks moves by that at most.
+        sensitivity = MAX_SHAPE * 2**30
+        share = 0.5 if shape_fraction is None else shape_fraction
+        assert sensitivity / np.array(scales) == pytest.approx(
+            [share * epsilon, (1 - share) * epsilon], rel=1e-12
+        )
+        moves = np.ptp(values, axis=0)
+        assert np.all(moves > 0)
+        assert np.all(moves <= sensitivity)
+
+    @pytest.mark.parametrize("max_shape", [0.3, 1e-3, 10.0, 999.9])
+    def test_estimates_are_in_the_range_that_the_noise_is_for(self, monkeypatch, max_shape):
+        """Sums of rounded estimates from 0 to their largest, whose scale is public."""
+        ledger = Ledger(monkeypatch)
+        plan = make_plan(NoisyEstimates, 5, 1.0, max_shape=max_shape)
+        for event in (np.zeros(5, dtype=bool), np.ones(5, dtype=bool), np.arange(5) == 0):
+            for time in (np.full(5, MAX_TIME), np.zeros(5), MAX_TIME * np.arange(5) / 4):
+                plan.run(time, event, random_source(0))
+        assert min(ledger.values) >= 0
+        assert np.all(np.array(ledger.values) <= 0.5 * np.array(ledger.scales))
+        assert max(ledger.values) == pytest.approx(max_shape * 2**30, rel=1e-6)
+
+    def test_ladders_get_what_they_need(self, monkeypatch):
+        ledger = Ledger(monkeypatch)
+        time, event = simulate(200)
+        table = count_table(time, event, MAX_TIME, OMEGA)
+        for kind in LADDERS:
+            make_plan(kind, 200, 1.0, n_rungs=7).run_on_counts(table, random_source(0))
+            rungs, epsilon, n_rungs = ledger.ladders[-1]
+            assert rungs.table is table
+            assert rungs.max_shape == MAX_SHAPE
+            assert n_rungs == 7
+            if kind is not TightLadder:
+                # Not below the end of the ladder, or rungs would be left out.
+                assert rungs.top * 2**20 >= weibull_plans.highest_level(epsilon, n_rungs)
+
+    def test_no_draw_of_the_tight_ladder_sees_the_mean_itself(self, monkeypatch):
+        ledger = Ledger(monkeypatch, (100, -3000, 2**34))
+        means = set()
+        for seed in range(5):
+            table = count_table(*simulate(200, seed=seed), MAX_TIME, OMEGA)
+            make_plan(TightLadder, 200, 1.0).run_on_counts(table, random_source(0))
+            means.add(ledger.ladders[-1][0].mean_log_event)
+            ledger.forget()
+        assert means == {((CENTER - 30) / N_BINS - 1.0) * OMEGA}
+
+
+SAMPLES = {
+    "many events": {"censoring": 1e3},
+    "half": {},
+    "few events": {"censoring": 0.1, "shape": 0.9},
+    "steep": {"shape": 6.0},
+}
+
+
+class TestWithoutNoise:
+    @pytest.mark.parametrize("sample", SAMPLES)
+    @pytest.mark.parametrize("kind", [TightLadder, ExactLadder])
+    def test_ladders_find_the_maximum_of_the_likelihood(self, no_noise, kind, sample):
+        """The shape to a cell of the grid, 5e-5 wide, and the scale for it."""
+        time, event = simulate(1500, **SAMPLES[sample])
+        shape, log_scale = likeliest(time, event)
+        found = make_plan(kind, 1500, 1e9).run(time, event, random_source(0))
+        assert found.shape == pytest.approx(shape, rel=1e-4)
+        assert found.log_scale == pytest.approx(log_scale, abs=2e-4 / shape)
+        assert found.n_events == np.sum(event & (time <= MAX_TIME))
+
+    def test_published_ladder(self, no_noise):
+        """The same, to a cell of 0.005."""
+        time, event = simulate(1500)
+        shape, log_scale = likeliest(time, event)
+        found = make_plan(PublishedLadder, 1500, 1e9).run(time, event, random_source(0))
+        assert found.shape == pytest.approx(shape, abs=0.0051)
+        assert found.log_scale == pytest.approx(log_scale, abs=0.01)
+
+    def test_bins_hardly_matter(self):
+        time, event = simulate(1500)
+        plan = make_plan(MaximumLikelihood, 1500, math.inf)
+        exact = plan.run(time, event, random_source(0))
+        assert exact.n_events == np.sum(event & (time <= MAX_TIME))
+        binned = plan.run_on_counts(count_table(time, event, MAX_TIME, OMEGA), random_source(0))
+        assert binned == pytest.approx(exact, rel=1e-3)
+
+    @pytest.mark.parametrize("kind", [NoisyEstimates, SampleAggregate])
+    def test_one_block_is_the_maximum_of_the_likelihood(self, no_noise, kind):
+        time, event = simulate(400)
+        found = make_plan(kind, 400, 1.0).run(time, event, random_source(0))
+        exact = make_plan(MaximumLikelihood, 400, math.inf).run(time, event, random_source(0))
+        assert found[:2] == pytest.approx(exact[:2], rel=1e-8)
+        assert found.n_events is None
+
+    @pytest.mark.parametrize(
+        ("wrong", "left"),
+        [(0.8, 0.3), (0.9, 0.2), (0.98, 0.1), (1.02, 0.1), (1.1, 0.3), (1.3, 0.6)],
+    )
+    @pytest.mark.parametrize("sample", ["many events", "half", "steep"])
+    def test_correction_corrects(self, monkeypatch, sample, wrong, left):
+        """From a first shape that is off, one step leaves a part of the way."""
+        time, event = simulate(4000, **SAMPLES[sample])
+        shape, _ = likeliest(time, event)
+        Ledger(monkeypatch, shape=wrong * shape)
+        found = make_plan(TightLadder, 4000, 100.0).run(time, event, random_source(0))
+        assert abs(math.log(found.shape / shape)) < left * abs(math.log(wrong))
+        near = make_plan(TightLadder, 4000, 0.1).run(time, event, random_source(0))
+        assert near.shape == pytest.approx(wrong * shape, rel=1e-4)
+
+
+#: Name: times in units of the horizon, and events.
+AWKWARD = {
+    "one event": ([0.3], [True]),
+    "one censored": ([0.3], [False]),
+    "one event at zero": ([0.0], [True]),
+    "one censored at zero": ([0.0], [False]),
+    "one event at the horizon": ([1.0], [True]),
+    "no events": ([0.1, 0.4, 0.4, 0.9, 2.0], [False] * 5),
+    "all events at the horizon": ([1.0] * 6, [True] * 6),
+    "all beyond the horizon": ([2.0] * 6, [True] * 6),
+    "all events at zero": ([0.0] * 60, [True] * 60),
+    "all at one time": ([0.5] * 1000, [True] * 1000),
+    "no events, two blocks": ([0.5] * 1000, [False] * 1000),
+    "both ends": ([0.0] * 20 + [1.0] * 20, [True] * 40),
+}
+EPSILONS = [1e-6, 0.1, 10.0, 1e6]
+
+
+def check_awkward(kind, time, event, epsilon, seeds, **parameters):
+    time, event = MAX_TIME * np.array(time), np.array(event)
+    plan = make_plan(kind, time.size, epsilon, **parameters)
+    (low_shape, high_shape), (low_scale, high_scale) = plan.bounds
+    for seed in seeds:
+        found = plan.run(time, event, random_source(seed))
+        assert low_shape - 1e-9 <= math.log(found.shape) <= high_shape + 1e-9
+        assert low_scale - 1e-9 <= found.log_scale <= high_scale + 1e-9
+        if found.n_events is not None and math.isfinite(epsilon):
+            assert 1 <= found.n_events <= time.size
+        assert math.isfinite(MAX_TIME * math.exp(found.log_scale))
+
+
+class TestAwkwardData:
+    """Nothing raises, and what is released is within public bounds."""
+
+    @pytest.mark.parametrize("kind", PRIVATE)
+    @pytest.mark.parametrize("name", AWKWARD)
+    def test_estimates_are_finite(self, few_cells, name, kind):
+        for epsilon in EPSILONS:
+            # None: operating-system entropy, whose sampler is another.
+            check_awkward(kind, *AWKWARD[name], epsilon, seeds=[0, 1, None])
+
+    @pytest.mark.parametrize("name", AWKWARD)
+    def test_maximum_likelihood(self, name):
+        check_awkward(
+            MaximumLikelihood,
+            *AWKWARD[name][:1],
+            [True] * len(AWKWARD[name][0]),
+            math.inf,
+            seeds=[0],
+        )
+
+    @pytest.mark.parametrize("kind", LADDERS)
+    @pytest.mark.parametrize(("omega", "max_shape"), [(6.0, 1e3), (100.0, 10.0), (100.0, 1e3)])
+    @pytest.mark.parametrize("name", ["all events at zero", "all at one time", "both ends"])
+    def test_powers_that_underflow(self, few_cells, name, omega, max_shape, kind):
+        """e^(-omega max_shape) is 0 in floats, and so may be all powers of all records."""
+        for epsilon in (0.1, 50.0):
+            check_awkward(
+                kind, *AWKWARD[name], epsilon, range(15), omega=omega, max_shape=max_shape
+            )
+
+    @pytest.mark.parametrize("kind", LADDERS)
+    @pytest.mark.parametrize(("omega", "max_shape"), [(1e-3, 1e-3), (1e-3, 1e3), (6.0, 1e-3)])
+    def test_small_domains(self, few_cells, omega, max_shape, kind):
+        for name in ("one event", "no events", "all at one time", "both ends"):
+            for epsilon in (0.1, 50.0):
+                check_awkward(
+                    kind, *AWKWARD[name], epsilon, range(4), omega=omega, max_shape=max_shape
+                )
+
+    @pytest.mark.parametrize("kind", LADDERS)
+    def test_shape_and_rungs_asked_for(self, few_cells, kind):
+        for name in ("one event", "no events", "both ends"):
+            for shape_fraction in (0.001, 0.999):
+                check_awkward(
+                    kind, *AWKWARD[name], 1.0, range(4), shape_fraction=shape_fraction, n_rungs=1
+                )
+
+    def test_scale_is_bounded(self, monkeypatch):
+        """One noisy event, all powers: a tiny shape would have a scale beyond the floats."""
+        Ledger(monkeypatch, (1, -3000, 2**62), shape=0.01)
+        table = count_table(np.full(900, 5.0), np.zeros(900, dtype=bool), MAX_TIME, OMEGA)
+        found = make_plan(TightLadder, 900, 1.0).run_on_counts(table, random_source(0))
+        assert found.log_scale == LARGEST_LOG_SCALE
+
+
+class TestReproducible:
+    @pytest.mark.parametrize("kind", PRIVATE)
+    def test_a_seed_gives_one_result(self, few_cells, kind):
+        time, event = simulate(1200)
+        # At less the baselines end at their bounds.
+        plan = make_plan(kind, 1200, 100.0)
+        results = [plan.run(time, event, random_source(seed)) for seed in (3, 3, 4)]
+        assert results[0] == results[1]
+        assert results[0] != results[2]
+
+    @pytest.mark.parametrize("kind", LADDERS)
+    def test_counts_are_all_that_matters(self, few_cells, kind):
+        time, event = simulate(300)
+        plan = make_plan(kind, 300, 1.0)
+        order = np.random.default_rng(0).permutation(300)
+        table = count_table(time, event, MAX_TIME, OMEGA)
+        results = {
+            plan.run(time, event, random_source(3)),
+            plan.run(time[order], event[order], random_source(3)),
+            plan.run_on_counts(table, random_source(3)),
+        }
+        assert len(results) == 1
+
+
+class TestSampleAggregate:
+    @pytest.fixture
+    def groups(self, monkeypatch):
+        """What the likelihood is given: log times, events and where blocks begin."""
+        seen = []
+
+        def spy(x, events, max_shape, starts=(0,), weights=None):
+            seen.append((x.copy(), np.array(events), np.array(starts)))
+            return maximum_likelihood(x, events, max_shape, starts, weights)
+
+        monkeypatch.setattr(weibull_plans, "maximum_likelihood", spy)
+        return seen
+
+    @pytest.mark.parametrize(
+        ("n", "blocks"), [(1, 1), (499, 1), (999, 1), (1000, 2), (1499, 2), (10_000, 20)]
+    )
+    def test_blocks(self, groups, n, blocks):
+        time, event = simulate(n)
+        plan = make_plan(SampleAggregate, n, 1.0)
+        plan.run(time, event, random_source(0))
+        x, events, starts = groups[0]
+        assert plan.n_blocks == starts.size == blocks
+        sizes = np.diff([*starts, n])
+        assert sizes.sum() == n
+        assert sizes.max() - sizes.min() <= 1
+        assert n < BLOCK_RECORDS or sizes.min() >= BLOCK_RECORDS
+        # Every record is in it once, with its own event.
+        expected = np.sort(np.clip(np.log(time / MAX_TIME), -OMEGA, 0.0))
+        np.testing.assert_allclose(np.sort(x), expected, rtol=1e-12)
+        assert events.sum() == np.sum(event & (time <= MAX_TIME))
+
+    def test_blocks_do_not_depend_on_values(self, groups):
+        """A record that changes is the same place's record, and one block's estimate changes."""
+        time, event = simulate(2500)
+        plan = make_plan(SampleAggregate, 2500, 1.0)
+        plan.run(time, event, random_source(0))
+        time[77], event[77] = 0.0, True
+        plan.run(time, event, random_source(0))
+        (x, events, starts), (other_x, other_events, _) = groups
+        assert np.count_nonzero(x != other_x) == 1
+        fits = [
+            maximum_likelihood(a, b, MAX_SHAPE, starts)[0]
+            for a, b in ((x, events), (other_x, other_events))
+        ]
+        assert np.count_nonzero(fits[0] != fits[1]) == 1
+
+    def test_order_is_random(self, groups):
+        time, event = simulate(1000)
+        plan = make_plan(SampleAggregate, 1000, 1.0)
+        for seed in (0, 1):
+            plan.run(time, event, random_source(seed))
+        assert np.count_nonzero(groups[0][0] != groups[1][0]) > 900
+
+    def test_release_is_the_mean_of_the_blocks(self, groups, no_noise):
+        time, event = simulate(5000)
+        found = make_plan(SampleAggregate, 5000, 1.0).run(time, event, random_source(0))
+        shape, log_scale = maximum_likelihood(*groups[0][:2], MAX_SHAPE, groups[0][2])
+        assert found.shape == pytest.approx(shape.mean(), rel=1e-8)
+        assert found.log_scale == pytest.approx(math.log(np.exp(log_scale).mean()), rel=1e-8)
+
+    def test_counts_give_as_many_records(self, groups):
+        time, event = simulate(1000)
+        table = count_table(time, event, MAX_TIME, OMEGA)
+        make_plan(SampleAggregate, 1000, 1.0).run_on_counts(table, random_source(0))
+        x, events, _ = groups[0]
+        for values, counts in ((x, table.records), (x[events], table.events)):
+            places = np.rint((values / OMEGA + 1.0) * N_BINS).astype(int)
+            np.testing.assert_array_equal(np.bincount(places, minlength=N_BINS + 1), counts)
+
+
+@pytest.mark.parametrize("kind", PRIVATE)
+def test_more_epsilon_less_error(few_cells, kind):
+    """Median error in the log shape of 25 seeded fits, at epsilons a factor of 30 apart."""
+    time, event = simulate(3000)
+    shape, _ = likeliest(time, event)
+    errors = []
+    for epsilon in (0.3, 9.0):
+        plan = make_plan(kind, 3000, epsilon)
+        fits = [plan.run(time, event, random_source(seed)) for seed in range(25)]
+        errors.append(np.median([abs(math.log(fit.shape / shape)) for fit in fits]))
+    assert errors[1] < 0.7 * errors[0]
+
+
+def test_shape_at_the_ends():
+    """The cells of the grid end where the bounds of an estimate are."""
+    plan = make_plan(TightLadder, 10, 1.0)
+    ends = [math.log(shape_at(node, MAX_SHAPE)) for node in (0, N_CELLS)]
+    np.testing.assert_allclose(plan.bounds[0], ends, rtol=1e-12)
