@@ -88,6 +88,10 @@ class PrivateEstimator(BaseEstimator):
         self._set_fitted(release)
         return self
 
+    def _check_parameters(self) -> Any:
+        """Refuse constructor parameters that break a rule; they are public."""
+        raise NotImplementedError
+
     def _set_fitted(self, release: Release) -> None:
         """Set the fitted attributes that prediction needs from a release."""
         raise NotImplementedError
@@ -108,15 +112,19 @@ class PrivateEstimator(BaseEstimator):
 
         Raises
         ------
-        ValueError
-            If the release was made by an estimator of another class.
+        ValueError, TypeError
+            If the release was made by an estimator of another class, or its parameters break a
+            rule.
         """
         if release.estimator != cls.__name__:
             raise ValueError(
                 f"release must come from a {cls.__name__}, got one from {release.estimator}."
             )
-        epsilon = release.guarantee.epsilon
-        estimator = cls(epsilon=epsilon, **release.parameters)
+        allowed = set(cls._get_param_names()) - {"epsilon", "random_state", "accountant"}
+        if not allowed.issuperset(release.parameters):
+            raise ValueError(f"parameters of the release must be among {sorted(allowed)}.")
+        estimator = cls(epsilon=release.guarantee.epsilon, **release.parameters)
+        estimator._check_parameters()
         estimator.n_features_in_ = release.n_features_in
         if release.feature_names_in is not None:
             estimator.feature_names_in_ = np.asarray(release.feature_names_in, dtype=object)

@@ -35,6 +35,10 @@ class Toy(PrivateEstimator):
         self._charge(guarantee)
         return self._publish(guarantee, {"max_time": self.max_time}, {"coef": [0.5] * X.shape[1]})
 
+    def _check_parameters(self):
+        if self.max_time <= 0:
+            raise ValueError("max_time must be positive.")
+
     def _set_fitted(self, release):
         self.coef_ = np.array(release.values["coef"])
 

@@ -23,6 +23,7 @@ import bisect
 import heapq
 import itertools
 import math
+from collections.abc import Callable
 from decimal import Context, Decimal
 from fractions import Fraction
 from functools import cache
@@ -79,6 +80,22 @@ def highest_level(epsilon: float, n_rungs: int | None = None) -> int:
     return min(
         (int(n_rungs) + 1) * UNIT, math.ceil(Fraction(2 * SMALLEST * UNIT) / Fraction(epsilon))
     )
+
+
+def first_rung(reached: Callable[[int], bool], top: int) -> int:
+    """Return the least rung from which on ``reached`` is true, or ``top`` if that is less.
+
+    Parameters
+    ----------
+    reached : callable
+        Whether a number of changed records suffices; once true, true for all larger ones.
+    top : int
+    """
+    low, high = -1, top
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reached(middle) else (middle, high)
+    return high
 
 
 def draw_cell(

@@ -85,17 +85,17 @@ class DPWeibullFitter(WeibullCurves):
         Public horizon, in the unit of the times: records beyond it count as censored at it.
         Required: take it from the study's protocol, never from the data.
     calibration : {"tight", "exact", "published"}, default="tight"
-        Of the ladder. "tight": noise on the number of events and the sum of their log times, and
-        a ladder for what is left. "exact": the paper's ladder with exact rungs. "published": the
-        paper's own rungs.
+        Of the ladder. "tight": noise on the number of events and the sum of their log times,
+        and a ladder for what is left. "exact": the paper's ladder with exact rungs. "published":
+        the paper's own rungs.
     omega : float, default=6.0
         Times below ``max_time * exp(-omega)``, zero among them, are raised to it. Public. Noise
         grows with omega; so does bias as it falls.
     max_shape : float, default=10.0
         Largest shape. Public.
     shape_fraction : float or "auto", default="auto"
-        Share of epsilon that is spent on the shape. "auto" is 0.5, and for the tight ladder 0.5 to
-        0.8, by the part of records that are events, as far as that has been released.
+        Share of epsilon that is spent on the shape. "auto" is 0.5, and for the tight ladder 0.45
+        to 0.75, by the events per follow-up time, as far as these have been released.
     n_rungs : int or None, default=None
         Where the ladder ends: all shapes beyond are equally likely. None: where they hardly matter
         any more.
@@ -218,8 +218,8 @@ class DPWeibullFitter(WeibullCurves):
         """
         max_time = self._check_parameters()
         self._check_budget()
-        n_features = self._see_columns(X)
         event, time = fit_target(X, y, durations, event_observed)
+        n_features = self._see_columns(X)
         plan = self._plan(time.size, max_time)
         guarantee = self._guarantee(plan)
         self._charge(guarantee)
@@ -246,8 +246,12 @@ class DPWeibullFitter(WeibullCurves):
         return self._publish(guarantee, parameters, values)
 
     def _set_fitted(self, release: Release) -> None:
-        self.rho_ = float(np.asarray(release.values["rho"]))
-        self.lambda_ = float(np.asarray(release.values["lambda"]))
+        rho, scale = (np.asarray(release.values.get(name)) for name in ("rho", "lambda"))
+        if not all(
+            value.dtype == float and value.ndim == 0 and value > 0 for value in (rho, scale)
+        ):
+            raise ValueError("values of the release must hold rho and lambda, positive numbers.")
+        self.rho_, self.lambda_ = float(rho), float(scale)
         self.median_survival_time_ = self.percentile(0.5)
 
     def predict(self, times: ArrayLike) -> Any:

@@ -32,16 +32,18 @@ from skdpsurv.survival.weibull_rungs import ExactRungs, ReleasedMeanRungs, shape
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
-#: shape_fraction=None: share of epsilon for the number of events; then, for the sum of their log
-#: times, for the ladder and for the sum of powers, the share without events and how it changes
-#: with the part of records that are events. Found on the errors that theory gives for Weibull data
-#: of many shapes, scales and censorings.
-EVENTS_SHARE = 0.12
-LOG_TIMES_SHARE, LADDER_SHARE = (0.66, -0.43), (0.15, 0.13)
+#: shape_fraction=None: shares of epsilon for the number of events and for the follow-up time.
+EVENTS_SHARE, FOLLOW_UP_SHARE = 0.14, 0.03
+#: A given shape_fraction: the parts of its complement for them; the last sum of powers has half.
+EVENTS_PART, FOLLOW_UP_PART = 0.4, 0.1
+#: Shares of the ladder and of the sum of powers, for one of the sum of log times, at one event per
+#: horizon of follow-up; they grow with a power of that rate. Rates beyond the range count as its
+#: ends. Found on simulated Weibull data of many shapes, scales and censorings, and on flchain.
+LADDER_PART, RATE_POWER, RATE_RANGE = 0.4, 0.8, (0.25, 20.0)
 #: With a correction: shares for the sum of log times, the ladder, a first sum of powers, and the
-#: score. It is worth while from so many events, in records times epsilon and per record.
+#: score. It is worth while from so many events times epsilon, and events per horizon of follow-up.
 CORRECTION_SHARES = (0.10, 0.10, 0.03, 0.35)
-CORRECTION_EVENTS, CORRECTION_RATE = 1500.0, 0.45
+CORRECTION_EVENTS, CORRECTION_RATE = 1500.0, 1.0
 #: A correction moves the shape by half of it down, or by all of it up, at most.
 LARGEST_CORRECTION = (-0.5, 1.0)
 #: Log event times are counted from a quarter of omega below the horizon, where their mean often is:
@@ -233,15 +235,21 @@ class Ladder(Plan):
         noisy = lattice_laplace(int(table.events.sum()), 1.0 / epsilon, source)
         return min(max(noisy, 1), table.n_records)
 
-    def _noisy_log_scale(
-        self, table: CountTable, shape: float, n_events: int, epsilon: float, source: RandomSource
+    def _noisy_powers(
+        self, table: CountTable, shape: float, epsilon: float, source: RandomSource
     ) -> float:
-        n, omega = table.n_records, table.omega
+        """Release the log of the sum of powers of times, within what is possible."""
+        n = table.n_records
         exponent = lattice_exponent(n, 1.0)
         powers = np.rint(np.ldexp(np.exp(shape * table.log_time), exponent)).astype(np.int64)
         noisy = lattice_laplace(int(table.records @ powers), 2.0**exponent / epsilon, source)
         log_total = math.log(noisy) - exponent * math.log(2.0) if noisy > 0 else -math.inf
-        log_total = min(max(log_total, math.log(n) - omega * shape), math.log(n))
+        return min(max(log_total, math.log(n) - table.omega * shape), math.log(n))
+
+    def _noisy_log_scale(
+        self, table: CountTable, shape: float, n_events: int, epsilon: float, source: RandomSource
+    ) -> float:
+        log_total = self._noisy_powers(table, shape, epsilon, source)
         return min((log_total - math.log(n_events)) / shape, LARGEST_LOG_SCALE)
 
 
@@ -277,27 +285,29 @@ class TightLadder(Ladder):
     half of what a ladder pays, whose epsilon is halved by the exponential mechanism, and the number
     of events is needed for the scale anyway. The ladder then has the other side alone.
 
-    Where events are many, this is a first fit with a third of epsilon, and one Newton step follows,
-    on the noisy sum of a score: one sum for both sides, whose range at the first fit is known.
+    Where there are many events per follow-up time, this is only a first fit, and one Newton step
+    follows, on the noisy sum of a score: one sum for both sides, whose range at the first fit is
+    known.
 
-    Sensitivities: 1 for the number of events; omega for the sum of log event times, counted from
-    any point of their range; 1 rung; the range of the score; 1 for a sum of powers. The share that
-    each gets of epsilon may depend on what was released before.
+    Sensitivities: 1 for the number of events and for the follow-up time in horizons; omega for the
+    sum of log event times, counted from any point of their range; 1 rung; the range of the score;
+    1 for a sum of powers. The share that each gets of epsilon may depend on what was released
+    before.
     """
 
     mechanism = (
-        "Laplace noise on the number of events and the sum of their log times, ladder for the "
-        "shape, Laplace noise on sums for a correction of the shape and for the scale"
+        "Laplace noise on the number of events, the follow-up time and the sum of log event times, "
+        "ladder for the shape, Laplace noise on sums for a correction of it and for the scale"
     )
 
     def run_on_counts(self, table: CountTable, source: RandomSource) -> Estimate:
-        """Release events, log times, shape and powers, each with its share."""
+        """Release events, follow-up, log times, shape and powers, each with its share."""
         epsilon = self.spendable
-        events_share = EVENTS_SHARE
-        if self.shape_fraction is not None:
-            events_share = (1.0 - self.shape_fraction) / 2.0
+        events_share, follow_up_share = self._first_shares()
         n_events = self._noisy_events(table, events_share * epsilon, source)
-        shares = self._later_shares(n_events)
+        # A sum of powers with exponent 1: the time that all records were followed, in horizons.
+        follow_up = math.exp(self._noisy_powers(table, 1.0, follow_up_share * epsilon, source))
+        shares = self._later_shares(n_events, n_events / follow_up)
         mean = self._noisy_mean(table, n_events, shares[0] * epsilon, source)
         rungs = ReleasedMeanRungs(table, mean, self.max_shape)
         cell = draw_cell(rungs, shares[1] * epsilon, source, self.n_rungs)
@@ -307,17 +317,27 @@ class TightLadder(Ladder):
             first = Estimate(shape, log_scale, n_events)
             shape += self._noisy_correction(table, first, mean, shares[3] * epsilon, source)
             shape = min(max(shape, SHAPE_RANGE * self.max_shape), self.max_shape)
-        rest = (1.0 - events_share - sum(shares)) * epsilon
+        rest = (1.0 - events_share - follow_up_share - sum(shares)) * epsilon
         log_scale = self._noisy_log_scale(table, shape, n_events, rest, source)
         return Estimate(shape, log_scale, n_events)
 
-    def _later_shares(self, n_events: int) -> tuple[float, ...]:
+    def _first_shares(self) -> tuple[float, float]:
+        """Return the shares of the number of events and of the follow-up time."""
+        if self.shape_fraction is None:
+            return EVENTS_SHARE, FOLLOW_UP_SHARE
+        rest = 1.0 - self.shape_fraction
+        return EVENTS_PART * rest, FOLLOW_UP_PART * rest
+
+    def _later_shares(self, n_events: int, rate: float) -> tuple[float, ...]:
         """Return shares for log times and ladder and, with a correction, first scale and score."""
-        rate = n_events / self.n_records
         if n_events * self.epsilon >= CORRECTION_EVENTS and rate >= CORRECTION_RATE:
             shares: tuple[float, ...] = CORRECTION_SHARES
         else:
-            shares = tuple(at_0 + slope * rate for at_0, slope in (LOG_TIMES_SHARE, LADDER_SHARE))
+            # The sum of log times is hard to know where events are few, the ladder and the sum of
+            # powers are where little of the follow-up is left.
+            part = LADDER_PART * min(max(rate, RATE_RANGE[0]), RATE_RANGE[1]) ** RATE_POWER
+            log_times_share = (1.0 - EVENTS_SHARE - FOLLOW_UP_SHARE) / (1.0 + 2.0 * part)
+            shares = log_times_share, part * log_times_share
         if self.shape_fraction is None:
             return shares
         return tuple(self.shape_fraction * share / sum(shares) for share in shares)

@@ -23,14 +23,13 @@ neighbouring data sets, which breaks the ladder (docs/proofs/ladder).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from skdpsurv.mechanisms.ladder import UNIT
+from skdpsurv.mechanisms.ladder import UNIT, first_rung
 from skdpsurv.survival.weibull_counts import N_BINS, CountTable, lattice_exponent
 
 IntArray = NDArray[np.int64]
@@ -71,17 +70,10 @@ class PublishedRungs:
         ends = np.empty(N_CELLS_PUBLISHED, dtype=np.int64)
         for cell in range(N_CELLS_PUBLISHED):
             bounds = _Bounds(self.table, self.shape_at(cell + 1))
-            begins[cell] = self._first(bounds.begun)
-            ends[cell] = self._first(bounds.not_ended)
+            begins[cell] = first_rung(bounds.begun, self.top)
+            ends[cell] = first_rung(bounds.not_ended, self.top)
         # A rung begins, and ends, at the first crossing.
         return np.minimum.accumulate(begins), np.maximum.accumulate(ends)
-
-    def _first(self, reached: Callable[[int], bool]) -> int:
-        low, high = -1, self.top
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if reached(middle) else (middle, high)
-        return high
 
 
 class _Bounds:

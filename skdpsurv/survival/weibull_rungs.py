@@ -14,7 +14,6 @@ exact, and the few divisions are monotone (docs/proofs/ladder).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdpsurv.likelihoods.weibull import SHAPE_RANGE, shape_score
-from skdpsurv.mechanisms.ladder import UNIT
+from skdpsurv.mechanisms.ladder import UNIT, first_rung
 from skdpsurv.survival.weibull_counts import N_BINS, CountTable, lattice_exponent
 
 FloatArray = NDArray[np.float64]
@@ -147,25 +146,22 @@ class ExactRungs:
         if node >= self.n_cells:
             return 0
         shape = shape_at(node, self.max_shape)
-        return self._least(
-            lambda k: ScoreTable.at(self.table, shape, self.least_mean(k)).to_raise() <= k * UNIT
-        )
+
+        def reached(k: int) -> bool:
+            return ScoreTable.at(self.table, shape, self.least_mean(k)).to_raise() <= k * UNIT
+
+        return first_rung(reached, min(self.top, self.table.n_records)) * UNIT
 
     def up_to(self, node: int) -> int:
         """Count records to change for a shape at least the node's."""
         if node <= 0:
             return 0
         shape = shape_at(node, self.max_shape)
-        return self._least(
-            lambda k: ScoreTable.at(self.table, shape, self.largest_mean(k)).to_lower() <= k * UNIT
-        )
 
-    def _least(self, reached: Callable[[int], bool]) -> int:
-        low, high = -1, min(self.top, self.table.n_records)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if reached(middle) else (middle, high)
-        return high * UNIT
+        def reached(k: int) -> bool:
+            return ScoreTable.at(self.table, shape, self.largest_mean(k)).to_lower() <= k * UNIT
+
+        return first_rung(reached, min(self.top, self.table.n_records)) * UNIT
 
     @cached_property
     def _events_from_below(self) -> tuple[IntArray, IntArray]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
@@ -18,6 +19,7 @@ from skdpsurv.survival.weibull_plans import (
     CORRECTION_EVENTS,
     CORRECTION_RATE,
     EVENTS_SHARE,
+    FOLLOW_UP_SHARE,
     LARGEST_LOG_SCALE,
     ExactLadder,
     MaximumLikelihood,
@@ -116,7 +118,7 @@ class TestWhatIsSpent:
     @pytest.mark.parametrize("epsilon", [0.01, 1.0, 50.0])
     @pytest.mark.parametrize("n_events", [-7, 30, 99, 400])
     def test_tight_ladder(self, monkeypatch, n_events, epsilon, shape_fraction):
-        answers = (n_events, -3000, 2**34, 2**33, 2**34)
+        answers = (n_events, 2**35, -3000, 2**34, 2**33, 2**34)
         spent = self.spent(monkeypatch, TightLadder, answers, epsilon, shape_fraction)
         assert 0.98 * epsilon < spent <= Fraction(epsilon)
 
@@ -147,29 +149,56 @@ class TestWhatIsSpent:
         losses = [Fraction(m) / Fraction(s) for m, s in zip(moves, scales, strict=True)]
         return sum(losses) + Fraction(drawn[0][0])
 
+    @staticmethod
+    def nominal(monkeypatch, kind, rng):
+        """Return what is spent less epsilon, exactly, for sensitivities from the definitions."""
+        ledger = Ledger(monkeypatch, (8, 2**33, -3000, 2**34) if kind is TightLadder else ())
+        epsilon, fraction_ = 10.0 ** rng.uniform(-6, 2), rng.uniform(0.001, 0.999)
+        plan = make_plan(kind, 9, epsilon, rng.choice([None, fraction_]))
+        plan.run(*simulate(9), random_source(0))
+        sensitivities = {
+            TightLadder: (1, 2**30, N_BINS, 2**30),
+            ExactLadder: (1, 2**30),
+            NoisyEstimates: (MAX_SHAPE * 2**30, MAX_SHAPE * 2**30),
+        }[kind]
+        spent = sum(Fraction(epsilon) for _, epsilon, _ in ledger.ladders)
+        for sensitivity, scale in zip(sensitivities, ledger.scales, strict=True):
+            spent += Fraction(sensitivity) / Fraction(scale)
+        return spent - Fraction(epsilon)
+
+    @pytest.mark.parametrize("kind", [TightLadder, ExactLadder, NoisyEstimates])
+    def test_splitting_epsilon_in_floats_does_not_overspend(self, monkeypatch, kind):
+        rng = np.random.default_rng(1)
+        assert max(self.nominal(monkeypatch, kind, rng) for _ in range(200)) <= 0
+        # Without what is set aside for it, it would.
+        monkeypatch.setattr(weibull_plans, "ROUNDING_SHARE", 0.0)
+        assert max(self.nominal(monkeypatch, kind, rng) for _ in range(200)) > 0
+
     def test_with_a_correction_and_without(self, monkeypatch):
         """The cases above have both; a correction has two more releases."""
         ledger = Ledger(monkeypatch)
-        for n_events, epsilon, releases in [(99, 50.0, 5), (99, 1.0, 3), (30, 100.0, 3)]:
-            ledger.answers = (n_events, -3000, 2**34, 2**33, 2**34)
+        cases = [(99, 32, 50.0, 6), (99, 32, 1.0, 4), (30, 32, 100.0, 4), (99, 100, 50.0, 4)]
+        for n_events, follow_up, epsilon, releases in cases:
+            ledger.answers = (n_events, follow_up * 2**30, -3000, 2**34, 2**33, 2**34)
             table = next(neighbours(100, np.random.default_rng(0)))
             make_plan(TightLadder, 100, epsilon).run_on_counts(table, random_source(0))
             assert len(ledger.values) == releases
-            corrected = (
-                n_events * epsilon >= CORRECTION_EVENTS and n_events >= CORRECTION_RATE * 100
-            )
-            assert corrected == (releases == 5)
+            often = n_events >= CORRECTION_RATE * follow_up
+            corrected = n_events * epsilon >= CORRECTION_EVENTS and often
+            assert corrected == (releases == 6)
             ledger.forget()
 
     @pytest.mark.parametrize("shape_fraction", FRACTIONS)
     @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e6])
     def test_shares_of_the_tight_ladder(self, epsilon, shape_fraction):
-        """Whatever the number of events is: all positive, and something is left for the scale."""
+        """Whatever is released first: all positive, and something is left for the scale."""
         n = 500
         plan = make_plan(TightLadder, n, epsilon, shape_fraction)
-        first = EVENTS_SHARE if shape_fraction is None else (1.0 - shape_fraction) / 2.0
-        for n_events in range(1, n + 1):
-            shares = plan._later_shares(n_events)
+        first = sum(plan._first_shares())
+        if shape_fraction is None:
+            assert first == EVENTS_SHARE + FOLLOW_UP_SHARE
+        for n_events, rate in itertools.product((1, 30, n), np.geomspace(1e-3, 1e3, 40)):
+            shares = plan._later_shares(n_events, rate)
             assert min(shares) > 0.0
             assert first + sum(shares) < 1.0
             if shape_fraction is not None:
@@ -227,7 +256,7 @@ class TestWhatIsSpent:
                 assert rungs.top * 2**20 >= weibull_plans.highest_level(epsilon, n_rungs)
 
     def test_no_draw_of_the_tight_ladder_sees_the_mean_itself(self, monkeypatch):
-        ledger = Ledger(monkeypatch, (100, -3000, 2**34))
+        ledger = Ledger(monkeypatch, (100, 2**36, -3000, 2**34))
         means = set()
         for seed in range(5):
             table = count_table(*simulate(200, seed=seed), MAX_TIME, OMEGA)
@@ -377,7 +406,7 @@ class TestAwkwardData:
 
     def test_scale_is_bounded(self, monkeypatch):
         """One noisy event, all powers: a tiny shape would have a scale beyond the floats."""
-        Ledger(monkeypatch, (1, -3000, 2**62), shape=0.01)
+        Ledger(monkeypatch, (1, 2**62, -3000, 2**62), shape=0.01)
         table = count_table(np.full(900, 5.0), np.zeros(900, dtype=bool), MAX_TIME, OMEGA)
         found = make_plan(TightLadder, 900, 1.0).run_on_counts(table, random_source(0))
         assert found.log_scale == LARGEST_LOG_SCALE

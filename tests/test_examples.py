@@ -1,0 +1,31 @@
+"""The examples of the documentation run, and draw."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+import skdpsurv.survival.weibull_curves as curves
+
+EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
+
+
+@pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
+def test_runs_and_draws(script, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib")
+    simulate = curves.plausible_estimates
+    monkeypatch.setattr(
+        curves, "plausible_estimates", lambda plan, released, _: simulate(plan, released, 20)
+    )
+    output = tmp_path / "figure.png"
+    monkeypatch.setattr(sys, "argv", [str(script), "--output", str(output)])
+    runpy.run_path(str(script), run_name="__main__")
+    assert output.read_bytes().startswith(b"\x89PNG")
+    assert "Spent: epsilon = 1\n" in capsys.readouterr().out
+    page = script.with_suffix(".md").read_text(encoding="utf-8")
+    assert script.name in page
+    assert f"images/{script.stem}.png" in page
+    assert (EXAMPLES / "images" / f"{script.stem}.png").stat().st_size < 100_000
