@@ -38,7 +38,8 @@ EVENTS_SHARE, FOLLOW_UP_SHARE = 0.14, 0.03
 EVENTS_PART, FOLLOW_UP_PART = 0.4, 0.1
 #: Shares of the ladder and of the sum of powers, for one of the sum of log times, at one event per
 #: horizon of follow-up; they grow with a power of that rate. Rates beyond the range count as its
-#: ends. Found on simulated Weibull data of many shapes, scales and censorings, and on flchain.
+#: ends. Found on simulated Weibull data of many shapes, scales and censorings, and with the three
+#: data sets of docs/benchmarks/weibull in view.
 LADDER_PART, RATE_POWER, RATE_RANGE = 0.4, 0.8, (0.25, 20.0)
 #: With a correction: shares for the sum of log times, the ladder, a first sum of powers, and the
 #: score. It is worth while from so many events times epsilon, and events per horizon of follow-up.

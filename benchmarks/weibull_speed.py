@@ -1,0 +1,149 @@
+"""Time and memory of a Weibull fit, against lifelines in the same run.
+
+python benchmarks/weibull_speed.py
+"""
+
+from __future__ import annotations
+
+import gc
+import math
+import sys
+import time
+import tracemalloc
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from _common import arguments, in_new_process, table
+from lifelines import WeibullFitter
+from threadpoolctl import threadpool_limits
+
+from skdpsurv import DPWeibullFitter
+
+MAX_TIME = 10.0
+SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
+OPTIONS = {
+    "ladder, tight": {"epsilon": 1.0},
+    "ladder, exact": {"epsilon": 1.0, "calibration": "exact"},
+    "ladder, published": {"epsilon": 1.0, "calibration": "published"},
+    "maximum likelihood": {"epsilon": math.inf},
+}
+
+
+def records(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return Weibull times of shape 1.5 with about 40 % events, and which are events."""
+    rng = np.random.default_rng(0)
+    durations = rng.weibull(1.5, n)
+    durations *= 12.0
+    last = rng.uniform(2.0, 2.0 * MAX_TIME, n)
+    np.minimum(last, MAX_TIME, out=last)
+    events = durations <= last
+    np.minimum(durations, last, out=durations)
+    return durations, events
+
+
+def seconds(call: Callable[[], object], repetitions: int) -> float:
+    """Return the median time of a call."""
+    times = []
+    gc.collect()
+    for _ in range(repetitions):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return float(np.median(times))
+
+
+def against_lifelines(n: int) -> None:
+    """Table: the same records, fitted in turn."""
+    durations, events = records(n)
+    fits = {"lifelines": WeibullFitter()}
+    fits |= {name: DPWeibullFitter(max_time=MAX_TIME, **o) for name, o in OPTIONS.items()}
+    times: dict[str, list[float]] = {name: [] for name in fits}
+    for fit in fits.values():
+        fit.fit(durations, events)
+    # In turn, so that a machine that slows down slows all.
+    for _ in range(9):
+        for name, fit in fits.items():
+            call = lambda fit=fit: fit.fit(durations, events)  # noqa: E731
+            times[name].append(seconds(call, 3))
+    median = {name: float(np.median(each)) for name, each in times.items()}
+    rows = []
+    for name, fit in fits.items():
+        quotient = f"{median['lifelines'] / median[name]:.1f}"
+        label = name if name == "lifelines" else f"skdpsurv, {name}"
+        rows.append(
+            (
+                label,
+                f"{1e3 * median[name]:.1f} ms",
+                quotient,
+                f"{fit.rho_:.4f}",
+                f"{fit.lambda_:.3f}",
+            )
+        )
+    table(
+        "weibull_speed",
+        ("fit", "time", "lifelines' time / time", "shape", "scale"),
+        rows,
+        f"{n:,} simulated records, {100 * events.mean():.0f} % events; ladders at epsilon = 1; "
+        "median of 27 fits each, in turn, one thread.",
+    )
+
+
+def worker(n: str, epsilon: str) -> None:
+    """Print seconds, MiB added to the peak, and MiB of the input."""
+    durations, events = records(int(n))
+    fitter = DPWeibullFitter(float(epsilon), max_time=MAX_TIME)
+    fitter.fit(durations[:300], events[:300])
+    elapsed = seconds(lambda: fitter.fit(durations, events), 3)
+    tracemalloc.start()
+    fitter.fit(durations, events)
+    added = tracemalloc.get_traced_memory()[1] / 2**20
+    print(elapsed, added, (durations.nbytes + events.nbytes) / 2**20)
+
+
+def scaling() -> None:
+    """Table: a private fit as records grow, each in a process of its own."""
+    rows = []
+    for n in SIZES:
+        elapsed, added, size = map(float, in_new_process(__file__, str(n), "1.0").split())
+        rows.append(
+            (
+                f"{n:,}",
+                f"{1e3 * elapsed:,.0f} ms" if elapsed > 0.1 else f"{1e3 * elapsed:.1f} ms",
+                f"{1e9 * elapsed / n:,.0f} ns",
+                f"{size:.1f} MiB",
+                f"{added:.1f} MiB",
+                f"{added / size:.2f}",
+            )
+        )
+    table(
+        "weibull_scaling",
+        ("records", "private fit", "per record", "input", "added memory", "of the input"),
+        rows,
+        "Simulated; float64 durations and Boolean events, epsilon = 1, default ladder; median of "
+        "3 fits in a fresh process each, one thread.",
+    )
+
+
+def small_fits() -> None:
+    """Table: six records, as an audit fits them thousands of times."""
+    durations, events = records(6)
+    rows = []
+    for name, options in OPTIONS.items():
+        fitter = DPWeibullFitter(max_time=MAX_TIME, **options)
+        fitter.fit(durations, events)
+        elapsed = seconds(lambda fitter=fitter: fitter.fit(durations, events), 50)
+        rows.append((name, f"{1e3 * elapsed:.1f} ms"))
+    table("weibull_speed_small", ("fit", "six records"), rows, "epsilon = 1; median of 50.")
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    with threadpool_limits(limits=1):
+        if "--worker" in sys.argv:
+            worker(*sys.argv[2:])
+        else:
+            args = arguments(__doc__ or "", records={"type": int, "default": 50_000})
+            against_lifelines(args.records)
+            scaling()
+            small_fits()
