@@ -36,7 +36,7 @@ class Toy(PrivateEstimator):
         return self._publish(guarantee, {"max_time": self.max_time}, {"coef": [0.5] * X.shape[1]})
 
     def _check_parameters(self):
-        if self.max_time <= 0:
+        if self.max_time is not None and self.max_time <= 0:
             raise ValueError("max_time must be positive.")
 
     def _set_fitted(self, release):
@@ -142,3 +142,14 @@ class TestFromRelease:
         release = Release("Bare", PrivacyGuarantee(1.0), {}, {}, 1)
         with pytest.raises(NotImplementedError):
             Bare.from_release(release)
+
+    @pytest.mark.parametrize("name", ["epsilon", "random_state", "accountant", "surprise"])
+    def test_refuses_parameters_that_no_release_has(self, name):
+        release = Release("Toy", PrivacyGuarantee(1.0), {name: 1}, {"coef": [0.5]}, 1)
+        with pytest.raises(ValueError, match="parameters of the release must be among"):
+            Toy.from_release(release)
+
+    def test_refuses_parameters_that_break_a_rule(self):
+        release = Release("Toy", PrivacyGuarantee(1.0), {"max_time": -1.0}, {"coef": [0.5]}, 1)
+        with pytest.raises(ValueError, match="max_time must be positive"):
+            Toy.from_release(release)

@@ -218,8 +218,8 @@ class DPWeibullFitter(WeibullCurves):
         """
         max_time = self._check_parameters()
         self._check_budget()
-        event, time = fit_target(X, y, durations, event_observed)
         n_features = self._see_columns(X)
+        event, time = fit_target(X, y, durations, event_observed)
         plan = self._plan(time.size, max_time)
         guarantee = self._guarantee(plan)
         self._charge(guarantee)

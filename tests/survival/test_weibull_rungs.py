@@ -636,3 +636,21 @@ class TestScoreTable:
                     else:
                         exact = math.floor(Fraction(needed, gap) * UNIT)
                     assert level == exact
+
+
+def test_published_bounds_are_ordered_where_all_powers_round_to_zero(monkeypatch):
+    """Many records at the least time: no power is left on the lattice, but f is not 0."""
+    monkeypatch.setattr(weibull_published, "N_CELLS_PUBLISHED", 2000)
+    records = np.zeros(N_BINS + 1, dtype=np.int64)
+    records[0] = 2**30
+    other = records.copy()
+    other[0] -= 1
+    other[-1] += 1
+    events = records // 2
+    one, two = (
+        weibull_published.PublishedRungs(CountTable(100.0, counts, events), 400.0, 2)
+        for counts in (records, other)
+    )
+    for cell in range(6):
+        levels = [max(rungs.down_to(cell + 1), rungs.up_to(cell)) for rungs in (one, two)]
+        assert abs(levels[0] - levels[1]) <= UNIT
