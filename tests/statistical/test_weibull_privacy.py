@@ -152,6 +152,12 @@ PAIRS = {
     "one record": ({}, [], (1.0, False), (0.0, True)),
     "first event": ({}, [(1.0, False)] * 4, (1.0, False), (0.0, True)),
     "time of an event": ({"shape_fraction": 0.9}, [(1.0, True)] * 5, (1.0, True), (0.0, True)),
+    "number of events": (
+        {"shape_fraction": 0.1},
+        [(1.0, False)] * 10 + [(0.5, True)] * 10,
+        (1.0, False),
+        (1.0, True),
+    ),
     "few rungs": ({"n_rungs": 2}, HALF, (0.0, True), (1.0, True)),
     "with a correction": (
         {"epsilon": 2.0, "shape_fraction": 0.9},
@@ -257,7 +263,9 @@ class TestAttacks:
         bound, epsilon = audit(name, SLOW)
         assert bound <= epsilon
 
-    @pytest.mark.parametrize("name", ["one record", "with a correction", "sample and aggregate"])
+    @pytest.mark.parametrize(
+        "name", ["number of events", "with a correction", "sample and aggregate"]
+    )
     def test_a_sixth_of_the_noise_is_caught(self, sixth_of_the_noise, name):
         bound, epsilon = audit(name, SLOW)
         assert bound > epsilon
