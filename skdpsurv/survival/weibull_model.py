@@ -8,6 +8,8 @@ theta such that the expected number of events is the released one.
 
 from __future__ import annotations
 
+from bisect import bisect_left
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -45,10 +47,16 @@ def bin_probabilities(
     dies = -np.diff(survival, prepend=1.0)
     at_risk = np.ones(grid.size)
     if event_rate is not None and event_rate < dies.sum():
-        with np.errstate(under="ignore"):
-            by_power = 1.0 - np.exp(CENSORING_POWERS[:, None] * grid)
-        power = int(np.searchsorted(by_power @ dies, event_rate))
-        at_risk = by_power[min(power, len(by_power) - 1)]
+
+        def uncensored(theta: float) -> FloatArray:
+            with np.errstate(under="ignore"):
+                return np.asarray(1.0 - np.exp(theta * grid))
+
+        # The expected share of events rises with theta.
+        power = bisect_left(
+            CENSORING_POWERS, event_rate, key=lambda theta: float(uncensored(theta) @ dies)
+        )
+        at_risk = uncensored(CENSORING_POWERS[min(power, CENSORING_POWERS.size - 1)])
     # Who is not seen to die leaves where the censoring time falls, if still alive then.
     leaves = -np.diff(at_risk, append=0.0) * survival
     leaves[0] += 1.0 - at_risk[0]
