@@ -49,10 +49,7 @@ def event_and_time(y: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.float64]
     >>> event_and_time(y)
     (array([ True, False]), array([12.5,  3. ]))
     """
-    refuse_masked(y, "y")
-    y = _array(y, "y")
-    if y.ndim != 1:
-        raise ValueError(f"y must be 1-D, one entry per record, got {y.ndim}-D.")
+    y = _column(y, "y")
     if y.dtype.names is None:
         event, time = np.ones(y.shape, dtype=bool), y
     else:
@@ -91,10 +88,7 @@ def checked_events(event: ArrayLike, name: str) -> NDArray[np.bool_]:
     ValueError
         If they are anything else.
     """
-    refuse_masked(event, name)
-    flags = _array(event, name)
-    if flags.ndim != 1:
-        raise ValueError(f"{name} must be 1-D, one entry per record, got {flags.ndim}-D.")
+    flags = _column(event, name)
     if flags.dtype.kind == "b":
         return flags
     if flags.dtype.kind not in "uif" or not np.isin(flags, (0, 1)).all():
@@ -122,10 +116,7 @@ def checked_times(time: ArrayLike, name: str) -> NDArray[np.float64]:
     ValueError
         If they are anything else.
     """
-    refuse_masked(time, name)
-    times = _array(time, name)
-    if times.ndim != 1:
-        raise ValueError(f"{name} must be 1-D, one entry per record, got {times.ndim}-D.")
+    times = _column(time, name)
     if times.dtype.kind not in "uif":
         raise ValueError(f"Unknown label type: {name} must be numbers.")
     times = times.astype(np.float64, copy=False)
@@ -218,9 +209,15 @@ def _length(X: Any) -> int:
     return int(X.shape[0]) if hasattr(X, "shape") else len(X)
 
 
-def _array(values: ArrayLike, name: str) -> NDArray[Any]:
+def _column(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Return values as a one-dimensional array."""
+    refuse_masked(values, name)
     try:
-        return np.asarray(values)
+        column = np.asarray(values)
     except (TypeError, ValueError):
-        pass  # raised below, so that no chained message quotes a value
-    raise ValueError(f"{name} must be an array with one entry for each record.")
+        column = None  # raised below, so that no chained message quotes a value
+    if column is None:
+        raise ValueError(f"{name} must be an array with one entry for each record.")
+    if column.ndim != 1:
+        raise ValueError(f"{name} must be 1-D, one entry per record, got {column.ndim}-D.")
+    return column

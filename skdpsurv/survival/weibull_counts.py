@@ -8,6 +8,7 @@ from two rows of integers, whatever the number of records; tables of parts of th
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,12 +43,12 @@ class CountTable:
     records: IntArray
     events: IntArray
 
-    @property
+    @cached_property
     def n_records(self) -> int:
         """Number of records, public under replace-one."""
         return int(self.records.sum())
 
-    @property
+    @cached_property
     def log_time(self) -> FloatArray:
         """The public grid, rising from -omega to 0."""
         return log_time_grid(self.omega)

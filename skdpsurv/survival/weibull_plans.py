@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from skdpsurv.likelihoods.weibull import SHAPE_RANGE, efficient_score, maximum_likelihood
 from skdpsurv.mechanisms.ladder import UNIT, draw_cell, highest_level
-from skdpsurv.privacy import RandomSource, lattice_laplace, lattice_sum
+from skdpsurv.privacy import RandomSource, lattice_laplace, lattice_sum, to_lattice
 from skdpsurv.survival.weibull_counts import (
     N_BINS,
     CountTable,
@@ -116,6 +116,13 @@ class Plan(ABC):
         """Least and largest log scale."""
         return -self.omega, LARGEST_LOG_SCALE
 
+    @property
+    def _shape_share(self) -> float:
+        return 0.5 if self.shape_fraction is None else self.shape_fraction
+
+    def _within_range(self, shape: float) -> float:
+        return min(max(shape, SHAPE_RANGE * self.max_shape), self.max_shape)
+
     @abstractmethod
     def run_on_counts(self, table: CountTable, source: RandomSource) -> Estimate:
         """Fit records that are given by their counts."""
@@ -180,11 +187,11 @@ class NoisyEstimates(Plan):
         starts = np.arange(m) * x.size // m
         shape, log_scale = maximum_likelihood(x, event, self.max_shape, starts)
         scale = np.exp(np.minimum(log_scale, math.log(self.max_shape)))
-        share = 0.5 if self.shape_fraction is None else self.shape_fraction
+        share = self._shape_share
         noisy_shape = self._noisy_mean(shape, share * self.spendable, source)
         noisy_scale = self._noisy_mean(scale, (1.0 - share) * self.spendable, source)
         return Estimate(
-            min(max(noisy_shape, SHAPE_RANGE * self.max_shape), self.max_shape),
+            self._within_range(noisy_shape),
             math.log(min(max(noisy_scale, math.exp(-self.omega)), self.max_shape)),
         )
 
@@ -205,32 +212,12 @@ class SampleAggregate(NoisyEstimates):
         return max(1, self.n_records // BLOCK_RECORDS)
 
 
-class Ladder(Plan):
-    r"""The paper's two steps: the shape by a ladder, then the scale by two noisy sums.
+class NoisyScale(Plan):
+    r"""What ladders have in common: the scale follows from two noisy sums, at a released shape.
 
-    The scale follows from :math:`\lambda^\rho = \tau / \delta`, with :math:`\delta` the number of
-    events and :math:`\tau = \sum u^\rho` at the released shape. Sensitivity: 1 for each of them.
+    :math:`\lambda^\rho = \tau / \delta`, with :math:`\delta` the number of events and
+    :math:`\tau = \sum u^\rho`. Sensitivity: 1 for each of them.
     """
-
-    def run_on_counts(self, table: CountTable, source: RandomSource) -> Estimate:
-        """Release the shape, the number of events and the sum of powers."""
-        epsilon_shape = self._shape_share * self.spendable
-        epsilon_events = (self.spendable - epsilon_shape) / 2.0
-        shape = self.draw_shape(table, epsilon_shape, source)
-        n_events = self._noisy_events(table, epsilon_events, source)
-        log_scale = self._noisy_log_scale(table, shape, n_events, epsilon_events, source)
-        return Estimate(shape, log_scale, n_events)
-
-    def draw_shape(self, table: CountTable, epsilon: float, source: RandomSource) -> float:
-        """Release the shape."""
-        raise NotImplementedError
-
-    @property
-    def _shape_share(self) -> float:
-        return 0.5 if self.shape_fraction is None else self.shape_fraction
-
-    def _highest_rung(self, epsilon: float) -> int:
-        return math.ceil(highest_level(epsilon, self.n_rungs) / UNIT)
 
     def _noisy_events(self, table: CountTable, epsilon: float, source: RandomSource) -> int:
         noisy = lattice_laplace(int(table.events.sum()), 1.0 / epsilon, source)
@@ -242,7 +229,7 @@ class Ladder(Plan):
         """Release the log of the sum of powers of times, within what is possible."""
         n = table.n_records
         exponent = lattice_exponent(n, 1.0)
-        powers = np.rint(np.ldexp(np.exp(shape * table.log_time), exponent)).astype(np.int64)
+        powers = to_lattice(np.exp(shape * table.log_time), -exponent)
         noisy = lattice_laplace(int(table.records @ powers), 2.0**exponent / epsilon, source)
         log_total = math.log(noisy) - exponent * math.log(2.0) if noisy > 0 else -math.inf
         return min(max(log_total, math.log(n) - table.omega * shape), math.log(n))
@@ -254,6 +241,26 @@ class Ladder(Plan):
         return min((log_total - math.log(n_events)) / shape, LARGEST_LOG_SCALE)
 
 
+class Ladder(NoisyScale):
+    """The paper's two steps: the shape by a ladder, then the scale."""
+
+    def run_on_counts(self, table: CountTable, source: RandomSource) -> Estimate:
+        """Release the shape, the number of events and the sum of powers."""
+        epsilon_shape = self._shape_share * self.spendable
+        epsilon_events = (self.spendable - epsilon_shape) / 2.0
+        shape = self.draw_shape(table, epsilon_shape, source)
+        n_events = self._noisy_events(table, epsilon_events, source)
+        log_scale = self._noisy_log_scale(table, shape, n_events, epsilon_events, source)
+        return Estimate(shape, log_scale, n_events)
+
+    @abstractmethod
+    def draw_shape(self, table: CountTable, epsilon: float, source: RandomSource) -> float:
+        """Release the shape."""
+
+    def _highest_rung(self, epsilon: float) -> int:
+        return math.ceil(highest_level(epsilon, self.n_rungs) / UNIT)
+
+
 class PublishedLadder(Ladder):
     """With the rungs of the paper, on an even grid."""
 
@@ -263,8 +270,8 @@ class PublishedLadder(Ladder):
         """Draw a cell, and a shape uniformly in the cell."""
         rungs = PublishedRungs(table, self.max_shape, self._highest_rung(epsilon))
         cell = draw_cell(rungs, epsilon, source, self.n_rungs)
-        # Never 0: no part of the first cell is below a public smallest shape.
-        return max(rungs.shape_at(cell + source.generator.random()), SHAPE_RANGE * self.max_shape)
+        # The first cell begins at 0, which is no shape.
+        return self._within_range(rungs.shape_at(cell + source.generator.random()))
 
 
 class ExactLadder(Ladder):
@@ -279,7 +286,7 @@ class ExactLadder(Ladder):
         return shape_at(cell + 0.5, self.max_shape)
 
 
-class TightLadder(Ladder):
+class TightLadder(NoisyScale):
     r"""The number of events and their mean log time first, then a ladder on what is left.
 
     On one side of the paper's equation stands :math:`1/p + S/N`, two sums. Noise on these costs
@@ -317,7 +324,7 @@ class TightLadder(Ladder):
             log_scale = self._noisy_log_scale(table, shape, n_events, shares[2] * epsilon, source)
             first = Estimate(shape, log_scale, n_events)
             shape += self._noisy_correction(table, first, mean, shares[3] * epsilon, source)
-            shape = min(max(shape, SHAPE_RANGE * self.max_shape), self.max_shape)
+            shape = self._within_range(shape)
         rest = (1.0 - events_share - follow_up_share - sum(shares)) * epsilon
         log_scale = self._noisy_log_scale(table, shape, n_events, rest, source)
         return Estimate(shape, log_scale, n_events)
@@ -368,7 +375,7 @@ class TightLadder(Ladder):
         scores = efficient_score(table.log_time, shape, log_scale, mean, cap)
         largest = max(float(np.abs(score).max()) for score in scores)
         exponent = lattice_exponent(table.n_records, largest)
-        event, censored = (np.rint(np.ldexp(score, exponent)).astype(np.int64) for score in scores)
+        event, censored = (to_lattice(score, -exponent) for score in scores)
         span = int(max(event.max(), censored.max()) - min(event.min(), censored.min()))
         total = int(table.events @ event + (table.records - table.events) @ censored)
         noisy = math.ldexp(lattice_laplace(total, span / epsilon, source), -exponent)

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdpsurv.mechanisms.ladder import UNIT, first_rung
+from skdpsurv.privacy import to_lattice
 from skdpsurv.survival.weibull_counts import N_BINS, CountTable, lattice_exponent
 
 IntArray = NDArray[np.int64]
@@ -87,8 +88,8 @@ class _Bounds:
         self.log_sum = -int(table.events @ (N_BINS - np.arange(N_BINS + 1)))
         self.bin_width = table.omega / N_BINS
         exponent = lattice_exponent(self.n, 2.0 * max(1.0, self.inverse))
-        power = np.rint(np.ldexp(np.exp(shape * grid), exponent)).astype(np.int64)
-        first = np.rint(np.ldexp(np.exp(shape * grid) * grid, exponent)).astype(np.int64)
+        exact = np.exp(shape * grid)
+        power, first = to_lattice(exact, -exponent), to_lattice(exact * grid, -exponent)
         self.one = 1 << exponent
         self.s0, self.s1 = int(counts @ power), int(counts @ first)
         # No term is below -1/(ep); rounding may take one part of the lattice more.

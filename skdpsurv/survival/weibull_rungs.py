@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from skdpsurv.likelihoods.weibull import SHAPE_RANGE, shape_score
 from skdpsurv.mechanisms.ladder import UNIT, first_rung
+from skdpsurv.privacy import to_lattice
 from skdpsurv.survival.weibull_counts import N_BINS, CountTable, lattice_exponent
 
 FloatArray = NDArray[np.float64]
@@ -79,9 +80,7 @@ class ScoreTable:
         """Tabulate phi; the rounding depends on public numbers only."""
         exponent = lattice_exponent(table.n_records, 2.0 * (table.omega + 1.0 / shape))
         exact = shape_score(table.log_time, shape, mean_log_event)
-        return cls(
-            table.records, np.rint(np.ldexp(exact, exponent)).astype(np.int64), table.n_records
-        )
+        return cls(table.records, to_lattice(exact, -exponent), table.n_records)
 
     @property
     def total(self) -> int:
