@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
 from skdpsurv.preprocessing import PublicBoundsScaler
 from skdpsurv.privacy import (
     BudgetExceededError,
@@ -15,10 +16,12 @@ from skdpsurv.survival import DPDiscreteTimeSurvival, DPWeibullFitter
 __all__ = [
     "BudgetExceededError",
     "DPDiscreteTimeSurvival",
+    "DPLogisticRegression",
     "DPWeibullFitter",
     "PrivacyAccountant",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
+    "PrivateStackingClassifier",
     "PublicBoundsScaler",
     "Release",
 ]

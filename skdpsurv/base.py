@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
@@ -23,8 +25,8 @@ class PrivateEstimator(BaseEstimator):
     1. checks its parameters, which are public;
     2. asks the ledger whether the budget would do (:meth:`_check_budget`);
     3. validates the data, refusing what has no place in the public domain;
-    4. charges the ledger (:meth:`_charge`), in one atomic step;
-    5. runs the mechanism, and keeps nothing but its release (:meth:`_publish`).
+    4. charges the ledger in one atomic step, and runs the mechanism (:meth:`_charged`);
+    5. keeps nothing but its release (:meth:`_publish`).
 
     A refused input costs nothing, an exhausted budget stops the fit before any record is read,
     and whatever fails after the charge stays charged.
@@ -43,6 +45,15 @@ class PrivateEstimator(BaseEstimator):
             return "none"
         return "proved" if self.random_state is None else "seeded"
 
+    def _leaks(self) -> list[str]:
+        """Return why this fit is not private although its epsilon is finite, if it is not."""
+        if math.isinf(self.epsilon) or self.random_state is None:
+            return []
+        return [
+            "random_state is an integer: the noise can be drawn again and subtracted, so this fit "
+            "is reproducible but not private. Use random_state=None for a release."
+        ]
+
     def _check_accountant(self) -> None:
         if self.accountant is not None and not isinstance(self.accountant, PrivacyAccountant):
             raise TypeError(
@@ -55,17 +66,19 @@ class PrivateEstimator(BaseEstimator):
         if self.accountant is not None:
             self.accountant.check(PrivacyGuarantee(self.epsilon, status=self._status()))
 
-    def _charge(self, guarantee: PrivacyGuarantee) -> None:
-        """Enter the fit in the ledger, and warn if an integer seed voids its privacy."""
+    @contextmanager
+    def _charged(self, guarantee: PrivacyGuarantee) -> Iterator[None]:
+        """Enter the fit in the ledger, and keep what runs inside from failing by the data.
+
+        Warns first if the guarantee is void.
+        """
         if self.accountant is not None:
             self.accountant.charge(guarantee, estimator=type(self).__name__)
-        if guarantee.status == "seeded":
-            warnings.warn(
-                "random_state is an integer: the noise can be drawn again and subtracted, so "
-                "this fit is reproducible but not private. Use random_state=None for a release.",
-                PrivacyLeakWarning,
-                stacklevel=3,
-            )
+        for reason in self._leaks():
+            warnings.warn(reason, PrivacyLeakWarning, stacklevel=4)
+        # Whatever NumPy was told to raise on: past the charge nothing may depend on the records.
+        with np.errstate(all="ignore"):
+            yield
 
     def _publish(
         self,

@@ -32,8 +32,9 @@ class Toy(PrivateEstimator):
         self._check_budget()
         X = validate_data(self, X)
         guarantee = PrivacyGuarantee(self.epsilon, mechanism="toy", status=self._status())
-        self._charge(guarantee)
-        return self._publish(guarantee, {"max_time": self.max_time}, {"coef": [0.5] * X.shape[1]})
+        with self._charged(guarantee):
+            coef = [0.5] * X.shape[1]
+        return self._publish(guarantee, {"max_time": self.max_time}, {"coef": coef})
 
     def _check_parameters(self):
         if self.max_time is not None and self.max_time <= 0:

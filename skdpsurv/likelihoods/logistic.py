@@ -1,14 +1,20 @@
-r"""Logistic loss of labelled records in a ball.
+r"""Logistic loss of labelled records in a ball, with a cap on the residual.
 
-.. math:: \ell(f; x, y) = \log(1 + e^{-y\,x^\top f}), \qquad y \in \{-1, 1\},\ \|x\|_2 \le R
+.. math:: \ell(f; x, y) = \phi(y\,x^\top f), \qquad
+    \phi'(m) = -\min(\sigma(-m), c), \qquad y \in \{-1, 1\},\ \|x\|_2 \le R,\ c \in [\tfrac12, 1]
 
-The gradient is :math:`-y\,\sigma(-y\,x^\top f)\,x`, of norm below R, so gradients differ by less
-than :math:`S = 2R`; the Hessian :math:`\sigma(1 - \sigma)\,x x^\top` has rank 1 and trace at most
-:math:`\tau = R^2/4` (Chaudhuri, Monteleoni and Sarwate 2011, section 3.4.1).
+At c = 1 this is :math:`\log(1 + e^{-m})`. A smaller c makes the loss linear where the residual
+:math:`\sigma(-m)`, label less probability, would exceed c: as in Huber's loss, a record that the
+model gets wrong pulls no harder than c. The gradient :math:`-y\min(\sigma(-m), c)\,x` is no longer
+than cR, so gradients differ by at most :math:`S = 2cR`: at c = 1/2, half the noise. The Hessian,
+where it exists, is at most :math:`\sigma(1 - \sigma)\,x x^\top`, of rank 1 and trace at most
+:math:`\tau = R^2/4` (Chaudhuri, Monteleoni and Sarwate 2011, section 3.4.1, for c = 1;
+docs/proofs/logistic).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -39,10 +45,13 @@ class Logistic:
     n_features : int
     data_norm : float
         R, the public bound on the Euclidean norm of a row.
+    max_residual : float, default=1.0
+        c, between 0.5 and 1.
     """
 
     n_features: int
     data_norm: float = 1.0
+    max_residual: float = 1.0
 
     @property
     def n_params(self) -> int:
@@ -53,7 +62,7 @@ class Logistic:
     def constants(self) -> PrivacyConstants:
         """S, tau and r of one record."""
         return PrivacyConstants(
-            gradient_sensitivity=2.0 * self.data_norm,
+            gradient_sensitivity=2.0 * self.max_residual * self.data_norm,
             hessian_trace=self.data_norm**2 / 4.0,
             hessian_rank=1,
             rounding=2.0 * SUM_ROWS + 2.0 * self.n_features + 200.0,
@@ -69,7 +78,10 @@ class Logistic:
 
     def losses(self, coef: FloatArray, block: LabelledBlock) -> FloatArray:
         """Return the loss of each record."""
-        return np.asarray(np.logaddexp(0.0, -block.y * (block.X @ coef)))
+        margin = block.y * (block.X @ coef)
+        knee = -knee_of(self.max_residual)
+        curved = np.logaddexp(0.0, -np.maximum(margin, knee))
+        return np.asarray(curved + self.max_residual * np.maximum(knee - margin, 0.0))
 
     def derivatives(
         self,
@@ -80,14 +92,43 @@ class Logistic:
     ) -> Derivatives:
         """Return gradient and Hessian summed over the block."""
         margin = block.y * (block.X @ coef)
-        miss = special.expit(-margin)
-        slope = -block.y * miss
+        residual = special.expit(-margin)
+        slope = -block.y * np.minimum(residual, self.max_residual)
         if weights is not None:
             slope = slope * weights
         gradient = weighted_sum(slope, block.X)
         if order < 2:
             return Derivatives(gradient, None)
-        curvature = miss * special.expit(margin)
+        curvature = residual * special.expit(margin)
+        curvature[residual > self.max_residual] = 0.0
         if weights is not None:
             curvature = curvature * weights
         return Derivatives(gradient, (block.X * curvature[:, None]).T @ block.X)
+
+
+def knee_of(max_residual: float) -> float:
+    """Return the size of the (negative) margin beyond which the loss is linear; inf at c = 1."""
+    return math.log(max_residual / (1.0 - max_residual)) if max_residual < 1.0 else math.inf
+
+
+def probability(predictor: FloatArray, max_residual: float = 1.0) -> FloatArray:
+    r"""Return the probability of label 1 that belongs to a linear predictor.
+
+    Parameters
+    ----------
+    predictor : ndarray
+        :math:`x^\top f`.
+    max_residual : float, default=1.0
+        c of the loss that f was fitted with.
+
+    Returns
+    -------
+    ndarray
+        The one at which the predictor m minimises the expected loss, :math:`\eta\phi'(m) =
+        (1 - \eta)\phi'(-m)`: the logistic function up to :math:`|m| = \log(c/(1-c))`, and
+        :math:`c/(c + \sigma(-m))` beyond.
+    """
+    down = special.expit(-predictor)
+    away = np.minimum(down, max_residual)
+    towards = np.minimum(special.expit(predictor), max_residual)
+    return np.asarray(towards / (towards + away))

@@ -155,9 +155,26 @@ def maximum_likelihood(
         separated data), the point that Newton's method reaches inside ``PUBLIC_BOX``.
     """
     objective = Objective(likelihood, blocks, 0.0, start, np.zeros_like(start))
+    return minimize_without_privacy(objective, PUBLIC_BOX)
+
+
+def minimize_without_privacy(objective: Objective, box: float = math.inf) -> FloatArray:
+    """Minimise as well as Newton's method can, with no certificate.
+
+    Parameters
+    ----------
+    objective : Objective
+        Over records that need not be inside any bound.
+    box : float, default=inf
+        Where an optimum may lie at infinity, the search ends at this distance in one coefficient.
+
+    Returns
+    -------
+    coef : ndarray of shape (n_params,)
+    """
     tolerance = max(1e-9, 1e-14 * objective.n_records)
-    pilot = np.clip(_pilot(objective, tolerance), -PUBLIC_BOX, PUBLIC_BOX)
-    return start + _newton(objective, pilot, tolerance, box=PUBLIC_BOX)[0]
+    pilot = np.clip(_pilot(objective, tolerance), -box, box)
+    return objective.center + _newton(objective, pilot, tolerance, box=box)[0]
 
 
 def _pilot(objective: Objective, tolerance: float) -> FloatArray:

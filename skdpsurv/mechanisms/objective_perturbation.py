@@ -18,19 +18,12 @@ difference at the price :math:`\epsilon_o`; :math:`\epsilon_b + J + \epsilon_o =
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants
-from skdpsurv.mechanisms.newton import Objective, gradient_tolerance, minimize
-from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, add_noise, largest_norm
-from skdpsurv.privacy import RandomSource, spherical_laplace
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.likelihoods.base import PrivacyConstants
+from skdpsurv.mechanisms.newton import gradient_tolerance
+from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, largest_norm
 
 #: Share of epsilon kept to hide that minima are found inexactly.
 SOLVER_SHARE = 1e-3
@@ -65,6 +58,16 @@ class Calibration:
     epsilon_noise: float
     epsilon_curvature: float
     epsilon_solver: float
+
+    @property
+    def linear_scale(self) -> float:
+        """Scale of the noise in the objective: all of what privacy needs but the sliver."""
+        return self.noise_scale
+
+    @property
+    def output_scale(self) -> float:
+        """Scale of the noise on the minimiser."""
+        return self.solver_scale
 
 
 def curvature_cost(constants: PrivacyConstants, kappa: float) -> float:
@@ -206,34 +209,3 @@ def split_budget(
         epsilon_curvature=cost,
         epsilon_solver=epsilon_solver,
     )
-
-
-def perturb(
-    likelihood: Likelihood,
-    blocks: Sequence[Any],
-    calibration: Calibration,
-    center: FloatArray,
-    source: RandomSource,
-) -> FloatArray:
-    """Release a private minimiser.
-
-    Parameters
-    ----------
-    likelihood : Likelihood
-        Whose constants the calibration was made from.
-    blocks : sequence
-        Private records, inside the public domain.
-    calibration : Calibration
-    center : ndarray of shape (n_params,)
-        c, public.
-    source : RandomSource
-        Of operating-system entropy, or nothing here is private.
-
-    Returns
-    -------
-    coef : ndarray of shape (n_params,)
-    """
-    linear = spherical_laplace(likelihood.n_params, calibration.noise_scale, source)
-    objective = Objective(likelihood, blocks, calibration.kappa, center, linear)
-    coef = minimize(objective, calibration.tolerance)
-    return add_noise(coef, calibration.solver_scale, source)

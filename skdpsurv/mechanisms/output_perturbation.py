@@ -14,19 +14,11 @@ points whose gradients are below g by at most :math:`\Delta`. Theorem: the L2-La
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants
-from skdpsurv.mechanisms.newton import Objective, gradient_tolerance, minimize
-from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, add_noise
-from skdpsurv.privacy import RandomSource
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.likelihoods.base import PrivacyConstants
+from skdpsurv.mechanisms.newton import gradient_tolerance
+from skdpsurv.mechanisms.vector_noise import LEAST_NOISE
 
 
 @dataclass(frozen=True)
@@ -46,6 +38,16 @@ class OutputCalibration:
     kappa: float
     tolerance: float
     noise_scale: float
+
+    @property
+    def linear_scale(self) -> float:
+        """Scale of the noise in the objective: none."""
+        return 0.0
+
+    @property
+    def output_scale(self) -> float:
+        """Scale of the noise on the minimiser."""
+        return self.noise_scale
 
 
 def calibrate(
@@ -97,35 +99,3 @@ def calibrate_at(
     tolerance = gradient_tolerance(constants, n_records, 0.0)
     scale = (constants.gradient_sensitivity + 2.0 * tolerance) / (kappa * epsilon)
     return OutputCalibration(kappa, tolerance, max(scale, LEAST_NOISE))
-
-
-def perturb(
-    likelihood: Likelihood,
-    blocks: Sequence[Any],
-    calibration: OutputCalibration,
-    center: FloatArray,
-    source: RandomSource,
-) -> FloatArray:
-    """Release a private minimiser.
-
-    Parameters
-    ----------
-    likelihood : Likelihood
-        Whose constants the calibration was made from.
-    blocks : sequence
-        Private records, inside the public domain.
-    calibration : OutputCalibration
-    center : ndarray of shape (n_params,)
-        c, public.
-    source : RandomSource
-        Of operating-system entropy, or nothing here is private.
-
-    Returns
-    -------
-    coef : ndarray of shape (n_params,)
-    """
-    objective = Objective(
-        likelihood, blocks, calibration.kappa, center, np.zeros(likelihood.n_params)
-    )
-    coef = minimize(objective, calibration.tolerance)
-    return add_noise(coef, calibration.noise_scale, source)

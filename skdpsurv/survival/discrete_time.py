@@ -27,7 +27,7 @@ from skdpsurv.privacy import (
 )
 from skdpsurv.release import Release
 from skdpsurv.survival.private_fit import (
-    MECHANISMS,
+    METHODS,
     HazardModel,
     MaximumLikelihood,
     Perturbation,
@@ -229,12 +229,9 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
         plan = self._plan(n_records, n_features)
         _refuse_extremes(plan)
         guarantee = self._guarantee(plan, n_records)
-        self._charge(guarantee)
-
-        interval, event = exit_intervals(time, event, max_time, self.n_intervals)
-        source = random_source(self.random_state)
-        # Whatever NumPy was told to raise on: past the charge nothing may depend on the records.
-        with np.errstate(all="ignore"):
+        with self._charged(guarantee):
+            interval, event = exit_intervals(time, event, max_time, self.n_intervals)
+            source = random_source(self.random_state)
             baseline, coef = plan.run(Records(rows, interval, event), source)
         return self._publish(
             guarantee,
@@ -350,7 +347,7 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
             raise ValueError(
                 "method='psgld' is not available in this version; use 'obj_pert' or 'out_pert'."
             )
-        one_of("method", self.method, tuple(MECHANISMS))
+        one_of("method", self.method, METHODS)
         one_of("link", self.link, tuple(LINKS))
         one_of("calibration", self.calibration, CALIBRATIONS)
         n_intervals = positive_int("n_intervals", self.n_intervals)

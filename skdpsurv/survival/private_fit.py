@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock, hazard_block
 from skdpsurv.likelihoods.links import LINKS, Link
 from skdpsurv.mechanisms import newton, objective_perturbation, output_perturbation
+from skdpsurv.mechanisms.perturbation import perturb
 from skdpsurv.mechanisms.private_mean import private_mean
 from skdpsurv.privacy import RandomSource, clip_rows
 from skdpsurv.survival.life_table import baseline_from_life_table, private_life_table
@@ -26,11 +26,8 @@ from skdpsurv.survival.spline import orthogonal_basis
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-#: The perturbations, by the name that an estimator gives them.
-MECHANISMS: dict[str, ModuleType] = {
-    "obj_pert": objective_perturbation,
-    "out_pert": output_perturbation,
-}
+#: What an estimator calls the perturbations.
+METHODS = ("obj_pert", "out_pert")
 
 #: Rows of a block: what a fit adds to memory is a few copies of one block and of the sorted rows.
 BLOCK_ROWS = 2**16
@@ -249,7 +246,7 @@ class Perturbation:
             )
             radius = max(radius, SMALLEST_SPREAD * model.data_norm)
             radius *= float(np.clip(model.signal(self.epsilon) ** SPREAD_POWER, *SPREAD_RANGE))
-        coef: FloatArray = MECHANISMS[self.method].perturb(
+        coef: FloatArray = perturb(
             likelihood, records.blocks(mean, radius), self.calibration, center, source
         )
         beta = coef[n_knots:] / radius

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.mechanisms import objective_perturbation, output_perturbation
+from skdpsurv.mechanisms.perturbation import perturb
 from skdpsurv.privacy import RandomSource
-from skdpsurv.survival.private_fit import MECHANISMS, HazardModel, Records
+from skdpsurv.survival.private_fit import HazardModel, Records
 from skdpsurv.survival.spline import published_basis
 
 FloatArray = NDArray[np.float64]
@@ -121,7 +122,7 @@ class PublishedPerturbation:
     def run(self, records: Records, source: RandomSource) -> tuple[FloatArray, FloatArray]:
         """Release a private baseline and coefficients."""
         model, likelihood = self.model, self.likelihood
-        coef: FloatArray = MECHANISMS[self.method].perturb(
+        coef: FloatArray = perturb(
             likelihood,
             records.blocks(0.0, model.data_norm),
             self.calibration,

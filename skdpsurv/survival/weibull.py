@@ -222,10 +222,7 @@ class DPWeibullFitter(WeibullCurves):
         event, time = fit_target(X, y, durations, event_observed)
         plan = self._plan(time.size, max_time)
         guarantee = self._guarantee(plan)
-        self._charge(guarantee)
-
-        # Whatever NumPy was told to raise on: past the charge nothing may depend on the records.
-        with np.errstate(all="ignore"):
+        with self._charged(guarantee):
             estimate = plan.run(time, event, random_source(self.random_state))
         self.n_features_in_ = n_features
         values = {

@@ -19,10 +19,10 @@ from skdpsurv.mechanisms.objective_perturbation import (
     calibrate,
     calibrate_to_cost,
     curvature_cost,
-    perturb,
     smallest_ridge,
     split_budget,
 )
+from skdpsurv.mechanisms.perturbation import perturb
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, largest_norm
 from skdpsurv.privacy import random_source
 

@@ -10,7 +10,8 @@ from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.newton import Objective, gradient_tolerance, minimize
-from skdpsurv.mechanisms.output_perturbation import calibrate, calibrate_at, perturb
+from skdpsurv.mechanisms.output_perturbation import calibrate, calibrate_at
+from skdpsurv.mechanisms.perturbation import perturb
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE
 from skdpsurv.privacy import random_source
 

@@ -21,7 +21,7 @@ from skdpsurv import (
     Release,
 )
 from skdpsurv.datasets import make_discrete_time_survival
-from skdpsurv.mechanisms import objective_perturbation
+from skdpsurv.survival import private_fit
 
 Y = np.dtype([("event", "?"), ("time", "f8")])
 LINKS = ("logit", "cloglog", "probit")
@@ -437,7 +437,7 @@ class TestBudget:
         def fail(*args):
             raise MemoryError
 
-        monkeypatch.setattr(objective_perturbation, "perturb", fail)
+        monkeypatch.setattr(private_fit, "perturb", fail)
         with pytest.raises(MemoryError):
             model(accountant=accountant).fit(GOOD_X, GOOD_Y)
         assert accountant.spent() == 1.0

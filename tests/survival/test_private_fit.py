@@ -12,7 +12,6 @@ import pytest
 
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PrivacyLeakWarning
 from skdpsurv.datasets import make_discrete_time_survival
-from skdpsurv.mechanisms import objective_perturbation
 from skdpsurv.privacy import random_source
 from skdpsurv.survival import private_fit
 from skdpsurv.survival.private_fit import (
@@ -153,9 +152,7 @@ class TestFirstLook:
         monkeypatch.setattr(private_fit, "private_mean", lambda *args: (mean, found))
         original = Records.blocks
         monkeypatch.setattr(Records, "blocks", lambda *a: seen.append(a[1:]) or original(*a))
-        monkeypatch.setattr(
-            objective_perturbation, "perturb", lambda likelihood, *args: np.arange(1.0, 6.0)
-        )
+        monkeypatch.setattr(private_fit, "perturb", lambda *args: np.arange(1.0, 6.0))
         X = np.random.default_rng(0).uniform(-1, 1, size=(1000, 2))
         records = Records(X, np.full(1000, 7), np.zeros(1000, dtype=bool))
         one = plan(epsilon)

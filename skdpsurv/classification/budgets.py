@@ -1,0 +1,207 @@
+r"""How groups of columns share epsilon: plans for logistic models, from public numbers alone.
+
+``tight``: objective perturbation with noise proportional to :math:`1/a_k` in group k, calibrated to
+what a whole row can do (:mod:`skdpsurv.mechanisms.joint_calibration`). ``published``: Algorithms 1
+and 3 of Guo et al. (arXiv 1811.09491), whose groups are scaled to :math:`\|x_k\| \le q_k`, with
+
+.. math::
+    \epsilon' = \epsilon - \sum_k 2\log\Big(1 + \frac{q_k^2}{4n\Lambda}\Big), \qquad
+    p(b_k) \propto e^{-\epsilon'\|b_k\|/2},
+
+or, should :math:`\epsilon'` not be positive, :math:`\epsilon' = \epsilon/2` and :math:`\Lambda`
+raised to :math:`q_k^2 / (4n(e^{\epsilon q_k/4} - 1))`. With one group, q = 1, this is Chaudhuri,
+Monteleoni and Sarwate (2011). Both pay for inexact minima out of epsilon. The outputs of a model of
+more than two classes have equal shares of epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from skdpsurv.classification.columns import Columns
+from skdpsurv.classification.group_fit import GroupFit
+from skdpsurv.classification.public_rules import TRANSFER_RIDGE, auto_max_residual, auto_ridge
+from skdpsurv.likelihoods.logistic import Logistic
+from skdpsurv.mechanisms import output_perturbation
+from skdpsurv.mechanisms.joint_calibration import (
+    MARGIN,
+    Part,
+    at_scales,
+    calibrate_jointly,
+    joint_sensitivity,
+)
+from skdpsurv.mechanisms.objective_perturbation import LEAST_RIDGE, SOLVER_SHARE
+from skdpsurv.mechanisms.perturbation import Scales, Unperturbed
+
+__all__ = ["GroupSetting", "output", "published", "tight", "unperturbed"]
+
+#: Lambda of the published algorithms where ``alpha`` is "auto"; the papers tuned it.
+PUBLISHED_ALPHA = 1e-2
+#: Ridge of the fit without privacy where ``alpha`` is 0: separated classes have no finite optimum.
+LEAST_PENALTY = 1e-6
+
+
+@dataclass(frozen=True)
+class GroupSetting:
+    """The public description of a fit: all of it comes from the caller.
+
+    Parameters
+    ----------
+    n_records, n_outputs : int
+    epsilon : float
+        For all groups and all outputs together.
+    groups : tuple of tuple of int
+        Columns of each group, disjoint.
+    weights : tuple of float
+        a_k, positive, adding up to 1.
+    data_norm : float
+        Bound on whole rows.
+    group_norms : tuple of float
+        Bounds on each group's columns, at most ``data_norm``.
+    constant : float
+        Size of the constant column in units of ``data_norm``; 0 for no intercept.
+    alpha : float or None
+        Ridge on the scale of the mean loss; None for the public rule.
+    max_residual : float or None
+        c; None for the public rule.
+    transfers : bool, default=False
+        Whether models are shrunk towards what another organisation released.
+    """
+
+    n_records: int
+    n_outputs: int
+    epsilon: float
+    groups: tuple[tuple[int, ...], ...]
+    weights: tuple[float, ...]
+    data_norm: float
+    group_norms: tuple[float, ...]
+    constant: float
+    alpha: float | None
+    max_residual: float | None
+    transfers: bool = False
+
+    @property
+    def n_features(self) -> int:
+        """Columns over all groups."""
+        return sum(map(len, self.groups))
+
+    @property
+    def epsilon_output(self) -> float:
+        """Share of one output; all together never more than epsilon."""
+        if self.n_outputs == 1:
+            return self.epsilon
+        return self.epsilon / self.n_outputs / MARGIN
+
+    def unit_columns(self) -> tuple[Columns, ...]:
+        """Return the groups in units of ``data_norm``, constants beside them."""
+        factor = 1.0 / self.data_norm
+        return tuple(
+            Columns(group, norm, factor, self.constant)
+            for group, norm in zip(self.groups, self.group_norms, strict=True)
+        )
+
+    def capped(self) -> float:
+        """Return c."""
+        if self.max_residual is not None:
+            return self.max_residual
+        return auto_max_residual(self.n_records, self.n_features, self.epsilon_output)
+
+    def plan(
+        self,
+        max_residual: float,
+        groups: tuple[Columns, ...],
+        calibrations: Sequence[Scales],
+        data_norm: float | None = None,
+    ) -> GroupFit:
+        """Return the plan."""
+        return GroupFit(
+            self.n_records,
+            self.n_outputs,
+            self.data_norm if data_norm is None else data_norm,
+            max_residual,
+            groups,
+            tuple(calibrations),
+        )
+
+
+def tight(setting: GroupSetting) -> GroupFit:
+    """Plan objective perturbation with the package's own calibration."""
+    groups, cap, epsilon = setting.unit_columns(), setting.capped(), setting.epsilon_output
+    constants = [Logistic(g.n_params, g.bound, cap).constants for g in groups]
+    # One row of norm 1 is shared by the groups; each has a constant column of its own.
+    norm = math.sqrt(1.0 + len(groups) * setting.constant**2)
+    whole = Logistic(setting.n_features, norm, cap).constants
+    parts = [
+        Part(c, g.n_params, weight, 0.0)
+        for c, g, weight in zip(constants, groups, setting.weights, strict=True)
+    ]
+    sensitivity = joint_sensitivity(parts, whole.gradient_sensitivity)
+
+    def ridge(part: Part) -> float:
+        if setting.alpha is not None:
+            return setting.n_records * setting.alpha / setting.data_norm**2
+        share = part.weight * part.constants.gradient_sensitivity / sensitivity
+        wanted = auto_ridge(setting.n_records, part.n_params, share * epsilon)
+        return TRANSFER_RIDGE * wanted if setting.transfers else wanted
+
+    parts = [Part(p.constants, p.n_params, p.weight, ridge(p)) for p in parts]
+    calibrations = calibrate_jointly(parts, whole, epsilon, setting.n_records)
+    return setting.plan(cap, groups, calibrations)
+
+
+def output(setting: GroupSetting) -> GroupFit:
+    """Plan output perturbation, of one group."""
+    (group,), cap = setting.unit_columns(), setting.capped()
+    constants = Logistic(group.n_params, group.bound, cap).constants
+    n, epsilon = setting.n_records, setting.epsilon_output
+    if setting.alpha is None:
+        calibration = output_perturbation.calibrate(constants, epsilon, n, group.n_params)
+    else:
+        kappa = n * setting.alpha / setting.data_norm**2
+        calibration = output_perturbation.calibrate_at(constants, epsilon, n, kappa)
+    return setting.plan(cap, (group,), (calibration,))
+
+
+def published(setting: GroupSetting) -> GroupFit:
+    """Plan objective perturbation as Guo et al. published it."""
+    n, weights = setting.n_records, setting.weights
+    alpha = PUBLISHED_ALPHA if setting.alpha is None else setting.alpha
+    stretch = math.hypot(1.0, setting.constant)
+    groups = tuple(
+        Columns(group, norm, q / (norm * stretch), q * setting.constant / stretch)
+        for group, norm, q in zip(setting.groups, setting.group_norms, weights, strict=True)
+    )
+    epsilon = setting.epsilon_output / MARGIN
+    available = (1.0 - SOLVER_SHARE) * epsilon
+    ridges = [
+        max(n * alpha / norm**2, LEAST_RIDGE * q**2 / 4.0)
+        for q, norm in zip(weights, setting.group_norms, strict=True)
+    ]
+    epsilon_noise = available - math.fsum(
+        2.0 * math.log1p(q**2 / (4.0 * kappa)) for q, kappa in zip(weights, ridges, strict=True)
+    )
+    if epsilon_noise <= 0.0:
+        epsilon_noise = available / 2.0
+        ridges = [
+            max(kappa, q**2 / (4.0 * math.expm1(available * q / 4.0)))
+            for q, kappa in zip(weights, ridges, strict=True)
+        ]
+    parts = [
+        Part(Logistic(g.n_params, q).constants, g.n_params, q, kappa)
+        for g, q, kappa in zip(groups, weights, ridges, strict=True)
+    ]
+    scales = [2.0 / epsilon_noise] * len(parts)
+    return setting.plan(1.0, groups, at_scales(parts, ridges, scales, epsilon, n))
+
+
+def unperturbed(setting: GroupSetting) -> GroupFit:
+    """Plan the fit without privacy: no clipping, no cap, penalised as scikit-learn's at C = 1."""
+    n, alpha = setting.n_records, setting.alpha
+    groups = tuple(
+        Columns(group, math.inf, 1.0, setting.constant * setting.data_norm)
+        for group in setting.groups
+    )
+    kappa = 1.0 if alpha is None else max(n * alpha, LEAST_PENALTY)
+    return setting.plan(1.0, groups, [Unperturbed(kappa)] * len(groups), data_norm=math.inf)

@@ -1,0 +1,59 @@
+r"""Combine what several models say of a row into one score a class.
+
+Each model k votes :math:`2p_k - 1 \in [-1, 1]`, with :math:`p_k` the probability that it gives. A
+vote costs nothing: its weights are public. A model on top, ``"logistic"``, must be trained on
+records that the models below have not seen, and has the votes divided by :math:`\sqrt K` as its
+columns, rows of norm at most 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdpsurv.classification.group_fit import Coefficients
+from skdpsurv.likelihoods.logistic import probability
+
+FloatArray = NDArray[np.float64]
+
+COMBINERS = ("weighted_vote", "logistic", "vote")
+
+
+def votes(
+    models: Sequence[Coefficients],
+    parts: Sequence[FloatArray],
+    max_residual: float,
+) -> FloatArray:
+    """Return votes, of shape (n_models, n_samples, n_outputs).
+
+    Parameters
+    ----------
+    models : sequence of Coefficients
+    parts : sequence of ndarray of shape (n_samples, n_columns)
+        What each model sees of the rows.
+    max_residual : float
+        Of the models' loss.
+    """
+    return np.array(
+        [
+            2.0 * probability(model.predictor(part), max_residual) - 1.0
+            for model, part in zip(models, parts, strict=True)
+        ]
+    )
+
+
+def meta_rows(cast: FloatArray) -> FloatArray:
+    """Return what the model on top sees, of shape (n_outputs, n_samples, n_models)."""
+    return np.ascontiguousarray(cast.transpose(2, 1, 0)) / np.sqrt(cast.shape[0])
+
+
+def weighted_scores(cast: FloatArray, weights: Sequence[float]) -> FloatArray:
+    """Return the weighted mean of the votes, of shape (n_samples, n_outputs)."""
+    return np.asarray(np.einsum("kno,k->no", cast, np.asarray(weights)))
+
+
+def stacked_scores(cast: FloatArray, top: Coefficients) -> FloatArray:
+    """Return the predictors of the model on top, of shape (n_samples, n_outputs)."""
+    return np.asarray(np.einsum("onk,ok->no", meta_rows(cast), top.coef) + top.intercept)

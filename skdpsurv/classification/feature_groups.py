@@ -1,0 +1,160 @@
+"""Groups of columns, and their public weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdpsurv.privacy import positive_number
+
+__all__ = ["checked_importances", "feature_groups", "group_norms", "group_weights"]
+
+FloatArray = NDArray[np.float64]
+
+
+def checked_importances(importances: ArrayLike | None) -> FloatArray | None:
+    """Return the importances of columns as numbers, or None.
+
+    Raises
+    ------
+    ValueError
+        If they are not finite, not negative and not all zero.
+    """
+    if importances is None:
+        return None
+    try:
+        values = np.asarray(importances, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty((0, 0))
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError("importances must be a list of numbers, one for each column.")
+    if not np.isfinite(values).all() or (values < 0).any():
+        raise ValueError("importances must be finite and not negative.")
+    if not (values > 0).any():
+        raise ValueError("importances must not all be zero.")
+    return values / values.max()
+
+
+def feature_groups(
+    groups: Sequence[Iterable[Any]] | None,
+    n_partitions: int,
+    importances: FloatArray | None,
+    n_features: int,
+    names: ArrayLike | None,
+) -> tuple[tuple[int, ...], ...]:
+    """Return disjoint groups of columns, by index, that cover all of them.
+
+    Parameters
+    ----------
+    groups : sequence of sequences of int or str, or None
+        As stated by the caller, by index or by name.
+    n_partitions : int
+        How many groups to make where none are stated.
+    importances : ndarray of shape (n_features,) or None
+        Groups that are made hold columns of similar importance, the first group the most
+        important ones. Without importances, column j goes to group j mod K.
+    n_features : int
+    names : array-like of str or None
+        Of the columns.
+
+    Raises
+    ------
+    ValueError
+        If groups overlap, are empty or miss a column, or importances are of another length.
+    """
+    if importances is not None and importances.size != n_features:
+        raise ValueError(
+            f"importances must have one number for each of the {n_features} columns, got "
+            f"{importances.size}."
+        )
+    if groups is None:
+        if n_partitions > n_features:
+            raise ValueError(
+                f"n_partitions must be at most the number of columns, {n_features}, got "
+                f"{n_partitions}."
+            )
+        if importances is None:
+            return tuple(tuple(range(k, n_features, n_partitions)) for k in range(n_partitions))
+        order = np.argsort(-importances, kind="stable")
+        return tuple(tuple(part.tolist()) for part in np.array_split(order, n_partitions))
+    places = {} if names is None else {str(name): j for j, name in enumerate(np.asarray(names))}
+    found = tuple(tuple(_index(column, n_features, places) for column in group) for group in groups)
+    if not all(found):
+        raise ValueError("feature_groups must not hold an empty group.")
+    seen = [column for group in found for column in group]
+    if len(set(seen)) < len(seen):
+        raise ValueError("feature_groups must not overlap: a column is in more than one place.")
+    if len(seen) < n_features:
+        raise ValueError(
+            f"feature_groups must hold every column: {n_features - len(seen)} of {n_features} "
+            "are in none."
+        )
+    return found
+
+
+def _index(column: Any, n_features: int, places: dict[str, int]) -> int:
+    """Return the index of a column given by index or name."""
+    if isinstance(column, str):
+        if column not in places:
+            raise ValueError(f"feature_groups must hold columns of X, and {column!r} is none.")
+        return places[column]
+    if isinstance(column, bool | np.bool_) or not isinstance(column, Integral):
+        raise TypeError(
+            f"feature_groups must hold indices or names of columns, got {type(column).__name__}."
+        )
+    index = int(column)
+    if not 0 <= index < n_features:
+        raise ValueError(
+            f"feature_groups must hold indices from 0 to {n_features - 1}, got {index}."
+        )
+    return index
+
+
+def group_weights(
+    groups: Sequence[Sequence[int]], importances: FloatArray | None
+) -> tuple[float, ...]:
+    """Return the groups' shares of all importance; equal shares without importances.
+
+    Raises
+    ------
+    ValueError
+        If a group has no importance at all: its noise would be infinite.
+    """
+    if importances is None:
+        return (1.0 / len(groups),) * len(groups)
+    sums = np.array([importances[list(group)].sum() for group in groups])
+    if not (sums > 0).all():
+        raise ValueError(
+            "importances must give each group of columns a positive sum; leave out columns that do "
+            "not matter, or make fewer groups."
+        )
+    return tuple((sums / sums.sum()).tolist())
+
+
+def group_norms(norms: ArrayLike | None, data_norm: float, n_groups: int) -> tuple[float, ...]:
+    """Return the bounds on the groups; ``data_norm`` for each where none are stated.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is not one for each group, or one is not positive, finite and at most
+        ``data_norm``.
+    """
+    if norms is None:
+        return (data_norm,) * n_groups
+    stated = tuple(
+        positive_number("group_norms", norm) for norm in np.atleast_1d(np.asarray(norms)).tolist()
+    )
+    if len(stated) != n_groups:
+        raise ValueError(
+            f"group_norms must have one bound for each of the {n_groups} groups, got {len(stated)}."
+        )
+    if max(stated) > data_norm:
+        raise ValueError(
+            "group_norms must not exceed data_norm, which bounds the whole row; raise data_norm."
+        )
+    return stated

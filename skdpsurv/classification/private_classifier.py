@@ -1,0 +1,217 @@
+"""What the private classifiers share: labels, rules for parameters, predictions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdpsurv.base import PrivateEstimator
+from skdpsurv.classification.labels import class_indices, one_vs_rest, stated_classes
+from skdpsurv.privacy import (
+    call_without_data,
+    one_of,
+    positive_number,
+    refuse_masked,
+    validate_random_state,
+)
+from skdpsurv.release import Release
+
+FloatArray = NDArray[np.float64]
+
+CALIBRATIONS = ("tight", "published")
+#: Ridges, bounds and scales of noise that a fit can work with.
+SPAN = (1e-12, 1e12)
+ASSUMPTIONS = (
+    "n, the columns, the classes and every constructor parameter are public",
+    "bounds were not read off these records",
+    "real arithmetic, up to the rounding that docs/user_guide/limits describes",
+)
+
+
+class PrivateClassifier(ClassifierMixin, PrivateEstimator):
+    """Base of the private classifiers: a subclass says how scores are fitted and combined."""
+
+    classes: ArrayLike | None
+    alpha: float | str
+    data_norm: float
+    fit_intercept: bool
+    intercept_scaling: float
+    max_residual: float | str
+    calibration: str
+
+    classes_: NDArray[Any]
+    n_features_in_: int
+
+    def _scores(self, X: FloatArray) -> FloatArray:
+        """Return one score a class, or one for two classes, of shape (n_samples, n_outputs)."""
+        raise NotImplementedError
+
+    def _probabilities(self, scores: FloatArray) -> FloatArray:
+        """Return the probabilities that belong to scores, class by class."""
+        raise NotImplementedError
+
+    def decision_function(self, X: ArrayLike) -> FloatArray:
+        """Return scores: the higher, the more likely the class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes, positive where the second of ``classes_`` is predicted.
+        """
+        check_is_fitted(self)
+        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
+        scores = self._scores(rows)
+        return scores if self.classes_.size > 2 else scores[:, 0]
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return the most likely class of each row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        scores = self.decision_function(X)
+        if scores.ndim > 1:
+            return np.asarray(self.classes_[scores.argmax(axis=1)])
+        # A single class, read from y, is what is always predicted.
+        second = (scores > 0.0) & (self.classes_.size > 1)
+        return np.asarray(self.classes_[second.astype(np.intp)])
+
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Return class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            For more than two classes, those of each class against the rest, scaled to add up to 1.
+        """
+        scores = self.decision_function(X)
+        if self.classes_.size == 1:
+            return np.ones((scores.shape[0], 1))
+        likely = self._probabilities(scores)
+        if likely.ndim == 1:
+            return np.column_stack([1.0 - likely, likely])
+        total = likely.sum(axis=1, keepdims=True)
+        flat = np.full_like(likely, 1.0 / likely.shape[1])
+        return np.divide(likely, total, out=flat, where=total > 0.0)
+
+    def predict_log_proba(self, X: ArrayLike) -> FloatArray:
+        """Return the logarithms of class probabilities.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+    def _status(self) -> str:
+        """Return "none" where classes come from the records: a new label shows."""
+        return "none" if self.classes is None else super()._status()
+
+    def _leaks(self) -> list[str]:
+        leaks = super()._leaks()
+        if self.classes is None and not math.isinf(self.epsilon):
+            leaks.append(
+                "classes were read from y, so a label that a single record has would show: this "
+                "fit has no guarantee. Pass classes=[...], as known without looking at the records."
+            )
+        return leaks
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that break a rule; they are public."""
+        positive_number("epsilon", self.epsilon, allow_inf=True)
+        stated_classes(self.classes)
+        positive_number("data_norm", self.data_norm)
+        if not isinstance(self.fit_intercept, bool | np.bool_):
+            raise TypeError(
+                f"fit_intercept must be True or False, got {type(self.fit_intercept).__name__}."
+            )
+        positive_number("intercept_scaling", self.intercept_scaling)
+        if isinstance(self.alpha, str):
+            one_of("alpha", self.alpha, ("auto",))
+        elif self.alpha != 0 or isinstance(self.alpha, bool):
+            positive_number("alpha", self.alpha)
+        if isinstance(self.max_residual, str):
+            one_of("max_residual", self.max_residual, ("auto",))
+        elif not 0.5 <= positive_number("max_residual", self.max_residual) <= 1.0:
+            raise ValueError(
+                f"max_residual must be between 0.5 and 1, or 'auto', got {self.max_residual}."
+            )
+        one_of("calibration", self.calibration, CALIBRATIONS)
+        if self.calibration == "published" and self.max_residual not in ("auto", 1, 1.0):
+            raise ValueError("max_residual must be 'auto' or 1 with calibration='published'.")
+        validate_random_state(self.random_state)
+        self._check_accountant()
+
+    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, NDArray[Any], FloatArray]:
+        """Return rows, classes, and signs of shape (n_outputs, n_samples)."""
+        refuse_masked(X, "X")
+        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64)
+        classes, index = class_indices(y, stated_classes(self.classes), rows.shape[0])
+        return rows, classes, one_vs_rest(index, classes.size)
+
+    def _numbers(self) -> dict[str, Any]:
+        """Return the parameters of a fit that all classifiers have, as Python's own numbers."""
+        return {
+            "epsilon": float(self.epsilon),
+            "data_norm": float(self.data_norm),
+            "constant": float(self.intercept_scaling) if self.fit_intercept else 0.0,
+            "alpha": None if isinstance(self.alpha, str) else float(self.alpha),
+            "max_residual": (
+                None if isinstance(self.max_residual, str) else float(self.max_residual)
+            ),
+        }
+
+    def _public_inputs(self, n_records: int, classes: NDArray[Any]) -> dict[str, Any]:
+        return {
+            "n_records": n_records,
+            "classes": classes.tolist(),
+            "data_norm": float(self.data_norm),
+            "fit_intercept": bool(self.fit_intercept),
+            "intercept_scaling": float(self.intercept_scaling),
+            "alpha": self.alpha if isinstance(self.alpha, str) else float(self.alpha),
+            "calibration": self.calibration,
+        }
+
+    def _set_classes(self, release: Release) -> None:
+        self.classes_ = np.asarray(release.parameters["classes"])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # The small data sets of scikit-learn's checks drown in noise, as they should.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+
+def refuse_extremes(spans: list[float]) -> None:
+    """Refuse public numbers that double precision cannot work with, before anything is charged."""
+    if not all(SPAN[0] <= span <= SPAN[1] for span in spans):
+        raise ValueError(EXTREME)
+
+
+EXTREME = (
+    "epsilon, alpha and the bounds must be such that ridge and noise lie between "
+    f"{SPAN[0]:g} and {SPAN[1]:g}; they are too extreme for double precision."
+)

@@ -1,0 +1,133 @@
+r"""The plan of a stack: which rows and columns train which model, and what each may spend.
+
+Rows are dealt out by a random order that knows their number and nothing else. Rows of the models
+below and rows of the model on top are disjoint, and so are the rows of models on parts of the rows:
+each record is in one of these sets whatever its values are, so each set may be used at the full
+epsilon (docs/proofs/stacking).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdpsurv.classification.combiners import meta_rows, votes
+from skdpsurv.classification.group_fit import Coefficients, GroupFit
+from skdpsurv.mechanisms.perturbation import perturb_all
+from skdpsurv.privacy import RandomSource, clip_rows
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class StackPlan:
+    """What is trained on what; made from public numbers.
+
+    Parameters
+    ----------
+    n_records : int
+    n_high : int
+        Rows kept for the model on top; 0 for none.
+    low : tuple of GroupFit
+        One plan for all groups of columns, or one for each part of the rows.
+    high : GroupFit or None
+        Plan of one output of the model on top.
+    """
+
+    n_records: int
+    n_high: int
+    low: tuple[GroupFit, ...]
+    high: GroupFit | None
+
+    def deal(self, source: RandomSource) -> tuple[list[IntArray], IntArray]:
+        """Return the rows of each plan below, and those of the model on top."""
+        if self.high is None and len(self.low) == 1:
+            return [np.arange(self.n_records)], np.arange(0)
+        order = source.generator.permutation(self.n_records)
+        ends = np.cumsum([plan.n_records for plan in self.low])
+        parts = np.split(order[: ends[-1]], ends[:-1])
+        return parts, order[ends[-1] :]
+
+    def run(
+        self,
+        X: FloatArray,
+        signs: FloatArray,
+        centers: Sequence[Coefficients] | None,
+        sources: tuple[RandomSource, RandomSource],
+        n_jobs: int | None,
+        verbose: int,
+    ) -> tuple[list[Coefficients], Coefficients | None]:
+        """Release the models below, and the one on top if there is one.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_records, n_features)
+            Private.
+        signs : ndarray of shape (n_outputs, n_records)
+            Private.
+        centers : sequence of Coefficients or None
+            What each model below is shrunk towards. Public.
+        sources : tuple of RandomSource
+            For the order of the rows, and for the noise.
+        n_jobs, verbose : int
+            As for :class:`joblib.Parallel`.
+        """
+        order, noise = sources
+        data_norm = self.low[0].data_norm
+        rows = clip_rows(X, data_norm) if math.isfinite(data_norm) else X
+        parts, top = self.deal(order)
+        problems, counts = [], []
+        for plan, part in zip(self.low, parts, strict=True):
+            whole = part.size == self.n_records
+            found = plan.problems(
+                rows if whole else rows[part], signs if whole else signs[:, part], centers
+            )
+            problems += found
+            counts.append(len(found))
+        released = perturb_all(problems, noise, n_jobs=n_jobs, verbose=verbose)
+        ends = np.cumsum([0, *counts])
+        models = [
+            model
+            for i, plan in enumerate(self.low)
+            for model in plan.coefficients(released[ends[i] : ends[i + 1]])
+        ]
+        if self.high is None:
+            return models, None
+        groups = [group.indices for plan in self.low for group in plan.groups]
+        cast = votes(models, [rows[top][:, group] for group in groups], self.max_residual)
+        problems = [
+            problem
+            for meta, sign in zip(meta_rows(cast), signs[:, top], strict=True)
+            for problem in self.high.problems(meta, sign[None, :])
+        ]
+        released = perturb_all(problems, noise, n_jobs=n_jobs, verbose=verbose)
+        tops = [self.high.coefficients([one])[0] for one in released]
+        return models, Coefficients(
+            np.concatenate([t.coef for t in tops]), np.concatenate([t.intercept for t in tops])
+        )
+
+    @property
+    def max_residual(self) -> float:
+        """The cap of the models below, the same for all."""
+        return self.low[0].max_residual
+
+    def spans(self) -> list[float]:
+        """Return the public numbers that must be neither huge nor tiny."""
+        plans = [*self.low, *([self.high] if self.high else [])]
+        return [span for plan in plans for span in plan.spans()]
+
+    def public_inputs(self) -> dict[str, Any]:
+        """Return how epsilon was spent."""
+        top = self.high.public_inputs() if self.high else {}
+        return {
+            "n_low_level": sum(plan.n_records for plan in self.low),
+            "n_high_level": self.n_high,
+            **self.low[0].public_inputs(),
+            **{f"high_level_{name}": value for name, value in top.items()},
+        }

@@ -1,0 +1,450 @@
+"""PrivateStackingClassifier: private models of parts of the data, and their combination."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from skdpsurv.classification import budgets
+from skdpsurv.classification.combiners import (
+    COMBINERS,
+    stacked_scores,
+    votes,
+    weighted_scores,
+)
+from skdpsurv.classification.feature_groups import (
+    checked_importances,
+    feature_groups,
+    group_norms,
+    group_weights,
+)
+from skdpsurv.classification.group_fit import Coefficients
+from skdpsurv.classification.private_classifier import (
+    ASSUMPTIONS,
+    EXTREME,
+    PrivateClassifier,
+    refuse_extremes,
+)
+from skdpsurv.classification.stack_plan import StackPlan
+from skdpsurv.classification.transfer import hypothesis_centers, low_level_models
+from skdpsurv.likelihoods.logistic import probability
+from skdpsurv.privacy import (
+    PrivacyAccountant,
+    PrivacyGuarantee,
+    fraction,
+    one_of,
+    positive_int,
+    random_source,
+)
+from skdpsurv.release import Release
+
+__all__ = ["PrivateStackingClassifier"]
+
+FloatArray = NDArray[np.float64]
+Groups = tuple[tuple[int, ...], ...]
+
+PARTITIONS = ("features", "samples")
+
+
+class PrivateStackingClassifier(PrivateClassifier):
+    r"""Private logistic models on parts of the data, combined by votes or by a model on top.
+
+    Everything released (all models below, and the one on top) is together
+    epsilon-differentially private under replacement of one record.
+
+    With ``partition="features"`` each model sees a group of columns. Columns that are known to
+    matter, from outside the data, get less of the noise. With ``partition="samples"`` each
+    model sees a part of the rows. A release of one organisation can be the ``hypothesis`` that
+    another organisation's models are shrunk towards: no row is ever shared.
+
+    Parameters
+    ----------
+    epsilon : float, default=1.0
+        Privacy loss of one ``fit``, of all models together, spent whole. ``numpy.inf`` gives the
+        same stack without any privacy, for reference.
+    partition : {"features", "samples"}, default="features"
+        What the models below are given a part of.
+    n_partitions : int, default=5
+        K. Ignored where ``feature_groups`` are given.
+    feature_groups : sequence of sequences of int or str, or None, default=None
+        Disjoint groups of columns, by index or name, that cover all columns. None: columns sorted
+        by importance and cut into K, or, without importances, column j in group j mod K.
+    importances : array-like of shape (n_features,) or None, default=None
+        Public importance of each column, not negative, from experts or public data.
+        **Importances computed from X void the guarantee.** Noise of a group is inversely
+        proportional to its share of all importance. None: equal shares.
+    combiner : {"weighted_vote", "logistic", "vote"}, default="weighted_vote"
+        Votes are probabilities, weighted by the groups' shares of importance or equally; they need
+        no data, so all rows train the models below. "logistic" is a private logistic regression on
+        the votes, trained on rows that are held out.
+    holdout : float in (0, 1), default=0.5
+        Share of the rows for ``combiner="logistic"``.
+    alpha : float or "auto", default="auto"
+        Strength of the penalty :math:`\frac\alpha2\|w\|^2` beside the mean loss, in all models.
+        "auto" is chosen from public numbers. More may be needed than you ask for.
+    data_norm : float, default=1.0
+        Public bound on the Euclidean norm of a row of X; longer rows are scaled down to it.
+    group_norms : array-like of shape (n_groups,) or None, default=None
+        Public bounds on the norm of each group's columns, at most ``data_norm``, which is the
+        default: give them where they are known to be smaller.
+    fit_intercept : bool, default=True
+        Whether each model has an intercept, which is penalised and protected like the rest.
+    intercept_scaling : float, default=0.1
+        Size of the constant column in units of ``data_norm``.
+    hypothesis : Release or None, default=None
+        Released by a PrivateStackingClassifier elsewhere with the same columns, groups and
+        classes: models here are shrunk towards its models. If the same people are in both data
+        sets, their epsilons add up.
+    classes : array-like of labels or None, default=None
+        The classes, known without looking at the records. None reads them from y: the fit then
+        has no guarantee (status "none"), with a PrivacyLeakWarning.
+    max_residual : float in [0.5, 1] or "auto", default="auto"
+        Cap on the residual with which a record can pull at a fit, as for
+        :class:`DPLogisticRegression`.
+    calibration : {"tight", "published"}, default="tight"
+        "published": constants of the paper, to compare with. ``alpha="auto"`` is then 0.01.
+    n_jobs : int or None, default=None
+        Models fitted at the same time, as for :class:`joblib.Parallel`, under any of its backends.
+    verbose : int, default=0
+        Progress messages of :class:`joblib.Parallel`. How long a fit takes depends on the records.
+    random_state : None or int, default=None
+        None draws from the operating system's entropy. An int makes the fit reproducible and
+        therefore not private: status "seeded", with a PrivacyLeakWarning.
+    accountant : PrivacyAccountant or None, default=None
+        Ledger that every fit is charged to, once.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        Sorted. Public.
+    feature_groups_ : tuple of tuple of int
+        Columns of each model below. Public.
+    weights_ : tuple of float
+        The groups' shares of all importance. Public.
+    low_level_coef_ : list of ndarray of shape (n_outputs, n_columns)
+        For each model below; one output for two classes, else one for each. Private release.
+    low_level_intercept_ : ndarray of shape (n_models, n_outputs)
+        Private release.
+    high_level_coef_ : ndarray of shape (n_outputs, n_models)
+        Only with ``combiner="logistic"``. Private release.
+    high_level_intercept_ : ndarray of shape (n_outputs,)
+        Only with ``combiner="logistic"``. Private release.
+    guarantee_ : PrivacyGuarantee
+        What was promised, about what, under which assumptions.
+    release_ : Release
+        The thing to publish, and to pass as ``hypothesis`` elsewhere;
+        ``PrivateStackingClassifier.from_release`` rebuilds the model.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only if X had text column names.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter breaks its rule, the data are not finite or not of the right shape, or y
+        holds a label that is not among ``classes``. No budget is spent.
+    BudgetExceededError
+        If the accountant's budget would be exceeded; no record has been read then.
+
+    See Also
+    --------
+    DPLogisticRegression : One model of all columns.
+
+    Notes
+    -----
+    Neighbours: replace-one; the number of records is public. Theorem and constants:
+    docs/proofs/stacking. The guarantee covers one fit; choosing among fits by their scores on
+    private records is not covered.
+
+    Variants of the paper: PST-S is ``partition="samples", combiner="logistic"``; PST-F(U) is
+    ``combiner="logistic"``; PST-F(W) gives ``importances`` too; PST-H gives a ``hypothesis``; with
+    ``n_partitions=1`` this is PPHTL.
+
+    References
+    ----------
+    .. [1] X. Guo, Q. Yao, J. T. Kwok, W.-W. Tu, Y. Chen, W. Dai and Q. Yang, "Privacy-preserving
+       stacking with application to cross-organizational diabetes prediction", arXiv 1811.09491.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.preprocessing import normalize
+    >>> from skdpsurv import PrivateStackingClassifier
+    >>> X, y = load_digits(n_class=2, return_X_y=True)
+    >>> X = normalize(X)  # each row by itself: nothing is learned from the others
+    >>> centre = [[0, 0, 1, 2, 2, 1, 0, 0]] * 8  # images of 8 x 8 pixels: the margins are empty
+    >>> importances = [number + 0.1 for row in centre for number in row]
+    >>> model = PrivateStackingClassifier(
+    ...     epsilon=2.0, n_partitions=3, importances=importances, classes=[0, 1]
+    ... ).fit(X, y)
+    >>> [len(group) for group in model.feature_groups_]
+    [22, 21, 21]
+    >>> bool(model.score(X, y) > 0.9)
+    True
+    """
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        partition: str = "features",
+        n_partitions: int = 5,
+        feature_groups: Sequence[Iterable[Any]] | None = None,
+        importances: ArrayLike | None = None,
+        combiner: str = "weighted_vote",
+        holdout: float = 0.5,
+        alpha: float | str = "auto",
+        data_norm: float = 1.0,
+        group_norms: ArrayLike | None = None,
+        fit_intercept: bool = True,
+        intercept_scaling: float = 0.1,
+        hypothesis: Release | None = None,
+        classes: ArrayLike | None = None,
+        max_residual: float | str = "auto",
+        calibration: str = "tight",
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: int | None = None,
+        accountant: PrivacyAccountant | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.partition = partition
+        self.n_partitions = n_partitions
+        self.feature_groups = feature_groups
+        self.importances = importances
+        self.combiner = combiner
+        self.holdout = holdout
+        self.alpha = alpha
+        self.data_norm = data_norm
+        self.group_norms = group_norms
+        self.fit_intercept = fit_intercept
+        self.intercept_scaling = intercept_scaling
+        self.hypothesis = hypothesis
+        self.classes = classes
+        self.max_residual = max_residual
+        self.calibration = calibration
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+        self.accountant = accountant
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit all models, spending ``epsilon``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite. Private.
+        y : array-like of shape (n_samples,)
+            Labels. Private.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        self._check_budget()
+        rows, classes, signs = self._validated(X, y)
+        groups, weights = self._groups(rows.shape[1])
+        centers = self._centers(groups, classes)
+        plan = self._plan(rows.shape[0], len(signs), groups, weights)
+        guarantee = self._guarantee(plan, classes, groups, weights)
+        with self._charged(guarantee):
+            sources = (
+                random_source(self.random_state, purpose="split"),
+                random_source(self.random_state),
+            )
+            models, top = plan.run(rows, signs, centers, sources, self.n_jobs, self.verbose)
+        values: dict[str, Any] = {
+            f"low_level_coef_{k}": model.coef for k, model in enumerate(models)
+        }
+        values["low_level_intercept"] = [model.intercept for model in models]
+        values["max_residual"] = [plan.max_residual]
+        if plan.high is not None and top is not None:
+            values["high_level_coef"], values["high_level_intercept"] = top
+            values["max_residual"].append(plan.high.max_residual)
+        importances = checked_importances(self.importances)
+        return self._publish(
+            guarantee,
+            {
+                "partition": self.partition,
+                "n_partitions": len(models),
+                "feature_groups": groups if self.partition == "features" else None,
+                "importances": None if importances is None else importances.tolist(),
+                "combiner": self.combiner,
+                "data_norm": float(self.data_norm),
+                "fit_intercept": bool(self.fit_intercept),
+                "intercept_scaling": float(self.intercept_scaling),
+                "classes": classes.tolist(),
+                "calibration": self.calibration,
+            },
+            values,
+        )
+
+    def _set_fitted(self, release: Release) -> None:
+        values = release.values
+        self._set_classes(release)
+        models = low_level_models(release)
+        self.low_level_coef_ = [model.coef for model in models]
+        self.low_level_intercept_ = np.array([model.intercept for model in models])
+        groups, self.weights_ = self._groups(release.n_features_in)
+        self.feature_groups_ = groups * (len(models) // len(groups))
+        self.max_residual_ = float(np.asarray(values["max_residual"])[0])
+        for name in ("high_level_coef", "high_level_intercept"):
+            if name in values:
+                setattr(self, f"{name}_", np.array(values[name]))
+            elif hasattr(self, f"{name}_"):
+                delattr(self, f"{name}_")
+
+    def _scores(self, X: FloatArray) -> FloatArray:
+        models = map(Coefficients, self.low_level_coef_, self.low_level_intercept_)
+        parts = [X[:, group] for group in self.feature_groups_]
+        cast = votes(list(models), parts, self.max_residual_)
+        if self.combiner == "logistic":
+            top = Coefficients(self.high_level_coef_, self.high_level_intercept_)
+            return stacked_scores(cast, top)
+        equal = (1.0 / len(parts),) * len(parts)
+        return weighted_scores(cast, self.weights_ if self.combiner == "weighted_vote" else equal)
+
+    def _probabilities(self, scores: FloatArray) -> FloatArray:
+        if self.combiner == "logistic":
+            return probability(scores, float(np.asarray(self.release_.values["max_residual"])[1]))
+        return np.asarray(0.5 * (1.0 + scores))
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        one_of("partition", self.partition, PARTITIONS)
+        one_of("combiner", self.combiner, COMBINERS)
+        positive_int("n_partitions", self.n_partitions)
+        fraction("holdout", self.holdout)
+        checked_importances(self.importances)
+        if self.partition == "samples":
+            for name in ("feature_groups", "importances", "group_norms", "hypothesis"):
+                if getattr(self, name) is not None:
+                    raise ValueError(f"{name} must be None with partition='samples'.")
+        if self.hypothesis is not None:
+            if not isinstance(self.hypothesis, Release):
+                raise TypeError(
+                    "hypothesis must be None or a Release, as Release.from_json returns, got "
+                    f"{type(self.hypothesis).__name__}."
+                )
+            if self.hypothesis.estimator != type(self).__name__:
+                raise ValueError(
+                    f"hypothesis must come from a {type(self).__name__}, got one from "
+                    f"{self.hypothesis.estimator}."
+                )
+
+    def _groups(self, n_features: int) -> tuple[Groups, tuple[float, ...]]:
+        """Return the columns of each model below, and the weight of its vote."""
+        n_models = int(self.n_partitions)
+        if self.partition == "samples":
+            return (tuple(range(n_features)),), (1.0 / n_models,) * n_models
+        importances = checked_importances(self.importances)
+        names = getattr(self, "feature_names_in_", None)
+        groups = feature_groups(self.feature_groups, n_models, importances, n_features, names)
+        return groups, group_weights(groups, importances)
+
+    def _centers(self, groups: Groups, classes: NDArray[Any]) -> list[Coefficients] | None:
+        if self.hypothesis is None:
+            return None
+        return hypothesis_centers(
+            self.hypothesis,
+            groups=groups,
+            n_features=self.n_features_in_,
+            names=getattr(self, "feature_names_in_", None),
+            classes=classes,
+            fit_intercept=bool(self.fit_intercept),
+            data_norm=float(self.data_norm),
+        )
+
+    def _plan(
+        self, n_records: int, n_outputs: int, groups: Groups, weights: tuple[float, ...]
+    ) -> StackPlan:
+        """Decide from public numbers alone who gets which rows, and how epsilon is spent."""
+        n_high = round(float(self.holdout) * n_records) if self.combiner == "logistic" else 0
+        n_low = n_records - n_high
+        n_parts = int(self.n_partitions) if self.partition == "samples" else 1
+        if n_low < n_parts or (self.combiner == "logistic" and n_high < 1):
+            raise ValueError(
+                "n_partitions and holdout must leave at least one row for each model; there are "
+                f"{n_records} rows."
+            )
+        sizes = [n_low // n_parts + (part < n_low % n_parts) for part in range(n_parts)]
+        setting = budgets.GroupSetting(
+            n_records=n_low,
+            n_outputs=n_outputs,
+            groups=groups,
+            weights=weights if self.partition == "features" else (1.0,),
+            group_norms=group_norms(self.group_norms, float(self.data_norm), len(groups)),
+            transfers=self.hypothesis is not None,
+            **self._numbers(),
+        )
+        n_models = n_parts * len(groups)
+        top = replace(
+            setting,
+            n_records=n_high,
+            n_outputs=1,
+            epsilon=setting.epsilon_output,
+            groups=(tuple(range(n_models)),),
+            weights=(1.0,),
+            data_norm=1.0,
+            group_norms=(1.0,),
+            transfers=False,
+        )
+        kind = {"tight": budgets.tight, "published": budgets.published}[self.calibration]
+        if math.isinf(self.epsilon):
+            kind = budgets.unperturbed
+        try:
+            made = {size: kind(replace(setting, n_records=size)) for size in set(sizes)}
+            plan = StackPlan(
+                n_records,
+                n_high,
+                tuple(made[size] for size in sizes),
+                kind(top) if n_high else None,
+            )
+            if math.isfinite(self.epsilon):
+                refuse_extremes(plan.spans())
+        except ArithmeticError:  # of public numbers: nothing has been read or charged
+            raise ValueError(EXTREME) from None
+        return plan
+
+    def _guarantee(
+        self,
+        plan: StackPlan,
+        classes: NDArray[Any],
+        groups: Groups,
+        weights: tuple[float, ...],
+    ) -> PrivacyGuarantee:
+        kind = "groups of columns" if self.partition == "features" else "parts of the rows"
+        top = ", and on their votes" if plan.high is not None else ""
+        published = ", as published" if self.calibration == "published" else ""
+        mechanism = f"objective perturbation of logistic likelihoods on {kind}{top}{published}"
+        if math.isinf(self.epsilon):
+            mechanism = f"penalised likelihoods on {kind}{top}, no noise"
+        assumptions = [*ASSUMPTIONS]
+        if self.importances is not None:
+            assumptions.append("importances come from outside these records")
+        if self.hypothesis is not None:
+            assumptions.append(
+                "the hypothesis was released from other people's records, or its epsilon is added"
+            )
+        return PrivacyGuarantee(
+            epsilon=float(self.epsilon),
+            mechanism=mechanism,
+            status=self._status(),
+            public_inputs={
+                **self._public_inputs(plan.n_records, classes),
+                "partition": self.partition,
+                "combiner": self.combiner,
+                "feature_groups": groups,
+                "weights": weights,
+                **plan.public_inputs(),
+            },
+            assumptions=tuple(assumptions),
+            source="docs/proofs/stacking",
+        )

@@ -1,0 +1,248 @@
+r"""Calibrate several models of the same records, on parts of each record, with one budget.
+
+Model k sees part k of every record and is perturbed by noise :math:`b_k` of its own,
+
+.. math::
+    p(b_1, \dots, b_K) \propto \exp\Big(-\epsilon_b \sum_k a_k\|b_k\| \big/ h\Big),
+    \qquad h = \max\Big\{\sum_k a_k t_k :\ t_k \le S_k,\ \|t\|_2 \le S\Big\}
+
+with public weights :math:`a_k`. Neighbours: replace-one. Sensitivity: the gradients of one record
+in model k differ by at most :math:`S_k`, and all of them together, as one vector, by at most S.
+Theorem (docs/proofs/stacking): the K minimisers together are
+:math:`(\epsilon_b + J)`-differentially private with
+
+.. math::
+    J = \max\Big\{\sum_k r_k\log\Big(1 + \frac{v_k}{r_k\kappa_k}\Big) :\
+        v_k \le \tau_k,\ \sum_k v_k \le \tau\Big\}.
+
+With :math:`S = \sum S_k` and :math:`\tau = \sum\tau_k`, bounds on the parts alone, this is Guo et
+al. (2018, theorem 4) with one logarithm in place of two. A bound on the whole record makes h
+smaller by up to a factor :math:`\sqrt K`, and J by up to K.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from skdpsurv.likelihoods.base import PrivacyConstants
+from skdpsurv.mechanisms.newton import gradient_tolerance
+from skdpsurv.mechanisms.objective_perturbation import (
+    LARGEST_SOLVER_SCALE,
+    LEAST_RIDGE,
+    SOLVER_SHARE,
+    Calibration,
+    curvature_cost,
+)
+from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, largest_norm
+
+#: Bounds are raised by this factor, far above what rounding can take from them.
+MARGIN = 1.0 + 2.0**-40
+
+
+@dataclass(frozen=True)
+class Part:
+    """One of the models.
+
+    Parameters
+    ----------
+    constants : PrivacyConstants
+        Of its likelihood.
+    n_params : int
+    weight : float
+        a_k, positive: its noise is proportional to 1 / a_k.
+    ridge : float
+        Least kappa_k wanted.
+    """
+
+    constants: PrivacyConstants
+    n_params: int
+    weight: float
+    ridge: float
+
+
+def joint_sensitivity(parts: Sequence[Part], whole: float) -> float:
+    """Return h, the largest weighted sum of gradient differences.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+    whole : float
+        S, the bound on the norm of all gradient differences together; inf for none.
+
+    Returns
+    -------
+    float
+        Of an exact maximiser: t proportional to a, but for the parts that are at their bound.
+    """
+    ordered = sorted(parts, key=lambda p: p.constants.gradient_sensitivity / p.weight)
+    total, left = 0.0, whole**2
+    for k, part in enumerate(ordered):
+        weights = math.hypot(*(p.weight for p in ordered[k:]))
+        bound = part.constants.gradient_sensitivity
+        if part.weight * math.sqrt(max(left, 0.0)) <= bound * weights:
+            return (total + weights * math.sqrt(max(left, 0.0))) * MARGIN
+        total += part.weight * bound
+        left -= bound**2
+    return total * MARGIN
+
+
+def joint_curvature_cost(
+    constants: Sequence[PrivacyConstants], ridges: Sequence[float], whole: float
+) -> float:
+    """Return J, or slightly more.
+
+    Parameters
+    ----------
+    constants : sequence of PrivacyConstants
+    ridges : sequence of float
+        kappa_k.
+    whole : float
+        tau, the bound on the sum of the traces; inf for none.
+
+    Returns
+    -------
+    float
+
+    Notes
+    -----
+    J is concave in v, so its Lagrange dual at any level bounds it from above; the level is found by
+    bisection, and how well it is found costs accuracy and never privacy.
+    """
+    alone = [curvature_cost(c, kappa) for c, kappa in zip(constants, ridges, strict=True)]
+    if whole >= math.fsum(c.hessian_trace for c in constants):
+        return math.fsum(alone) * MARGIN
+
+    def traces(level: float) -> list[float]:
+        return [
+            min(max(c.hessian_rank * (level - kappa), 0.0), c.hessian_trace)
+            for c, kappa in zip(constants, ridges, strict=True)
+        ]
+
+    low, high = min(ridges), max(ridges) + max(c.hessian_trace for c in constants)
+    for _ in range(50):
+        level = 0.5 * (low + high)
+        low, high = (level, high) if math.fsum(traces(level)) < whole else (low, level)
+    spent = traces(high)
+    costs = (
+        c.hessian_rank * math.log1p(v / (c.hessian_rank * kappa))
+        for c, kappa, v in zip(constants, ridges, spent, strict=True)
+    )
+    return (math.fsum(costs) + abs(whole - math.fsum(spent)) / high) * MARGIN
+
+
+def calibrate_jointly(
+    parts: Sequence[Part],
+    whole: PrivacyConstants | None,
+    epsilon: float,
+    n_records: int,
+    *,
+    curvature_share: float = 0.1,
+) -> list[Calibration]:
+    """Split epsilon between the noise of all models, their curvature and their solvers.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+    whole : PrivacyConstants or None
+        Bounds on all parts of one record together: on the norm of the stacked gradients'
+        difference, and on the sum of the traces. None: the bounds on the parts are all there is.
+    epsilon : float
+        For all models together; positive and finite.
+    n_records : int
+        n, public under replace-one.
+    curvature_share : float, default=0.1
+        Share of epsilon that J may use; all ridges are as large as that needs.
+
+    Returns
+    -------
+    list of Calibration
+        Of each model. Their epsilons say what the model would cost alone; together they cost
+        ``epsilon``.
+    """
+    constants = [part.constants for part in parts]
+    sensitivity = joint_sensitivity(parts, whole.gradient_sensitivity if whole else math.inf)
+    trace = whole.hessian_trace if whole else math.inf
+    least_noise = (1.0 - SOLVER_SHARE - curvature_share) * epsilon
+    wanted = []
+    for part in parts:
+        # As in objective_perturbation.least_ridge: what a solver can work with.
+        g = _tolerance(part, n_records, sensitivity / (least_noise * part.weight))
+        solvable = 2.0 * g / (_each_solver(parts, epsilon) * LARGEST_SOLVER_SCALE)
+        wanted.append(max(part.ridge, LEAST_RIDGE * part.constants.hessian_trace, solvable))
+    ridges = affordable_ridges(constants, wanted, trace, curvature_share * epsilon)
+    cost = joint_curvature_cost(constants, ridges, trace)
+    epsilon_noise = ((1.0 - SOLVER_SHARE) * epsilon - cost) / MARGIN
+    scales = [sensitivity / (epsilon_noise * part.weight) for part in parts]
+    return at_scales(parts, ridges, scales, epsilon, n_records)
+
+
+def at_scales(
+    parts: Sequence[Part],
+    ridges: Sequence[float],
+    noise_scales: Sequence[float],
+    epsilon: float,
+    n_records: int,
+) -> list[Calibration]:
+    """Return calibrations at given ridges and scales of noise.
+
+    Parameters
+    ----------
+    parts : sequence of Part
+    ridges, noise_scales : sequence of float
+        That cost, together, no more than ``(1 - SOLVER_SHARE) * epsilon``.
+    epsilon : float
+    n_records : int
+
+    Returns
+    -------
+    list of Calibration
+        With noise that hides K inexact minima for ``SOLVER_SHARE * epsilon``.
+    """
+    # Solvers are certified one by one.
+    each_solver = _each_solver(parts, epsilon)
+    calibrations = []
+    for part, kappa, noise_scale in zip(parts, ridges, noise_scales, strict=True):
+        g = _tolerance(part, n_records, noise_scale)
+        calibrations.append(
+            Calibration(
+                kappa=kappa,
+                noise_scale=noise_scale,
+                tolerance=g,
+                solver_scale=max(2.0 * g / (kappa * each_solver), LEAST_NOISE),
+                epsilon_noise=part.constants.gradient_sensitivity / noise_scale,
+                epsilon_curvature=curvature_cost(part.constants, kappa),
+                epsilon_solver=each_solver,
+            )
+        )
+    return calibrations
+
+
+def _each_solver(parts: Sequence[Part], epsilon: float) -> float:
+    return SOLVER_SHARE * epsilon / len(parts) / MARGIN
+
+
+def _tolerance(part: Part, n_records: int, noise_scale: float) -> float:
+    norm = largest_norm(part.n_params, noise_scale)
+    return gradient_tolerance(part.constants, n_records, norm)
+
+
+def affordable_ridges(
+    constants: Sequence[PrivacyConstants], wanted: Sequence[float], whole: float, budget: float
+) -> list[float]:
+    """Return the ridges wanted, or more: all at least the least level at which J is paid."""
+    if joint_curvature_cost(constants, wanted, whole) <= budget:
+        return list(wanted)
+
+    def raised(level: float) -> list[float]:
+        return [max(kappa, level) for kappa in wanted]
+
+    low, high = min(wanted), 2.0 * min(wanted)
+    while joint_curvature_cost(constants, raised(high), whole) > budget:
+        low, high = high, 2.0 * high
+    for _ in range(40):
+        level = 0.5 * (low + high)
+        dear = joint_curvature_cost(constants, raised(level), whole) > budget
+        low, high = (level, high) if dear else (low, level)
+    return raised(high)

@@ -1,0 +1,171 @@
+r"""Run a perturbation that was calibrated: minimise with noise in the objective, add noise outside.
+
+.. math::
+    \arg\min_f \Big[\sum_i \ell(f; z_i) + \frac\kappa2\|f - c\|^2 + \langle b, f\rangle\Big] + e
+
+Objective perturbation draws b for privacy and a tiny e to hide the solver, output perturbation e
+alone. Scales are those of a calibration, whose module states the theorem. All noise is drawn in the
+calling process: workers get a linear term, never a stream of random numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from joblib import Parallel, delayed
+from numpy.typing import NDArray
+
+from skdpsurv.likelihoods.base import Likelihood
+from skdpsurv.mechanisms.newton import Objective, minimize, minimize_without_privacy
+from skdpsurv.mechanisms.vector_noise import add_noise
+from skdpsurv.privacy import RandomSource, spherical_laplace
+
+FloatArray = NDArray[np.float64]
+
+
+class Scales(Protocol):
+    """What a calibration must say; all of it public."""
+
+    @property
+    def kappa(self) -> float:
+        """Ridge strength, in the sum over records."""
+        ...
+
+    @property
+    def tolerance(self) -> float:
+        """g, the certified norm of the gradient at the point released; inf for no certificate."""
+        ...
+
+    @property
+    def linear_scale(self) -> float:
+        """Scale of b; 0 for none."""
+        ...
+
+    @property
+    def output_scale(self) -> float:
+        """Scale of e; 0 for none."""
+        ...
+
+
+@dataclass(frozen=True)
+class Unperturbed:
+    """No noise and no privacy: the penalised fit, for reference.
+
+    Parameters
+    ----------
+    kappa : float
+        Positive.
+    """
+
+    kappa: float
+    tolerance: float = math.inf
+    linear_scale: float = 0.0
+    output_scale: float = 0.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One private minimisation.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        Whose constants the calibration was made from.
+    blocks : sequence
+        Private records, inside the public domain.
+    calibration : Scales
+    center : ndarray of shape (n_params,)
+        c, public.
+    """
+
+    likelihood: Likelihood
+    blocks: Sequence[Any]
+    calibration: Scales
+    center: FloatArray
+
+    def objective(self, source: RandomSource) -> Objective:
+        """Return the objective, with its linear term drawn."""
+        n_params, scale = self.likelihood.n_params, self.calibration.linear_scale
+        linear = spherical_laplace(n_params, scale, source) if scale else np.zeros(n_params)
+        return Objective(self.likelihood, self.blocks, self.calibration.kappa, self.center, linear)
+
+
+def perturb(
+    likelihood: Likelihood,
+    blocks: Sequence[Any],
+    calibration: Scales,
+    center: FloatArray,
+    source: RandomSource,
+) -> FloatArray:
+    """Release a private minimiser.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+        Whose constants the calibration was made from.
+    blocks : sequence
+        Private records, inside the public domain.
+    calibration : Scales
+        As made by a ``calibrate`` of this package.
+    center : ndarray of shape (n_params,)
+        c, public.
+    source : RandomSource
+        Of operating-system entropy, or nothing here is private.
+
+    Returns
+    -------
+    coef : ndarray of shape (n_params,)
+    """
+    objective = Problem(likelihood, blocks, calibration, center).objective(source)
+    return _released(_minimize(objective, calibration.tolerance), calibration, source)
+
+
+def perturb_all(
+    problems: Sequence[Problem],
+    source: RandomSource,
+    *,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> list[FloatArray]:
+    """Release the private minimisers of several problems, solved in parallel.
+
+    Parameters
+    ----------
+    problems : sequence of Problem
+        What they cost together is for their calibrations to say.
+    source : RandomSource
+        Each problem gets a child of its own.
+    n_jobs, verbose : int
+        As for :class:`joblib.Parallel`, under whatever backend is active.
+
+    Returns
+    -------
+    list of ndarray
+    """
+    sources = source.spawn(len(problems))
+    objectives = [p.objective(s) for p, s in zip(problems, sources, strict=True)]
+    minima = Parallel(n_jobs=n_jobs, verbose=verbose)(
+        delayed(_minimize)(objective, problem.calibration.tolerance)
+        for objective, problem in zip(objectives, problems, strict=True)
+    )
+    return [
+        _released(coef, problem.calibration, child)
+        for coef, problem, child in zip(minima, problems, sources, strict=True)
+    ]
+
+
+def _minimize(objective: Objective, tolerance: float) -> FloatArray:
+    # NumPy's error state does not follow into threads and processes.
+    with np.errstate(all="ignore"):
+        if math.isinf(tolerance):
+            return minimize_without_privacy(objective)
+        return minimize(objective, tolerance)
+
+
+def _released(coef: FloatArray, calibration: Scales, source: RandomSource) -> FloatArray:
+    scale = calibration.output_scale
+    return add_noise(coef, scale, source) if scale else coef
