@@ -22,7 +22,13 @@ from dataclasses import dataclass
 
 from skdpsurv.classification.columns import Columns
 from skdpsurv.classification.group_fit import GroupFit
-from skdpsurv.classification.public_rules import TRANSFER_RIDGE, auto_max_residual, auto_ridge
+from skdpsurv.classification.public_rules import (
+    CURVATURE_SHARE,
+    TRANSFER_RIDGE,
+    auto_max_residual,
+    auto_ridge,
+    output_ridge,
+)
 from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms import output_perturbation
 from skdpsurv.mechanisms.joint_calibration import (
@@ -143,11 +149,13 @@ def tight(setting: GroupSetting) -> GroupFit:
         if setting.alpha is not None:
             return setting.n_records * setting.alpha / setting.data_norm**2
         share = part.weight * part.constants.gradient_sensitivity / sensitivity
-        wanted = auto_ridge(setting.n_records, part.n_params, share * epsilon)
+        wanted = auto_ridge(setting.n_records, part.n_params, share * epsilon, cap)
         return TRANSFER_RIDGE * wanted if setting.transfers else wanted
 
     parts = [Part(p.constants, p.n_params, p.weight, ridge(p)) for p in parts]
-    calibrations = calibrate_jointly(parts, whole, epsilon, setting.n_records)
+    calibrations = calibrate_jointly(
+        parts, whole, epsilon, setting.n_records, curvature_share=CURVATURE_SHARE
+    )
     return setting.plan(cap, groups, calibrations)
 
 
@@ -157,10 +165,10 @@ def output(setting: GroupSetting) -> GroupFit:
     constants = Logistic(group.n_params, group.bound, cap).constants
     n, epsilon = setting.n_records, setting.epsilon_output
     if setting.alpha is None:
-        calibration = output_perturbation.calibrate(constants, epsilon, n, group.n_params)
+        kappa = output_ridge(n, group.n_params, epsilon, cap)
     else:
         kappa = n * setting.alpha / setting.data_norm**2
-        calibration = output_perturbation.calibrate_at(constants, epsilon, n, kappa)
+    calibration = output_perturbation.calibrate_at(constants, epsilon, n, kappa)
     return setting.plan(cap, (group,), (calibration,))
 
 
