@@ -99,6 +99,11 @@ def feature_groups(
 def _index(column: Any, n_features: int, places: dict[str, int]) -> int:
     """Return the index of a column given by index or name."""
     if isinstance(column, str):
+        if not places:
+            raise ValueError(
+                "feature_groups must hold indices of columns where X has no column names; in a "
+                "Pipeline, set_output(transform='pandas') keeps them."
+            )
         if column not in places:
             raise ValueError(f"feature_groups must hold columns of X, and {column!r} is none.")
         return places[column]

@@ -371,8 +371,8 @@ class PrivateStackingClassifier(PrivateClassifier):
         n_parts = int(self.n_partitions) if self.partition == "samples" else 1
         if n_low < n_parts or (self.combiner == "logistic" and n_high < 1):
             raise ValueError(
-                "n_partitions and holdout must leave at least one row for each model; there are "
-                f"{n_records} rows."
+                "n_partitions and holdout must leave at least one row for each model, got "
+                f"n_samples={n_records}."
             )
         sizes = [n_low // n_parts + (part < n_low % n_parts) for part in range(n_parts)]
         setting = budgets.GroupSetting(
