@@ -24,7 +24,6 @@ from skdpsurv.classification.columns import Columns
 from skdpsurv.classification.group_fit import GroupFit
 from skdpsurv.classification.public_rules import (
     CURVATURE_SHARE,
-    TRANSFER_RIDGE,
     auto_max_residual,
     auto_ridge,
     output_ridge,
@@ -72,8 +71,8 @@ class GroupSetting:
         Ridge on the scale of the mean loss; None for the public rule.
     max_residual : float or None
         c; None for the public rule.
-    transfers : bool, default=False
-        Whether models are shrunk towards what another organisation released.
+    ridge_multiple : float, default=1.0
+        Of the public rule's ridge.
     """
 
     n_records: int
@@ -86,7 +85,7 @@ class GroupSetting:
     constant: float
     alpha: float | None
     max_residual: float | None
-    transfers: bool = False
+    ridge_multiple: float = 1.0
 
     @property
     def n_features(self) -> int:
@@ -150,7 +149,7 @@ def tight(setting: GroupSetting) -> GroupFit:
             return setting.n_records * setting.alpha / setting.data_norm**2
         share = part.weight * part.constants.gradient_sensitivity / sensitivity
         wanted = auto_ridge(setting.n_records, part.n_params, share * epsilon, cap)
-        return TRANSFER_RIDGE * wanted if setting.transfers else wanted
+        return setting.ridge_multiple * wanted
 
     parts = [Part(p.constants, p.n_params, p.weight, ridge(p)) for p in parts]
     calibrations = calibrate_jointly(

@@ -14,14 +14,24 @@ from __future__ import annotations
 
 import math
 
-__all__ = ["CURVATURE_SHARE", "TRANSFER_RIDGE", "auto_max_residual", "auto_ridge", "output_ridge"]
+__all__ = [
+    "CURVATURE_SHARE",
+    "TRANSFER_RIDGE",
+    "VOTE_RIDGE",
+    "auto_max_residual",
+    "auto_ridge",
+    "output_ridge",
+]
 
 #: Share of epsilon that the curvature term of objective perturbation may use.
 CURVATURE_SHARE = 0.2
 #: Objective perturbation: kappa = RIDGE 2c d^1.25 / (n^0.5 epsilon^1.5).
 RIDGE = 1.25
-#: A centre that others have released is worth shrinking to: so many times the ridge.
-TRANSFER_RIDGE = 3.0
+#: Groups of columns whose models vote: their errors add up, and shrunk votes are small where a model
+#: knows little. So many times the ridge.
+VOTE_RIDGE = 3.0
+#: A centre that others have released is worth shrinking to.
+TRANSFER_RIDGE = 5.0
 #: max_residual="auto" is 0.5 up to n epsilon / d = 256, and 1 from 1024.
 RESIDUAL_SCALE = 1.0 / 32.0
 

@@ -30,6 +30,7 @@ from skdpsurv.classification.private_classifier import (
     PrivateClassifier,
     refuse_extremes,
 )
+from skdpsurv.classification.public_rules import TRANSFER_RIDGE, VOTE_RIDGE
 from skdpsurv.classification.stack_plan import StackPlan
 from skdpsurv.classification.transfer import hypothesis_centers, low_level_models
 from skdpsurv.likelihoods.logistic import probability
@@ -381,7 +382,7 @@ class PrivateStackingClassifier(PrivateClassifier):
             groups=groups,
             weights=weights if self.partition == "features" else (1.0,),
             group_norms=group_norms(self.group_norms, float(self.data_norm), len(groups)),
-            transfers=self.hypothesis is not None,
+            ridge_multiple=self._ridge_multiple(len(groups)),
             **self._numbers(),
         )
         n_models = n_parts * len(groups)
@@ -394,7 +395,7 @@ class PrivateStackingClassifier(PrivateClassifier):
             weights=(1.0,),
             data_norm=1.0,
             group_norms=(1.0,),
-            transfers=False,
+            ridge_multiple=1.0,
         )
         kind = {"tight": budgets.tight, "published": budgets.published}[self.calibration]
         if math.isinf(self.epsilon):
@@ -412,6 +413,11 @@ class PrivateStackingClassifier(PrivateClassifier):
         except ArithmeticError:  # of public numbers: nothing has been read or charged
             raise ValueError(EXTREME) from None
         return plan
+
+    def _ridge_multiple(self, n_groups: int) -> float:
+        if self.hypothesis is not None:
+            return TRANSFER_RIDGE
+        return VOTE_RIDGE if n_groups > 1 and self.combiner != "logistic" else 1.0
 
     def _guarantee(
         self,

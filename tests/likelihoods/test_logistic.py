@@ -6,9 +6,10 @@ import math
 
 import numpy as np
 import pytest
+from scipy import optimize
 from sklearn.linear_model import LogisticRegression
 
-from skdpsurv.likelihoods.logistic import LabelledBlock, Logistic
+from skdpsurv.likelihoods.logistic import LabelledBlock, Logistic, knee_of, probability
 from skdpsurv.mechanisms.newton import Objective, gradient_tolerance, minimize
 
 R = 1.7
@@ -183,3 +184,183 @@ def test_many_equal_records_are_certified():
     share = 1 / (1 + np.exp(-(z @ coef)))
     gradient = z * (n * share - n_positive) + 2 * coef + linear
     assert np.sqrt(gradient @ gradient) <= tolerance
+
+
+CAPS = [0.5, 0.6, 0.75, 0.9, 1.0]
+
+
+def loss(margin, cap):
+    """phi, of margins."""
+    margin = np.atleast_1d(np.asarray(margin, dtype=float))
+    block = LabelledBlock(margin[:, None], np.ones(margin.size))
+    return Logistic(1, 1.0, cap).losses(np.ones(1), block)
+
+
+def slope(margin, cap):
+    """phi', of one margin."""
+    block = LabelledBlock(np.array([[float(margin)]]), np.ones(1))
+    return Logistic(1, 1.0, cap).derivatives(np.ones(1), block, order=1).gradient[0] / margin
+
+
+class TestCap:
+    """``max_residual``: what a record's residual cannot exceed."""
+
+    @pytest.mark.parametrize("cap", CAPS)
+    def test_derivatives_are_numerical_derivatives(self, cap):
+        likelihood, block, step = Logistic(N_FEATURES, R, cap), records(), 1e-6
+        for coef in coefs():
+            gradient, hessian = likelihood.derivatives(coef, block)
+            bend = np.zeros_like(hessian)
+            for j, unit in enumerate(step * np.eye(N_FEATURES)):
+                up, down = (likelihood.losses(coef + s * unit, block).sum() for s in (1, -1))
+                assert gradient[j] == pytest.approx((up - down) / (2 * step), rel=1e-5, abs=1e-6)
+                up, down = (likelihood.derivatives(coef + s * unit, block) for s in (1, -1))
+                bend[j] = (up.gradient - down.gradient) / (2 * step)
+            np.testing.assert_allclose(hessian, bend, rtol=1e-4, atol=1e-6)
+
+    def test_the_cap_binds_in_the_test_above(self):
+        block, coef = records(), coefs()[1]
+        residual = 1 / (1 + np.exp(block.y * (block.X @ coef)))
+        assert 0.1 < (residual > 0.6).mean() < 0.9
+
+    @pytest.mark.parametrize("cap", CAPS)
+    def test_slope_is_the_capped_residual(self, cap):
+        for margin in (-30.0, -2.0, -0.3, 0.01, 0.3, 2.0):
+            residual = 1 / (1 + math.exp(margin))
+            assert slope(margin, cap) == pytest.approx(-min(residual, cap), rel=1e-12)
+
+    @pytest.mark.parametrize("cap", CAPS)
+    def test_convex_and_decreasing(self, cap):
+        phi = loss(np.linspace(-6, 6, 2001), cap)
+        assert (np.diff(phi) < 0).all()
+        assert (np.diff(phi, 2) > -1e-13).all()
+
+    @pytest.mark.parametrize("cap", CAPS[:-1])
+    def test_knee_is_continuously_differentiable(self, cap):
+        knee = -knee_of(cap)
+        assert knee == pytest.approx(math.log((1 - cap) / cap))
+        below, above = loss([knee - 1e-9, knee + 1e-9], cap)
+        assert below == pytest.approx(above, abs=3e-9)
+        near = [slope(knee + shift - 1e-12, cap) for shift in (-1e-6, 0.0, 1e-6)]
+        np.testing.assert_allclose(near, -cap, atol=1e-6)
+        # Logistic above the knee, a straight line below.
+        assert loss(knee + 1, cap)[0] == pytest.approx(math.log1p(math.exp(-knee - 1)))
+        assert np.diff(loss([knee - 3, knee - 2, knee - 1], cap)) == pytest.approx(-cap)
+
+    @pytest.mark.parametrize("cap", CAPS[:-1])
+    def test_hessian_is_zero_beyond_the_knee_only(self, cap):
+        likelihood = Logistic(1, 9.0, cap)
+        for shift, positive in ((-0.01, False), (0.01, True)):
+            block = LabelledBlock(np.array([[-knee_of(cap) + shift]]), np.ones(1))
+            hessian = likelihood.derivatives(np.ones(1), block).hessian
+            # At c = 1/2 the knee is at 0, where the row itself is nearly 0.
+            assert (hessian[0, 0] > 0) == positive
+
+    def test_without_a_cap_it_is_the_logistic_loss(self):
+        margin = np.linspace(-40, 40, 401)
+        np.testing.assert_allclose(loss(margin, 1.0), np.logaddexp(0, -margin), rtol=1e-14)
+        assert knee_of(1.0) == math.inf
+
+    @pytest.mark.parametrize("cap", CAPS)
+    def test_no_pair_of_records_passes_the_constants(self, cap):
+        likelihood = Logistic(N_FEATURES, R, cap)
+        constants = likelihood.constants
+        assert constants.gradient_sensitivity == pytest.approx(2 * cap * R)
+        assert constants.hessian_trace == pytest.approx(R**2 / 4)
+        block = records(50)
+        X = R * (1 - 1e-15) * block.X / np.linalg.norm(block.X, axis=1)[:, None]
+        for coef in coefs(scales=(0.0, 0.1, 1.0, 1e3)):
+            parts = [
+                likelihood.derivatives(coef, LabelledBlock(X[i : i + 1], block.y[i : i + 1]))
+                for i in range(50)
+            ]
+            g = np.array([part.gradient for part in parts])
+            assert np.linalg.norm(g[:, None] - g, axis=2).max() <= constants.gradient_sensitivity
+            for part in parts:
+                eigenvalues = np.linalg.eigvalsh(part.hessian)
+                assert eigenvalues.min() >= -1e-12
+                assert eigenvalues.sum() <= constants.hessian_trace * (1 + 1e-12)
+                assert np.sum(eigenvalues > 1e-12) <= 1
+
+    @pytest.mark.parametrize("cap", CAPS)
+    def test_sensitivity_is_attained(self, cap):
+        """By opposed rows that are both classified wrongly."""
+        likelihood, tilt = Logistic(2, R, cap), 1e-4
+        ends = [
+            likelihood.derivatives(
+                np.array([0.0, -1e7]),
+                LabelledBlock(R * np.array([[side * math.cos(tilt), math.sin(tilt)]]), np.ones(1)),
+                order=1,
+            ).gradient
+            for side in (-1.0, 1.0)
+        ]
+        gap = np.linalg.norm(ends[0] - ends[1])
+        assert gap == pytest.approx(likelihood.constants.gradient_sensitivity, rel=1e-6)
+
+    @pytest.mark.parametrize("cap", CAPS[1:])
+    def test_trace_is_attained_at_margin_zero(self, cap):
+        row = np.array([[0.0, R]])
+        hessian = Logistic(2, R, cap).derivatives(np.zeros(2), LabelledBlock(row, np.ones(1)))[1]
+        assert np.trace(hessian) == pytest.approx(R**2 / 4)
+
+    @pytest.mark.parametrize("cap", CAPS)
+    def test_huge_margins(self, cap):
+        """A line of slope -c below, zero above; no overflow."""
+        with np.errstate(over="raise", invalid="raise", divide="raise"):
+            far, farther, right = loss([-1e6, -2e6, 1e6], cap)
+        assert farther - far == pytest.approx(cap * 1e6)
+        assert right == 0.0
+        assert math.isfinite(far)
+
+
+class TestProbability:
+    @pytest.mark.parametrize("cap", CAPS)
+    @pytest.mark.parametrize("eta", [0.03, 0.3, 0.45, 0.55, 0.8, 0.98])
+    def test_inverts_the_minimiser_of_the_expected_loss(self, cap, eta):
+        """Of label 1 with probability eta; minimised numerically."""
+        found = optimize.minimize_scalar(
+            lambda m: eta * loss(m, cap)[0] + (1 - eta) * loss(-m, cap)[0],
+            bounds=(-30, 30),
+            method="bounded",
+            options={"xatol": 1e-10},
+        )
+        assert probability(np.array([found.x]), cap)[0] == pytest.approx(eta, abs=1e-5)
+
+    @pytest.mark.parametrize("cap", CAPS)
+    def test_increasing_symmetric_and_one_half_at_zero(self, cap):
+        predictor = np.linspace(-20, 20, 801)
+        p = probability(predictor, cap)
+        assert (np.diff(p) > 0).all()
+        np.testing.assert_allclose(p + p[::-1], 1.0, rtol=1e-15)
+        assert p[400] == 0.5
+
+    def test_by_hand(self):
+        """The logistic function up to the knee, c / (c + sigma(-m)) beyond."""
+        sigma = 1 / (1 + math.exp(2.0))
+        predictor = np.array([-2.0, 2.0])
+        np.testing.assert_allclose(probability(predictor), [sigma, 1 - sigma])
+        np.testing.assert_allclose(probability(predictor, 0.9), [sigma, 1 - sigma])
+        half = 0.5 / (0.5 + sigma)
+        np.testing.assert_allclose(probability(predictor, 0.5), [1 - half, half])
+
+    @pytest.mark.parametrize("cap", CAPS)
+    def test_huge_predictors(self, cap):
+        predictor = np.array([-np.inf, -1e308, -800.0, 800.0, 1e308, np.inf])
+        with np.errstate(over="raise", invalid="raise", divide="raise"):
+            p = probability(predictor, cap)
+        np.testing.assert_allclose(p, [0, 0, 0, 1, 1, 1], atol=1e-300)
+
+
+@pytest.mark.parametrize("cap", [0.5, 0.75])
+def test_capped_minimum_is_certified_and_that_of_scipy(cap):
+    """The Hessian jumps at the knee; the solver must not mind."""
+    block, kappa = records(400), 0.5
+    likelihood = Logistic(N_FEATURES, R, cap)
+    zeros = np.zeros(N_FEATURES)
+    coef = minimize(Objective(likelihood, [block], kappa, zeros, zeros), 1e-9)
+    found = optimize.minimize(
+        lambda f: likelihood.losses(f, block).sum() + 0.5 * kappa * f @ f, zeros, tol=1e-9
+    )
+    np.testing.assert_allclose(coef, found.x, atol=1e-4)
+    total = likelihood.derivatives(coef, block).gradient + kappa * coef
+    assert np.linalg.norm(total) <= 1e-9
