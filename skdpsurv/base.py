@@ -11,7 +11,12 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee, PrivacyLeakWarning
+from skdpsurv.privacy import (
+    PrivacyAccountant,
+    PrivacyGuarantee,
+    PrivacyLeakWarning,
+    silent_arithmetic,
+)
 from skdpsurv.release import Release
 
 __all__ = ["PrivateEstimator"]
@@ -72,12 +77,11 @@ class PrivateEstimator(BaseEstimator):
 
         Warns first if the guarantee is void.
         """
-        if self.accountant is not None:
-            self.accountant.charge(guarantee, estimator=type(self).__name__)
         for reason in self._leaks():
             warnings.warn(reason, PrivacyLeakWarning, stacklevel=4)
-        # Whatever NumPy was told to raise on: past the charge nothing may depend on the records.
-        with np.errstate(all="ignore"):
+        if self.accountant is not None:
+            self.accountant.charge(guarantee, estimator=type(self).__name__)
+        with silent_arithmetic():
             yield
 
     def _publish(

@@ -142,8 +142,14 @@ class Release:
             raise ValueError(f"the JSON of a Release must hold {', '.join(missing)}.")
         if unknown := sorted(set(data) - {f.name for f in fields(cls)}):
             raise ValueError(f"the JSON of a Release must not hold {', '.join(unknown)}.")
-        data["guarantee"] = PrivacyGuarantee.from_dict(data["guarantee"])
-        return cls(**data)
+        try:
+            data["guarantee"] = PrivacyGuarantee.from_dict(data["guarantee"])
+            release = cls(**data)
+        except (TypeError, AttributeError):
+            release = None
+        if release is None or type(release.n_features_in) is not int:
+            raise ValueError("the JSON of a Release holds a field of the wrong type.")
+        return release
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name}{np.shape(v)}" for name, v in self.values.items())
@@ -151,8 +157,11 @@ class Release:
 
 
 def _read_only(name: str, value: ArrayLike) -> NDArray[np.float64]:
-    array = np.array(value, dtype=np.float64)
+    try:
+        array = np.array(value, dtype=np.float64)
+    except ValueError:  # ragged, or text
+        array = np.array(np.nan)
     if not np.isfinite(array).all():
-        raise ValueError(f"values of a release must be finite, {name!r} is not.")
+        raise ValueError(f"values of a release must be finite numbers, {name!r} is not.")
     array.setflags(write=False)
     return array

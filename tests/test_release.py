@@ -139,7 +139,7 @@ def test_any_difference_is_seen(change):
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, [1.0, -np.inf]])
 def test_values_must_be_finite(value):
-    with pytest.raises(ValueError, match="values of a release must be finite, 'coef' is not"):
+    with pytest.raises(ValueError, match="must be finite numbers, 'coef' is not"):
         make(values={"coef": value})
 
 

@@ -18,10 +18,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from skdpsurv.classification.columns import Columns
-from skdpsurv.classification.group_fit import GroupFit
+from skdpsurv.classification.group_fit import Coefficients, GroupFit
 from skdpsurv.classification.public_rules import (
     CURVATURE_SHARE,
     auto_max_residual,
@@ -31,7 +34,6 @@ from skdpsurv.classification.public_rules import (
 from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms import output_perturbation
 from skdpsurv.mechanisms.joint_calibration import (
-    MARGIN,
     Part,
     at_scales,
     calibrate_jointly,
@@ -39,6 +41,9 @@ from skdpsurv.mechanisms.joint_calibration import (
 )
 from skdpsurv.mechanisms.objective_perturbation import LEAST_RIDGE, SOLVER_SHARE
 from skdpsurv.mechanisms.perturbation import Scales, Unperturbed
+from skdpsurv.mechanisms.vector_noise import MARGIN
+
+FloatArray = NDArray[np.float64]
 
 __all__ = ["GroupSetting", "output", "published", "tight", "unperturbed"]
 
@@ -46,6 +51,8 @@ __all__ = ["GroupSetting", "output", "published", "tight", "unperturbed"]
 PUBLISHED_ALPHA = 1e-2
 #: Ridge of the fit without privacy where ``alpha`` is 0: separated classes have no finite optimum.
 LEAST_PENALTY = 1e-6
+#: Parameters of a model that a fit can start from. Those of useful models are below 100.
+LARGEST_CENTER = 1e4
 
 
 @dataclass(frozen=True)
@@ -73,6 +80,8 @@ class GroupSetting:
         c; None for the public rule.
     ridge_multiple : float, default=1.0
         Of the public rule's ridge.
+    centers : tuple of Coefficients or None, default=None
+        For each group, what its models are shrunk towards, on the scale of X; None for 0.
     """
 
     n_records: int
@@ -86,6 +95,7 @@ class GroupSetting:
     alpha: float | None
     max_residual: float | None
     ridge_multiple: float = 1.0
+    centers: tuple[Coefficients, ...] | None = None
 
     @property
     def n_features(self) -> int:
@@ -113,6 +123,27 @@ class GroupSetting:
             return self.max_residual
         return auto_max_residual(self.n_records, self.n_features, self.epsilon_output)
 
+    def model_centers(self, groups: Sequence[Columns]) -> tuple[FloatArray, ...]:
+        """Return centres as parameters of the models, of shape (n_outputs, n_params) each.
+
+        Raises
+        ------
+        ValueError
+            If one is longer than a fit can start from.
+        """
+        if self.centers is None:
+            return tuple(np.zeros((self.n_outputs, g.n_params)) for g in groups)
+        centers = tuple(
+            np.array([group.to_model(*one) for one in zip(*center, strict=True)])
+            for group, center in zip(groups, self.centers, strict=True)
+        )
+        if not max(np.abs(center).max() for center in centers) <= LARGEST_CENTER:
+            raise ValueError(
+                "hypothesis must have coefficients, times data_norm, and intercepts, over "
+                f"intercept_scaling, of at most {LARGEST_CENTER:g}."
+            )
+        return centers
+
     def plan(
         self,
         max_residual: float,
@@ -128,7 +159,13 @@ class GroupSetting:
             max_residual,
             groups,
             tuple(calibrations),
+            self.model_centers(groups),
         )
+
+
+def longest(rows: FloatArray) -> float:
+    """Return the largest norm of a row."""
+    return float(np.linalg.norm(rows, axis=1).max())
 
 
 def tight(setting: GroupSetting) -> GroupFit:
@@ -139,8 +176,10 @@ def tight(setting: GroupSetting) -> GroupFit:
     norm = math.sqrt(1.0 + len(groups) * setting.constant**2)
     whole = Logistic(setting.n_features, norm, cap).constants
     parts = [
-        Part(c, g.n_params, weight, 0.0)
-        for c, g, weight in zip(constants, groups, setting.weights, strict=True)
+        Part(c, g.n_params, weight, 0.0, longest(center))
+        for c, g, weight, center in zip(
+            constants, groups, setting.weights, setting.model_centers(groups), strict=True
+        )
     ]
     sensitivity = joint_sensitivity(parts, whole.gradient_sensitivity)
 
@@ -151,7 +190,7 @@ def tight(setting: GroupSetting) -> GroupFit:
         wanted = auto_ridge(setting.n_records, part.n_params, share * epsilon, cap)
         return setting.ridge_multiple * wanted
 
-    parts = [Part(p.constants, p.n_params, p.weight, ridge(p)) for p in parts]
+    parts = [replace(part, ridge=ridge(part)) for part in parts]
     calibrations = calibrate_jointly(
         parts, whole, epsilon, setting.n_records, curvature_share=CURVATURE_SHARE
     )
@@ -196,8 +235,10 @@ def published(setting: GroupSetting) -> GroupFit:
             for q, kappa in zip(weights, ridges, strict=True)
         ]
     parts = [
-        Part(Logistic(g.n_params, q).constants, g.n_params, q, kappa)
-        for g, q, kappa in zip(groups, weights, ridges, strict=True)
+        Part(Logistic(g.n_params, q).constants, g.n_params, q, kappa, longest(center))
+        for g, q, kappa, center in zip(
+            groups, weights, ridges, setting.model_centers(groups), strict=True
+        )
     ]
     scales = [2.0 / epsilon_noise] * len(parts)
     return setting.plan(1.0, groups, at_scales(parts, ridges, scales, epsilon, n))

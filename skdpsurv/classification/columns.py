@@ -60,7 +60,7 @@ class Columns:
 
     def rows(self, X: FloatArray, data_norm: float) -> FloatArray:
         """Return what the model sees of rows that are within ``data_norm`` already."""
-        part = X if len(self.indices) == X.shape[1] else X[:, self.indices]
+        part = X if self.indices == tuple(range(X.shape[1])) else X[:, self.indices]
         if self.norm < data_norm:
             part = clip_rows(part, self.norm)
         seen = np.empty((X.shape[0], self.n_params))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdpsurv.privacy import positive_number
+from skdpsurv.privacy import positive_number, refuse_masked
+from skdpsurv.privacy.domain import as_float_array
 
 __all__ = ["checked_importances", "feature_groups", "group_norms", "group_weights"]
 
@@ -26,9 +27,10 @@ def checked_importances(importances: ArrayLike | None) -> FloatArray | None:
     """
     if importances is None:
         return None
+    refuse_masked(importances, "importances")
     try:
-        values = np.asarray(importances, dtype=np.float64)
-    except (TypeError, ValueError):
+        values = as_float_array(importances, "importances")
+    except ValueError:
         values = np.empty((0, 0))
     if values.ndim != 1 or values.size == 0:
         raise ValueError("importances must be a list of numbers, one for each column.")
@@ -39,8 +41,26 @@ def checked_importances(importances: ArrayLike | None) -> FloatArray | None:
     return values / values.max()
 
 
+def check_lists(groups: Any) -> None:
+    """Refuse groups that are no lists of lists, or that can be gone through only once.
+
+    Raises
+    ------
+    TypeError
+    """
+    if groups is None:
+        return
+    if not _is_list(groups) or not all(map(_is_list, groups)):
+        raise TypeError("feature_groups must be None or a list of lists of columns.")
+
+
+def _is_list(value: Any) -> bool:
+    sized = isinstance(value, Collection) or (isinstance(value, np.ndarray) and value.ndim > 0)
+    return sized and not isinstance(value, str | bytes)
+
+
 def feature_groups(
-    groups: Sequence[Iterable[Any]] | None,
+    groups: Collection[Collection[Any]] | None,
     n_partitions: int,
     importances: FloatArray | None,
     n_features: int,
@@ -81,6 +101,7 @@ def feature_groups(
             return tuple(tuple(range(k, n_features, n_partitions)) for k in range(n_partitions))
         order = np.argsort(-importances, kind="stable")
         return tuple(tuple(part.tolist()) for part in np.array_split(order, n_partitions))
+    check_lists(groups)
     places = {} if names is None else {str(name): j for j, name in enumerate(np.asarray(names))}
     found = tuple(tuple(_index(column, n_features, places) for column in group) for group in groups)
     if not all(found):
@@ -151,9 +172,9 @@ def group_norms(norms: ArrayLike | None, data_norm: float, n_groups: int) -> tup
     """
     if norms is None:
         return (data_norm,) * n_groups
-    stated = tuple(
-        positive_number("group_norms", norm) for norm in np.atleast_1d(np.asarray(norms)).tolist()
-    )
+    if not _is_list(norms):
+        raise TypeError("group_norms must be None or a list of bounds, one for each group.")
+    stated = tuple(positive_number("group_norms", norm) for norm in norms)  # type: ignore[union-attr]
     if len(stated) != n_groups:
         raise ValueError(
             f"group_norms must have one bound for each of the {n_groups} groups, got {len(stated)}."

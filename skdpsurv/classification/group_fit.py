@@ -47,6 +47,8 @@ class GroupFit:
     groups : tuple of Columns
     calibrations : tuple
         One for each group.
+    centers : tuple of ndarray of shape (n_outputs, n_params)
+        What the models of each group are shrunk towards. Public.
     """
 
     n_records: int
@@ -55,12 +57,12 @@ class GroupFit:
     max_residual: float
     groups: tuple[Columns, ...]
     calibrations: tuple[Scales, ...]
+    centers: tuple[FloatArray, ...]
 
     def problems(
         self,
         X: FloatArray,
         signs: FloatArray,
-        centers: Sequence[Coefficients] | None = None,
     ) -> list[Problem]:
         """Return the minimisations, group by group and output by output within.
 
@@ -70,19 +72,17 @@ class GroupFit:
             Rows within ``data_norm``. Private.
         signs : ndarray of shape (n_outputs, n_records)
             1 for the class of an output, -1 for the rest. Private.
-        centers : sequence of Coefficients or None
-            For each group, what to shrink towards. Public.
         """
         problems = []
-        for k, (group, calibration) in enumerate(zip(self.groups, self.calibrations, strict=True)):
+        for group, calibration, centers in zip(
+            self.groups, self.calibrations, self.centers, strict=True
+        ):
             rows = group.rows(X, self.data_norm)
             likelihood = Logistic(group.n_params, group.bound, self.max_residual)
-            for output, sign in enumerate(signs):
-                center = np.zeros(group.n_params)
-                if centers is not None:
-                    coef, intercept = centers[k]
-                    center = group.to_model(coef[output], intercept[output])
-                problems.append(Problem(likelihood, group.blocks(rows, sign), calibration, center))
+            problems += [
+                Problem(likelihood, group.blocks(rows, sign), calibration, center)
+                for sign, center in zip(signs, centers, strict=True)
+            ]
         return problems
 
     def coefficients(self, released: Sequence[FloatArray]) -> list[Coefficients]:

@@ -78,11 +78,12 @@ def class_indices(
         )
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("y contains NaN or infinity; every record must have a label.")
-    if _without_data(type_of_target, labels) not in ("binary", "multiclass"):
-        raise ValueError("Unknown label type: y must hold class labels, not continuous values.")
     found, index = _without_data(np.unique, labels, return_inverse=True)
     if classes is None:
+        if _without_data(type_of_target, labels) not in ("binary", "multiclass"):
+            raise ValueError("Unknown label type: y must hold class labels, not continuous values.")
         return found, index
+    # Any stated label may be in any record: whether y looks like labels must not matter.
     # Python's own equality: 1 is 1.0, and text is text whatever NumPy keeps it in.
     places = {label: place for place, label in enumerate(classes.tolist())}
     try:

@@ -14,8 +14,10 @@ from skdpsurv.classification.private_classifier import (
     ASSUMPTIONS,
     EXTREME,
     PrivateClassifier,
+    checked_caps,
     refuse_extremes,
 )
+from skdpsurv.classification.transfer import released_array
 from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.mechanisms.perturbation import perturb_all
 from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee, clip_rows, one_of, random_source
@@ -203,11 +205,11 @@ class DPLogisticRegression(PrivateClassifier):
         )
 
     def _set_fitted(self, release: Release) -> None:
-        values = release.values
         self._set_classes(release)
-        self.coef_ = np.array(values["coef"])
-        self.intercept_ = np.array(values["intercept"])
-        self.max_residual_ = float(values["max_residual"])  # type: ignore[arg-type]
+        shape = (self._n_outputs, release.n_features_in)
+        self.coef_ = released_array(release, "coef", shape)
+        self.intercept_ = released_array(release, "intercept", shape[:1])
+        self.max_residual_ = float(checked_caps(np.array(release.values.get("max_residual")), ()))
 
     def _scores(self, X: FloatArray) -> FloatArray:
         return Coefficients(self.coef_, self.intercept_).predictor(X)
@@ -218,7 +220,7 @@ class DPLogisticRegression(PrivateClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         one_of("method", self.method, METHODS)
-        if self.method == "out_pert" and self.alpha == 0:
+        if self.method == "out_pert" and not isinstance(self.alpha, str) and self.alpha == 0:
             raise ValueError("alpha must be positive, or 'auto', with method='out_pert'.")
         if self.method == "out_pert" and self.calibration == "published":
             raise ValueError("calibration='published' exists for method='obj_pert' only.")

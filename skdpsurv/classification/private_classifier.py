@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -151,7 +152,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         positive_number("intercept_scaling", self.intercept_scaling)
         if isinstance(self.alpha, str):
             one_of("alpha", self.alpha, ("auto",))
-        elif self.alpha != 0 or isinstance(self.alpha, bool):
+        elif not _is_zero(self.alpha):
             positive_number("alpha", self.alpha)
         if isinstance(self.max_residual, str):
             one_of("max_residual", self.max_residual, ("auto",))
@@ -195,14 +196,42 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
             "calibration": self.calibration,
         }
 
+    @property
+    def _n_outputs(self) -> int:
+        """One model for two classes, else one for each."""
+        return self.classes_.size if self.classes_.size > 2 else 1
+
     def _set_classes(self, release: Release) -> None:
-        self.classes_ = np.asarray(release.parameters["classes"])
+        classes = stated_classes(release.parameters.get("classes"))
+        if classes is None:
+            raise ValueError("parameters of the release must hold its classes.")
+        self.classes_ = classes
+        if release.guarantee.status == "none" and math.isfinite(release.guarantee.epsilon):
+            # They were read from y. Stating them would make the next fit claim a guarantee.
+            self.classes = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         # The small data sets of scikit-learn's checks drown in noise, as they should.
         tags.classifier_tags.poor_score = True
         return tags
+
+
+def _is_zero(value: object) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and value == 0
+
+
+def checked_caps(caps: NDArray[Any], shape: tuple[int, ...]) -> FloatArray:
+    """Return the caps on residuals that a release holds.
+
+    Raises
+    ------
+    ValueError
+        If there are not as many, or one is no cap.
+    """
+    if caps.shape != shape or caps.dtype.kind != "f" or not ((caps >= 0.5) & (caps <= 1)).all():
+        raise ValueError("values of the release must hold max_residual, between 0.5 and 1.")
+    return caps
 
 
 def refuse_extremes(spans: list[float]) -> None:

@@ -27,8 +27,8 @@ __all__ = [
 CURVATURE_SHARE = 0.2
 #: Objective perturbation: kappa = RIDGE 2c d^1.25 / (n^0.5 epsilon^1.5).
 RIDGE = 1.25
-#: Groups of columns whose models vote: their errors add up, and shrunk votes are small where a model
-#: knows little. So many times the ridge.
+#: Groups of columns whose models vote want so many times the ridge: their errors add up, and a
+#: model that knows little should vote little.
 VOTE_RIDGE = 3.0
 #: A centre that others have released is worth shrinking to.
 TRANSFER_RIDGE = 5.0

@@ -9,7 +9,6 @@ epsilon (docs/proofs/stacking).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,7 +57,6 @@ class StackPlan:
         self,
         X: FloatArray,
         signs: FloatArray,
-        centers: Sequence[Coefficients] | None,
         sources: tuple[RandomSource, RandomSource],
         n_jobs: int | None,
         verbose: int,
@@ -71,8 +69,6 @@ class StackPlan:
             Private.
         signs : ndarray of shape (n_outputs, n_records)
             Private.
-        centers : sequence of Coefficients or None
-            What each model below is shrunk towards. Public.
         sources : tuple of RandomSource
             For the order of the rows, and for the noise.
         n_jobs, verbose : int
@@ -85,9 +81,7 @@ class StackPlan:
         problems, counts = [], []
         for plan, part in zip(self.low, parts, strict=True):
             whole = part.size == self.n_records
-            found = plan.problems(
-                rows if whole else rows[part], signs if whole else signs[:, part], centers
-            )
+            found = plan.problems(rows if whole else rows[part], signs if whole else signs[:, part])
             problems += found
             counts.append(len(found))
         released = perturb_all(problems, noise, n_jobs=n_jobs, verbose=verbose)

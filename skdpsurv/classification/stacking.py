@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -18,6 +19,7 @@ from skdpsurv.classification.combiners import (
     weighted_scores,
 )
 from skdpsurv.classification.feature_groups import (
+    check_lists,
     checked_importances,
     feature_groups,
     group_norms,
@@ -28,11 +30,16 @@ from skdpsurv.classification.private_classifier import (
     ASSUMPTIONS,
     EXTREME,
     PrivateClassifier,
+    checked_caps,
     refuse_extremes,
 )
 from skdpsurv.classification.public_rules import TRANSFER_RIDGE, VOTE_RIDGE
 from skdpsurv.classification.stack_plan import StackPlan
-from skdpsurv.classification.transfer import hypothesis_centers, low_level_models
+from skdpsurv.classification.transfer import (
+    hypothesis_centers,
+    released_array,
+    released_models,
+)
 from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.privacy import (
     PrivacyAccountant,
@@ -135,6 +142,8 @@ class PrivateStackingClassifier(PrivateClassifier):
         Only with ``combiner="logistic"``. Private release.
     high_level_intercept_ : ndarray of shape (n_outputs,)
         Only with ``combiner="logistic"``. Private release.
+    max_residual_ : float
+        The cap that was used in the models below; ``high_level_max_residual_`` on top. Public.
     guarantee_ : PrivacyGuarantee
         What was promised, about what, under which assumptions.
     release_ : Release
@@ -195,7 +204,7 @@ class PrivateStackingClassifier(PrivateClassifier):
         *,
         partition: str = "features",
         n_partitions: int = 5,
-        feature_groups: Sequence[Iterable[Any]] | None = None,
+        feature_groups: Sequence[Collection[Any]] | None = None,
         importances: ArrayLike | None = None,
         combiner: str = "weighted_vote",
         holdout: float = 0.5,
@@ -251,16 +260,17 @@ class PrivateStackingClassifier(PrivateClassifier):
         self._check_parameters()
         self._check_budget()
         rows, classes, signs = self._validated(X, y)
-        groups, weights = self._groups(rows.shape[1])
+        names = getattr(self, "feature_names_in_", None)
+        groups, weights = self._groups(self.feature_groups, rows.shape[1], names)
         centers = self._centers(groups, classes)
-        plan = self._plan(rows.shape[0], len(signs), groups, weights)
+        plan = self._plan(rows.shape[0], len(signs), groups, weights, centers)
         guarantee = self._guarantee(plan, classes, groups, weights)
         with self._charged(guarantee):
             sources = (
                 random_source(self.random_state, purpose="split"),
                 random_source(self.random_state),
             )
-            models, top = plan.run(rows, signs, centers, sources, self.n_jobs, self.verbose)
+            models, top = plan.run(rows, signs, sources, self.n_jobs, self.verbose)
         values: dict[str, Any] = {
             f"low_level_coef_{k}": model.coef for k, model in enumerate(models)
         }
@@ -288,33 +298,41 @@ class PrivateStackingClassifier(PrivateClassifier):
         )
 
     def _set_fitted(self, release: Release) -> None:
-        values = release.values
+        parameters, values = release.parameters, release.values
         self._set_classes(release)
-        models = low_level_models(release)
+        self._combiner = one_of("combiner of the release", parameters.get("combiner"), COMBINERS)
+        self.feature_groups_, self.weights_ = self._groups(
+            parameters.get("feature_groups"), release.n_features_in, None
+        )
+        n_models, n_outputs = len(self.feature_groups_), self._n_outputs
+        models = released_models(release, self.feature_groups_, n_outputs)
         self.low_level_coef_ = [model.coef for model in models]
         self.low_level_intercept_ = np.array([model.intercept for model in models])
-        groups, self.weights_ = self._groups(release.n_features_in)
-        self.feature_groups_ = groups * (len(models) // len(groups))
-        self.max_residual_ = float(np.asarray(values["max_residual"])[0])
-        for name in ("high_level_coef", "high_level_intercept"):
-            if name in values:
-                setattr(self, f"{name}_", np.array(values[name]))
-            elif hasattr(self, f"{name}_"):
-                delattr(self, f"{name}_")
+        stacked = self._combiner == "logistic"
+        caps = checked_caps(np.array(values.get("max_residual")), (1 + stacked,))
+        self.max_residual_ = float(caps[0])
+        # Of an earlier fit with another combiner.
+        for name in ("high_level_coef_", "high_level_intercept_", "high_level_max_residual_"):
+            self.__dict__.pop(name, None)
+        if stacked:
+            shape = (n_outputs, n_models)
+            self.high_level_coef_ = released_array(release, "high_level_coef", shape)
+            self.high_level_intercept_ = released_array(release, "high_level_intercept", shape[:1])
+            self.high_level_max_residual_ = float(caps[1])
 
     def _scores(self, X: FloatArray) -> FloatArray:
         models = map(Coefficients, self.low_level_coef_, self.low_level_intercept_)
         parts = [X[:, group] for group in self.feature_groups_]
         cast = votes(list(models), parts, self.max_residual_)
-        if self.combiner == "logistic":
+        if self._combiner == "logistic":
             top = Coefficients(self.high_level_coef_, self.high_level_intercept_)
             return stacked_scores(cast, top)
         equal = (1.0 / len(parts),) * len(parts)
-        return weighted_scores(cast, self.weights_ if self.combiner == "weighted_vote" else equal)
+        return weighted_scores(cast, self.weights_ if self._combiner == "weighted_vote" else equal)
 
     def _probabilities(self, scores: FloatArray) -> FloatArray:
-        if self.combiner == "logistic":
-            return probability(scores, float(np.asarray(self.release_.values["max_residual"])[1]))
+        if self._combiner == "logistic":
+            return probability(scores, self.high_level_max_residual_)
         return np.asarray(0.5 * (1.0 + scores))
 
     def _check_parameters(self) -> None:
@@ -322,6 +340,11 @@ class PrivateStackingClassifier(PrivateClassifier):
         one_of("partition", self.partition, PARTITIONS)
         one_of("combiner", self.combiner, COMBINERS)
         positive_int("n_partitions", self.n_partitions)
+        check_lists(self.feature_groups)
+        if self.n_jobs is not None and (_not_integer(self.n_jobs) or self.n_jobs == 0):
+            raise ValueError("n_jobs must be None or an integer other than 0.")
+        if _not_integer(self.verbose) and not isinstance(self.verbose, bool):
+            raise TypeError(f"verbose must be an integer, got {type(self.verbose).__name__}.")
         fraction("holdout", self.holdout)
         checked_importances(self.importances)
         if self.partition == "samples":
@@ -340,17 +363,18 @@ class PrivateStackingClassifier(PrivateClassifier):
                     f"{self.hypothesis.estimator}."
                 )
 
-    def _groups(self, n_features: int) -> tuple[Groups, tuple[float, ...]]:
+    def _groups(
+        self, stated: Any, n_features: int, names: ArrayLike | None
+    ) -> tuple[Groups, tuple[float, ...]]:
         """Return the columns of each model below, and the weight of its vote."""
         n_models = int(self.n_partitions)
         if self.partition == "samples":
-            return (tuple(range(n_features)),), (1.0 / n_models,) * n_models
+            return (tuple(range(n_features)),) * n_models, (1.0 / n_models,) * n_models
         importances = checked_importances(self.importances)
-        names = getattr(self, "feature_names_in_", None)
-        groups = feature_groups(self.feature_groups, n_models, importances, n_features, names)
+        groups = feature_groups(stated, n_models, importances, n_features, names)
         return groups, group_weights(groups, importances)
 
-    def _centers(self, groups: Groups, classes: NDArray[Any]) -> list[Coefficients] | None:
+    def _centers(self, groups: Groups, classes: NDArray[Any]) -> tuple[Coefficients, ...] | None:
         if self.hypothesis is None:
             return None
         return hypothesis_centers(
@@ -360,16 +384,21 @@ class PrivateStackingClassifier(PrivateClassifier):
             names=getattr(self, "feature_names_in_", None),
             classes=classes,
             fit_intercept=bool(self.fit_intercept),
-            data_norm=float(self.data_norm),
         )
 
     def _plan(
-        self, n_records: int, n_outputs: int, groups: Groups, weights: tuple[float, ...]
+        self,
+        n_records: int,
+        n_outputs: int,
+        groups: Groups,
+        weights: tuple[float, ...],
+        centers: tuple[Coefficients, ...] | None,
     ) -> StackPlan:
         """Decide from public numbers alone who gets which rows, and how epsilon is spent."""
         n_high = round(float(self.holdout) * n_records) if self.combiner == "logistic" else 0
         n_low = n_records - n_high
-        n_parts = int(self.n_partitions) if self.partition == "samples" else 1
+        by_rows = self.partition == "samples"
+        n_parts = len(groups) if by_rows else 1
         if n_low < n_parts or (self.combiner == "logistic" and n_high < 1):
             raise ValueError(
                 "n_partitions and holdout must leave at least one row for each model, got "
@@ -379,28 +408,34 @@ class PrivateStackingClassifier(PrivateClassifier):
         setting = budgets.GroupSetting(
             n_records=n_low,
             n_outputs=n_outputs,
-            groups=groups,
-            weights=weights if self.partition == "features" else (1.0,),
-            group_norms=group_norms(self.group_norms, float(self.data_norm), len(groups)),
+            groups=groups[:1] if by_rows else groups,
+            weights=(1.0,) if by_rows else weights,
+            group_norms=group_norms(
+                self.group_norms, float(self.data_norm), 1 if by_rows else len(groups)
+            ),
             ridge_multiple=self._ridge_multiple(len(groups)),
+            centers=centers,
             **self._numbers(),
         )
-        n_models = n_parts * len(groups)
         top = replace(
             setting,
             n_records=n_high,
             n_outputs=1,
             epsilon=setting.epsilon_output,
-            groups=(tuple(range(n_models)),),
+            groups=(tuple(range(len(groups))),),
             weights=(1.0,),
             data_norm=1.0,
             group_norms=(1.0,),
             ridge_multiple=1.0,
+            centers=None,
         )
         kind = {"tight": budgets.tight, "published": budgets.published}[self.calibration]
         if math.isinf(self.epsilon):
             kind = budgets.unperturbed
         try:
+            # Votes of parts that differ by one row have one meaning.
+            cap = replace(setting, n_records=min(sizes)).capped()
+            setting = replace(setting, max_residual=cap)
             made = {size: kind(replace(setting, n_records=size)) for size in set(sizes)}
             plan = StackPlan(
                 n_records,
@@ -417,7 +452,8 @@ class PrivateStackingClassifier(PrivateClassifier):
     def _ridge_multiple(self, n_groups: int) -> float:
         if self.hypothesis is not None:
             return TRANSFER_RIDGE
-        return VOTE_RIDGE if n_groups > 1 and self.combiner != "logistic" else 1.0
+        votes_on_columns = self.partition == "features" and self.combiner != "logistic"
+        return VOTE_RIDGE if votes_on_columns and n_groups > 1 else 1.0
 
     def _guarantee(
         self,
@@ -454,3 +490,7 @@ class PrivateStackingClassifier(PrivateClassifier):
             assumptions=tuple(assumptions),
             source="docs/proofs/stacking",
         )
+
+
+def _not_integer(value: object) -> bool:
+    return isinstance(value, bool | np.bool_) or not isinstance(value, Integral)

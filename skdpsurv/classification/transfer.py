@@ -1,4 +1,4 @@
-"""What another organisation released, as the centre that models here are shrunk towards."""
+"""Read the models that a stack has released, here or at another organisation."""
 
 from __future__ import annotations
 
@@ -11,18 +11,40 @@ from numpy.typing import NDArray
 from skdpsurv.classification.group_fit import Coefficients
 from skdpsurv.release import Release
 
-#: Released coefficients beyond this, times ``data_norm``, are no model that a fit can start from.
-LARGEST_COEFFICIENT = 1e4
+__all__ = ["hypothesis_centers", "released_models"]
 
 
-def low_level_models(release: Release) -> list[Coefficients]:
-    """Return the models below, as a stack released them."""
-    values = release.values
-    intercepts = np.asarray(values["low_level_intercept"])
-    return [
-        Coefficients(np.array(values[f"low_level_coef_{k}"]), np.array(intercept))
-        for k, intercept in enumerate(intercepts)
-    ]
+def released_array(release: Release, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return a copy of released numbers.
+
+    Raises
+    ------
+    ValueError
+        If they are missing or of another shape.
+    """
+    array = np.array(release.values.get(name, np.nan))
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"values of the release must hold {name!r} of shape {shape}.")
+    return array
+
+
+def released_models(
+    release: Release, groups: Sequence[Sequence[int]], n_outputs: int
+) -> tuple[Coefficients, ...]:
+    """Return the models below: one for each group of columns.
+
+    Raises
+    ------
+    ValueError
+        If the release does not hold just these.
+    """
+    intercepts = released_array(release, "low_level_intercept", (len(groups), n_outputs))
+    return tuple(
+        Coefficients(
+            released_array(release, f"low_level_coef_{k}", (n_outputs, len(group))), intercepts[k]
+        )
+        for k, group in enumerate(groups)
+    )
 
 
 def hypothesis_centers(
@@ -33,8 +55,7 @@ def hypothesis_centers(
     names: NDArray[Any] | None,
     classes: NDArray[Any],
     fit_intercept: bool,
-    data_norm: float,
-) -> list[Coefficients]:
+) -> tuple[Coefficients, ...]:
     """Return the centres, after checking that the release speaks of the same groups and classes.
 
     Raises
@@ -53,25 +74,20 @@ def hypothesis_centers(
         raise ValueError("hypothesis must have columns of the same names and order as X.")
     if parameters.get("partition") != "features":
         raise ValueError("hypothesis must come from a stack with partition='features'.")
-    if [list(g) for g in parameters.get("feature_groups") or []] != [list(g) for g in groups]:
+    if not _equal(parameters.get("feature_groups"), [list(group) for group in groups]):
         raise ValueError(
             "hypothesis must have the same groups of columns, in the same order: pass its "
             "feature_groups, release.parameters['feature_groups']."
         )
-    if list(parameters["classes"]) != classes.tolist():
+    if not _equal(parameters.get("classes"), classes.tolist()):
         raise ValueError("hypothesis must have the same classes.")
-    if bool(parameters["fit_intercept"]) != fit_intercept:
+    if parameters.get("fit_intercept") is not fit_intercept:
         raise ValueError("hypothesis must have been fitted with the same fit_intercept.")
-    n_outputs = classes.size if classes.size > 2 else 1
-    models = low_level_models(hypothesis)
-    shapes = [(n_outputs, len(group)) for group in groups]
-    if [model.coef.shape for model in models] != shapes or any(
-        model.intercept.shape != (n_outputs,) for model in models
-    ):
-        raise ValueError("hypothesis must hold coefficients for each group and class.")
-    largest = max(max(np.abs(m.coef).max() * data_norm, np.abs(m.intercept).max()) for m in models)
-    if not largest <= LARGEST_COEFFICIENT:
-        raise ValueError(
-            f"coefficients of hypothesis, times data_norm, must be at most {LARGEST_COEFFICIENT:g}."
-        )
-    return models
+    return released_models(hypothesis, groups, classes.size if classes.size > 2 else 1)
+
+
+def _equal(given: Any, wanted: list[Any]) -> bool:
+    """Compare lists and tuples of whatever depth, and types of what is in them."""
+    if isinstance(given, list | tuple) and isinstance(wanted, list):
+        return len(given) == len(wanted) and all(map(_equal, given, wanted))
+    return type(given) is type(wanted) and bool(given == wanted)

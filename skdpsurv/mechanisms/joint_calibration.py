@@ -35,10 +35,7 @@ from skdpsurv.mechanisms.objective_perturbation import (
     Calibration,
     curvature_cost,
 )
-from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, largest_norm
-
-#: Bounds are raised by this factor, far above what rounding can take from them.
-MARGIN = 1.0 + 2.0**-40
+from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, MARGIN, largest_norm
 
 
 @dataclass(frozen=True)
@@ -54,12 +51,15 @@ class Part:
         a_k, positive: its noise is proportional to 1 / a_k.
     ridge : float
         Least kappa_k wanted.
+    center_norm : float, default=0.0
+        Norm of the centre that the model is shrunk towards, public.
     """
 
     constants: PrivacyConstants
     n_params: int
     weight: float
     ridge: float
+    center_norm: float = 0.0
 
 
 def joint_sensitivity(parts: Sequence[Part], whole: float) -> float:
@@ -168,7 +168,7 @@ def calibrate_jointly(
     wanted = []
     for part in parts:
         # As in objective_perturbation.least_ridge: what a solver can work with.
-        g = _tolerance(part, n_records, sensitivity / (least_noise * part.weight))
+        g = _tolerance(part, n_records, sensitivity / (least_noise * part.weight), part.ridge)
         solvable = 2.0 * g / (_each_solver(parts, epsilon) * LARGEST_SOLVER_SCALE)
         wanted.append(max(part.ridge, LEAST_RIDGE * part.constants.hessian_trace, solvable))
     ridges = affordable_ridges(constants, wanted, trace, curvature_share * epsilon)
@@ -204,7 +204,7 @@ def at_scales(
     each_solver = _each_solver(parts, epsilon)
     calibrations = []
     for part, kappa, noise_scale in zip(parts, ridges, noise_scales, strict=True):
-        g = _tolerance(part, n_records, noise_scale)
+        g = _tolerance(part, n_records, noise_scale, kappa)
         calibrations.append(
             Calibration(
                 kappa=kappa,
@@ -223,9 +223,15 @@ def _each_solver(parts: Sequence[Part], epsilon: float) -> float:
     return SOLVER_SHARE * epsilon / len(parts) / MARGIN
 
 
-def _tolerance(part: Part, n_records: int, noise_scale: float) -> float:
-    norm = largest_norm(part.n_params, noise_scale)
-    return gradient_tolerance(part.constants, n_records, norm)
+def _tolerance(part: Part, n_records: int, noise_scale: float, kappa: float) -> float:
+    return gradient_tolerance(
+        part.constants,
+        n_records,
+        largest_norm(part.n_params, noise_scale),
+        center_norm=part.center_norm,
+        kappa=kappa,
+        n_params=part.n_params,
+    )
 
 
 def affordable_ridges(

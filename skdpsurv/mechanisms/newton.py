@@ -35,7 +35,15 @@ PILOT_RIDGE = 1.0
 PUBLIC_BOX = 50.0
 
 
-def gradient_tolerance(constants: PrivacyConstants, n_records: int, noise_norm: float) -> float:
+def gradient_tolerance(
+    constants: PrivacyConstants,
+    n_records: int,
+    noise_norm: float,
+    *,
+    center_norm: float = 0.0,
+    kappa: float = 0.0,
+    n_params: int = 0,
+) -> float:
     r"""Return g, the norm of a gradient that rounding cannot keep a solver from certifying.
 
     Parameters
@@ -45,6 +53,9 @@ def gradient_tolerance(constants: PrivacyConstants, n_records: int, noise_norm: 
         n, public.
     noise_norm : float
         Bound on the norm of the linear term b, public.
+    center_norm, kappa, n_params : float, float, int
+        Where c is far from 0: its norm, the ridge and the number of parameters. Linear predictors
+        are then large, and f - c is rounded by what f is.
 
     Returns
     -------
@@ -56,7 +67,8 @@ def gradient_tolerance(constants: PrivacyConstants, n_records: int, noise_norm: 
     total = n_records * constants.gradient_sensitivity
     # Blocks are added one after another: a unit for each, of 2^16 records.
     rounding = constants.rounding + n_records * 2.0**-16
-    return max(1e-9, 2.0**-52 * (rounding * total + 8.0 * (total + 2.0 * noise_norm)))
+    far = center_norm * (n_records * constants.hessian_trace * (n_params + 2.0) + 4.0 * kappa)
+    return max(1e-9, 2.0**-52 * (rounding * total + 8.0 * (total + 2.0 * noise_norm) + 2.0 * far))
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.mechanisms.newton import gradient_tolerance
-from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, largest_norm
+from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, MARGIN, largest_norm
 
 #: Share of epsilon kept to hide that minima are found inexactly.
 SOLVER_SHARE = 1e-3
@@ -196,7 +196,7 @@ def split_budget(
 ) -> Calibration:
     """Give the solver its sliver, the curvature its cost, and the noise all the rest."""
     epsilon_solver = SOLVER_SHARE * epsilon
-    epsilon_noise = epsilon - epsilon_solver - cost
+    epsilon_noise = (epsilon - epsilon_solver - cost) / MARGIN
     noise_scale = constants.gradient_sensitivity / epsilon_noise
     noise_norm = largest_norm(n_params, noise_scale)
     tolerance = gradient_tolerance(constants, n_records, noise_norm)

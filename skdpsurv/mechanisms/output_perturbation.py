@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.mechanisms.newton import gradient_tolerance
-from skdpsurv.mechanisms.vector_noise import LEAST_NOISE
+from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, MARGIN
 
 
 @dataclass(frozen=True)
@@ -97,5 +97,5 @@ def calibrate_at(
 ) -> OutputCalibration:
     """Return the calibration at a given ridge."""
     tolerance = gradient_tolerance(constants, n_records, 0.0)
-    scale = (constants.gradient_sensitivity + 2.0 * tolerance) / (kappa * epsilon)
+    scale = MARGIN * (constants.gradient_sensitivity + 2.0 * tolerance) / (kappa * epsilon)
     return OutputCalibration(kappa, tolerance, max(scale, LEAST_NOISE))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from skdpsurv.likelihoods.base import Likelihood
 from skdpsurv.mechanisms.newton import Objective, minimize, minimize_without_privacy
 from skdpsurv.mechanisms.vector_noise import add_noise
-from skdpsurv.privacy import RandomSource, spherical_laplace
+from skdpsurv.privacy import RandomSource, silent_arithmetic, spherical_laplace
 
 FloatArray = NDArray[np.float64]
 
@@ -159,8 +159,8 @@ def perturb_all(
 
 
 def _minimize(objective: Objective, tolerance: float) -> FloatArray:
-    # NumPy's error state does not follow into threads and processes.
-    with np.errstate(all="ignore"):
+    # What the caller silenced does not follow into threads and processes.
+    with silent_arithmetic():
         if math.isinf(tolerance):
             return minimize_without_privacy(objective)
         return minimize(objective, tolerance)

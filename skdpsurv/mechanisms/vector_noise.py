@@ -11,6 +11,9 @@ FloatArray = NDArray[np.float64]
 
 #: A sum is rounded to this fraction of its noise's scale.
 LATTICE_FRACTION = 2.0**-8
+#: What is left of epsilon for noise is lowered by this factor, and bounds are raised by it: far
+#: more than the rounding of public numbers can take.
+MARGIN = 1.0 + 2.0**-40
 #: Least scale of noise on coefficients: less would drown in the spacing of doubles.
 LEAST_NOISE = 1e-9
 

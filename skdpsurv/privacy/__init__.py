@@ -25,7 +25,7 @@ from skdpsurv.privacy.noise import (
     to_lattice,
 )
 from skdpsurv.privacy.randomness import RandomSource, random_source, validate_random_state
-from skdpsurv.privacy.refusals import call_without_data, refuse_masked
+from skdpsurv.privacy.refusals import call_without_data, refuse_masked, silent_arithmetic
 from skdpsurv.privacy.selection import exponential_mechanism, permute_and_flip, uniform_below
 
 __all__ = [
@@ -51,6 +51,7 @@ __all__ = [
     "random_source",
     "refuse_masked",
     "round_to_lattice",
+    "silent_arithmetic",
     "spherical_laplace",
     "to_lattice",
     "uniform_below",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 # What is said in place of scikit-learn's and NumPy's errors that print values of the data.
 _MESSAGES_WITHOUT_DATA = {
@@ -58,6 +60,17 @@ def call_without_data(function: Callable[..., Any], *args: Any, **options: Any) 
         kind = TypeError if isinstance(error, TypeError) else ValueError
     # Outside the handler, so that no chained error holds the text.
     raise kind(message)
+
+
+@contextmanager
+def silent_arithmetic() -> Iterator[None]:
+    """Keep floating-point events from raising or warning, whatever NumPy and SciPy were told.
+
+    Past the charge of a fit nothing but its release may depend on the records.
+    """
+    # The stubs of SciPy misspell the word.
+    with np.errstate(all="ignore"), special.errstate(all="ignore"):  # type: ignore[arg-type]
+        yield
 
 
 def refuse_masked(values: object, name: str) -> None:

@@ -14,7 +14,7 @@ import pytest
 from scipy import stats
 
 from skdpsurv import DPDiscreteTimeSurvival
-from skdpsurv.mechanisms import objective_perturbation, vector_noise
+from skdpsurv.mechanisms import perturbation, vector_noise
 
 CONFIDENCE = 1e-7
 Y = np.dtype([("event", "?"), ("time", "f8")])
@@ -105,7 +105,7 @@ def audit(parameters, one, other, trials):
 
 @pytest.fixture
 def quarter_of_the_noise(monkeypatch):
-    for module in (objective_perturbation, vector_noise):
+    for module in (perturbation, vector_noise):
         honest = module.spherical_laplace
         monkeypatch.setattr(
             module,

@@ -1,0 +1,233 @@
+"""How groups share epsilon: published formulas by hand, and what the tight plan promises."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from skdpsurv.classification import budgets
+from skdpsurv.classification.budgets import GroupSetting
+from skdpsurv.likelihoods.logistic import Logistic
+from skdpsurv.mechanisms import objective_perturbation
+from skdpsurv.mechanisms.joint_calibration import joint_curvature_cost
+from skdpsurv.mechanisms.perturbation import Unperturbed
+
+WEIGHTS = (0.5, 0.3, 0.2)
+SETTING = GroupSetting(
+    n_records=400,
+    n_outputs=1,
+    epsilon=1.0,
+    groups=((0, 1), (2,), (3, 4)),
+    weights=WEIGHTS,
+    data_norm=2.0,
+    group_norms=(2.0, 1.5, 1.0),
+    constant=0.1,
+    alpha=None,
+    max_residual=None,
+)
+SINGLE = replace(
+    SETTING, groups=((0, 1, 2, 3, 4),), weights=(1.0,), group_norms=(1.0,), data_norm=1.0
+)
+
+
+class TestSetting:
+    @pytest.mark.parametrize("n_outputs", [1, 3, 7, 10])
+    def test_outputs_share_epsilon(self, n_outputs):
+        share = replace(SETTING, n_outputs=n_outputs).epsilon_output
+        assert n_outputs * Fraction(share) <= 1
+        assert share == pytest.approx(1.0 / n_outputs)
+
+    def test_columns_are_in_units_of_the_norm(self):
+        first, second, _ = SETTING.unit_columns()
+        assert first.bound == math.hypot(1.0, 0.1)
+        assert second.bound == pytest.approx(math.hypot(0.75, 0.1))
+        assert [g.n_params for g in SETTING.unit_columns()] == [3, 2, 3]
+        assert SETTING.n_features == 5
+
+    def test_cap_is_stated_or_public(self):
+        assert replace(SETTING, max_residual=0.7).capped() == 0.7
+        for n in (1, 100, 10**4, 10**8):
+            assert 0.5 <= replace(SETTING, n_records=n).capped() <= 1.0
+
+
+class TestTight:
+    @pytest.mark.parametrize("cap", [0.5, 0.8, 1.0])
+    @pytest.mark.parametrize("constant", [0.0, 0.1, 1.0])
+    @pytest.mark.parametrize("epsilon", [0.05, 1.0, 20.0])
+    @pytest.mark.parametrize("n_outputs", [1, 3])
+    def test_spends_no_more_than_epsilon(self, cap, constant, epsilon, n_outputs):
+        """In exact arithmetic; bounds on groups and rows are stated anew, without the package's."""
+        setting = replace(
+            SETTING, max_residual=cap, constant=constant, epsilon=epsilon, n_outputs=n_outputs
+        )
+        plan = budgets.tight(setting)
+        # The most that one record does: t_k at most S_k and, together, at most the whole's.
+        parts = [2 * cap * math.hypot(norm / 2.0, constant) for norm in setting.group_norms]
+        whole = 2 * cap * math.sqrt(1.0 + 3 * constant**2)
+        levels = np.geomspace(1e-3, 1e3, 20001)[:, None] * whole
+        t = np.minimum(levels * np.array(WEIGHTS), parts)
+        h = float((t @ np.array(WEIGHTS))[np.linalg.norm(t, axis=1) <= whole].max())
+        noise = [
+            Fraction(h) / (Fraction(c.noise_scale) * Fraction(a))
+            for c, a in zip(plan.calibrations, WEIGHTS, strict=True)
+        ]
+        constants = [Logistic(g.n_params, g.bound, cap).constants for g in plan.groups]
+        kappas = [c.kappa for c in plan.calibrations]
+        J = joint_curvature_cost(constants, kappas, (1 + 3 * constant**2) / 4)
+        solver = sum(
+            2 * Fraction(c.tolerance) / (Fraction(c.kappa) * Fraction(c.solver_scale))
+            for c in plan.calibrations
+        )
+        spent = n_outputs * (max(noise) + Fraction(J) + solver)
+        assert spent <= Fraction(epsilon)
+        assert float(spent) > 0.995 * epsilon
+
+    def test_one_group_is_objective_perturbation(self):
+        setting = replace(SINGLE, alpha=0.3, max_residual=1.0)
+        (found,) = budgets.tight(setting).calibrations
+        constants = Logistic(6, math.hypot(1.0, 0.1)).constants
+        alone = objective_perturbation.calibrate(constants, 1.0, 400, 6, 0.3)
+        assert found.kappa == alone.kappa == pytest.approx(120.0)
+        assert found.noise_scale == pytest.approx(alone.noise_scale, rel=1e-6)
+
+    def test_ridge_is_on_the_scale_of_the_columns(self):
+        """n alpha / norm^2, where the plan's rows are in units of the norm."""
+        for norm in (1.0, 2.0, 5.0):
+            setting = replace(SINGLE, alpha=0.3, data_norm=norm, group_norms=(norm,))
+            assert budgets.tight(setting).calibrations[0].kappa == pytest.approx(120.0 / norm**2)
+
+    def test_weights_divide_the_noise(self):
+        scales = [c.noise_scale for c in budgets.tight(SETTING).calibrations]
+        products = np.multiply(scales, WEIGHTS)
+        np.testing.assert_allclose(products, products[0])
+
+    def test_a_lower_cap_lowers_the_noise(self):
+        half, full = (
+            budgets.tight(replace(SETTING, alpha=1.0, max_residual=cap)).calibrations[0]
+            for cap in (0.5, 1.0)
+        )
+        assert half.noise_scale == pytest.approx(full.noise_scale / 2)
+
+    def test_the_constant_costs_noise(self):
+        scales = [
+            budgets.tight(replace(SINGLE, alpha=1.0, constant=c)).calibrations[0].noise_scale
+            for c in (0.0, 0.1, 1.0)
+        ]
+        assert scales[1] / scales[0] == pytest.approx(math.hypot(1.0, 0.1), rel=1e-3)
+        assert scales[2] / scales[0] == pytest.approx(math.sqrt(2.0), rel=1e-3)
+
+    def test_multiple_of_the_public_ridge(self):
+        """Which a stated ridge is not multiplied with."""
+        plain = budgets.tight(SETTING).calibrations
+        multiple = budgets.tight(replace(SETTING, ridge_multiple=100.0)).calibrations
+        assert all(m.kappa > p.kappa for m, p in zip(multiple, plain, strict=True))
+        stated = replace(SETTING, alpha=1.0)
+        again = budgets.tight(replace(stated, ridge_multiple=100.0))
+        assert again.calibrations == budgets.tight(stated).calibrations
+
+
+def by_hand(q, n, alpha, norms, epsilon):
+    """Return epsilon' and the n Lambda_k of Guo et al."""
+    epsilon = epsilon * (1 - 1e-3)
+    ridges = [n * alpha / norm**2 for norm in norms]
+    left = epsilon - sum(2 * math.log(1 + w**2 / (4 * k)) for w, k in zip(q, ridges, strict=True))
+    if left > 0:
+        return left, ridges
+    raised = [w**2 / (4 * (math.exp(epsilon * w / 4) - 1)) for w in q]
+    return epsilon / 2, [max(pair) for pair in zip(ridges, raised, strict=True)]
+
+
+class TestPublished:
+    @pytest.mark.parametrize("norms", [(1.0, 1.0, 1.0), (2.0, 1.5, 0.5)])
+    @pytest.mark.parametrize("alpha", [1e-2, 1e-4])
+    @pytest.mark.parametrize(("n", "epsilon"), [(400, 1.0), (50, 0.05), (3, 0.5), (10, 8.0)])
+    def test_formulas(self, norms, alpha, n, epsilon):
+        setting = replace(
+            SETTING, n_records=n, epsilon=epsilon, alpha=alpha, group_norms=norms, data_norm=2.0
+        )
+        left, ridges = by_hand(WEIGHTS, n, alpha, norms, epsilon)
+        plan = budgets.published(setting)
+        assert plan.max_residual == 1.0
+        for c, kappa, q in zip(plan.calibrations, ridges, WEIGHTS, strict=True):
+            assert c.noise_scale == pytest.approx(2.0 / left, rel=1e-9)
+            assert c.kappa == pytest.approx(max(kappa, 0.01 * q**2 / 4), rel=1e-9)
+
+    def test_both_branches_are_tested(self):
+        assert by_hand(WEIGHTS, 400, 1e-2, (1, 1, 1), 1.0)[0] > 0.95
+        left, ridges = by_hand(WEIGHTS, 50, 1e-4, (1, 1, 1), 0.05)
+        assert left == 0.05 * (1 - 1e-3) / 2
+        assert min(ridges) > 50 * 1e-4
+
+    @pytest.mark.parametrize("constant", [0.0, 0.1, 1.0])
+    @pytest.mark.parametrize("setting", [SETTING, SINGLE])
+    def test_groups_are_scaled_to_their_weight(self, setting, constant):
+        """The intercept's column included."""
+        plan = budgets.published(replace(setting, constant=constant))
+        for group, q in zip(plan.groups, setting.weights, strict=True):
+            assert group.bound == pytest.approx(q, rel=1e-14)
+            assert (group.constant > 0) == (constant > 0)
+
+    @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 20.0])
+    @pytest.mark.parametrize("n", [1, 30, 10**5])
+    @pytest.mark.parametrize("n_outputs", [1, 3])
+    def test_spends_no_more_than_epsilon_by_the_papers_count(self, epsilon, n, n_outputs):
+        plan = budgets.published(
+            replace(SETTING, epsilon=epsilon, n_records=n, n_outputs=n_outputs)
+        )
+        noise = sum(
+            2 * Fraction(g.bound) / Fraction(c.noise_scale)
+            for g, c in zip(plan.groups, plan.calibrations, strict=True)
+        )
+        logs = math.fsum(
+            2 * math.log1p(g.bound**2 / (4 * c.kappa))
+            for g, c in zip(plan.groups, plan.calibrations, strict=True)
+        )
+        solver = sum(
+            2 * Fraction(c.tolerance) / (Fraction(c.kappa) * Fraction(c.solver_scale))
+            for c in plan.calibrations
+        )
+        assert n_outputs * (noise + Fraction(logs) + solver) <= Fraction(epsilon)
+
+    def test_one_group_is_chaudhuri_monteleoni_and_sarwate(self):
+        setting = replace(SINGLE, constant=0.0, alpha=1e-2)
+        (c,) = budgets.published(setting).calibrations
+        assert c.noise_scale == pytest.approx(2 / (0.999 - 2 * math.log(1 + 1 / 16)))
+        assert c.kappa == 4.0
+
+
+class TestOutput:
+    @pytest.mark.parametrize("cap", [0.5, 1.0])
+    def test_scale_is_sensitivity_over_ridge_and_epsilon(self, cap):
+        setting = replace(SINGLE, max_residual=cap, alpha=0.1, epsilon=3.0, n_outputs=3)
+        (c,) = budgets.output(setting).calibrations
+        S = 2 * cap * math.hypot(1.0, 0.1)
+        assert c.kappa == pytest.approx(40.0)
+        assert c.output_scale == pytest.approx((S + 2 * c.tolerance) / (40.0 * 1.0))
+        assert c.linear_scale == 0.0
+
+    def test_a_public_ridge_by_default(self):
+        small, large = (
+            budgets.output(replace(SINGLE, epsilon=epsilon)).calibrations[0]
+            for epsilon in (0.1, 10.0)
+        )
+        assert small.kappa > large.kappa > 0
+
+
+class TestUnperturbed:
+    @pytest.mark.parametrize(("alpha", "kappa"), [(None, 1.0), (0.01, 4.0), (0.0, 1e-6)])
+    def test_ridge(self, alpha, kappa):
+        plan = budgets.unperturbed(replace(SETTING, alpha=alpha, epsilon=math.inf))
+        assert plan.calibrations == (Unperturbed(pytest.approx(kappa)),) * 3
+
+    def test_nothing_is_clipped_or_capped(self):
+        plan = budgets.unperturbed(replace(SETTING, max_residual=0.5, epsilon=math.inf))
+        assert plan.max_residual == 1.0
+        X = 1e6 * np.random.default_rng(0).normal(size=(5, 5))
+        for group, columns in zip(plan.groups, SETTING.groups, strict=True):
+            seen = group.rows(X, plan.data_norm)
+            np.testing.assert_array_equal(seen[:, :-1], X[:, columns])
+            np.testing.assert_array_equal(seen[:, -1], 0.2)

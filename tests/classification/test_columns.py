@@ -1,0 +1,80 @@
+"""What a model sees of a record: bounded in norm, the constant included."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from skdpsurv.classification import columns
+from skdpsurv.classification.columns import Columns
+from skdpsurv.privacy import clip_rows
+
+X = np.random.default_rng(0).normal(size=(200, 5)) * np.array([1, 1e-3, 10, 1, 1])
+CASES = [
+    Columns((0, 2, 4), 1.0, 1.0, 0.0),
+    Columns((0, 2, 4), 0.5, 2.0, 0.1),
+    Columns((3,), 2.0, 0.5, 1.0),
+    Columns((4, 3, 2, 1, 0), 3.0, 1 / 3, 0.3),
+]
+
+
+@pytest.mark.parametrize("group", CASES)
+class TestRows:
+    def test_are_within_the_bound(self, group):
+        """Exactly: squares are summed as fractions."""
+        seen = group.rows(clip_rows(X, 3.0), 3.0)
+        assert seen.shape == (200, group.n_params)
+        limit = Fraction(group.bound) ** 2 * (1 + Fraction(1, 2**45))
+        for row in seen[:50]:
+            assert sum(Fraction(v) ** 2 for v in row) <= limit
+        # Some rows are at the bound.
+        assert np.linalg.norm(seen, axis=1).max() == pytest.approx(group.bound, rel=1e-9)
+
+    def test_are_columns_clipped_scaled_and_a_constant(self, group):
+        rows = clip_rows(X, 3.0)
+        seen = group.rows(rows, 3.0)
+        part = rows[:, group.indices]
+        shrink = np.minimum(1.0, group.norm / np.linalg.norm(part, axis=1))
+        expected = group.factor * part * shrink[:, None]
+        np.testing.assert_allclose(seen[:, : len(group.indices)], expected, rtol=1e-12)
+        assert (seen[:, len(group.indices) :] == group.constant).all()
+
+    def test_coefficients_go_there_and_back(self, group):
+        rng = np.random.default_rng(1)
+        coef = rng.normal(size=len(group.indices))
+        intercept = 0.7 if group.constant else 0.0
+        parameters = group.to_model(coef, intercept)
+        back, constant = group.from_model(parameters)
+        np.testing.assert_allclose(back, coef)
+        assert constant == pytest.approx(intercept)
+        assert isinstance(constant, float)
+        # A row that is not clipped has the same predictor on either scale.
+        small = 1e-4 * X
+        np.testing.assert_allclose(
+            group.rows(small, 3.0) @ parameters, small[:, group.indices] @ coef + intercept
+        )
+
+
+def test_bound_counts_the_constant():
+    assert Columns((0, 1), 2.0, 0.5, 0.75).bound == math.hypot(1.0, 0.75) == 1.25
+    assert Columns((0, 1), 2.0, 0.5, 0.0).bound == 1.0
+    assert Columns((0, 1), 2.0, 0.5, 0.75).n_params == 3
+    assert Columns((0, 1), 2.0, 0.5, 0.0).n_params == 2
+
+
+def test_columns_keep_the_order_of_the_group():
+    rows = np.arange(6.0).reshape(2, 3)
+    swapped = Columns((2, 0, 1), 9.0, 1.0, 0.0).rows(rows, 9.0)
+    np.testing.assert_array_equal(swapped, rows[:, [2, 0, 1]])
+
+
+def test_blocks_hold_every_row_in_order(monkeypatch):
+    monkeypatch.setattr(columns, "BLOCK_ROWS", 64)
+    signs = np.where(np.arange(200) % 3 == 0, 1.0, -1.0)
+    blocks = CASES[0].blocks(X, signs)
+    assert [block.y.size for block in blocks] == [64, 64, 64, 8]
+    np.testing.assert_array_equal(np.concatenate([block.X for block in blocks]), X)
+    np.testing.assert_array_equal(np.concatenate([block.y for block in blocks]), signs)

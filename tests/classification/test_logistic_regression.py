@@ -1,0 +1,553 @@
+"""DPLogisticRegression: predictions, degenerate data, and what a fit may read, keep and say."""
+
+from __future__ import annotations
+
+import json
+import math
+import pickle
+import struct
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+
+from skdpsurv import (
+    BudgetExceededError,
+    DPLogisticRegression,
+    PrivacyAccountant,
+    PrivacyLeakWarning,
+    Release,
+)
+from skdpsurv.classification import logistic_regression
+from skdpsurv.likelihoods.logistic import probability
+from skdpsurv.mechanisms import perturbation
+
+N = 300
+METHODS = ("obj_pert", "out_pert")
+VARIANTS = [{}, {"method": "out_pert"}, {"calibration": "published"}, {"max_residual": 1.0}]
+
+
+def model(epsilon=1.0, **parameters):
+    return DPLogisticRegression(epsilon, **{"classes": [0, 1], "random_state": 0, **parameters})
+
+
+def make(n_classes=2, n=N, d=3, seed=0):
+    """Rows in the unit ball and labels that follow them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    X /= 1.2 * np.linalg.norm(X, axis=1)[:, None]
+    scores = 3.0 * X @ rng.normal(size=(d, n_classes)) + rng.gumbel(size=(n, n_classes))
+    return X, scores.argmax(axis=1)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make()
+
+
+@pytest.fixture(scope="module")
+def three():
+    return make(3)
+
+
+class TestPredictions:
+    def test_binary(self, data):
+        X, y = data
+        one = model(5.0).fit(X, y)
+        assert one.coef_.shape == (1, 3)
+        assert one.intercept_.shape == (1,)
+        scores = one.decision_function(X)
+        np.testing.assert_allclose(scores, X @ one.coef_[0] + one.intercept_[0])
+        p = one.predict_proba(X)
+        np.testing.assert_allclose(p[:, 1], probability(scores, one.max_residual_))
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+        np.testing.assert_array_equal(one.predict(X), p.argmax(axis=1))
+        np.testing.assert_allclose(one.predict_log_proba(X), np.log(p))
+        assert one.score(X, y) > 0.7
+
+    @pytest.mark.parametrize("max_residual", [0.5, 1.0])
+    def test_three_classes(self, three, max_residual):
+        X, y = three
+        labels = np.array(["mild", "none", "severe"])
+        one = model(30.0, classes=labels[[2, 0, 1]], max_residual=max_residual).fit(X, labels[y])
+        assert one.classes_.tolist() == labels.tolist()
+        assert one.coef_.shape == (3, 3)
+        assert one.decision_function(X).shape == (N, 3)
+        p = one.predict_proba(X)
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+        likely = probability(one.decision_function(X), max_residual)
+        np.testing.assert_allclose(p, likely / likely.sum(axis=1, keepdims=True))
+        np.testing.assert_array_equal(one.predict(X), labels[p.argmax(axis=1)])
+        assert one.score(X, labels[y]) > 0.5
+
+    def test_hopeless_rows(self, data):
+        one = model().fit(*data)
+        far = 1e300 * data[0][:5]
+        p = one.predict_proba(far)
+        assert np.isfinite(p).all()
+        assert np.isfinite(one.decision_function(far)).all()
+
+    def test_without_an_intercept(self, data):
+        one = model(fit_intercept=False).fit(*data)
+        np.testing.assert_array_equal(one.intercept_, [0.0])
+        np.testing.assert_array_equal(one.decision_function(np.zeros((1, 3))), [0.0])
+
+
+class TestWithoutPrivacy:
+    """epsilon=inf is the penalised fit of scikit-learn."""
+
+    @pytest.mark.parametrize("alpha", ["auto", 1e-2, 1e-3])
+    @pytest.mark.parametrize("scaling", [0.1, 1.0])
+    @pytest.mark.parametrize("data_norm", [1.0, 0.3])
+    def test_binary(self, data, alpha, scaling, data_norm):
+        """Nothing is clipped, too: rows are longer than the second bound."""
+        X, y = data
+        parameters = {"alpha": alpha, "data_norm": data_norm, "max_residual": 0.5}
+        one = model(np.inf, intercept_scaling=scaling, **parameters).fit(X, y)
+        reference = LogisticRegression(
+            solver="liblinear",
+            intercept_scaling=scaling * data_norm,
+            C=1.0 if alpha == "auto" else 1 / (N * alpha),
+            tol=1e-10,
+            max_iter=10**4,
+        ).fit(X, y)
+        np.testing.assert_allclose(one.coef_, reference.coef_, atol=1e-5)
+        np.testing.assert_allclose(one.intercept_, reference.intercept_, atol=1e-5)
+        np.testing.assert_allclose(one.predict_proba(X), reference.predict_proba(X), atol=1e-5)
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_three_classes_without_intercept(self, three, method):
+        X, y = three
+        one = model(np.inf, classes=range(3), method=method, fit_intercept=False).fit(X, y)
+        reference = OneVsRestClassifier(LogisticRegression(fit_intercept=False, tol=1e-10))
+        reference.fit(X, y)
+        expected = np.vstack([e.coef_ for e in reference.estimators_])
+        np.testing.assert_allclose(one.coef_, expected, atol=1e-5)
+        np.testing.assert_allclose(one.predict_proba(X), reference.predict_proba(X), atol=1e-5)
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_is_the_limit_of_much_epsilon(self, data, method):
+        X, y = data
+        exact = model(np.inf, alpha=0.05).fit(X, y)
+        near = model(1e6, alpha=0.05, method=method, max_residual=1.0).fit(X, y)
+        np.testing.assert_allclose(near.coef_, exact.coef_, atol=1e-3)
+        np.testing.assert_allclose(near.intercept_, exact.intercept_, atol=1e-3)
+
+
+class TestDomain:
+    @pytest.mark.parametrize("parameters", VARIANTS)
+    def test_long_rows_are_scaled_to_the_public_norm(self, data, parameters):
+        X, y = data
+        long, longer = X.copy(), X.copy()
+        long[7] *= 8.0
+        longer[7] *= 80.0
+        one, other = (model(**parameters).fit(rows, y) for rows in (long, longer))
+        np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-6)
+        # Not so short ones.
+        assert np.abs(one.coef_ - model(**parameters).fit(X, y).coef_).max() > 1e-5
+
+    def test_units_of_the_columns_do_not_matter(self, data):
+        X, y = data
+        one, other = model().fit(X, y), model(data_norm=64.0).fit(64.0 * X, y)
+        np.testing.assert_allclose(64.0 * other.coef_, one.coef_, atol=1e-6)
+        np.testing.assert_allclose(other.intercept_, one.intercept_, atol=1e-6)
+
+    def test_order_of_records_does_not_matter(self, data):
+        X, y = data
+        order = np.random.default_rng(0).permutation(N)
+        one, other = model().fit(X, y), model().fit(X[order], y[order])
+        np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-5)
+
+    def test_fit_does_not_change_its_input(self, data):
+        X, y = 5 * data[0], data[1].copy()
+        before = X.copy(), y.copy()
+        model().fit(X, y)
+        np.testing.assert_array_equal(X, before[0])
+        np.testing.assert_array_equal(y, before[1])
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 1e4, np.inf])
+@pytest.mark.parametrize("parameters", VARIANTS)
+class TestEveryDataSetGetsAFit:
+    """What depends on records must not raise or warn: it would tell about them."""
+
+    def fits(self, X, y, epsilon, parameters, n_classes=2):
+        one = model(epsilon, **parameters).set_params(classes=list(range(n_classes)))
+        with warnings.catch_warnings(), np.errstate(all="raise"):
+            warnings.simplefilter("error")
+            warnings.simplefilter("ignore", PrivacyLeakWarning)
+            one.fit(X, y)
+        assert np.isfinite(one.coef_).all()
+        assert np.isfinite(one.intercept_).all()
+        p = one.predict_proba(X[:5])
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+        assert one.classes_.size == n_classes
+
+    @pytest.mark.parametrize("label", [0, 1])
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    def test_one_class_in_y(self, data, label, n_classes, epsilon, parameters):
+        self.fits(data[0], np.full(N, label), epsilon, parameters, n_classes)
+
+    @pytest.mark.parametrize("n", [1, 2])
+    def test_one_or_two_records(self, n, epsilon, parameters):
+        self.fits(np.full((n, 3), 0.5), np.arange(n), epsilon, parameters)
+
+    def test_separated_constant_equal_and_tiny_columns(self, data, epsilon, parameters):
+        x = data[0][:, :1]
+        X = np.hstack([np.ones((N, 1)), np.zeros((N, 1)), x, x, 1e-300 * x])
+        self.fits(X, (x[:, 0] > 0).astype(int), epsilon, parameters)
+
+    def test_enormous_values(self, data, epsilon, parameters):
+        if math.isfinite(epsilon):  # the fit without privacy takes columns as they are
+            self.fits(1e300 * data[0], data[1], epsilon, parameters)
+
+
+class Untouchable:
+    """Raises on any access: stands for records that must not be read."""
+
+    def __getattribute__(self, name):
+        raise AssertionError(f"a record was read: {name}")
+
+
+GOOD_X, GOOD_Y = np.full((6, 2), 0.5), np.array([0, 1] * 3)
+BAD_PARAMETERS = [
+    ({"epsilon": 0.0}, "epsilon"),
+    ({"epsilon": -1.0}, "epsilon"),
+    ({"epsilon": np.nan}, "epsilon"),
+    ({"method": "sgd"}, "method"),
+    ({"method": None}, "method"),
+    ({"alpha": -0.1}, "alpha"),
+    ({"alpha": np.inf}, "alpha"),
+    ({"alpha": np.nan}, "alpha"),
+    ({"alpha": "best"}, "alpha"),
+    ({"alpha": 0.0, "method": "out_pert"}, "alpha"),
+    ({"data_norm": 0.0}, "data_norm"),
+    ({"data_norm": np.inf}, "data_norm"),
+    ({"intercept_scaling": 0.0}, "intercept_scaling"),
+    ({"intercept_scaling": np.inf}, "intercept_scaling"),
+    ({"classes": []}, "classes"),
+    ({"classes": [0, 0, 1]}, "classes"),
+    ({"classes": [0, "a"]}, "classes"),
+    ({"classes": [0, np.nan]}, "classes"),
+    ({"max_residual": 0.49}, "max_residual"),
+    ({"max_residual": 1.01}, "max_residual"),
+    ({"max_residual": "best"}, "max_residual"),
+    ({"max_residual": 0.5, "calibration": "published"}, "max_residual"),
+    ({"calibration": "loose"}, "calibration"),
+    ({"calibration": "published", "method": "out_pert"}, "calibration"),
+    ({"random_state": -1}, "random_state"),
+]
+BAD_TYPES = [
+    ({"epsilon": "1"}, "epsilon"),
+    ({"epsilon": True}, "epsilon"),
+    ({"alpha": None}, "alpha"),
+    ({"alpha": False}, "alpha"),
+    ({"alpha": [0.1]}, "alpha"),
+    ({"data_norm": "auto"}, "data_norm"),
+    ({"fit_intercept": 1}, "fit_intercept"),
+    ({"fit_intercept": "no"}, "fit_intercept"),
+    ({"intercept_scaling": None}, "intercept_scaling"),
+    ({"max_residual": None}, "max_residual"),
+    ({"max_residual": True}, "max_residual"),
+    ({"random_state": np.random.RandomState(0)}, "random_state"),
+]
+
+
+def with_value(value):
+    X = GOOD_X.copy()
+    X[2, 1] = value
+    return X
+
+
+BAD_DATA = [
+    (with_value(np.nan), GOOD_Y, "X"),
+    (with_value(np.inf), GOOD_Y, "X"),
+    (GOOD_X[:5], GOOD_Y, "X and y"),
+    (GOOD_X[:0], GOOD_Y[:0], "sample"),
+    (GOOD_X[:, :0], GOOD_Y, "feature"),
+    (GOOD_X[0], GOOD_Y, "X"),
+    (GOOD_X.astype(complex), GOOD_Y, "X"),
+    (np.full((6, 2), "a"), GOOD_Y, "X"),
+    (np.ma.MaskedArray(GOOD_X, mask=GOOD_X > 0), GOOD_Y, "X must not be a masked array"),
+    (GOOD_X, None, "y"),
+    (GOOD_X, np.array([0, 1, 2] * 2), "y holds a label that is not among classes"),
+    (GOOD_X, np.array(["0", "1"] * 3), "y holds a label that is not among classes"),
+    (GOOD_X, np.array([0.0, np.nan] * 3), "y contains NaN"),
+    (GOOD_X, np.linspace(0, 1, 6), "y holds a label that is not among classes"),
+    (GOOD_X, np.ma.array(GOOD_Y), "y must not be a masked array"),
+    (GOOD_X, np.eye(6), "y"),
+]
+EXTREMES = [
+    {"epsilon": 1e-300},
+    {"epsilon": 1e300},
+    {"alpha": 1e300},
+    {"data_norm": 1e-300},
+    {"data_norm": 1e300},
+    {"intercept_scaling": 1e300},
+    {"epsilon": 1e-300, "calibration": "published"},
+    {"epsilon": 1e-300, "method": "out_pert"},
+]
+
+
+class TestRefusals:
+    """A refused input costs nothing, and the message shows no value of a record."""
+
+    def check(self, X, y, parameters, error, message):
+        accountant = PrivacyAccountant()
+        one = model(**parameters, accountant=accountant)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with pytest.raises(error, match=message) as caught:
+                one.fit(X, y)
+        assert len(accountant.entries()) == 0
+        assert not hasattr(one, "release_")
+        return str(caught.value)
+
+    def test_the_good_input_is_good(self):
+        accountant = PrivacyAccountant()
+        model(accountant=accountant).fit(GOOD_X, GOOD_Y)
+        assert accountant.spent() == 1.0
+        assert len(accountant.entries()) == 1
+
+    @pytest.mark.parametrize(("parameters", "name"), BAD_PARAMETERS)
+    def test_values_of_parameters(self, parameters, name):
+        text = self.check(Untouchable(), Untouchable(), parameters, ValueError, name)
+        assert text.startswith(name)
+
+    @pytest.mark.parametrize(("parameters", "name"), BAD_TYPES)
+    def test_types_of_parameters(self, parameters, name):
+        text = self.check(Untouchable(), Untouchable(), parameters, TypeError, name)
+        assert text.startswith(name)
+
+    @pytest.mark.parametrize(("X", "y", "message"), BAD_DATA)
+    def test_data(self, X, y, message):
+        self.check(X, y, {}, ValueError, message)
+
+    @pytest.mark.parametrize("parameters", EXTREMES)
+    def test_extreme_numbers_are_refused_whatever_the_records(self, parameters):
+        texts = {
+            self.check(X, y, parameters, ValueError, "too extreme")
+            for X, y in ((GOOD_X, GOOD_Y), (1e200 * GOOD_X, np.zeros(6)))
+        }
+        assert len(texts) == 1
+
+    def test_messages_show_no_value_of_a_record(self):
+        secret = 0.73123456
+        for X, y in (
+            (with_value(np.nan) * 0 + secret, np.full(6, secret)),
+            (np.full(6, secret), GOOD_Y),
+            (GOOD_X + secret * 1j, GOOD_Y),
+            (np.full((6, 2), "0.73123456x"), GOOD_Y),
+            (pd.DataFrame({"a": ["0.73123456x"] * 6}), GOOD_Y),
+            (GOOD_X, np.array(["0.73123456x"] * 6)),
+            (GOOD_X, np.array([secret] * 5 + ["a"], dtype=object)),
+            (GOOD_X, np.array([731234561] * 6)),
+        ):
+            assert "7312345" not in self.check(X, y, {}, ValueError, "")
+
+    def test_type_of_accountant(self):
+        with pytest.raises(TypeError, match=r"^accountant"):
+            model(accountant=10.0).fit(Untouchable(), Untouchable())
+
+
+class TestBudget:
+    def test_no_record_is_touched_when_the_budget_is_spent(self):
+        accountant = PrivacyAccountant(1.0)
+        one = model(0.8, accountant=accountant).fit(GOOD_X, GOOD_Y)
+        with pytest.raises(BudgetExceededError):
+            one.fit(Untouchable(), Untouchable())
+        assert accountant.spent() == pytest.approx(0.8)
+
+    def test_a_fit_without_privacy_charges_infinity(self):
+        accountant = PrivacyAccountant()
+        model(np.inf, accountant=accountant).fit(GOOD_X, GOOD_Y)
+        assert accountant.spent() == np.inf
+
+    def test_classes_share_one_charge(self, three):
+        accountant = PrivacyAccountant(10.0)
+        model(2.0, classes=range(3), accountant=accountant).fit(*three)
+        assert len(accountant.entries()) == 1
+        assert accountant.spent() == 2.0
+
+    def test_a_failure_after_the_charge_stays_charged(self, monkeypatch):
+        accountant = PrivacyAccountant(10.0)
+
+        def fail(*args):
+            raise MemoryError
+
+        monkeypatch.setattr(logistic_regression, "perturb_all", fail)
+        with pytest.raises(MemoryError):
+            model(accountant=accountant).fit(GOOD_X, GOOD_Y)
+        assert accountant.spent() == 1.0
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_classes_share_epsilon(self, three, method):
+        """Each model of three has the noise of a model with a third of epsilon."""
+        X, y = three
+        parameters = {"alpha": 5.0, "max_residual": 0.5, "method": method}
+        shared = model(3.0, classes=range(3), **parameters).fit(X, y).guarantee_
+        alone = model(1.0, **parameters).fit(X, (y == 1).astype(int)).guarantee_
+        assert shared.epsilon == 3.0
+        for name in ("kappa", "noise_scale"):
+            np.testing.assert_allclose(
+                shared.public_inputs[name], alone.public_inputs[name], rtol=1e-6
+            )
+
+
+class TestStatus:
+    def test_classes_read_from_y_void_the_guarantee(self, data):
+        one = model(classes=None, random_state=None)
+        with pytest.warns(PrivacyLeakWarning, match="classes were read from y"):
+            one.fit(*data)
+        assert one.guarantee_.status == "none"
+        assert one.guarantee_.epsilon == 1.0
+        assert one.classes_.tolist() == [0, 1]
+
+    def test_one_class_read_from_y(self, data):
+        one = model(classes=None).fit(data[0], np.full(N, "only"))
+        np.testing.assert_array_equal(one.predict(data[0]), "only")
+        np.testing.assert_array_equal(one.predict_proba(data[0]), 1.0)
+
+    def test_seeded_is_reproducible_and_warns_once(self, data):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            one = model(random_state=5).fit(*data)
+        assert [w.category for w in caught] == [PrivacyLeakWarning]
+        assert caught[0].filename == __file__
+        assert one.guarantee_.status == "seeded"
+        assert one.release_ == model(random_state=5).fit(*data).release_
+        assert one.release_ != model(random_state=6).fit(*data).release_
+
+    @pytest.mark.parametrize("parameters", VARIANTS)
+    def test_unseeded_fits_are_private_differ_and_do_not_warn(self, data, parameters):
+        one = model(random_state=None, **parameters)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            first, second = (one.fit(*data).release_ for _ in range(2))
+        assert one.guarantee_.status == "proved"
+        assert (first.values["coef"] != second.values["coef"]).all()
+        assert (first.values["intercept"] != second.values["intercept"]).all()
+
+    def test_without_privacy_there_is_no_promise_and_no_noise(self, data):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            one, other = (model(np.inf, random_state=s).fit(*data) for s in (1, None))
+        assert one.guarantee_.status == other.guarantee_.status == "none"
+        np.testing.assert_array_equal(one.coef_, other.coef_)
+
+    def test_guarantee_lists_what_it_takes_as_public(self, data):
+        guarantee = model().fit(*data).guarantee_
+        assert guarantee.delta == 0
+        assert guarantee.neighbours == "replace-one"
+        inputs = guarantee.public_inputs
+        assert inputs["n_records"] == N
+        assert inputs["classes"] == (0, 1)
+        assert {"data_norm", "alpha", "kappa", "noise_scale", "max_residual"} <= set(inputs)
+
+
+def other_state(estimator):
+    """Everything on a fitted estimator but the released values."""
+    state = dict(vars(estimator))
+    release = json.loads(state.pop("release_").to_json())
+    del release["values"]["coef"], release["values"]["intercept"], state["coef_"]
+    del state["intercept_"]
+    return repr(sorted(state.items())), release
+
+
+class TestWhatLeaves:
+    PUBLIC = frozenset(
+        {
+            "classes_",
+            "coef_",
+            "intercept_",
+            "max_residual_",
+            "guarantee_",
+            "release_",
+            "n_features_in_",
+            "feature_names_in_",
+        }
+    )
+
+    @pytest.mark.parametrize("parameters", VARIANTS)
+    @pytest.mark.parametrize("epsilon", [1.0, np.inf])
+    def test_attributes_are_parameters_and_the_release(self, data, parameters, epsilon):
+        frame = pd.DataFrame(data[0], columns=["a", "b", "c"])
+        one = model(epsilon, **parameters).fit(frame, data[1])
+        assert set(vars(one)) == set(one.get_params()) | self.PUBLIC
+
+    @pytest.mark.parametrize("parameters", VARIANTS)
+    def test_neighbours_differ_in_released_values_only(self, data, parameters):
+        fits = []
+        for x, label in ((9.0, 0), (-9.0, 1)):
+            X, y = data[0].copy(), data[1].copy()
+            X[3], y[3] = x, label
+            fits.append(model(50.0, **parameters).fit(X, y))
+        assert other_state(fits[0]) == other_state(fits[1])
+        assert (fits[0].coef_ != fits[1].coef_).any()
+
+    @pytest.mark.parametrize("epsilon", [1.0, np.inf])
+    @pytest.mark.parametrize("classes", [[0, 1], None])
+    def test_nothing_leaves_but_the_minimum(self, data, monkeypatch, epsilon, classes):
+        """With minima and noise held fixed two data sets give one model, bit for bit."""
+        monkeypatch.setattr(perturbation, "_minimize", lambda o, g: np.ones(o.center.size))
+        X, y = data
+        texts = []
+        for rows, labels in ((X, y), (-50.0 * X, 1 - y)):
+            one = model(epsilon, classes=classes).fit(rows, labels)
+            texts.append((pickle.dumps(one), repr(one), one._repr_html_(), one.release_.to_json()))
+        # The HTML has a random id.
+        assert texts[0][:2] + texts[0][3:] == texts[1][:2] + texts[1][3:]
+
+    @pytest.mark.parametrize("epsilon", [1.0, np.inf])
+    def test_a_pickle_holds_no_training_data(self, data, epsilon):
+        content = pickle.dumps(one := model(epsilon, accountant=PrivacyAccountant()).fit(*data))
+        for value in data[0].ravel():
+            assert struct.pack("<d", value) not in content
+            assert repr(float(value)).encode() not in content
+        # The search does find numbers that are there.
+        assert struct.pack("<d", one.coef_[0, 0]) in content
+
+    def test_repr_and_html_show_no_released_or_private_number(self, data):
+        one = model().fit(*data)
+        for text in (repr(one), one._repr_html_()):
+            for number in (*one.coef_[0], *data[0][0]):
+                assert f"{number:.4f}" not in text
+
+    @pytest.mark.parametrize("parameters", [*VARIANTS, {"data_norm": 3.0, "fit_intercept": False}])
+    @pytest.mark.parametrize("epsilon", [1.0, np.inf])
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    def test_a_release_rebuilds_the_model(self, three, parameters, epsilon, n_classes):
+        X, y = three
+        y = np.array(["a", "b", "c"])[np.minimum(y, n_classes - 1)]
+        one = model(epsilon, **parameters).set_params(classes=["c", "b", "a"][3 - n_classes :])
+        one.fit(X, y)
+        two = DPLogisticRegression.from_release(Release.from_json(one.release_.to_json()))
+        for name in ("decision_function", "predict_proba", "predict"):
+            np.testing.assert_array_equal(getattr(one, name)(X), getattr(two, name)(X))
+        np.testing.assert_array_equal(one.classes_, two.classes_)
+        assert two.release_ == one.release_
+        assert two.max_residual_ == one.max_residual_
+
+    def test_a_release_is_not_changed_through_the_model(self, data):
+        one = model().fit(*data)
+        before = one.release_.to_json()
+        one.coef_[:] = 0
+        assert one.release_.to_json() == before
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_floating_point_errors_do_not_stop_a_fit(data, method):
+    X = data[0] * np.array([1.0, 1e-160, 1e-300])
+    with np.errstate(all="raise"):
+        one = model(method=method).fit(X, data[1])
+    np.testing.assert_array_equal(one.coef_, model(method=method).fit(X, data[1]).coef_)
+
+
+def test_refitting_forgets_the_first_fit(data, three):
+    one = model(classes=range(3)).fit(*three)
+    one.set_params(classes=[0, 1]).fit(data[0][:, :2], data[1])
+    assert one.n_features_in_ == 2
+    assert one.release_ == model().fit(data[0][:, :2], data[1]).release_

@@ -1,0 +1,644 @@
+"""PrivateStackingClassifier: who trains on what, how votes are combined, and what leaves a fit."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from joblib import parallel_config
+from sklearn.base import clone
+
+from skdpsurv import (
+    BudgetExceededError,
+    DPLogisticRegression,
+    PrivacyAccountant,
+    PrivacyLeakWarning,
+    PrivateStackingClassifier,
+    Release,
+)
+from skdpsurv.classification import stack_plan
+from skdpsurv.classification.combiners import meta_rows
+from skdpsurv.likelihoods.logistic import probability
+from skdpsurv.mechanisms import perturbation
+from skdpsurv.privacy import random_source
+
+N, D = 301, 6
+COMBINERS = ("weighted_vote", "vote", "logistic")
+VARIANTS = [
+    {"partition": partition, "combiner": combiner, "calibration": calibration}
+    for partition in ("features", "samples")
+    for combiner in COMBINERS
+    for calibration in ("tight", "published")
+]
+IMPORTANCES = [0.1, 0.5, 0.05, 0.2, 0.1, 0.05]
+
+
+def model(epsilon=1.0, **parameters):
+    return PrivateStackingClassifier(
+        epsilon, **{"classes": [0, 1], "n_partitions": 3, "random_state": 0, **parameters}
+    )
+
+
+def make(n_classes=2, n=N, d=D, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    X /= 1.1 * np.linalg.norm(X, axis=1)[:, None]
+    scores = 4.0 * X @ rng.normal(size=(d, n_classes)) + rng.gumbel(size=(n, n_classes))
+    return X, scores.argmax(axis=1)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make()
+
+
+@pytest.fixture(scope="module")
+def three():
+    return make(3)
+
+
+def plan_of(one, n_records=N, n_features=D):
+    """Return the plan that a fit makes, from the fit of a clone to nothing but zeros."""
+    plans, honest = [], stack_plan.StackPlan.run
+
+    def spy(self, *args, **options):
+        plans.append(self)
+        return honest(self, *args, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(stack_plan.StackPlan, "run", spy)
+        clone(one).fit(np.zeros((n_records, n_features)), np.zeros(n_records, dtype=int))
+    return plans[0]
+
+
+class TestRows:
+    @pytest.mark.parametrize("combiner", COMBINERS)
+    @pytest.mark.parametrize("partition", ["features", "samples"])
+    @pytest.mark.parametrize("seed", [0, None])
+    def test_sets_are_disjoint_and_cover_all_rows(self, partition, combiner, seed):
+        plan = plan_of(model(partition=partition, combiner=combiner, holdout=0.3))
+        parts, top = plan.deal(random_source(seed))
+        assert len(parts) == (3 if partition == "samples" else 1)
+        assert top.size == plan.n_high == (90 if combiner == "logistic" else 0)
+        assert [part.size for part in parts] == [low.n_records for low in plan.low]
+        sizes = [part.size for part in parts]
+        assert max(sizes) - min(sizes) <= 1
+        dealt = np.concatenate([*parts, top])
+        np.testing.assert_array_equal(np.sort(dealt), np.arange(N))
+
+    def test_order_depends_on_the_seed_and_is_not_that_of_the_file(self):
+        plan = plan_of(model(partition="samples"))
+        first, again, other = (plan.deal(random_source(s))[0][0] for s in (0, 0, 1))
+        np.testing.assert_array_equal(first, again)
+        assert set(first) != set(other)
+        assert set(first) != set(range(first.size))
+
+    @pytest.mark.parametrize("partition", ["features", "samples"])
+    def test_split_depends_on_n_and_seed_only(self, data, monkeypatch, partition):
+        """Not on labels: no stratification."""
+        dealt, honest = [], stack_plan.StackPlan.deal
+
+        def spy(self, source):
+            dealt.append(honest(self, source))
+            return dealt[-1]
+
+        monkeypatch.setattr(stack_plan.StackPlan, "deal", spy)
+        one = model(partition=partition, combiner="logistic")
+        for X, y in (data, (-data[0], 1 - data[1]), (data[0], np.zeros(N))):
+            one.fit(X, y)
+        for parts, top in dealt[1:]:
+            np.testing.assert_array_equal(top, dealt[0][1])
+            for part, expected in zip(parts, dealt[0][0], strict=True):
+                np.testing.assert_array_equal(part, expected)
+
+    def test_a_record_reaches_its_own_set_only(self, data):
+        """One row changed far: the models of the other parts stay as they are, bit for bit."""
+        one = model(50.0, partition="samples", combiner="vote")
+        parts, _ = plan_of(one).deal(random_source(0, purpose="split"))
+        before = one.fit(*data).low_level_coef_
+        X, y = data[0].copy(), data[1].copy()
+        i = parts[1][0]
+        X[i], y[i] = -5 * X[i], 1 - y[i]
+        after = one.fit(X, y).low_level_coef_
+        same = [np.array_equal(a, b) for a, b in zip(before, after, strict=True)]
+        assert same == [True, False, True]
+
+    def test_held_out_rows_do_not_reach_the_models_below(self, data):
+        one = model(50.0, combiner="logistic")
+        _, top = plan_of(one).deal(random_source(0, purpose="split"))
+        before = one.fit(*data).release_.values
+        y = data[1].copy()
+        y[top] = 1 - y[top]
+        after = one.fit(data[0], y).release_.values
+        for k in range(3):
+            np.testing.assert_array_equal(
+                before[f"low_level_coef_{k}"], after[f"low_level_coef_{k}"]
+            )
+        assert (before["high_level_coef"] != after["high_level_coef"]).any()
+
+    def test_the_split_is_not_the_noise(self):
+        one, other = random_source(0, purpose="split"), random_source(0)
+        assert one.generator.random() != other.generator.random()
+
+    def test_meta_rows_are_within_the_unit_ball(self):
+        cast = np.random.default_rng(0).choice([-1.0, 1.0, 0.3], size=(7, 50, 2))
+        rows = meta_rows(cast)
+        assert rows.shape == (2, 50, 7)
+        assert np.linalg.norm(rows, axis=2).max() <= 1.0 + 1e-15
+        np.testing.assert_allclose(rows[1, 4] * math.sqrt(7), cast[:, 4, 1])
+
+
+class TestCombiners:
+    """By hand, from what was released."""
+
+    def votes(self, one, X):
+        cast = []
+        for coef, intercept, group in zip(
+            one.low_level_coef_, one.low_level_intercept_, one.feature_groups_, strict=True
+        ):
+            p = probability(X[:, list(group)] @ coef.T + intercept, one.max_residual_)
+            cast.append(2 * p - 1)
+        return cast
+
+    @pytest.mark.parametrize("epsilon", [2.0, np.inf])
+    def test_weighted_vote(self, data, epsilon):
+        X, y = data
+        one = model(epsilon, importances=IMPORTANCES).fit(X, y)
+        assert one.feature_groups_ == ((1, 3), (0, 4), (2, 5))
+        np.testing.assert_allclose(one.weights_, (0.7, 0.2, 0.1))
+        first, second, third = self.votes(one, X)
+        expected = (0.7 * first + 0.2 * second + 0.1 * third)[:, 0]
+        np.testing.assert_allclose(one.decision_function(X), expected)
+        np.testing.assert_allclose(one.predict_proba(X)[:, 1], (1 + expected) / 2)
+        np.testing.assert_array_equal(one.predict(X), (expected > 0).astype(int))
+
+    @pytest.mark.parametrize("partition", ["features", "samples"])
+    def test_vote(self, data, partition):
+        X, y = data
+        weights = {"importances": IMPORTANCES} if partition == "features" else {}
+        one = model(2.0, partition=partition, combiner="vote", **weights).fit(X, y)
+        expected = np.mean(self.votes(one, X), axis=0)[:, 0]
+        np.testing.assert_allclose(one.decision_function(X), expected, atol=1e-15)
+
+    @pytest.mark.parametrize("partition", ["features", "samples"])
+    def test_logistic(self, data, partition):
+        X, y = data
+        one = model(2.0, partition=partition, combiner="logistic", max_residual=0.8).fit(X, y)
+        meta = np.hstack(self.votes(one, X)) / math.sqrt(3)
+        expected = meta @ one.high_level_coef_[0] + one.high_level_intercept_[0]
+        np.testing.assert_allclose(one.decision_function(X), expected)
+        np.testing.assert_allclose(one.predict_proba(X)[:, 1], probability(expected, 0.8))
+
+    @pytest.mark.parametrize("combiner", COMBINERS)
+    def test_three_classes(self, three, combiner):
+        X, y = three
+        labels = np.array(["x", "y", "z"])
+        one = model(60.0, classes=labels, combiner=combiner).fit(X, labels[y])
+        assert one.low_level_coef_[0].shape == (3, 2)
+        assert one.low_level_intercept_.shape == (3, 3)
+        cast = np.array(self.votes(one, X))
+        if combiner == "logistic":
+            assert one.high_level_coef_.shape == (3, 3)
+            expected = [
+                cast[:, :, o].T / math.sqrt(3) @ one.high_level_coef_[o]
+                + one.high_level_intercept_[o]
+                for o in range(3)
+            ]
+            np.testing.assert_allclose(one.decision_function(X), np.transpose(expected))
+        else:
+            np.testing.assert_allclose(one.decision_function(X), cast.mean(axis=0), atol=1e-14)
+        p = one.predict_proba(X)
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+        np.testing.assert_array_equal(one.predict(X), labels[p.argmax(axis=1)])
+        assert one.score(X, labels[y]) > 0.45
+
+
+class TestWithoutPrivacy:
+    @pytest.mark.parametrize("alpha", ["auto", 0.01])
+    @pytest.mark.parametrize("partition", ["features", "samples"])
+    def test_one_part_is_logistic_regression(self, data, alpha, partition):
+        X, y = data
+        one = model(np.inf, n_partitions=1, alpha=alpha, partition=partition).fit(X, y)
+        other = DPLogisticRegression(np.inf, alpha=alpha, classes=[0, 1]).fit(X, y)
+        np.testing.assert_allclose(one.low_level_coef_[0], other.coef_, atol=1e-8)
+        np.testing.assert_allclose(one.low_level_intercept_[0], other.intercept_, atol=1e-8)
+        np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-8)
+
+    @pytest.mark.parametrize("variant", VARIANTS)
+    def test_parts_are_logistic_regressions(self, data, variant):
+        X, y = data
+        one = model(np.inf, alpha=0.01, **variant).fit(X, y)
+        parts, top = plan_of(one).deal(random_source(0, purpose="split"))
+        parts = parts * (3 // len(parts))
+        for k, (rows, group) in enumerate(zip(parts, one.feature_groups_, strict=True)):
+            alone = DPLogisticRegression(np.inf, alpha=0.01, classes=[0, 1])
+            alone.fit(X[rows][:, group], y[rows])
+            np.testing.assert_allclose(one.low_level_coef_[k], alone.coef_, atol=1e-6)
+        if variant["combiner"] == "logistic":
+            cast = np.array(TestCombiners().votes(one, X[top]))
+            high = DPLogisticRegression(np.inf, alpha=0.01, classes=[0, 1])
+            high.fit(meta_rows(cast)[0], y[top])
+            np.testing.assert_allclose(one.high_level_coef_, high.coef_, atol=1e-6)
+            np.testing.assert_allclose(one.high_level_intercept_, high.intercept_, atol=1e-6)
+
+
+class TestColumns:
+    def test_a_single_group_sorted_by_importance(self, data):
+        """Its columns are in another order than those of X, when it is fitted and ever after."""
+        X, y = data
+        one = model(np.inf, n_partitions=1, importances=IMPORTANCES).fit(X, y)
+        other = model(np.inf, n_partitions=1).fit(X, y)
+        (group,) = one.feature_groups_
+        assert group != tuple(range(D))
+        np.testing.assert_allclose(
+            one.low_level_coef_[0], other.low_level_coef_[0][:, group], atol=1e-8
+        )
+        np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-8)
+
+    def test_order_within_groups_does_not_matter(self, data):
+        X, y = data
+        one = model(np.inf, feature_groups=[[0, 1, 2], [3, 4, 5]]).fit(X, y)
+        other = model(np.inf, feature_groups=[[2, 0, 1], [5, 4, 3]]).fit(X, y)
+        np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-8)
+
+    def test_groups_by_name(self, data):
+        frame = pd.DataFrame(data[0], columns=list("abcdef"))
+        by_name = model(feature_groups=[["f", "a"], ["b", "c", "d", "e"]]).fit(frame, data[1])
+        by_index = model(feature_groups=[[5, 0], [1, 2, 3, 4]]).fit(frame, data[1])
+        assert by_name.release_ == by_index.release_
+        assert by_name.feature_groups_ == ((5, 0), (1, 2, 3, 4))
+
+    def test_groups_and_norms_as_arrays(self, data):
+        one = model(
+            feature_groups=np.arange(6).reshape(3, 2),
+            group_norms=np.array([1.0, 0.5, 0.5]),
+            importances=pd.Series(IMPORTANCES),
+        ).fit(*data)
+        assert one.feature_groups_ == ((0, 1), (2, 3), (4, 5))
+
+    def test_iterators_are_refused_or_read_once(self, data):
+        """Not exhausted by a first reading, to fail after the charge."""
+        accountant = PrivacyAccountant()
+        one = model(feature_groups=[iter([0, 1, 2]), iter([3, 4, 5])], accountant=accountant)
+        with contextlib.suppress(TypeError, ValueError):
+            one.fit(*data)
+        assert hasattr(one, "release_") or accountant.spent() == 0
+
+    def test_group_norms_bound_the_columns(self, data):
+        """Longer parts are scaled down, row by row; shorter ones are not."""
+        X, y = data
+        norms, part = [0.05, 1.0, 1.0], [0, 3]
+        one = model(group_norms=norms).fit(X, y)
+        shorter = X.copy()
+        shorter[:, part] *= 0.05 / np.maximum(0.05, np.linalg.norm(X[:, part], axis=1))[:, None]
+        other = model(group_norms=norms).fit(shorter, y)
+        np.testing.assert_allclose(one.low_level_coef_[0], other.low_level_coef_[0], atol=1e-5)
+        plain = model().fit(X, y)
+        assert np.abs(one.low_level_coef_[0] - plain.low_level_coef_[0]).max() > 1e-3
+
+    @pytest.mark.parametrize("variant", VARIANTS)
+    def test_long_rows_are_scaled_to_the_public_norm(self, data, variant):
+        X, y = data
+        long, longer = X.copy(), X.copy()
+        long[7] *= 8.0
+        longer[7] *= 80.0
+        one, other = (model(**variant).fit(rows, y) for rows in (long, longer))
+        for k in range(3):
+            np.testing.assert_allclose(one.low_level_coef_[k], other.low_level_coef_[k], atol=1e-5)
+
+
+class TestEpsilon:
+    @pytest.mark.parametrize("partition", ["features", "samples"])
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    def test_levels_and_parts_of_rows_have_all_of_epsilon(self, data, partition, n_classes):
+        """Groups of columns and classes share it. Seen from the noise at a strong ridge."""
+        one = model(
+            3.0,
+            partition=partition,
+            combiner="logistic",
+            classes=range(n_classes),
+            alpha=1e3,
+            fit_intercept=False,
+            max_residual=1.0,
+        )
+        inputs = one.fit(*data).guarantee_.public_inputs
+        share = 3.0 if n_classes == 2 else 1.0
+        assert one.guarantee_.epsilon == 3.0
+        # S / epsilon, S = 2; groups of columns with weights 1/3 share one row: 2 sqrt(3).
+        low = 2 / share * (math.sqrt(3) if partition == "features" else 1)
+        np.testing.assert_allclose(inputs["noise_scale"], low, rtol=5e-3)
+        np.testing.assert_allclose(inputs["high_level_noise_scale"], 2 / share, rtol=5e-3)
+
+    @pytest.mark.parametrize("variant", VARIANTS)
+    def test_one_charge(self, data, variant):
+        accountant = PrivacyAccountant(10.0)
+        model(2.0, accountant=accountant, **variant).fit(*data)
+        assert len(accountant.entries()) == 1
+        assert accountant.spent() == 2.0
+        assert accountant.entries().iloc[0]["estimator"] == "PrivateStackingClassifier"
+
+    def test_models_have_noise_of_their_own(self):
+        """Equal columns, equal models but for the noise."""
+        x = np.random.default_rng(0).uniform(-0.5, 0.5, size=(100, 1))
+        one = model(random_state=None).fit(np.hstack([x, x, x]), (x[:, 0] > 0).astype(int))
+        assert len({float(coef[0, 0]) for coef in one.low_level_coef_}) == 3
+
+    def test_important_groups_have_less_noise(self, data):
+        def spread(importances):
+            fits = [
+                model(importances=importances, random_state=i, alpha=1.0).fit(*data)
+                for i in range(30)
+            ]
+            return np.std([f.low_level_coef_[0] for f in fits])
+
+        assert spread([10, 10, 1, 1, 1, 1]) < 0.8 * spread(None)
+
+
+@pytest.mark.parametrize("backend", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("variant", [VARIANTS[4], VARIANTS[10]])
+def test_number_of_jobs_and_backend_do_not_change_the_release(data, backend, variant):
+    expected = model(**variant).fit(*data).release_
+    with parallel_config(backend=backend):
+        assert model(n_jobs=2, **variant).fit(*data).release_ == expected
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 1e4, np.inf])
+@pytest.mark.parametrize("variant", VARIANTS)
+class TestEveryDataSetGetsAFit:
+    def fits(self, X, y, epsilon, variant, n_classes=2):
+        one = model(epsilon, classes=range(n_classes), **variant)
+        with warnings.catch_warnings(), np.errstate(all="raise"):
+            warnings.simplefilter("error")
+            warnings.simplefilter("ignore", PrivacyLeakWarning)
+            one.fit(X, y)
+        assert all(np.isfinite(coef).all() for coef in one.low_level_coef_)
+        p = one.predict_proba(X[:9])
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+        assert (p >= 0).all()
+
+    @pytest.mark.parametrize("label", [0, 1])
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    def test_one_class_in_y(self, data, label, n_classes, epsilon, variant):
+        self.fits(data[0], np.full(N, label), epsilon, variant, n_classes)
+
+    def test_few_records(self, epsilon, variant):
+        n = 6 if variant["combiner"] == "logistic" else 3
+        self.fits(np.full((n, 3), 0.5), np.arange(n) % 2, epsilon, variant)
+
+    def test_constant_equal_and_tiny_columns(self, data, epsilon, variant):
+        x = data[0][:, :1]
+        X = np.hstack([np.ones((N, 1)), np.zeros((N, 1)), x, x, 1e-300 * x])
+        self.fits(X, (x[:, 0] > 0).astype(int), epsilon, variant)
+
+
+class Untouchable:
+    """Raises on any access: stands for records that must not be read."""
+
+    def __getattribute__(self, name):
+        raise AssertionError(f"a record was read: {name}")
+
+
+GOOD_X, GOOD_Y = make(n=8)
+FRAME = pd.DataFrame(GOOD_X, columns=list("abcdef"))
+#: Refused before any record is read.
+BAD_PARAMETERS = [
+    ({"epsilon": 0.0}, "epsilon"),
+    ({"partition": "rows"}, "partition"),
+    ({"combiner": "mean"}, "combiner"),
+    ({"n_partitions": 0}, "n_partitions"),
+    ({"n_partitions": -1}, "n_partitions"),
+    ({"holdout": 0.0}, "holdout"),
+    ({"holdout": 1.0}, "holdout"),
+    ({"holdout": -0.1}, "holdout"),
+    ({"holdout": np.nan}, "holdout"),
+    ({"importances": [1, -1, 1, 1, 1, 1]}, "importances"),
+    ({"importances": [0.0] * 6}, "importances"),
+    ({"importances": [1, np.nan, 1, 1, 1, 1]}, "importances"),
+    ({"importances": [1, np.inf, 1, 1, 1, 1]}, "importances"),
+    ({"importances": "auto"}, "importances"),
+    ({"partition": "samples", "importances": IMPORTANCES}, "importances"),
+    ({"partition": "samples", "feature_groups": [[0, 1, 2, 3, 4, 5]]}, "feature_groups"),
+    ({"partition": "samples", "group_norms": [1.0]}, "group_norms"),
+    ({"classes": [0, 0]}, "classes"),
+    ({"max_residual": 0.3}, "max_residual"),
+    ({"calibration": "loose"}, "calibration"),
+    ({"alpha": -1.0}, "alpha"),
+    ({"random_state": -1}, "random_state"),
+]
+BAD_TYPES = [
+    ({"n_partitions": 3.0}, "n_partitions"),
+    ({"n_partitions": None}, "n_partitions"),
+    ({"n_partitions": True}, "n_partitions"),
+    ({"holdout": "half"}, "holdout"),
+    ({"fit_intercept": None}, "fit_intercept"),
+    ({"hypothesis": {"coef": [1.0]}}, "hypothesis"),
+    ({"hypothesis": "{}"}, "hypothesis"),
+]
+#: Refused when the number of rows and columns and their names are known.
+BAD_SHAPES = [
+    ({"n_partitions": 7}, "n_partitions"),
+    ({"n_partitions": 9, "partition": "samples"}, "n_partitions"),
+    ({"n_partitions": 5, "partition": "samples", "combiner": "logistic"}, "n_partitions"),
+    ({"holdout": 0.01, "combiner": "logistic"}, "n_partitions and holdout"),
+    ({"holdout": 0.99, "combiner": "logistic"}, "n_partitions and holdout"),
+    ({"importances": [1.0] * 5}, "importances"),
+    ({"importances": [1.0] * 7}, "importances"),
+    ({"importances": [1, 1, 0, 0, 0, 0]}, "importances"),
+    ({"feature_groups": [[0, 1, 2], [2, 3, 4, 5]]}, "feature_groups"),
+    ({"feature_groups": [[0, 1, 2], [3, 4]]}, "feature_groups"),
+    ({"feature_groups": [[0, 1, 2, 3, 4, 5], []]}, "feature_groups"),
+    ({"feature_groups": []}, "feature_groups"),
+    ({"feature_groups": [["a", "b", "c"], ["d", "e", "z"]]}, "feature_groups"),
+    ({"feature_groups": [[0, 1, 2], [3, 4, 6]]}, "feature_groups"),
+    ({"group_norms": [1.0, 1.0]}, "group_norms"),
+    ({"group_norms": [1.0, 1.0, 1.1]}, "group_norms"),
+    ({"group_norms": [1.0, 1.0, 0.0]}, "group_norms"),
+    ({"group_norms": [1.0, 1.0, np.nan]}, "group_norms"),
+]
+
+
+class TestRefusals:
+    """A refused input costs nothing; the message names the parameter."""
+
+    def check(self, X, y, parameters, error, name=""):
+        accountant = PrivacyAccountant()
+        one = model(**parameters, accountant=accountant)
+        with pytest.raises(error) as caught:
+            one.fit(X, y)
+        assert len(accountant.entries()) == 0
+        assert not hasattr(one, "release_")
+        assert str(caught.value).startswith(name)
+        return str(caught.value)
+
+    def test_the_good_input_is_good(self):
+        accountant = PrivacyAccountant()
+        model(accountant=accountant).fit(FRAME, GOOD_Y)
+        assert accountant.spent() == 1.0
+
+    @pytest.mark.parametrize(("parameters", "name"), BAD_PARAMETERS)
+    def test_values_of_parameters(self, parameters, name):
+        self.check(Untouchable(), Untouchable(), parameters, ValueError, name)
+
+    @pytest.mark.parametrize(("parameters", "name"), BAD_TYPES)
+    def test_types_of_parameters(self, parameters, name):
+        self.check(Untouchable(), Untouchable(), parameters, TypeError, name)
+
+    @pytest.mark.parametrize(("parameters", "name"), BAD_SHAPES)
+    def test_parameters_that_do_not_fit_the_columns(self, parameters, name):
+        self.check(FRAME, GOOD_Y, parameters, ValueError, name)
+
+    @pytest.mark.parametrize("parameters", [{"n_jobs": 0}, {"n_jobs": "all"}, {"verbose": "yes"}])
+    def test_what_joblib_would_refuse(self, parameters):
+        (name,) = parameters
+        self.check(FRAME, GOOD_Y, parameters, (ValueError, TypeError), name)
+
+    @pytest.mark.parametrize(
+        ("X", "y"),
+        [
+            (np.full((8, 6), np.nan), GOOD_Y),
+            (GOOD_X, GOOD_Y + 1),
+            (GOOD_X, GOOD_Y[:5]),
+            (GOOD_X, np.linspace(0, 1, 8)),
+        ],
+    )
+    def test_data(self, X, y):
+        self.check(X, y, {}, ValueError)
+
+    @pytest.mark.parametrize(
+        "parameters",
+        [
+            {"epsilon": 1e-300},
+            {"alpha": 1e300},
+            {"data_norm": 1e-300},
+            {"importances": [1e-300, 1, 1e-300, 1e-300, 1, 1e-300]},
+            {"epsilon": 1e-300, "partition": "samples"},
+        ],
+    )
+    @pytest.mark.parametrize("calibration", ["tight", "published"])
+    def test_extreme_numbers(self, parameters, calibration):
+        text = self.check(FRAME, GOOD_Y, {**parameters, "calibration": calibration}, ValueError)
+        assert "too extreme" in text
+
+    def test_exhausted_budget(self):
+        with pytest.raises(BudgetExceededError):
+            model(2.0, accountant=PrivacyAccountant(1.0)).fit(Untouchable(), Untouchable())
+
+
+def test_a_failure_after_the_charge_stays_charged(data, monkeypatch):
+    accountant = PrivacyAccountant()
+
+    def fail(*args, **options):
+        raise MemoryError
+
+    monkeypatch.setattr(stack_plan, "perturb_all", fail)
+    with pytest.raises(MemoryError):
+        model(accountant=accountant).fit(*data)
+    assert accountant.spent() == 1.0
+
+
+class TestStatus:
+    def test_classes_read_from_y_void_the_guarantee(self, data):
+        with pytest.warns(PrivacyLeakWarning, match="classes were read from y"):
+            one = model(classes=None, random_state=None).fit(*data)
+        assert one.guarantee_.status == "none"
+
+    @pytest.mark.parametrize("variant", VARIANTS)
+    def test_seeded_is_reproducible_and_unseeded_is_not(self, data, variant):
+        one = model(random_state=5, **variant).fit(*data)
+        assert one.guarantee_.status == "seeded"
+        assert one.release_ == model(random_state=5, **variant).fit(*data).release_
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            first, second = (model(random_state=None, **variant).fit(*data) for _ in range(2))
+        assert first.guarantee_.status == "proved"
+        assert first.release_ != second.release_
+
+    def test_importances_are_assumed_to_be_public(self, data):
+        told = model(importances=IMPORTANCES).fit(*data).guarantee_
+        assert any("importances" in text for text in told.assumptions)
+        assert not any("importances" in a for a in model().fit(*data).guarantee_.assumptions)
+
+
+VALUES = ("low_level_coef_", "low_level_intercept_", "high_level_coef_", "high_level_intercept_")
+
+
+class TestWhatLeaves:
+    @pytest.mark.parametrize("variant", VARIANTS)
+    def test_attributes_are_parameters_and_the_release(self, data, variant):
+        one = model(**variant).fit(pd.DataFrame(data[0], columns=list("abcdef")), data[1])
+        public = {"classes_", "feature_groups_", "weights_", "max_residual_", "guarantee_"}
+        public |= {"release_", "n_features_in_", "feature_names_in_"}
+        high = VALUES if variant["combiner"] == "logistic" else VALUES[:2]
+        found = {name for name in vars(one) if not name.startswith("_")}
+        assert found - {"high_level_max_residual_"} == set(one.get_params()) | public | set(high)
+
+    @pytest.mark.parametrize("variant", VARIANTS)
+    def test_neighbours_differ_in_released_values_only(self, data, variant):
+        states = []
+        for x, label in ((9.0, 0), (-9.0, 1)):
+            X, y = data[0].copy(), data[1].copy()
+            X[3], y[3] = x, label
+            one = model(50.0, **variant).fit(X, y)
+            state, release = dict(vars(one)), json.loads(one.release_.to_json())
+            values = [state.pop(name, None) for name in VALUES]
+            numbers = release.pop("values")
+            residuals = numbers.pop("max_residual")
+            shapes = {name: np.shape(value) for name, value in numbers.items()}
+            del state["release_"]
+            states.append((repr(sorted(state.items())), release, shapes, residuals, repr(values)))
+        assert states[0][:4] == states[1][:4]
+        assert states[0][4] != states[1][4]
+
+    @pytest.mark.parametrize("variant", VARIANTS)
+    @pytest.mark.parametrize("classes", [[0, 1], None])
+    def test_nothing_leaves_but_the_minima(self, data, monkeypatch, variant, classes):
+        """With minima and noise held fixed two data sets give one model, bit for bit."""
+        monkeypatch.setattr(perturbation, "_minimize", lambda o, g: np.ones(o.center.size))
+        texts = []
+        for X, y in (data, (-50.0 * data[0], 1 - data[1])):
+            one = model(classes=classes, **variant).fit(X, y)
+            texts.append((pickle.dumps(one), repr(one), one.release_.to_json()))
+        assert texts[0] == texts[1]
+
+    @pytest.mark.parametrize("variant", VARIANTS)
+    @pytest.mark.parametrize("n_classes", [2, 3])
+    @pytest.mark.parametrize("epsilon", [2.0, np.inf])
+    def test_a_release_rebuilds_the_model(self, three, variant, n_classes, epsilon):
+        X, y = three
+        frame = pd.DataFrame(X, columns=list("abcdef"))
+        y = np.array(["a", "b", "c"])[np.minimum(y, n_classes - 1)]
+        features = {"importances": IMPORTANCES, "group_norms": [1.0, 0.9, 0.8]}
+        one = model(
+            epsilon,
+            **{**variant, **(features if variant["partition"] == "features" else {})},
+            classes=["a", "b", "c"][:n_classes],
+        ).fit(frame, y)
+        two = PrivateStackingClassifier.from_release(Release.from_json(one.release_.to_json()))
+        for name in ("decision_function", "predict_proba", "predict"):
+            np.testing.assert_array_equal(getattr(one, name)(frame), getattr(two, name)(frame))
+        assert two.release_ == one.release_
+        assert two.feature_groups_ == one.feature_groups_
+        assert two.weights_ == one.weights_
+
+    def test_a_pickle_holds_no_training_data(self, data):
+        content = pickle.dumps(model(accountant=PrivacyAccountant()).fit(*data))
+        assert not any(value.tobytes() in content for value in data[0].ravel())
+
+    def test_refitting_with_votes_forgets_the_model_on_top(self, data):
+        one = model(combiner="logistic").fit(*data)
+        one.set_params(combiner="vote").fit(*data)
+        assert not hasattr(one, "high_level_coef_")
+        assert not hasattr(one, "high_level_intercept_")
+
+
+def test_parts_of_the_rows_have_one_cap():
+    """Their sizes differ by one row, and their votes are probabilities under one loss."""
+    for n in (1001, 1403):
+        plan = plan_of(model(partition="samples", n_partitions=2), n, 1)
+        assert {low.max_residual for low in plan.low} == {plan.max_residual}

@@ -1,0 +1,233 @@
+"""What a target learns from a source's release, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdpsurv import (
+    DPLogisticRegression,
+    PrivacyAccountant,
+    PrivateStackingClassifier,
+    Release,
+)
+
+D = 6
+GROUPS = [[4, 0], [1, 2], [3, 5]]
+COLUMNS = list("abcdef")
+
+
+def model(epsilon=1.0, **parameters):
+    return PrivateStackingClassifier(
+        epsilon,
+        **{"classes": [0, 1], "feature_groups": GROUPS, "random_state": 0, **parameters},
+    )
+
+
+def make(n=400, seed=0, n_classes=2):
+    """Of one law, whatever the seed."""
+    direction = np.random.default_rng(99).normal(size=(D, n_classes))
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, D))
+    X /= 1.1 * np.linalg.norm(X, axis=1)[:, None]
+    return X, (5.0 * X @ direction + rng.gumbel(size=(n, n_classes))).argmax(axis=1)
+
+
+@pytest.fixture(scope="module")
+def source():
+    return model(50.0).fit(*make(2000, seed=1))
+
+
+@pytest.fixture(scope="module")
+def target():
+    return make(60, seed=2)
+
+
+def distance(one, other):
+    """Between all coefficients of two stacks."""
+    pairs = zip(
+        [*one.low_level_coef_, one.low_level_intercept_],
+        [*other.low_level_coef_, other.low_level_intercept_],
+        strict=True,
+    )
+    return max(np.abs(a - b).max() for a, b in pairs)
+
+
+class TestShrinkage:
+    @pytest.mark.parametrize("calibration", ["tight", "published"])
+    @pytest.mark.parametrize("own", [{}, {"intercept_scaling": 1.0}, {"data_norm": 2.0}])
+    @pytest.mark.parametrize("epsilon", [1.0, np.inf])
+    def test_a_huge_ridge_returns_the_hypothesis(self, source, target, calibration, own, epsilon):
+        """On the scale of X, whatever the scales that either side is fitted on."""
+        parameters = {"alpha": 1e8, "calibration": calibration, **own}
+        one = model(epsilon, hypothesis=source.release_, **parameters).fit(*target)
+        assert distance(one, source) < 1e-4
+        assert distance(model(epsilon, **parameters).fit(*target), source) > 0.1
+
+    def test_three_classes(self):
+        X, y = make(1000, n_classes=3)
+        source = model(50.0, classes=range(3)).fit(X, y)
+        one = model(classes=range(3), alpha=1e8, hypothesis=source.release_).fit(X[:50], y[:50])
+        assert distance(one, source) < 1e-4
+
+    def test_a_smaller_ridge_is_in_between(self, source, target):
+        def gap(alpha):
+            return distance(
+                model(np.inf, alpha=alpha, hypothesis=source.release_).fit(*target), source
+            )
+
+        assert gap(1e-3) > 2 * gap(0.1) > 4 * gap(10.0) > 0
+
+    def test_without_privacy_the_centre_is_subtracted(self, source, target):
+        """The gradient at the minimum balances the pull of the ridge, by hand."""
+        X, y = target
+        one = model(np.inf, alpha=0.1, hypothesis=source.release_, fit_intercept=True).fit(X, y)
+        for k, group in enumerate(GROUPS):
+            coef, intercept = one.low_level_coef_[k][0], one.low_level_intercept_[k, 0]
+            p = 1 / (1 + np.exp(-(X[:, group] @ coef + intercept)))
+            pull = 0.1 * len(y) * (coef - source.low_level_coef_[k][0])
+            np.testing.assert_allclose(X[:, group].T @ (p - y) + pull, 0, atol=1e-5)
+            # The intercept's parameter is that of a column of 0.1.
+            shift = (intercept - source.low_level_intercept_[k, 0]) / 0.1
+            assert 0.1 * (p - y).sum() + 0.1 * len(y) * shift == pytest.approx(0, abs=1e-5)
+
+    def test_a_hypothesis_helps_where_there_are_few_records(self, source, target):
+        """Mean accuracy over 20 seeds, far apart."""
+        X, y = make(1000, seed=3)
+        plain, helped = (
+            np.mean(
+                [
+                    model(0.5, hypothesis=h, random_state=i).fit(*target).score(X, y)
+                    for i in range(20)
+                ]
+            )
+            for h in (None, source.release_)
+        )
+        assert helped > plain + 0.1
+
+    def test_one_group_is_a_model_of_all_columns(self, target):
+        """A single model with a hypothesis, fitted as one."""
+        X, y = make(1000, seed=4)
+        whole = {"feature_groups": [list(range(D))]}
+        source = model(50.0, **whole).fit(X, y)
+        one = model(np.inf, alpha=1e8, hypothesis=source.release_, **whole).fit(*target)
+        np.testing.assert_allclose(one.low_level_coef_[0], source.low_level_coef_[0], atol=1e-4)
+
+    @pytest.mark.parametrize("combiner", ["weighted_vote", "vote", "logistic"])
+    def test_through_json_and_any_combiner(self, source, target, combiner):
+        travelled = Release.from_json(source.release_.to_json())
+        one, other = (
+            model(combiner=combiner, hypothesis=h).fit(*target)
+            for h in (source.release_, travelled)
+        )
+        assert one.release_ == other.release_
+        p = one.predict_proba(target[0])
+        np.testing.assert_allclose(p.sum(axis=1), 1.0)
+
+    def test_only_the_targets_epsilon_is_charged(self, source, target):
+        accountant = PrivacyAccountant()
+        one = model(0.7, hypothesis=source.release_, accountant=accountant).fit(*target)
+        assert accountant.spent() == 0.7
+        assert any("hypothesis" in text for text in one.guarantee_.assumptions)
+
+    def test_a_release_of_a_transfer_rebuilds_and_transfers(self, source, target):
+        one = model(hypothesis=source.release_).fit(*target)
+        two = PrivateStackingClassifier.from_release(Release.from_json(one.release_.to_json()))
+        np.testing.assert_array_equal(two.predict_proba(target[0]), one.predict_proba(target[0]))
+        model(hypothesis=one.release_).fit(*target)
+
+
+def tampered(release, **changes):
+    """Return a release with other contents, by dotted name; None takes a thing out."""
+    content = json.loads(release.to_json())
+    for name, value in changes.items():
+        part, _, key = name.partition("__")
+        if value is None:
+            del content[part][key]
+        else:
+            content[part][key] = value
+    return Release.from_json(json.dumps(content))
+
+
+class TestRefusals:
+    def check(self, hypothesis, X, y, error=ValueError, **parameters):
+        accountant = PrivacyAccountant()
+        one = model(hypothesis=hypothesis, accountant=accountant, **parameters)
+        with pytest.raises(
+            error, match=r"^(coefficients of )?hypothesis|^(values|parameters) of the release"
+        ) as caught:
+            one.fit(X, y)
+        assert len(accountant.entries()) == 0
+        assert not hasattr(one, "release_")
+        return str(caught.value)
+
+    @pytest.mark.parametrize(
+        ("parameters", "rule"),
+        [
+            ({"feature_groups": [[0, 4], [1, 2], [3, 5]]}, "groups"),
+            ({"feature_groups": [[1, 2], [4, 0], [3, 5]]}, "groups"),
+            ({"feature_groups": [[4, 0, 1, 2], [3, 5]]}, "groups"),
+            ({"feature_groups": None, "n_partitions": 3}, "groups"),
+            ({"classes": [0, 2]}, "classes"),
+            ({"classes": [0, 1, 2]}, "classes"),
+            ({"classes": ["0", "1"]}, "classes"),
+            ({"fit_intercept": False}, "fit_intercept"),
+        ],
+    )
+    def test_another_setting(self, source, parameters, rule):
+        y = np.full(20, parameters.get("classes", [0])[0])
+        assert rule in self.check(source.release_, make(20)[0], y, **parameters)
+
+    def test_another_number_of_columns(self, source, target):
+        wide = np.hstack([target[0], target[0]])
+        groups = [[*range(4)], [*range(4, 8)], [*range(8, 12)]]
+        assert "columns" in self.check(source.release_, wide, target[1], feature_groups=groups)
+
+    def test_columns_of_other_names(self, target):
+        frame = pd.DataFrame(target[0], columns=COLUMNS)
+        source = model().fit(frame, target[1]).release_
+        model(hypothesis=source).fit(frame, target[1])
+        assert "names" in self.check(source, frame[COLUMNS[::-1]], target[1])
+
+    def test_another_estimator(self, target):
+        other = DPLogisticRegression(classes=[0, 1], random_state=0).fit(*target).release_
+        self.check(other, *target)
+
+    def test_a_stack_on_parts_of_the_rows(self, target):
+        other = model(partition="samples", feature_groups=None, n_partitions=3).fit(*target)
+        self.check(other.release_, *target)
+
+    @pytest.mark.parametrize(
+        "hypothesis", ["{}", {}, [[1.0]], np.ones(6), PrivateStackingClassifier()]
+    )
+    def test_no_release(self, target, hypothesis):
+        self.check(hypothesis, *target, TypeError)
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"values__low_level_coef_1": [[1.0]]},
+            {"values__low_level_coef_1": [[1.0, 2.0], [1.0, 2.0]]},
+            {"values__low_level_coef_1": [1.0, 2.0]},
+            {"values__low_level_intercept": [[0.0], [0.0]]},
+            {"values__low_level_intercept": [0.0, 0.0, 0.0]},
+            {"values__low_level_coef_1": [[1e9, 0.0]]},
+            {"values__low_level_intercept": [[0.0], [-1e9], [0.0]]},
+            {"values__low_level_coef_1": None},
+            {"values__low_level_intercept": None},
+            {"parameters__classes": None},
+            {"parameters__fit_intercept": None},
+            {"parameters__feature_groups": None},
+            {"parameters__partition": None},
+        ],
+    )
+    def test_contents_that_no_stack_has_released(self, source, target, changes):
+        self.check(tampered(source.release_, **changes), *target)
+
+    def test_what_is_left_unchanged_is_accepted(self, source, target):
+        """Else the test above could refuse for another reason."""
+        same = tampered(source.release_, parameters__classes=[0, 1])
+        model(hypothesis=same).fit(*target)
