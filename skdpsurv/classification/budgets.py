@@ -183,14 +183,17 @@ def tight(setting: GroupSetting) -> GroupFit:
     ]
     sensitivity = joint_sensitivity(parts, whole.gradient_sensitivity)
 
-    def ridge(part: Part) -> float:
+    def ridge(part: Part, group: Columns) -> float:
         if setting.alpha is not None:
             return setting.n_records * setting.alpha / setting.data_norm**2
+        # The model of rows of norm R with epsilon_k that has the same noise.
         share = part.weight * part.constants.gradient_sensitivity / sensitivity
         wanted = auto_ridge(setting.n_records, part.n_params, share * epsilon, cap)
-        return setting.ridge_multiple * wanted
+        return setting.ridge_multiple * wanted * group.bound**2
 
-    parts = [replace(part, ridge=ridge(part)) for part in parts]
+    parts = [
+        replace(part, ridge=ridge(part, group)) for part, group in zip(parts, groups, strict=True)
+    ]
     calibrations = calibrate_jointly(
         parts, whole, epsilon, setting.n_records, curvature_share=CURVATURE_SHARE
     )
@@ -203,7 +206,7 @@ def output(setting: GroupSetting) -> GroupFit:
     constants = Logistic(group.n_params, group.bound, cap).constants
     n, epsilon = setting.n_records, setting.epsilon_output
     if setting.alpha is None:
-        kappa = output_ridge(n, group.n_params, epsilon, cap)
+        kappa = output_ridge(n, group.n_params, epsilon, cap) * group.bound**2
     else:
         kappa = n * setting.alpha / setting.data_norm**2
     calibration = output_perturbation.calibrate_at(constants, epsilon, n, kappa)

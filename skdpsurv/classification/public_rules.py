@@ -29,7 +29,7 @@ CURVATURE_SHARE = 0.2
 RIDGE = 1.25
 #: Groups of columns whose models vote want so many times the ridge: their errors add up, and a
 #: model that knows little should vote little.
-VOTE_RIDGE = 3.0
+VOTE_RIDGE = 2.0
 #: A centre that others have released is worth shrinking to.
 TRANSFER_RIDGE = 5.0
 #: max_residual="auto" is 0.5 up to n epsilon / d = 256, and 1 from 1024.
