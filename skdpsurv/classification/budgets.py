@@ -17,7 +17,7 @@ more than two classes have equal shares of epsilon.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -45,7 +45,7 @@ from skdpsurv.mechanisms.vector_noise import MARGIN
 
 FloatArray = NDArray[np.float64]
 
-__all__ = ["GroupSetting", "output", "published", "tight", "unperturbed"]
+__all__ = ["CALIBRATIONS", "GroupSetting", "output", "unperturbed"]
 
 #: Lambda of the published algorithms where ``alpha`` is "auto"; the papers tuned it.
 PUBLISHED_ALPHA = 1e-2
@@ -256,3 +256,10 @@ def unperturbed(setting: GroupSetting) -> GroupFit:
     )
     kappa = 1.0 if alpha is None else max(n * alpha, LEAST_PENALTY)
     return setting.plan(1.0, groups, [Unperturbed(kappa)] * len(groups), data_norm=math.inf)
+
+
+#: By the name that an estimator gives them.
+CALIBRATIONS: dict[str, Callable[[GroupSetting], GroupFit]] = {
+    "tight": tight,
+    "published": published,
+}

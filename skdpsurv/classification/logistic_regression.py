@@ -12,10 +12,9 @@ from skdpsurv.classification import budgets
 from skdpsurv.classification.group_fit import Coefficients, GroupFit
 from skdpsurv.classification.private_classifier import (
     ASSUMPTIONS,
-    EXTREME,
     PrivateClassifier,
     checked_caps,
-    refuse_extremes,
+    checked_plan,
 )
 from skdpsurv.classification.transfer import released_array
 from skdpsurv.likelihoods.logistic import probability
@@ -237,16 +236,10 @@ class DPLogisticRegression(PrivateClassifier):
         )
         if math.isinf(self.epsilon):
             return budgets.unperturbed(setting)
+        calibrate = budgets.CALIBRATIONS[self.calibration]
         if self.method == "out_pert":
-            kind = budgets.output
-        else:
-            kind = {"tight": budgets.tight, "published": budgets.published}[self.calibration]
-        try:
-            plan = kind(setting)
-            refuse_extremes(plan.spans())
-        except ArithmeticError:  # of public numbers: nothing has been read or charged
-            raise ValueError(EXTREME) from None
-        return plan
+            calibrate = budgets.output
+        return checked_plan(lambda: calibrate(setting))
 
     def _guarantee(self, plan: GroupFit, classes: NDArray[Any]) -> PrivacyGuarantee:
         if math.isinf(self.epsilon):

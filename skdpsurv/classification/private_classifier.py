@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +13,10 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.base import PrivateEstimator
+from skdpsurv.classification.budgets import CALIBRATIONS
+from skdpsurv.classification.group_fit import GroupFit
 from skdpsurv.classification.labels import class_indices, one_vs_rest, stated_classes
+from skdpsurv.classification.stack_plan import StackPlan
 from skdpsurv.privacy import (
     call_without_data,
     one_of,
@@ -23,8 +27,8 @@ from skdpsurv.privacy import (
 from skdpsurv.release import Release
 
 FloatArray = NDArray[np.float64]
+Plan = TypeVar("Plan", GroupFit, StackPlan)
 
-CALIBRATIONS = ("tight", "published")
 #: Ridges, bounds and scales of noise that a fit can work with.
 SPAN = (1e-12, 1e12)
 ASSUMPTIONS = (
@@ -160,7 +164,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
             raise ValueError(
                 f"max_residual must be between 0.5 and 1, or 'auto', got {self.max_residual}."
             )
-        one_of("calibration", self.calibration, CALIBRATIONS)
+        one_of("calibration", self.calibration, tuple(CALIBRATIONS))
         if self.calibration == "published" and self.max_residual not in ("auto", 1, 1.0):
             raise ValueError("max_residual must be 'auto' or 1 with calibration='published'.")
         validate_random_state(self.random_state)
@@ -234,13 +238,22 @@ def checked_caps(caps: NDArray[Any], shape: tuple[int, ...]) -> FloatArray:
     return caps
 
 
-def refuse_extremes(spans: list[float]) -> None:
-    """Refuse public numbers that double precision cannot work with, before anything is charged."""
-    if not all(SPAN[0] <= span <= SPAN[1] for span in spans):
-        raise ValueError(EXTREME)
+def checked_plan(make: Callable[[], Plan]) -> Plan:
+    """Return the plan that ``make`` makes of public numbers, before anything is charged.
 
-
-EXTREME = (
-    "epsilon, alpha and the bounds must be such that ridge and noise lie between "
-    f"{SPAN[0]:g} and {SPAN[1]:g}; they are too extreme for double precision."
-)
+    Raises
+    ------
+    ValueError
+        If double precision cannot work with the numbers.
+    """
+    try:
+        plan = make()
+        fits = all(SPAN[0] <= span <= SPAN[1] for span in plan.spans())
+    except ArithmeticError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            "epsilon, alpha and the bounds must be such that ridge and noise lie between "
+            f"{SPAN[0]:g} and {SPAN[1]:g}; they are too extreme for double precision."
+        )
+    return plan

@@ -9,12 +9,14 @@ epsilon (docs/proofs/stacking).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from skdpsurv.classification.budgets import GroupSetting
 from skdpsurv.classification.combiners import meta_rows, votes
 from skdpsurv.classification.group_fit import Coefficients, GroupFit
 from skdpsurv.mechanisms.perturbation import perturb_all
@@ -125,3 +127,55 @@ class StackPlan:
             **self.low[0].public_inputs(),
             **{f"high_level_{name}": value for name, value in top.items()},
         }
+
+
+def plan_stack(
+    setting: GroupSetting,
+    n_parts: int,
+    holdout: float,
+    calibrate: Callable[[GroupSetting], GroupFit],
+) -> StackPlan:
+    """Deal out the number of rows, and calibrate each level with the whole of epsilon.
+
+    Parameters
+    ----------
+    setting : GroupSetting
+        Of the models below, with the number of all rows.
+    n_parts : int
+        Parts of the rows; 1 if each model below sees all of them.
+    holdout : float
+        Share of the rows for the model on top; 0 for none.
+    calibrate : callable
+        Makes a plan of a setting.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer rows than models need.
+    """
+    n = setting.n_records
+    n_high = round(holdout * n)
+    n_low = n - n_high
+    if n_low < n_parts or (holdout > 0.0 and n_high < 1):
+        raise ValueError(
+            "n_partitions and holdout must leave at least one row for each model, got "
+            f"n_samples={n}."
+        )
+    sizes = [n_low // n_parts + (part < n_low % n_parts) for part in range(n_parts)]
+    # Votes of parts that differ by one row have one meaning.
+    cap = replace(setting, n_records=min(sizes)).capped()
+    low = {size: calibrate(replace(setting, n_records=size, max_residual=cap)) for size in set(sizes)}
+    top = replace(
+        setting,
+        n_records=n_high,
+        n_outputs=1,
+        epsilon=setting.epsilon_output,
+        groups=(tuple(range(n_parts * len(setting.groups))),),
+        weights=(1.0,),
+        data_norm=1.0,
+        group_norms=(1.0,),
+        ridge_multiple=1.0,
+        centers=None,
+    )
+    plans = tuple(low[size] for size in sizes)
+    return StackPlan(n, n_high, plans, calibrate(top) if n_high else None)

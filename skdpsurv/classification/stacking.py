@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -28,13 +27,12 @@ from skdpsurv.classification.feature_groups import (
 from skdpsurv.classification.group_fit import Coefficients
 from skdpsurv.classification.private_classifier import (
     ASSUMPTIONS,
-    EXTREME,
     PrivateClassifier,
     checked_caps,
-    refuse_extremes,
+    checked_plan,
 )
 from skdpsurv.classification.public_rules import TRANSFER_RIDGE, VOTE_RIDGE
-from skdpsurv.classification.stack_plan import StackPlan
+from skdpsurv.classification.stack_plan import StackPlan, plan_stack
 from skdpsurv.classification.transfer import (
     hypothesis_centers,
     released_array,
@@ -395,59 +393,24 @@ class PrivateStackingClassifier(PrivateClassifier):
         centers: tuple[Coefficients, ...] | None,
     ) -> StackPlan:
         """Decide from public numbers alone who gets which rows, and how epsilon is spent."""
-        n_high = round(float(self.holdout) * n_records) if self.combiner == "logistic" else 0
-        n_low = n_records - n_high
         by_rows = self.partition == "samples"
-        n_parts = len(groups) if by_rows else 1
-        if n_low < n_parts or (self.combiner == "logistic" and n_high < 1):
-            raise ValueError(
-                "n_partitions and holdout must leave at least one row for each model, got "
-                f"n_samples={n_records}."
-            )
-        sizes = [n_low // n_parts + (part < n_low % n_parts) for part in range(n_parts)]
+        norms = group_norms(self.group_norms, float(self.data_norm), 1 if by_rows else len(groups))
         setting = budgets.GroupSetting(
-            n_records=n_low,
+            n_records=n_records,
             n_outputs=n_outputs,
             groups=groups[:1] if by_rows else groups,
             weights=(1.0,) if by_rows else weights,
-            group_norms=group_norms(
-                self.group_norms, float(self.data_norm), 1 if by_rows else len(groups)
-            ),
+            group_norms=norms,
             ridge_multiple=self._ridge_multiple(len(groups)),
             centers=centers,
             **self._numbers(),
         )
-        top = replace(
-            setting,
-            n_records=n_high,
-            n_outputs=1,
-            epsilon=setting.epsilon_output,
-            groups=(tuple(range(len(groups))),),
-            weights=(1.0,),
-            data_norm=1.0,
-            group_norms=(1.0,),
-            ridge_multiple=1.0,
-            centers=None,
-        )
-        kind = {"tight": budgets.tight, "published": budgets.published}[self.calibration]
+        n_parts = len(groups) if by_rows else 1
+        holdout = float(self.holdout) if self.combiner == "logistic" else 0.0
         if math.isinf(self.epsilon):
-            kind = budgets.unperturbed
-        try:
-            # Votes of parts that differ by one row have one meaning.
-            cap = replace(setting, n_records=min(sizes)).capped()
-            setting = replace(setting, max_residual=cap)
-            made = {size: kind(replace(setting, n_records=size)) for size in set(sizes)}
-            plan = StackPlan(
-                n_records,
-                n_high,
-                tuple(made[size] for size in sizes),
-                kind(top) if n_high else None,
-            )
-            if math.isfinite(self.epsilon):
-                refuse_extremes(plan.spans())
-        except ArithmeticError:  # of public numbers: nothing has been read or charged
-            raise ValueError(EXTREME) from None
-        return plan
+            return plan_stack(setting, n_parts, holdout, budgets.unperturbed)
+        calibrate = budgets.CALIBRATIONS[self.calibration]
+        return checked_plan(lambda: plan_stack(setting, n_parts, holdout, calibrate))
 
     def _ridge_multiple(self, n_groups: int) -> float:
         if self.hypothesis is not None:

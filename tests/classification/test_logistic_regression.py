@@ -484,7 +484,7 @@ class TestWhatLeaves:
         for x, label in ((9.0, 0), (-9.0, 1)):
             X, y = data[0].copy(), data[1].copy()
             X[3], y[3] = x, label
-            fits.append(model(50.0, **parameters).fit(X, y))
+            fits.append(model(2000.0, **parameters).fit(X, y))
         assert other_state(fits[0]) == other_state(fits[1])
         assert (fits[0].coef_ != fits[1].coef_).any()
 
