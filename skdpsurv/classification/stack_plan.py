@@ -164,7 +164,9 @@ def plan_stack(
     sizes = [n_low // n_parts + (part < n_low % n_parts) for part in range(n_parts)]
     # Votes of parts that differ by one row have one meaning.
     cap = replace(setting, n_records=min(sizes)).capped()
-    low = {size: calibrate(replace(setting, n_records=size, max_residual=cap)) for size in set(sizes)}
+    low = {
+        size: calibrate(replace(setting, n_records=size, max_residual=cap)) for size in set(sizes)
+    }
     top = replace(
         setting,
         n_records=n_high,
