@@ -67,7 +67,10 @@ class Release:
         object.__setattr__(self, "values", FrozenMapping(frozen))
         object.__setattr__(self, "parameters", FrozenMapping(self.parameters))
         if self.feature_names_in is not None:
-            object.__setattr__(self, "feature_names_in", tuple(map(str, self.feature_names_in)))
+            names = self.feature_names_in
+            if isinstance(names, str) or len(names) != self.n_features_in:
+                raise ValueError("feature_names_in must hold a name for each column, or be None.")
+            object.__setattr__(self, "feature_names_in", tuple(map(str, names)))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Release) and self.to_json() == other.to_json()
@@ -129,7 +132,10 @@ class Release:
         ValueError
             If the text is not a release, or of a version that this package does not know.
         """
-        data = json.loads(text)
+        try:
+            data = json.loads(text)
+        except RecursionError:
+            data = None
         if not isinstance(data, dict) or "schema_version" not in data:
             raise ValueError("text must be the JSON of a Release, as made by Release.to_json.")
         if data["schema_version"] != SCHEMA_VERSION:

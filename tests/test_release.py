@@ -128,7 +128,7 @@ class TestFrozen:
         {"guarantee": PrivacyGuarantee(2.0)},
         {"parameters": {"max_time": 2.5, "link": "probit"}},
         {"values": {"coef": [0.1, -1 / 3, 0.0], "level": 1e308, "table": [[1.0, 2.0]]}},
-        {"n_features_in": 4},
+        {"n_features_in": 4, "feature_names_in": ("a", "b", "c", "d")},
         {"feature_names_in": None},
     ],
 )

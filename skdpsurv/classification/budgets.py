@@ -8,10 +8,10 @@ and 3 of Guo et al. (arXiv 1811.09491), whose groups are scaled to :math:`\|x_k\
     \epsilon' = \epsilon - \sum_k 2\log\Big(1 + \frac{q_k^2}{4n\Lambda}\Big), \qquad
     p(b_k) \propto e^{-\epsilon'\|b_k\|/2},
 
-or, should :math:`\epsilon'` not be positive, :math:`\epsilon' = \epsilon/2` and :math:`\Lambda`
-raised to :math:`q_k^2 / (4n(e^{\epsilon q_k/4} - 1))`. With one group, q = 1, this is Chaudhuri,
-Monteleoni and Sarwate (2011). Both pay for inexact minima out of epsilon. The outputs of a model of
-more than two classes have equal shares of epsilon.
+or, should :math:`\epsilon'` not be positive (here, at least 5 % of epsilon), :math:`\epsilon' =
+\epsilon/2` and :math:`\Lambda` raised to :math:`q_k^2 / (4n(e^{\epsilon q_k/4} - 1))`. With one
+group, q = 1, this is Chaudhuri, Monteleoni and Sarwate (2011). Both pay for inexact minima out of
+epsilon. The outputs of a model of more than two classes have equal shares of epsilon.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ from skdpsurv.mechanisms.joint_calibration import (
     calibrate_jointly,
     joint_sensitivity,
 )
-from skdpsurv.mechanisms.objective_perturbation import LEAST_RIDGE, SOLVER_SHARE
+from skdpsurv.mechanisms.newton import LEAST_RIDGE
+from skdpsurv.mechanisms.objective_perturbation import SOLVER_SHARE
 from skdpsurv.mechanisms.perturbation import Scales, Unperturbed
 from skdpsurv.mechanisms.vector_noise import MARGIN
 
@@ -49,6 +50,9 @@ __all__ = ["CALIBRATIONS", "GroupSetting", "output", "unperturbed"]
 
 #: Lambda of the published algorithms where ``alpha`` is "auto"; the papers tuned it.
 PUBLISHED_ALPHA = 1e-2
+#: The published algorithms go on with whatever epsilon' is positive. With less than this share of
+#: epsilon, or with coefficients further out than this, per column, no solver could be certified.
+LEAST_NOISE_SHARE, LARGEST_REACH = 0.05, 25.0
 #: Ridge of the fit without privacy where ``alpha`` is 0: separated classes have no finite optimum.
 LEAST_PENALTY = 1e-6
 #: Parameters of a model that a fit can start from. Those of useful models are below 100.
@@ -231,12 +235,16 @@ def published(setting: GroupSetting) -> GroupFit:
     epsilon_noise = available - math.fsum(
         2.0 * math.log1p(q**2 / (4.0 * kappa)) for q, kappa in zip(weights, ridges, strict=True)
     )
-    if epsilon_noise <= 0.0:
+    if epsilon_noise <= LEAST_NOISE_SHARE * available:
         epsilon_noise = available / 2.0
         ridges = [
             max(kappa, q**2 / (4.0 * math.expm1(available * q / 4.0)))
             for q, kappa in zip(weights, ridges, strict=True)
         ]
+    ridges = [
+        max(kappa, q * 2.0 / (epsilon_noise * LARGEST_REACH))
+        for q, kappa in zip(weights, ridges, strict=True)
+    ]
     parts = [
         Part(Logistic(g.n_params, q).constants, g.n_params, q, kappa, longest(center))
         for g, q, kappa, center in zip(

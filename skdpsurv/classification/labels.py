@@ -88,7 +88,7 @@ def class_indices(
     places = {label: place for place, label in enumerate(classes.tolist())}
     try:
         order = [places[label] for label in found.tolist()]
-    except KeyError:
+    except (KeyError, TypeError):
         order = []
     if len(order) < len(found):
         raise ValueError("y holds a label that is not among classes.")
@@ -115,9 +115,9 @@ def _without_data(function: Any, *args: Any, **options: Any) -> Any:
     """Call a validation of labels; its own errors may quote them."""
     try:
         return call_without_data(function, *args, **options)
-    except (TypeError, ValueError) as error:
-        if "Expected 2D" in str(error) or "X must" in str(error):
+    except Exception as error:  # whatever compares or hashes a label may raise what it likes
+        message = str(error)
+        foreign = not isinstance(error, TypeError | ValueError)
+        if foreign or "Expected 2D" in message or "X must" in message:
             message = "y must be a 1d array of class labels: numbers or text, not both."
-        else:
-            message = str(error)
     raise ValueError(message)

@@ -210,8 +210,8 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         if classes is None:
             raise ValueError("parameters of the release must hold its classes.")
         self.classes_ = classes
-        if release.guarantee.status == "none" and math.isfinite(release.guarantee.epsilon):
-            # They were read from y. Stating them would make the next fit claim a guarantee.
+        if release.guarantee.status == "none":
+            # Perhaps read from y: to state them would make the next fit claim a guarantee.
             self.classes = None
 
     def __sklearn_tags__(self) -> Any:

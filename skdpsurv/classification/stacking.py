@@ -55,6 +55,7 @@ FloatArray = NDArray[np.float64]
 Groups = tuple[tuple[int, ...], ...]
 
 PARTITIONS = ("features", "samples")
+LARGEST_JOBS = 2**15
 
 
 class PrivateStackingClassifier(PrivateClassifier):
@@ -299,6 +300,9 @@ class PrivateStackingClassifier(PrivateClassifier):
         parameters, values = release.parameters, release.values
         self._set_classes(release)
         self._combiner = one_of("combiner of the release", parameters.get("combiner"), COMBINERS)
+        numbers = sum(np.size(value) for value in values.values())
+        if max(release.n_features_in, self.n_partitions) > numbers:
+            raise ValueError("values of the release must hold a number for each column and model.")
         self.feature_groups_, self.weights_ = self._groups(
             parameters.get("feature_groups"), release.n_features_in, None
         )
@@ -339,10 +343,12 @@ class PrivateStackingClassifier(PrivateClassifier):
         one_of("combiner", self.combiner, COMBINERS)
         positive_int("n_partitions", self.n_partitions)
         check_lists(self.feature_groups)
-        if self.n_jobs is not None and (_not_integer(self.n_jobs) or self.n_jobs == 0):
-            raise ValueError("n_jobs must be None or an integer other than 0.")
-        if _not_integer(self.verbose) and not isinstance(self.verbose, bool):
-            raise TypeError(f"verbose must be an integer, got {type(self.verbose).__name__}.")
+        if self.n_jobs is not None and (
+            _not_integer(self.n_jobs) or not 0 < abs(self.n_jobs) <= LARGEST_JOBS
+        ):
+            raise ValueError(f"n_jobs must be None or an integer other than 0, to {LARGEST_JOBS}.")
+        if not isinstance(self.verbose, bool) and (_not_integer(self.verbose) or self.verbose < 0):
+            raise ValueError("verbose must be an integer, not negative.")
         fraction("holdout", self.holdout)
         checked_importances(self.importances)
         if self.partition == "samples":
@@ -412,6 +418,13 @@ class PrivateStackingClassifier(PrivateClassifier):
         calibrate = budgets.CALIBRATIONS[self.calibration]
         return checked_plan(lambda: plan_stack(setting, n_parts, holdout, calibrate))
 
+    def _source(self) -> dict[str, Any]:
+        """Return what the hypothesis promised to those that it was learned from."""
+        if self.hypothesis is None:
+            return {}
+        theirs = self.hypothesis.guarantee
+        return {"hypothesis": {"epsilon": theirs.epsilon, "status": theirs.status}}
+
     def _ridge_multiple(self, n_groups: int) -> float:
         if self.hypothesis is not None:
             return TRANSFER_RIDGE
@@ -448,6 +461,7 @@ class PrivateStackingClassifier(PrivateClassifier):
                 "combiner": self.combiner,
                 "feature_groups": groups,
                 "weights": weights,
+                **self._source(),
                 **plan.public_inputs(),
             },
             assumptions=tuple(assumptions),

@@ -27,10 +27,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skdpsurv.likelihoods.base import PrivacyConstants
-from skdpsurv.mechanisms.newton import gradient_tolerance
+from skdpsurv.mechanisms.newton import LEAST_RIDGE, gradient_tolerance
 from skdpsurv.mechanisms.objective_perturbation import (
     LARGEST_SOLVER_SCALE,
-    LEAST_RIDGE,
     SOLVER_SHARE,
     Calibration,
     curvature_cost,

@@ -31,6 +31,10 @@ PILOT_DECREMENT = 1.0
 #: Least ridge of the pilot: a rare column may be constant or separated in a thinned sample.
 PILOT_RIDGE = 1.0
 
+#: Least ridge of a private fit in units of tau: with less, records could be made that keep a solver
+#: busy for hours.
+LEAST_RIDGE = 0.01
+
 #: Coefficients of a fit without privacy stay inside this box: an optimum at infinity stops there.
 PUBLIC_BOX = 50.0
 

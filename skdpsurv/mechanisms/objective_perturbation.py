@@ -22,13 +22,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from skdpsurv.likelihoods.base import PrivacyConstants
-from skdpsurv.mechanisms.newton import gradient_tolerance
+from skdpsurv.mechanisms.newton import LEAST_RIDGE, gradient_tolerance
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, MARGIN, largest_norm
 
 #: Share of epsilon kept to hide that minima are found inexactly.
 SOLVER_SHARE = 1e-3
-#: Least ridge in units of tau, and the largest scale of the solver's noise: see ``least_ridge``.
-LEAST_RIDGE, LARGEST_SOLVER_SCALE = 0.01, 1e-5
+#: The largest scale of the solver's noise: see ``least_ridge``.
+LARGEST_SOLVER_SCALE = 1e-5
 #: The same scale for the published calibration, whose ridge should be the paper's if it can be.
 LARGEST_SOLVER_SCALE_PUBLISHED = 1e-2
 

@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass
 
 from skdpsurv.likelihoods.base import PrivacyConstants
-from skdpsurv.mechanisms.newton import gradient_tolerance
+from skdpsurv.mechanisms.newton import LEAST_RIDGE, gradient_tolerance
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, MARGIN
 
 
@@ -95,7 +95,8 @@ RIDGE = 0.03
 def calibrate_at(
     constants: PrivacyConstants, epsilon: float, n_records: int, kappa: float
 ) -> OutputCalibration:
-    """Return the calibration at a given ridge."""
+    """Return the calibration at a given ridge, or at the least that a solver can work with."""
+    kappa = max(kappa, LEAST_RIDGE * constants.hessian_trace)
     tolerance = gradient_tolerance(constants, n_records, 0.0)
     scale = MARGIN * (constants.gradient_sensitivity + 2.0 * tolerance) / (kappa * epsilon)
     return OutputCalibration(kappa, tolerance, max(scale, LEAST_NOISE))

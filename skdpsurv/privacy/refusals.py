@@ -48,7 +48,8 @@ def call_without_data(function: Callable[..., Any], *args: Any, **options: Any) 
         As the function does, with a text of ours where its own might quote a record.
     """
     try:
-        return function(*args, **options)
+        with silent_arithmetic():
+            return function(*args, **options)
     except (ValueError, TypeError, OverflowError) as error:
         text = str(error)
         reworded = [m for fragment, m in _MESSAGES_WITHOUT_DATA.items() if fragment in text]

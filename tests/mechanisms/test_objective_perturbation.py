@@ -11,10 +11,9 @@ from scipy import stats
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.mechanisms.newton import gradient_tolerance
+from skdpsurv.mechanisms.newton import LEAST_RIDGE, gradient_tolerance
 from skdpsurv.mechanisms.objective_perturbation import (
     LARGEST_SOLVER_SCALE,
-    LEAST_RIDGE,
     SOLVER_SHARE,
     calibrate,
     calibrate_to_cost,
