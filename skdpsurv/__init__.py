@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
+from skdpsurv.hybrid import HybridMEstimator, PerturbedHistogramMEstimator
 from skdpsurv.preprocessing import PublicBoundsScaler
 from skdpsurv.privacy import (
     BudgetExceededError,
@@ -18,6 +19,8 @@ __all__ = [
     "DPDiscreteTimeSurvival",
     "DPLogisticRegression",
     "DPWeibullFitter",
+    "HybridMEstimator",
+    "PerturbedHistogramMEstimator",
     "PrivacyAccountant",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",

@@ -19,14 +19,14 @@ from skdpsurv.privacy import RandomSource, clip_rows, to_lattice
 FloatArray = NDArray[np.float64]
 
 
-def private_mean(
+def noisy_mean(
     blocks: Iterable[FloatArray],
     n_records: int,
     data_norm: float,
     epsilon: float,
     source: RandomSource,
 ) -> tuple[FloatArray, float]:
-    """Release the mean of the rows, shrunk by what its own noise level says.
+    """Release the mean of the rows.
 
     Parameters
     ----------
@@ -42,24 +42,46 @@ def private_mean(
     Returns
     -------
     mean : ndarray of shape (n_features,)
-        Of norm at most R. Shrunk towards 0 as James and Stein do, by the public noise level: a
-        mean that is nothing but noise comes out as 0.
-    spread : float
-        Bound on the root mean square distance of the clipped rows from their mean, by
-        Pythagoras: ``sqrt(R^2 - ||mean||^2)``; a function of the released mean.
+    scale : float
+        Of its L2-Laplace noise; public.
     """
     # Rows in the unit ball are rounded to multiples of 2^-30 and added up as integers: an exact
     # sum, the same for any blocks. Rounding moves a row by at most sqrt(n_features) 2^-31.
     total = np.sum(
         [to_lattice(clip_rows(rows, data_norm) / data_norm).sum(axis=0) for rows in blocks], axis=0
     )
-    n_features = total.size
-    scale = 2.0 * (1.0 + math.sqrt(n_features) * 2.0**-31) * data_norm / (n_records * epsilon)
-    noisy = add_noise(total * (2.0**-30 * data_norm / n_records), scale, source)
+    scale = 2.0 * (1.0 + math.sqrt(total.size) * 2.0**-31) * data_norm / (n_records * epsilon)
+    return add_noise(total * (2.0**-30 * data_norm / n_records), scale, source), scale
+
+
+def private_mean(
+    blocks: Iterable[FloatArray],
+    n_records: int,
+    data_norm: float,
+    epsilon: float,
+    source: RandomSource,
+) -> tuple[FloatArray, float]:
+    """Release the mean of the rows, shrunk by what its own noise level says.
+
+    Parameters
+    ----------
+    blocks, n_records, data_norm, epsilon, source
+        As for :func:`noisy_mean`.
+
+    Returns
+    -------
+    mean : ndarray of shape (n_features,)
+        Of norm at most R. Shrunk towards 0 as James and Stein do, by the public noise level: a
+        mean that is nothing but noise comes out as 0.
+    spread : float
+        Bound on the root mean square distance of the clipped rows from their mean, by
+        Pythagoras: ``sqrt(R^2 - ||mean||^2)``; a function of the released mean.
+    """
+    noisy, scale = noisy_mean(blocks, n_records, data_norm, epsilon, source)
     length = float(np.linalg.norm(noisy))
     if length == 0.0:
         return noisy, data_norm
-    noise_length = n_features * scale
+    noise_length = noisy.size * scale
     kept = min(max(0.0, length - SHRINKAGE * noise_length**2 / length), data_norm)
     return noisy * (kept / length), float(np.sqrt(data_norm**2 - kept**2))
 

@@ -1,0 +1,8 @@
+"""Private records helped by records whose owners consented to publication."""
+
+from __future__ import annotations
+
+from skdpsurv.hybrid.estimator import HybridMEstimator
+from skdpsurv.hybrid.histogram import PerturbedHistogramMEstimator
+
+__all__ = ["HybridMEstimator", "PerturbedHistogramMEstimator"]

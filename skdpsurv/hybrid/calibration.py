@@ -1,0 +1,194 @@
+r"""Weights under which public residuals have the moments of private ones.
+
+At a public fit with predictions :math:`\hat y(x)`, every record has the vector
+
+.. math:: g(z) = \text{clip}_R\big[r(z)\,(1, \tilde x)\big], \qquad
+    r(z) = \text{clip}\big[(y - \hat y(x)) / s\big],
+
+its residual times its standardised columns: for a generalised linear model, the direction in which
+it pulls at the fit. Standardisation, the scale s and the bound R come from public records. The mean
+of g over private records is released with L2-Laplace noise. Neighbours: replace-one among private
+records; sensitivity: the mean moves by at most :math:`2R/n`; so the release is epsilon-
+differentially private (docs/proofs/hybrid). Public weights then move, as little as entropy allows,
+towards that mean T:
+
+.. math:: w = \arg\min_w \mathrm{KL}(w \| w_0) + \frac1{2k}\Big\|\sum_i w_i g(z_i) - T\Big\|^2,
+
+with a k that exceeds the variance of the noise, so that noise is not followed. A fit with weights w
+has taken about one Newton step from the public fit towards the private records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import is_classifier
+
+from skdpsurv.mechanisms.private_mean import noisy_mean
+from skdpsurv.privacy import RandomSource, clip_rows
+
+__all__ = ["Residuals", "balance", "private_moments"]
+
+FloatArray = NDArray[np.float64]
+
+#: Least k, and k in units of the noise's variance. Found on simulated and real data.
+LEAST_SLACK, SLACK = 0.3, 10.0
+#: Columns are clipped at this many standard deviations, numeric residuals at this many scales.
+FARTHEST, FARTHEST_RESIDUAL = 4.0, 2.5
+#: Moments are clipped a little above this quantile of the public ones.
+QUANTILE, ABOVE = 0.95, 1.1
+NEWTON_STEPS = 50
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """The map of records to moments, at a public fit.
+
+    Parameters
+    ----------
+    fitted : estimator
+        Public.
+    center, spread : ndarray of shape (n_columns,)
+        Mean and standard deviation of the public columns; a constant column has spread inf.
+    scale : float
+        s.
+    bound : float
+        R.
+    """
+
+    fitted: Any
+    center: FloatArray
+    spread: FloatArray
+    scale: float
+    bound: float
+
+    @classmethod
+    def at(cls, fitted: Any, X: FloatArray, y: NDArray[Any]) -> Residuals:
+        """Return the map that public records define."""
+        spread = X.std(axis=0)
+        spread = np.where(spread > 0, spread, np.inf)
+        scale = 0.5
+        if not is_classifier(fitted):
+            residual = np.abs(y - np.asarray(fitted.predict(X)).ravel())
+            scale = 1.48 * float(np.median(residual)) or float(np.mean(residual)) or 1.0
+        draft = cls(fitted, X.mean(axis=0), spread, scale, np.inf)
+        norms = np.linalg.norm(draft.moments(X, y), axis=1)
+        return cls(*draft._but_bound(), ABOVE * float(np.quantile(norms, QUANTILE)) or 1.0)
+
+    def _but_bound(self) -> tuple[Any, FloatArray, FloatArray, float]:
+        return self.fitted, self.center, self.spread, self.scale
+
+    def moments(self, X: FloatArray, y: NDArray[Any]) -> FloatArray:
+        """Return a row of moments for each record, of norm at most R."""
+        residual = self._residuals(X, y)
+        columns = np.clip((X - self.center) / self.spread, -FARTHEST, FARTHEST)
+        columns = np.column_stack([np.ones(X.shape[0]), columns])
+        flat = (residual[:, :, None] * columns[:, None, :]).reshape(X.shape[0], -1)
+        return clip_rows(flat, self.bound) if np.isfinite(self.bound) else flat
+
+    def _residuals(self, X: FloatArray, y: NDArray[Any]) -> FloatArray:
+        """Return residuals over s: one column, or one for each of three or more classes."""
+        if not is_classifier(self.fitted):
+            error = (y - np.asarray(self.fitted.predict(X)).ravel()) / self.scale
+            error = np.nan_to_num(error, posinf=np.inf, neginf=-np.inf)
+            return np.clip(error, -FARTHEST_RESIDUAL, FARTHEST_RESIDUAL)[:, None]
+        classes = self.fitted.classes_.tolist()
+        if hasattr(self.fitted, "predict_proba"):
+            likely = np.nan_to_num(np.asarray(self.fitted.predict_proba(X), dtype=np.float64))
+        else:
+            likely = _indicators(np.asarray(self.fitted.predict(X)), classes)
+        residual = (_indicators(y, classes) - likely) / self.scale
+        return residual[:, 1:] if len(classes) == 2 else residual
+
+
+def _indicators(labels: NDArray[Any], classes: list[Any]) -> FloatArray:
+    """Return an indicator of each class; all 0 for a label that is none of them."""
+    places = {label: place for place, label in enumerate(classes)}
+    place = [places.get(label, len(classes)) for label in labels.tolist()]
+    return np.eye(len(classes) + 1)[place][:, :-1]
+
+
+def private_moments(
+    moments: FloatArray, bound: float, epsilon: float, source: RandomSource
+) -> tuple[FloatArray, float]:
+    """Release the mean of private moments, and return the variance of its noise.
+
+    Parameters
+    ----------
+    moments : ndarray of shape (n_private, n_moments)
+        Private.
+    bound : float
+        R, public.
+    epsilon : float
+        inf releases the mean itself.
+    source : RandomSource
+
+    Returns
+    -------
+    mean : ndarray of shape (n_moments,)
+    variance : float
+        Of each coordinate; public.
+    """
+    if np.isinf(epsilon):
+        return moments.mean(axis=0), 0.0
+    mean, scale = noisy_mean([moments], moments.shape[0], bound, epsilon, source)
+    return mean, (mean.size + 1) * scale**2
+
+
+def balance(
+    moments: FloatArray, target: FloatArray, variance: float, start: FloatArray
+) -> FloatArray:
+    r"""Return weights, adding up to 1, whose mean moments are near the target.
+
+    Parameters
+    ----------
+    moments : ndarray of shape (n_public, n_moments)
+        Of public records.
+    target : ndarray of shape (n_moments,)
+        Released.
+    variance : float
+        Of the noise in the target.
+    start : ndarray of shape (n_public,)
+        Weights to stay close to, positive.
+
+    Returns
+    -------
+    ndarray of shape (n_public,)
+
+    Notes
+    -----
+    Newton's method on the dual, :math:`\log\sum_i w_{0i}e^{\lambda^\top g_i} -
+    \lambda^\top T + \frac k2\|\lambda\|^2`: smooth and strongly convex. All of it is public.
+    """
+    slack = SLACK * variance + LEAST_SLACK
+    offset = np.log(start / start.sum())
+
+    def dual(point: FloatArray) -> tuple[float, FloatArray]:
+        tilt = offset + moments @ point
+        top = float(tilt.max())
+        weights = np.exp(tilt - top)
+        total = float(weights.sum())
+        value = top + np.log(total) - point @ target + 0.5 * slack * point @ point
+        return float(value), weights / total
+
+    point = np.zeros(target.size)
+    value, weights = dual(point)
+    for _ in range(NEWTON_STEPS):
+        mean = weights @ moments
+        slope = mean - target + slack * point
+        bend = (moments * weights[:, None]).T @ moments - np.outer(mean, mean)
+        bend[np.diag_indices_from(bend)] += slack
+        direction = -np.linalg.solve(bend, slope)
+        step = 1.0
+        while True:
+            below, tried = dual(point + step * direction)
+            if below <= value + 1e-4 * step * float(slope @ direction) or step < 1e-6:
+                break
+            step *= 0.5
+        gain, point, value, weights = value - below, point + step * direction, below, tried
+        if gain < 1e-10:
+            break
+    return weights

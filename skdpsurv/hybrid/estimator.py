@@ -1,0 +1,387 @@
+"""HybridMEstimator: an estimator fitted to public records that are weighed by private ones."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdpsurv.hybrid.masks import checked_mask, checked_outcome
+from skdpsurv.hybrid.plans import METHODS, WEIGHTS, HybridPlan, make_plan, shares
+from skdpsurv.hybrid.records import HybridRecords, split_records
+from skdpsurv.hybrid.selection import SELECTIONS
+from skdpsurv.hybrid.table import Table, read_table
+from skdpsurv.hybrid.weighed_estimator import WeighedEstimator
+from skdpsurv.hybrid.weighted_fit import fit_weighted, takes_signed_weights
+from skdpsurv.privacy import (
+    PrivacyAccountant,
+    PrivacyGuarantee,
+    call_without_data,
+    one_of,
+    positive_int,
+    positive_number,
+    random_source,
+    validate_random_state,
+)
+from skdpsurv.release import Release
+
+__all__ = ["HybridMEstimator"]
+
+FloatArray = NDArray[np.float64]
+
+ASSUMPTIONS = (
+    "which records are public, and with it their number and that of the private ones, is public",
+    "public records may be published as they are",
+)
+
+
+class HybridMEstimator(WeighedEstimator):
+    r"""Any estimator, fitted to openly consented records that are weighed by private ones.
+
+    What is released of the private records is a set of weights of public records, and what is
+    fitted with them: epsilon-differentially private under replacement of one private record.
+    Public records are used, and released, as they are.
+
+    Parameters
+    ----------
+    estimator : estimator or None, default=None
+        Classifier or regressor whose ``fit`` takes ``sample_weight``: logistic, linear, Huber,
+        quantile, Poisson regression and the like. None: ``LogisticRegression()``.
+    epsilon : float, default=1.0
+        Privacy loss of one ``fit``, spent whole. ``numpy.inf`` weighs without noise, for
+        reference.
+    method : {"auto", "cells", "residuals", "all", "subset"}, default="auto"
+        "cells": noisy counts of private records in cells of the public ones. "residuals": public
+        weights under which residuals have the (noisy) moments of private residuals. "auto": cells,
+        then residuals, for up to four columns, else residuals alone. "all", "subset": Algorithms 1
+        and 2 of the paper, with honest accounting.
+    n_cells : int or None, default=None
+        Number of cells; None for a public rule.
+    selection : {"permute_and_flip", "noisy_curve"}, default="permute_and_flip"
+        How ``method="subset"`` chooses. The noisy curve is released in ``curve_``.
+    budget_split : sequence of float or None, default=None
+        Shares of epsilon, added up to 1: for "auto", of cells and residuals, (1/2, 1/2); for
+        "subset", of the order, the candidates and the choice, (0.1, 0.8, 0.1).
+    candidate_sizes : sequence of int or None, default=None
+        Sizes of the subsets; None for ten in geometric progression.
+    weights : {"auto", "signed", "nonnegative"}, default="auto"
+        Noisy counts may be negative. "signed" keeps them, which is unbiased, and sound for
+        LogisticRegression (two classes) and PoissonRegressor only: for each fit it is checked that
+        a minimum was found, else counts are clipped at 0 after all. "auto" keeps them in "all"
+        where the noise is small. The choice is post-processing.
+    categorical_features : collection of int or str, or None, default=None
+        Columns of categories. None: the columns of a DataFrame that are not numbers. Categories
+        that no public record has count as one, "other".
+    random_state : None or int, default=None
+        None draws from the operating system's entropy. An int makes the fit reproducible and
+        therefore not private: status "seeded", with a PrivacyLeakWarning.
+    accountant : PrivacyAccountant or None, default=None
+        Ledger that every fit is charged to.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        Fitted to the public records with the released weights.
+    public_index_ : ndarray of int
+        Places, among the public records, of those that have a weight.
+    weights_ : ndarray of float
+        Their released weights, which add up to about the number of private records.
+    n_cells_ : int
+        Cells, or distinct public records, that were counted; 0 if none were.
+    curve_ : ndarray of float
+        Noisy sums of losses, only with ``selection="noisy_curve"``.
+    classes_ : ndarray
+        Of the public records; only for a classifier.
+    guarantee_ : PrivacyGuarantee
+    release_ : Release
+        With the public records at hand, ``from_release`` rebuilds the model.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only if X had text column names.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter breaks its rule, there is no public or no private record, or the estimator
+        cannot be fitted to the public records. No budget is spent.
+    BudgetExceededError
+        If the accountant's budget would be exceeded; no record has been read then.
+
+    See Also
+    --------
+    PerturbedHistogramMEstimator : Without public records, in few dimensions.
+    skdpsurv.classification.DPLogisticRegression : On private records alone.
+
+    Notes
+    -----
+    Neighbours: replace-one among the private records. Proof: docs/proofs/hybrid. The outcome of a
+    private record that the public ones do not have ("other" label) is near no public outcome in
+    particular. Numbers beyond the public range are clipped to it.
+
+    References
+    ----------
+    .. [1] M. Wang, Z. Ji, H. Kim, S. Wang, L. Xiong and X. Jiang, "Selecting optimal subset to
+       release under differentially private M-estimators from hybrid datasets", IEEE TKDE, 2018.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdpsurv import HybridMEstimator
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(4000, 2))
+    >>> public = np.arange(4000) < 1000  # these people consented
+    >>> slope = np.where(public, 0.5, 2.0)  # and differ from the others
+    >>> y = rng.random(4000) < 1 / (1 + np.exp(-slope * X[:, 0]))
+    >>> model = HybridMEstimator(epsilon=1.0).fit(X, y, public=public)
+    >>> bool(model.estimator_.coef_[0, 0] > 1.2)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        epsilon: float = 1.0,
+        *,
+        method: str = "auto",
+        n_cells: int | None = None,
+        selection: str = "permute_and_flip",
+        budget_split: Sequence[float] | None = None,
+        candidate_sizes: Sequence[int] | None = None,
+        weights: str = "auto",
+        categorical_features: Collection[Any] | None = None,
+        random_state: int | None = None,
+        accountant: PrivacyAccountant | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.method = method
+        self.n_cells = n_cells
+        self.selection = selection
+        self.budget_split = budget_split
+        self.candidate_sizes = candidate_sizes
+        self.weights = weights
+        self.categorical_features = categorical_features
+        self.random_state = random_state
+        self.accountant = accountant
+
+    def fit(self, X: Any, y: ArrayLike, public: ArrayLike | None = None) -> Self:
+        """Fit the model, spending ``epsilon``.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+            All records, public and private. Numbers finite; missing categories are a category.
+        y : array-like of shape (n_samples,)
+            Labels, or numbers for a regression.
+        public : array-like of bool, shape (n_samples,)
+            True for the records whose owners agreed to publication. Public.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        self._check_budget()
+        table = self._read(X, reset=True)
+        outcome = checked_outcome(y, table.size, is_classifier(self._estimator))
+        mask = checked_mask(public, table.size)
+        records = split_records(table, outcome, mask, is_classifier(self._estimator))
+        # Public records show, before anything is spent, whether the estimator can be fitted.
+        equal = clone(self._estimator).fit(
+            records.design_public, records.y_public, sample_weight=np.ones(records.n_public)
+        )
+        plan = self._plan(records, equal)
+        guarantee = self._guarantee(plan, records)
+        with self._charged(guarantee):
+            source = random_source(self.random_state)
+            weighing = plan.run(records, equal, self._fit_with(plan.signed), source)
+            values: dict[str, Any] = {
+                "public_index": weighing.index,
+                "weights": weighing.weights,
+                "n_cells": plan.n_cells,
+                "signed": plan.signed,
+            }
+            if weighing.curve is not None:
+                values["curve"] = weighing.curve
+            self._learn(records, weighing.index, weighing.weights, plan.signed)
+        chosen = self.categorical_features
+        return self._publish(
+            guarantee,
+            {
+                "method": self.method,
+                "weights": self.weights,
+                "categorical_features": None if chosen is None else list(chosen),
+            },
+            values,
+        )
+
+    @classmethod
+    def from_release(
+        cls,
+        release: Release,
+        *,
+        X: Any = None,
+        y: ArrayLike | None = None,
+        estimator: Any = None,
+    ) -> Self:
+        """Build a fitted estimator from a release and the public records.
+
+        Parameters
+        ----------
+        release : Release
+            As published by a fitted estimator of this class, in ``release_``.
+        X, y : array-like
+            The public records, in the order in which they were fitted.
+        estimator : estimator or None
+            As it was fitted; None: ``LogisticRegression()``.
+
+        Returns
+        -------
+        HybridMEstimator
+            Predicts as the one that made the release.
+        """
+        built = super().from_release(release)
+        built.estimator = estimator
+        if X is None or y is None:
+            raise ValueError("X and y must be the public records: a release does not hold them.")
+        table = built._read(X, reset=False)
+        classifies = is_classifier(built._estimator)
+        outcome = checked_outcome(y, table.size, classifies)
+        everybody = np.ones(table.size, dtype=bool)
+        if built.public_index_.size and built.public_index_.max() >= table.size:
+            raise ValueError("X must hold all public records that the release weighs.")
+        records = split_records(table, outcome, everybody, classifies)
+        built._learn(records, built.public_index_, built.weights_, bool(release.values["signed"]))
+        return built
+
+    def _fit_with(self, signed: bool) -> Any:
+        def fit(X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Any:
+            return fit_weighted(self._estimator, X, y, weights, signed)
+
+        return fit
+
+    def _learn(
+        self,
+        records: HybridRecords,
+        index: NDArray[np.int64],
+        weights: FloatArray,
+        signed: bool,
+    ) -> None:
+        """Fit the estimator to public records with released weights, and keep what predicts."""
+        X, y = records.design_public[index], records.y_public[index]
+        self.estimator_ = fit_weighted(self._estimator, X, y, weights, signed)
+        self._design = records.design
+
+    def _set_fitted(self, release: Release) -> None:
+        values = release.values
+        index, weights = (np.array(values.get(n)) for n in ("public_index", "weights"))
+        if index.ndim != 1 or weights.shape != index.shape or index.dtype.kind != "f":
+            raise ValueError("values of the release must hold public_index and weights.")
+        if (index < 0).any() or (index != np.floor(index)).any():
+            raise ValueError("public_index of the release must hold places of records.")
+        self.public_index_ = index.astype(np.int64)
+        self.weights_ = weights
+        self.n_cells_ = int(np.asarray(values.get("n_cells", 0.0)))
+        self.__dict__.pop("curve_", None)
+        if "curve" in values:
+            self.curve_ = np.array(values["curve"])
+
+    def _matrix(self, X: Any) -> FloatArray:
+        check_is_fitted(self, "estimator_")
+        return self._design.matrix(self._read(X, reset=False))
+
+    def score(
+        self,
+        X: Any,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        public: ArrayLike | None = None,
+    ) -> float:
+        """Return the score of ``estimator_``, which is not private.
+
+        Parameters
+        ----------
+        X : array-like or DataFrame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or None
+        public : array-like of bool, shape (n_samples,), or None
+            If given, only the other records, the private ones, are scored.
+
+        Returns
+        -------
+        float
+        """
+        matrix = self._matrix(X)
+        outcome = checked_outcome(y, matrix.shape[0], is_classifier(self._estimator))
+        scored = np.ones(matrix.shape[0], dtype=bool)
+        if public is not None:
+            scored = ~checked_mask(public, matrix.shape[0])
+        options = {}
+        if sample_weight is not None:
+            options["sample_weight"] = np.asarray(sample_weight)[scored]
+        return float(self.estimator_.score(matrix[scored], outcome[scored], **options))
+
+    def _read(self, X: Any, reset: bool) -> Table:
+        table = read_table(X, self.categorical_features)
+        call_without_data(validate_data, self, X, skip_check_array=True, reset=reset)
+        return table
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that break a rule; they are public."""
+        positive_number("epsilon", self.epsilon, allow_inf=True)
+        self._check_estimator()
+        one_of("method", self.method, METHODS)
+        one_of("selection", self.selection, SELECTIONS)
+        one_of("weights", self.weights, WEIGHTS)
+        if self.n_cells is not None:
+            positive_int("n_cells", self.n_cells)
+        shares(self.budget_split, self.method)
+        if self.weights == "signed" and not takes_signed_weights(self._estimator):
+            raise ValueError(
+                "weights='signed' is sound for LogisticRegression and PoissonRegressor only, got "
+                f"{type(self._estimator).__name__}."
+            )
+        if self.candidate_sizes is not None:
+            for size in self.candidate_sizes:
+                positive_int("candidate_sizes", size)
+        validate_random_state(self.random_state)
+        self._check_accountant()
+
+    def _plan(self, records: HybridRecords, equal: Any) -> HybridPlan:
+        return make_plan(
+            records,
+            equal,
+            epsilon=float(self.epsilon),
+            method=self.method,
+            n_cells=None if self.n_cells is None else int(self.n_cells),
+            split=self.budget_split,
+            candidate_sizes=self.candidate_sizes,
+            selection=self.selection,
+            weights=self.weights,
+            may_sign=takes_signed_weights(self._estimator),
+        )
+
+    def _guarantee(self, plan: HybridPlan, records: HybridRecords) -> PrivacyGuarantee:
+        return PrivacyGuarantee(
+            epsilon=float(self.epsilon),
+            mechanism=plan.mechanism,
+            status=self._status(),
+            public_inputs={
+                "n_private": records.n_private,
+                "n_public": records.n_public,
+                "estimator": type(self._estimator).__name__,
+                "method": self.method,
+                **plan.public_inputs(),
+            },
+            assumptions=ASSUMPTIONS,
+            source="docs/proofs/hybrid",
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        return tags

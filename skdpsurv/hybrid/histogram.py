@@ -1,0 +1,318 @@
+"""PerturbedHistogramMEstimator: an estimator fitted to the noisy cells of a grid."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import is_classifier
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdpsurv.hybrid.counts import noisy_counts
+from skdpsurv.hybrid.masks import checked_outcome
+from skdpsurv.hybrid.weighed_estimator import WeighedEstimator
+from skdpsurv.hybrid.weighted_fit import fit_weighted
+from skdpsurv.privacy import (
+    PrivacyAccountant,
+    PrivacyGuarantee,
+    call_without_data,
+    positive_int,
+    positive_number,
+    random_source,
+    refuse_masked,
+    validate_random_state,
+)
+from skdpsurv.release import Release
+
+__all__ = ["PerturbedHistogramMEstimator"]
+
+FloatArray = NDArray[np.float64]
+
+#: More cells than this do not fit in memory, and would hold nothing but noise.
+MOST_CELLS = 2_000_000
+
+
+class PerturbedHistogramMEstimator(WeighedEstimator):
+    """Any estimator, fitted to the centres of a grid's cells with noisy counts as weights.
+
+    What is released, the counts of all cells, is epsilon-differentially private under replacement
+    of one record. No public records are needed, and few columns can be had: the number of cells is
+    a product.
+
+    Parameters
+    ----------
+    estimator : estimator or None, default=None
+        Classifier or regressor whose ``fit`` takes ``sample_weight``. None:
+        ``LogisticRegression()``.
+    epsilon : float, default=1.0
+        Privacy loss of one ``fit``, spent whole. ``numpy.inf`` adds no noise.
+    bounds : sequence of (float, float)
+        Public range of each column, as (lowest, highest). Required; values beyond are clipped.
+    n_bins : int or sequence of int, default=10
+        Cells of equal width in each column (and in the outcome of a regression).
+    outcome : (float, float) or array-like of labels
+        Public range of the outcome of a regression, or the classes. Required.
+    random_state : None or int, default=None
+        None draws from the operating system's entropy. An int makes the fit reproducible and
+        therefore not private: status "seeded", with a PrivacyLeakWarning.
+    accountant : PrivacyAccountant or None, default=None
+        Ledger that every fit is charged to.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        Fitted to the cells' centres.
+    weights_ : ndarray of shape (n_cells,)
+        Released counts; negative ones are clipped to 0 in the fit.
+    guarantee_ : PrivacyGuarantee
+    release_ : Release
+    n_features_in_ : int
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter breaks its rule, the grid has more than 2,000,000 cells, or y holds a label
+        that is not among the classes. No budget is spent.
+    BudgetExceededError
+        If the accountant's budget would be exceeded.
+
+    See Also
+    --------
+    HybridMEstimator : With the help of public records.
+
+    Notes
+    -----
+    Neighbours: replace-one; counts have L1 sensitivity 2 (docs/proofs/hybrid).
+
+    References
+    ----------
+    .. [1] J. Lei, "Differentially private M-estimators", NeurIPS 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdpsurv import PerturbedHistogramMEstimator
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-1, 1, size=(4000, 1))
+    >>> y = (X[:, 0] + rng.normal(size=4000) > 0).astype(int)
+    >>> model = PerturbedHistogramMEstimator(bounds=[(-1, 1)], outcome=[0, 1]).fit(X, y)
+    >>> bool(model.estimator_.coef_[0, 0] > 1)
+    True
+    """
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        epsilon: float = 1.0,
+        *,
+        bounds: Sequence[tuple[float, float]] | None = None,
+        n_bins: int | Sequence[int] = 10,
+        outcome: ArrayLike | None = None,
+        random_state: int | None = None,
+        accountant: PrivacyAccountant | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.epsilon = epsilon
+        self.bounds = bounds
+        self.n_bins = n_bins
+        self.outcome = outcome
+        self.random_state = random_state
+        self.accountant = accountant
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit the model, spending ``epsilon``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite. Private.
+        y : array-like of shape (n_samples,)
+            Labels or numbers. Private.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        self._check_budget()
+        refuse_masked(X, "X")
+        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64)
+        classifies = is_classifier(self._estimator)
+        target = checked_outcome(y, rows.shape[0], classifies)
+        if len(self._ranges()) != rows.shape[1]:
+            raise ValueError(
+                f"bounds must have a pair for each of the {rows.shape[1]} columns, got "
+                f"{len(self._ranges())}."
+            )
+        cells, shape = _cells(rows, self._ranges(), self._bins()), self._shape()
+        cells.append(self._outcome_cells(target))
+        guarantee = PrivacyGuarantee(
+            epsilon=float(self.epsilon),
+            mechanism="noisy counts in the cells of a public grid",
+            status=self._status(),
+            public_inputs={"n_records": rows.shape[0], "n_cells": math.prod(shape)},
+            assumptions=("bounds and outcome were not read off these records",),
+            source="docs/proofs/hybrid",
+        )
+        with self._charged(guarantee):
+            place = np.ravel_multi_index(cells, shape)
+            counts = np.bincount(place, minlength=math.prod(shape))
+            weights = noisy_counts(counts, float(self.epsilon), random_source(self.random_state))
+            self._learn(weights)
+        return self._publish(
+            guarantee,
+            {
+                "bounds": [list(pair) for pair in self._ranges()],
+                "n_bins": self._bins(),
+                "outcome": np.asarray(self.outcome).tolist(),
+            },
+            {"weights": weights},
+        )
+
+    @classmethod
+    def from_release(cls, release: Release, *, estimator: Any = None) -> Self:
+        """Build a fitted estimator from a release.
+
+        Parameters
+        ----------
+        release : Release
+            As published by a fitted estimator of this class, in ``release_``.
+        estimator : estimator or None
+            As it was fitted; None: ``LogisticRegression()``.
+
+        Returns
+        -------
+        PerturbedHistogramMEstimator
+        """
+        built = super().from_release(release)
+        built.estimator = estimator
+        if built.weights_.shape != (math.prod(built._shape()),):
+            raise ValueError("values of the release must hold a weight for each cell.")
+        built._learn(built.weights_)
+        return built
+
+    def _learn(self, weights: FloatArray) -> None:
+        """Fit the estimator to the cells' centres."""
+        centers = [
+            low + (high - low) * (np.arange(bins) + 0.5) / bins
+            for (low, high), bins in zip(self._ranges(), self._bins(), strict=False)
+        ]
+        grid = [axis.ravel() for axis in np.meshgrid(*centers, self._outcomes(), indexing="ij")]
+        held = weights > 0
+        if not held.any():
+            held = np.ones(weights.size, dtype=bool)
+        X, y = np.column_stack([axis[held] for axis in grid[:-1]]), grid[-1][held]
+        if is_classifier(self._estimator) and np.unique(y).size < 2:
+            X, y, weights = np.column_stack(grid[:-1]), grid[-1], np.ones(weights.size)
+            held = np.ones(weights.size, dtype=bool)
+        self.estimator_ = fit_weighted(self._estimator, X, y, weights[held], signed=False)
+
+    def _outcomes(self) -> NDArray[Any]:
+        """Return the classes, or the centres of the outcome's bins."""
+        stated = np.asarray(self.outcome)
+        if is_classifier(self._estimator):
+            return np.unique(stated)
+        low, high = (float(value) for value in stated)
+        return low + (high - low) * (np.arange(self._bins()[-1]) + 0.5) / self._bins()[-1]
+
+    def _outcome_cells(self, target: NDArray[Any]) -> NDArray[np.int64]:
+        outcomes = self._outcomes()
+        if not is_classifier(self._estimator):
+            low, high = (float(value) for value in np.asarray(self.outcome))
+            return _cells(target[:, None], [(low, high)], [outcomes.size])[0]
+        places = {label: place for place, label in enumerate(outcomes.tolist())}
+        found = [places.get(label, -1) for label in target.tolist()]
+        if min(found) < 0:
+            raise ValueError("y holds a label that is not among the classes in outcome.")
+        return np.array(found, dtype=np.int64)
+
+    def _ranges(self) -> list[tuple[float, float]]:
+        return [(float(low), float(high)) for low, high in self.bounds or ()]
+
+    def _bins(self) -> list[int]:
+        """Return the bins of each column and, last, of a numeric outcome."""
+        wanted = len(self._ranges()) + (not is_classifier(self._estimator))
+        if isinstance(self.n_bins, Sequence | np.ndarray):
+            return [int(bins) for bins in self.n_bins]
+        return [int(self.n_bins)] * wanted
+
+    def _shape(self) -> tuple[int, ...]:
+        bins = self._bins()
+        if is_classifier(self._estimator):
+            bins = [*bins, self._outcomes().size]
+        return tuple(bins)
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that break a rule; they are public."""
+        positive_number("epsilon", self.epsilon, allow_inf=True)
+        self._check_estimator()
+        if self.bounds is None or self.outcome is None:
+            raise ValueError(
+                "bounds and outcome must be given: the public range of each column, and the "
+                "classes or the public range of the outcome."
+            )
+        pairs = [_range(pair, "bounds") for pair in self.bounds]
+        stated = np.asarray(self.outcome)
+        if is_classifier(self._estimator):
+            if stated.ndim != 1 or np.unique(stated).size < 2:
+                raise ValueError("outcome must be a list of at least two classes.")
+        else:
+            _range(self.outcome, "outcome")
+        bins = [self.n_bins] if isinstance(self.n_bins, int | np.integer) else list(self.n_bins)
+        for number in bins:
+            positive_int("n_bins", number)
+        wanted = len(pairs) + (not is_classifier(self._estimator))
+        if len(self._bins()) != wanted:
+            raise ValueError(f"n_bins must be one number, or a list of {wanted}, got {len(bins)}.")
+        if math.prod(self._shape()) > MOST_CELLS:
+            raise ValueError(
+                f"n_bins must make at most {MOST_CELLS:,} cells, got {math.prod(self._shape()):,}; "
+                "use fewer bins or fewer columns."
+            )
+        validate_random_state(self.random_state)
+        self._check_accountant()
+
+    def _set_fitted(self, release: Release) -> None:
+        self.weights_ = np.array(release.values.get("weights"), dtype=np.float64)
+
+    def _matrix(self, X: ArrayLike) -> FloatArray:
+        check_is_fitted(self, "estimator_")
+        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
+        return rows
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the score of ``estimator_``, which is not private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or None
+        """
+        options = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return float(self.estimator_.score(self._matrix(X), y, **options))
+
+
+def _range(pair: Any, name: str) -> tuple[float, float]:
+    """Return a public range."""
+    try:
+        low, high = (float(value) for value in pair)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(f"{name} must hold pairs (lowest, highest) of finite numbers, rising.")
+    return low, high
+
+
+def _cells(
+    rows: FloatArray, ranges: Sequence[tuple[float, float]], bins: Sequence[int]
+) -> list[NDArray[np.int64]]:
+    """Return the bin of each value, column by column; those beyond a bound are in the last one."""
+    found = []
+    for column, (low, high), number in zip(rows.T, ranges, bins, strict=False):
+        share = (np.clip(column, low, high) - low) / (high - low)
+        found.append(np.minimum((share * number).astype(np.int64), number - 1))
+    return found

@@ -1,0 +1,85 @@
+"""The public mask, and the outcome: checked without showing a value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from skdpsurv.privacy import check_finite, refuse_masked
+from skdpsurv.privacy.domain import as_float_array
+
+__all__ = ["checked_mask", "checked_outcome"]
+
+
+def checked_mask(public: ArrayLike | None, n_records: int) -> NDArray[np.bool_]:
+    """Return the public mask.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no boolean for each record, or leaves no public or no private record.
+    """
+    if public is None:
+        raise ValueError(
+            "public must be given: a boolean for each record, True for those that may be published."
+        )
+    refuse_masked(public, "public")
+    try:
+        mask = np.asarray(public)
+    except ValueError:
+        mask = np.empty(0)
+    if mask.dtype.kind == "O" and all(isinstance(value, bool | np.bool_) for value in mask.ravel()):
+        mask = mask.astype(bool)
+    if mask.dtype != np.bool_ or mask.ndim != 1:
+        raise TypeError("public must be a one-dimensional array of booleans.")
+    if mask.size != n_records:
+        raise ValueError(
+            f"public must have one boolean for each of the {n_records} records, got {mask.size}."
+        )
+    if not mask.any():
+        raise ValueError(
+            "public must be True for at least one record: there are no public records."
+        )
+    if mask.all():
+        raise ValueError(
+            "public must be False for at least one record: there are no private records."
+        )
+    return mask
+
+
+def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
+    """Return labels, as Python's own objects, or numbers.
+
+    Raises
+    ------
+    ValueError
+        If there is not one for each record, or one is missing.
+    """
+    if y is None:
+        raise ValueError(
+            "y must be given: this estimator requires y to be passed, but the target y is None."
+        )
+    refuse_masked(y, "y")
+    try:
+        outcome = np.asarray(y)
+    except ValueError:
+        outcome = np.empty((0, 0))
+    if outcome.ndim == 2 and outcome.shape[1] == 1:
+        outcome = outcome[:, 0]
+    if outcome.ndim != 1:
+        raise ValueError("y must be a 1d array of labels or numbers.")
+    if outcome.size != n_records:
+        raise ValueError(
+            "X and y must have the same number of records: found input variables with inconsistent "
+            "numbers of samples."
+        )
+    if not classifies:
+        numbers = as_float_array(outcome, "y")
+        check_finite(numbers, "y")
+        return numbers
+    if pd.isna(outcome).any():
+        raise ValueError("y contains NaN or missing labels; every record must have a label.")
+    return outcome

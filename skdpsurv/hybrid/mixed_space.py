@@ -1,0 +1,114 @@
+r"""Records of numbers and categories as points, by a map that the public records alone define.
+
+A numeric variable is scaled to [0, 1] by the public records' range, or by two of their quantiles,
+and clipped to it. A category
+becomes indicators times :math:`1/2`, so that two categories are :math:`1/\sqrt2` apart; categories
+that no public record has share one indicator, "other". The outcome is a variable like the others.
+
+Neighbours: each private record is mapped by itself, with public constants, so the map changes
+nobody's neighbours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CategoricalAxis", "MixedSpace", "NumericAxes"]
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class NumericAxes:
+    """Numeric variables in the public range.
+
+    Parameters
+    ----------
+    low, span : ndarray of shape (n_variables,)
+        Public. A variable that is constant in public has span 0 and is left out of distances.
+    """
+
+    low: FloatArray
+    span: FloatArray
+
+    @classmethod
+    def of(cls, public: FloatArray, margin: float = 0.0) -> NumericAxes:
+        """Return the axes that public values define, of shape (n_public, n_variables).
+
+        ``margin`` is the share of public values left out at either end, where what is left has a
+        range.
+        """
+        low, high = public.min(axis=0), public.max(axis=0)
+        if margin > 0.0:
+            inner = np.quantile(public, [margin, 1.0 - margin], axis=0)
+            ranged = inner[1] > inner[0]
+            low, high = np.where(ranged, inner[0], low), np.where(ranged, inner[1], high)
+        with np.errstate(over="ignore"):
+            span = high - low
+        # A range beyond the largest double is as good as unknown.
+        return cls(low, np.where(np.isfinite(span), span, 0.0))
+
+    def coordinates(self, values: FloatArray) -> FloatArray:
+        """Return values in [0, 1]."""
+        inside = np.clip(values, self.low, self.low + self.span)
+        scaled = np.zeros_like(inside)
+        np.divide(inside - self.low, self.span, out=scaled, where=self.span > 0)
+        return np.clip(scaled, 0.0, 1.0)
+
+
+@dataclass(frozen=True)
+class CategoricalAxis:
+    """A categorical variable: one indicator for each public category, and one for all others.
+
+    Parameters
+    ----------
+    categories : tuple
+        Public.
+    """
+
+    categories: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, public: NDArray[Any]) -> CategoricalAxis:
+        """Return the axis that public labels define."""
+        return cls(tuple(dict.fromkeys(public.tolist())))
+
+    def codes(self, labels: NDArray[Any]) -> NDArray[np.int64]:
+        """Return the place of each label; that of "other" comes last."""
+        places = {category: place for place, category in enumerate(self.categories)}
+        other = len(places)
+        return np.array([places.get(label, other) for label in labels.tolist()], dtype=np.int64)
+
+    def coordinates(self, labels: NDArray[Any]) -> FloatArray:
+        """Return indicators times 1/2."""
+        return 0.5 * np.eye(len(self.categories) + 1)[self.codes(labels)]
+
+
+@dataclass(frozen=True)
+class MixedSpace:
+    """The map of records to points.
+
+    Parameters
+    ----------
+    numeric : NumericAxes
+    categorical : tuple of CategoricalAxis
+    """
+
+    numeric: NumericAxes
+    categorical: tuple[CategoricalAxis, ...]
+
+    @classmethod
+    def of(cls, numbers: FloatArray, labels: list[NDArray[Any]], margin: float = 0.0) -> MixedSpace:
+        """Return the space that public records define; ``margin`` as for :class:`NumericAxes`."""
+        axes = tuple(CategoricalAxis.of(column) for column in labels)
+        return cls(NumericAxes.of(numbers, margin), axes)
+
+    def points(self, numbers: FloatArray, labels: list[NDArray[Any]]) -> FloatArray:
+        """Return records as points, of shape (n_records, n_dimensions)."""
+        columns = [self.numeric.coordinates(numbers)]
+        columns += [a.coordinates(c) for a, c in zip(self.categorical, labels, strict=True)]
+        return np.hstack(columns)

@@ -1,0 +1,214 @@
+"""How a hybrid fit spends epsilon: decided from public numbers and public records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from skdpsurv.hybrid import methods, rules
+from skdpsurv.hybrid.calibration import Residuals
+from skdpsurv.hybrid.methods import Fit, Weighing
+from skdpsurv.hybrid.records import HybridRecords
+from skdpsurv.mechanisms.vector_noise import MARGIN
+from skdpsurv.privacy import RandomSource, positive_number
+
+__all__ = ["METHODS", "WEIGHTS", "HybridPlan", "make_plan", "shares"]
+
+METHODS = ("auto", "cells", "residuals", "all", "subset")
+WEIGHTS = ("auto", "signed", "nonnegative")
+#: budget_split by default: see docs/benchmarks/hybrid.
+SPLITS: dict[str, tuple[float, ...]] = {"auto": (0.5, 0.5), "subset": (0.1, 0.8, 0.1)}
+N_CANDIDATES, SMALLEST_CANDIDATE = 10, 20
+
+
+@dataclass(frozen=True)
+class HybridPlan:
+    """What is released, and at which price.
+
+    Parameters
+    ----------
+    kind : {"cells", "all", "subset"} or ""
+        What is counted; "" for nothing.
+    n_cells : int
+        Cells, or distinct public records, that are counted.
+    counts : tuple of float
+        Epsilon of the counts; of order, candidates and choice for "subset".
+    residuals : tuple of float
+        Epsilon of each round of residuals.
+    sizes : tuple of int
+        Of the candidates.
+    selection : str
+    signed : bool
+        Whether negative weights are to be kept.
+    """
+
+    kind: str
+    n_cells: int
+    counts: tuple[float, ...]
+    residuals: tuple[float, ...]
+    sizes: tuple[int, ...]
+    selection: str
+    signed: bool
+
+    @property
+    def mechanism(self) -> str:
+        """What was released, in words."""
+        steps = {
+            "cells": "noisy counts of private records in cells of the public ones",
+            "all": "noisy counts of private records nearest to each public one",
+            "subset": "noisy counts for nested sets of public records, and a private choice",
+        }
+        said = [steps[self.kind]] if self.kind else []
+        if self.residuals:
+            said.append("noisy moments of private residuals")
+        return ", then ".join(said)
+
+    def public_inputs(self) -> dict[str, Any]:
+        """Return how epsilon is spent."""
+        return {
+            "n_cells": self.n_cells,
+            "epsilon_counts": self.counts,
+            "epsilon_residuals": self.residuals,
+            "candidate_sizes": self.sizes,
+        }
+
+    def run(self, records: HybridRecords, equal: Any, fit: Fit, source: RandomSource) -> Weighing:
+        """Release weights of public records.
+
+        Parameters
+        ----------
+        records : HybridRecords
+        equal : estimator
+            Fitted to the public records alone.
+        fit : callable
+            Fits the estimator to public records with released weights.
+        source : RandomSource
+        """
+        if self.kind == "all":
+            return methods.by_points(records, self.counts[0], source)
+        if self.kind == "subset":
+            order, candidates, choice = self.counts
+            return methods.by_subset(
+                records, self.sizes, (order, candidates, choice), self.selection, fit, source
+            )
+        weights = np.ones(records.n_public)
+        if self.kind == "cells":
+            weights = methods.by_cells(records, self.n_cells, self.counts[0], source).weights
+            if self.residuals:
+                equal = fit(records.design_public, records.y_public, weights)
+        if not self.residuals:
+            return Weighing(np.arange(records.n_public), weights)
+        return methods.by_residuals(records, self.residuals, equal, weights, fit, source)
+
+
+def shares(split: Sequence[float] | None, method: str) -> tuple[float, ...]:
+    """Return the parts of epsilon; a method that has one part gets all of it.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there are too many or too few, or one is not positive, or they do not add up to 1.
+    """
+    default = SPLITS.get(method, (1.0,))
+    if split is None:
+        return default
+    stated = tuple(positive_number("budget_split", part) for part in split)
+    if len(stated) != len(default):
+        raise ValueError(
+            f"budget_split must have {len(default)} share(s) with method={method!r}, got "
+            f"{len(stated)}."
+        )
+    if not math.isclose(math.fsum(stated), 1.0, rel_tol=1e-9):
+        raise ValueError("budget_split must add up to 1.")
+    return stated
+
+
+def make_plan(
+    records: HybridRecords,
+    equal: Any,
+    *,
+    epsilon: float,
+    method: str,
+    n_cells: int | None,
+    split: Sequence[float] | None,
+    candidate_sizes: Sequence[int] | None,
+    selection: str,
+    weights: str,
+    may_sign: bool,
+) -> HybridPlan:
+    """Decide how epsilon is spent, looking at public records and numbers only.
+
+    Parameters
+    ----------
+    records : HybridRecords
+        Of the private ones, nothing but their number is used.
+    equal : estimator
+        Fitted to the public records alone.
+    may_sign : bool
+        Whether the estimator is one for which negative weights are sound.
+    """
+    parts = [epsilon * part / MARGIN for part in shares(split, method)]
+    n, n_public = records.n_private, records.n_public
+    X = records.design_public
+    counts: tuple[float, ...] = ()
+    rounds: tuple[float, ...] = ()
+    sizes: tuple[int, ...] = ()
+    kind, cells = "", 0
+
+    def noise(budget: float) -> float:
+        bound = Residuals.at(equal, X, records.y_public).bound
+        return rules.noise_of_moments(n, X.shape[1], bound, budget)
+
+    if method in ("all", "subset"):
+        kind, counts = method, tuple(parts)
+        cells = methods.distinct(records.points()[0]).size
+        sizes = candidates(candidate_sizes, cells) if method == "subset" else ()
+    elif method == "residuals" or (method == "auto" and X.shape[1] > rules.MOST_COLUMNS_FOR_CELLS):
+        budget = math.fsum(parts)
+        number = rules.rounds_of_residuals(noise(budget / 2.0))
+        rounds = (budget / number / MARGIN,) * number
+    else:
+        kind, counts = "cells", (parts[0],)
+        if method == "auto" and rules.follows_cells(noise(parts[1])):
+            rounds = (parts[1],)
+        elif method == "auto":
+            counts = (math.fsum(parts) / MARGIN,)
+        cells = n_cells or rules.cell_number(n, n_public, X.shape[1], counts[0])
+        if cells > n_public:
+            raise ValueError(
+                f"n_cells must be at most the number of public records, {n_public}, got {cells}."
+            )
+    signed = weights == "signed" or (
+        weights == "auto"
+        and may_sign
+        and kind == "all"
+        and rules.keeps_signs(cells, n, records.rarest, counts[0])
+    )
+    return HybridPlan(kind, int(cells), counts, rounds, sizes, selection, signed and not rounds)
+
+
+def candidates(stated: Sequence[int] | None, n_points: int) -> tuple[int, ...]:
+    """Return the sizes of the subsets, rising.
+
+    Raises
+    ------
+    ValueError
+        If they do not rise from at least 1 to at most the number of distinct public records.
+    """
+    if stated is None:
+        low = min(SMALLEST_CANDIDATE, n_points)
+        grid = np.geomspace(low, n_points, N_CANDIDATES).round().astype(int)
+        return tuple(sorted(set(grid.tolist())))
+    sizes = tuple(int(size) for size in stated)
+    rising = all(a < b for a, b in pairwise(sizes))
+    if not sizes or sizes[0] < 1 or sizes[-1] > n_points or not rising:
+        raise ValueError(
+            "candidate_sizes must rise from at least 1 to at most the number of distinct public "
+            f"records, {n_points}."
+        )
+    return sizes

@@ -1,0 +1,111 @@
+"""Public and private records, as an estimator and as a nearest-neighbour search see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdpsurv.hybrid.mixed_space import CategoricalAxis, MixedSpace, NumericAxes
+from skdpsurv.hybrid.table import Design, Table
+
+__all__ = ["HybridRecords", "split_records"]
+
+FloatArray = NDArray[np.float64]
+
+#: A numeric outcome counts this much in distances beside a column: it is what a model is about.
+OUTCOME_FACTOR = 3.0
+
+
+@dataclass(frozen=True)
+class HybridRecords:
+    """Records, split; private numbers are clipped to the public range.
+
+    Parameters
+    ----------
+    public, private : Table
+    y_public, y_private : ndarray
+        Labels of a classification, numbers of a regression.
+    classifies : bool
+    design : Design
+    """
+
+    public: Table
+    private: Table
+    y_public: NDArray[Any]
+    y_private: NDArray[Any]
+    classifies: bool
+    design: Design
+
+    @property
+    def n_private(self) -> int:
+        """Number of private records; public, as the mask is."""
+        return int(self.y_private.size)
+
+    @property
+    def n_public(self) -> int:
+        """Number of public records."""
+        return int(self.y_public.size)
+
+    @property
+    def design_public(self) -> FloatArray:
+        """Design matrix of the public records."""
+        return self.design.matrix(self.public)
+
+    @property
+    def design_private(self) -> FloatArray:
+        """Design matrix of the private records."""
+        return self.design.matrix(self.private)
+
+    @property
+    def outcome_range(self) -> tuple[float, float]:
+        """Least public outcome and range of a regression; 0 and 1 of a classification."""
+        if self.classifies:
+            return 0.0, 1.0
+        return float(self.y_public.min()), float(np.ptp(self.y_public))
+
+    @property
+    def rarest(self) -> float:
+        """Share of the rarest public label; 1 in a regression."""
+        if not self.classifies:
+            return 1.0
+        return float(np.unique(self.y_public, return_counts=True)[1].min() / self.n_public)
+
+    def points(self, margin: float = 0.0) -> tuple[FloatArray, FloatArray]:
+        """Return public and private records as points, outcome included.
+
+        Parameters
+        ----------
+        margin : float, default=0.0
+            Share of the public records at either end whose values are clipped.
+        """
+        numbers, labels = self._with_outcome(self.public, self.y_public)
+        space = MixedSpace.of(numbers, labels, margin)
+        points = [space.points(numbers, labels)]
+        points.append(space.points(*self._with_outcome(self.private, self.y_private)))
+        if not self.classifies:
+            for one in points:
+                one[:, numbers.shape[1] - 1] *= OUTCOME_FACTOR
+        return points[0], points[1]
+
+    def _with_outcome(self, table: Table, y: NDArray[Any]) -> tuple[FloatArray, list[NDArray[Any]]]:
+        if self.classifies:
+            return table.numbers, [*table.labels, y]
+        return np.column_stack([table.numbers, y]), table.labels
+
+
+def split_records(
+    table: Table, y: NDArray[Any], public: NDArray[np.bool_], classifies: bool
+) -> HybridRecords:
+    """Split records by the public mask, and clip private numbers to the public range."""
+    theirs, ours = table.rows(public), table.rows(~public)
+    axes = NumericAxes.of(theirs.numbers)
+    low, high = axes.low, axes.low + axes.span
+    ours = Table(np.clip(ours.numbers, low, high), ours.labels)
+    y_public, y_private = y[public], y[~public]
+    if not classifies:
+        y_private = np.clip(y_private, y_public.min(), y_public.max())
+    design = Design(tuple(CategoricalAxis.of(column) for column in theirs.labels))
+    return HybridRecords(theirs, ours, y_public, y_private, classifies, design)

@@ -1,0 +1,98 @@
+"""What estimators share that fit another one with released weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.linear_model import LogisticRegression
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import has_fit_parameter
+
+from skdpsurv.base import PrivateEstimator
+
+__all__ = ["WeighedEstimator"]
+
+FloatArray = NDArray[np.float64]
+
+
+def delegated(name: str) -> Callable[[Any], bool]:
+    """Say that a method is there if the estimator inside has it."""
+
+    def check(outer: Any) -> bool:
+        # Raises AttributeError, with the name of the estimator inside, if it has no such method.
+        getattr(getattr(outer, "estimator_", None) or outer._estimator, name)
+        return True
+
+    return check
+
+
+class WeighedEstimator(PrivateEstimator):
+    """Base: a subclass releases weights, and says how rows become what the estimator sees."""
+
+    estimator: Any
+    estimator_: Any
+
+    def _matrix(self, X: Any) -> FloatArray:
+        """Return rows as the estimator inside sees them."""
+        raise NotImplementedError
+
+    @property
+    def _estimator(self) -> Any:
+        return LogisticRegression() if self.estimator is None else self.estimator
+
+    def _check_estimator(self) -> None:
+        if not has_fit_parameter(self._estimator, "sample_weight"):
+            raise TypeError(
+                "estimator must have a fit that takes sample_weight, and "
+                f"{type(self._estimator).__name__} has none."
+            )
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels that a classifier knows."""
+        return np.asarray(self.estimator_.classes_)
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Return what ``estimator_`` predicts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        """
+        rows = self._matrix(X)
+        return np.asarray(self.estimator_.predict(rows))
+
+    @available_if(delegated("predict_proba"))
+    def predict_proba(self, X: ArrayLike) -> FloatArray:
+        """Return the class probabilities of ``estimator_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        """
+        rows = self._matrix(X)
+        return np.asarray(self.estimator_.predict_proba(rows))
+
+    @available_if(delegated("decision_function"))
+    def decision_function(self, X: ArrayLike) -> FloatArray:
+        """Return the decision function of ``estimator_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        """
+        rows = self._matrix(X)
+        return np.asarray(self.estimator_.decision_function(rows))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self._estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = inner.classifier_tags
+        tags.regressor_tags = inner.regressor_tags
+        tags.target_tags.required = True
+        return tags
