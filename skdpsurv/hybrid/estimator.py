@@ -14,7 +14,7 @@ from skdpsurv.hybrid.masks import checked_mask, checked_outcome
 from skdpsurv.hybrid.plans import METHODS, WEIGHTS, HybridPlan, make_plan, shares
 from skdpsurv.hybrid.records import HybridRecords, split_records
 from skdpsurv.hybrid.selection import SELECTIONS
-from skdpsurv.hybrid.table import Table, read_table
+from skdpsurv.hybrid.table import Table, as_columns, categorical_columns, read_table
 from skdpsurv.hybrid.weighed_estimator import WeighedEstimator
 from skdpsurv.hybrid.weighted_fit import fit_weighted, takes_signed_weights
 from skdpsurv.privacy import (
@@ -74,8 +74,9 @@ class HybridMEstimator(WeighedEstimator):
         a minimum was found, else counts are clipped at 0 after all. "auto" keeps them in "all"
         where the noise is small. The choice is post-processing.
     categorical_features : collection of int or str, or None, default=None
-        Columns of categories. None: the columns of a DataFrame that are not numbers. Categories
-        that no public record has count as one, "other".
+        Columns of categories. None: columns of a type for categories or text, and columns of
+        Python objects with a public one that is no number. Categories that no public record has
+        count as one, "other".
     random_state : None or int, default=None
         None draws from the operating system's entropy. An int makes the fit reproducible and
         therefore not private: status "seeded", with a PrivacyLeakWarning.
@@ -186,9 +187,11 @@ class HybridMEstimator(WeighedEstimator):
         """
         self._check_parameters()
         self._check_budget()
-        table = self._read(X, reset=True)
-        outcome = checked_outcome(y, table.size, is_classifier(self._estimator))
-        mask = checked_mask(public, table.size)
+        n_records = len(as_columns(X)[0][0])
+        mask = checked_mask(public, n_records)
+        categorical = categorical_columns(X, self.categorical_features, mask)
+        table = self._read(X, categorical, reset=True)
+        outcome = checked_outcome(y, n_records, is_classifier(self._estimator))
         records = split_records(table, outcome, mask, is_classifier(self._estimator))
         # Public records show, before anything is spent, whether the estimator can be fitted.
         equal = clone(self._estimator).fit(
@@ -208,13 +211,12 @@ class HybridMEstimator(WeighedEstimator):
             if weighing.curve is not None:
                 values["curve"] = weighing.curve
             self._learn(records, weighing.index, weighing.weights, plan.signed)
-        chosen = self.categorical_features
         return self._publish(
             guarantee,
             {
                 "method": self.method,
                 "weights": self.weights,
-                "categorical_features": None if chosen is None else list(chosen),
+                "categorical_features": list(categorical),
             },
             values,
         )
@@ -248,7 +250,7 @@ class HybridMEstimator(WeighedEstimator):
         built.estimator = estimator
         if X is None or y is None:
             raise ValueError("X and y must be the public records: a release does not hold them.")
-        table = built._read(X, reset=False)
+        table = built._read(X, built._categorical, reset=False)
         classifies = is_classifier(built._estimator)
         outcome = checked_outcome(y, table.size, classifies)
         everybody = np.ones(table.size, dtype=bool)
@@ -283,6 +285,10 @@ class HybridMEstimator(WeighedEstimator):
             raise ValueError("values of the release must hold public_index and weights.")
         if (index < 0).any() or (index != np.floor(index)).any():
             raise ValueError("public_index of the release must hold places of records.")
+        chosen = release.parameters.get("categorical_features")
+        if not isinstance(chosen, list | tuple) or not all(type(j) is int for j in chosen):
+            raise ValueError("parameters of the release must hold categorical_features.")
+        self._categorical = tuple(chosen)
         self.public_index_ = index.astype(np.int64)
         self.weights_ = weights
         self.n_cells_ = int(np.asarray(values.get("n_cells", 0.0)))
@@ -292,7 +298,7 @@ class HybridMEstimator(WeighedEstimator):
 
     def _matrix(self, X: Any) -> FloatArray:
         check_is_fitted(self, "estimator_")
-        return self._design.matrix(self._read(X, reset=False))
+        return self._design.matrix(self._read(X, self._categorical, reset=False))
 
     def score(
         self,
@@ -325,8 +331,8 @@ class HybridMEstimator(WeighedEstimator):
             options["sample_weight"] = np.asarray(sample_weight)[scored]
         return float(self.estimator_.score(matrix[scored], outcome[scored], **options))
 
-    def _read(self, X: Any, reset: bool) -> Table:
-        table = read_table(X, self.categorical_features)
+    def _read(self, X: Any, categorical: Collection[int], reset: bool) -> Table:
+        table = read_table(X, categorical)
         call_without_data(validate_data, self, X, skip_check_array=True, reset=reset)
         return table
 

@@ -64,9 +64,10 @@ def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
         )
     refuse_masked(y, "y")
     try:
-        outcome = np.asarray(y)
+        # Objects: one private label must not change the type of the public ones.
+        outcome = np.asarray(y, dtype=object if classifies else None)
     except ValueError:
-        outcome = np.empty((0, 0))
+        outcome = np.empty((0, 0, 0))
     if outcome.ndim == 2 and outcome.shape[1] == 1:
         outcome = outcome[:, 0]
     if outcome.ndim != 1:

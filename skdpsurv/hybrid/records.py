@@ -105,7 +105,9 @@ def split_records(
     low, high = axes.low, axes.low + axes.span
     ours = Table(np.clip(ours.numbers, low, high), ours.labels)
     y_public, y_private = y[public], y[~public]
-    if not classifies:
+    if classifies:
+        y_public = np.asarray(y_public.tolist())
+    else:
         y_private = np.clip(y_private, y_public.min(), y_public.max())
     design = Design(tuple(CategoricalAxis.of(column) for column in theirs.labels))
     return HybridRecords(theirs, ours, y_public, y_private, classifies, design)

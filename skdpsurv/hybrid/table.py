@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from skdpsurv.hybrid.mixed_space import CategoricalAxis
 from skdpsurv.privacy import check_finite, refuse_masked
 from skdpsurv.privacy.domain import as_float_array
 
-__all__ = ["Design", "Table", "read_table"]
+__all__ = ["Design", "Table", "categorical_columns", "read_table"]
 
 FloatArray = NDArray[np.float64]
 
@@ -58,42 +59,75 @@ class Design:
         return np.hstack(columns)
 
 
-def read_table(X: Any, categorical_features: Collection[Any] | None) -> Table:
+def as_columns(X: Any) -> tuple[list[Any], list[str]]:
+    """Return the columns of X, and their names if it has any.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If X is not two-dimensional and dense.
+    """
+    refuse_masked(X, "X")
+    if hasattr(X, "tocsr"):
+        raise TypeError("X must be dense: sparse data is not supported.")
+    table = X if isinstance(X, pd.DataFrame) else _two_dimensional(X)
+    if table.shape[1] == 0:
+        raise ValueError("Found array with 0 feature(s) while a minimum of 1 is required.")
+    if isinstance(table, pd.DataFrame):
+        return [X.iloc[:, j] for j in range(X.shape[1])], [str(name) for name in X.columns]
+    return [table[:, j] for j in range(table.shape[1])], []
+
+
+def categorical_columns(
+    X: Any, stated: Collection[Any] | None, public: NDArray[np.bool_]
+) -> tuple[int, ...]:
+    """Return which columns are categories: as stated, or by types and public values.
+
+    One private value must not turn numbers into categories, so private values are not looked at.
+
+    Parameters
+    ----------
+    X : array-like or DataFrame of shape (n_records, n_columns)
+    stated : collection of int or str, or None
+        Columns by index or name. None: columns of a type that is for categories or text, and
+        columns of Python objects of which a public one is no number.
+    public : ndarray of bool, shape (n_records,)
+    """
+    columns, names = as_columns(X)
+    if stated is not None:
+        return tuple(sorted({_index(column, names, len(columns)) for column in stated}))
+    return tuple(j for j, column in enumerate(columns) if not _is_numeric(column, public))
+
+
+def _is_numeric(column: Any, public: NDArray[np.bool_]) -> bool:
+    if column.dtype == object:
+        theirs = np.asarray(column, dtype=object)[public]
+        return all(isinstance(value, Real) or value is None for value in theirs)
+    return bool(pd.api.types.is_numeric_dtype(column.dtype))
+
+
+def read_table(X: Any, categorical: Collection[int]) -> Table:
     """Take records apart.
 
     Parameters
     ----------
     X : array-like or DataFrame of shape (n_records, n_columns)
         Private and public records.
-    categorical_features : collection of int or str, or None
-        Columns of categories, by index or name. None: the columns of a DataFrame that are not
-        numbers.
+    categorical : collection of int
+        Columns of categories.
 
     Raises
     ------
     ValueError, TypeError
-        If a column is named that is not there, or a number is missing or infinite.
+        If a number is missing, infinite, or no number.
     """
-    refuse_masked(X, "X")
-    if hasattr(X, "tocsr"):
-        raise TypeError("X must be dense: sparse data is not supported.")
-    if isinstance(X, pd.DataFrame):
-        columns = [X.iloc[:, j] for j in range(X.shape[1])]
-        names = [str(name) for name in X.columns]
-        found = {j for j, c in enumerate(columns) if not pd.api.types.is_numeric_dtype(c.dtype)}
-    else:
-        array = _two_dimensional(X)
-        columns = [array[:, j] for j in range(array.shape[1])]
-        names, found = [], set()
-    chosen = found
-    if categorical_features is not None:
-        chosen = {_index(column, names, len(columns)) for column in categorical_features}
-    numeric = [j for j in range(len(columns)) if j not in chosen]
+    columns, _ = as_columns(X)
+    numeric = [j for j in range(len(columns)) if j not in categorical]
     numbers = np.empty((len(columns[0]) if columns else 0, len(numeric)))
     for place, j in enumerate(numeric):
         numbers[:, place] = as_float_array(np.asarray(columns[j]), "X")
     check_finite(numbers, "X")
-    return Table(numbers, [as_labels(columns[j]) for j in sorted(chosen)])
+    return Table(numbers, [as_labels(columns[j]) for j in sorted(categorical)])
 
 
 def as_labels(column: Any) -> NDArray[Any]:
@@ -107,7 +141,8 @@ def as_labels(column: Any) -> NDArray[Any]:
 
 def _two_dimensional(X: Any) -> NDArray[Any]:
     try:
-        array = np.asarray(X)
+        # Lists may mix numbers and text, of which NumPy would make text.
+        array = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
     except ValueError:  # ragged
         array = np.empty(0)
     if array.ndim != 2:
