@@ -329,7 +329,8 @@ class HybridMEstimator(WeighedEstimator):
         options = {}
         if sample_weight is not None:
             options["sample_weight"] = np.asarray(sample_weight)[scored]
-        return float(self.estimator_.score(matrix[scored], outcome[scored], **options))
+        target = np.asarray(outcome[scored].tolist())  # labels in a type of their own
+        return float(self.estimator_.score(matrix[scored], target, **options))
 
     def _read(self, X: Any, categorical: Collection[int], reset: bool) -> Table:
         table = read_table(X, categorical)
