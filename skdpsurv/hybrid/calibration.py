@@ -20,13 +20,15 @@ has taken about one Newton step from the public fit towards the private records.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from skdpsurv.hybrid.mixed_space import places_of
+from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities
 from skdpsurv.mechanisms.private_mean import noisy_mean
 from skdpsurv.privacy import RandomSource, clip_rows
 
@@ -40,6 +42,8 @@ LEAST_SLACK, SLACK = 0.3, 10.0
 FARTHEST, FARTHEST_RESIDUAL = 4.0, 2.5
 #: Moments are clipped a little above this quantile of the public ones.
 QUANTILE, ABOVE = 0.95, 1.1
+#: Where the public fit leaves no residuals.
+LEAST_BOUND = 1e-6
 NEWTON_STEPS = 50
 
 
@@ -72,14 +76,12 @@ class Residuals:
         spread = np.where(spread > 0, spread, np.inf)
         scale = 0.5
         if not is_classifier(fitted):
-            residual = np.abs(y - np.asarray(fitted.predict(X)).ravel())
+            residual = np.abs(y - predicted_numbers(fitted, X))
             scale = 1.48 * float(np.median(residual)) or float(np.mean(residual)) or 1.0
         draft = cls(fitted, X.mean(axis=0), spread, scale, np.inf)
         norms = np.linalg.norm(draft.moments(X, y), axis=1)
-        return cls(*draft._but_bound(), ABOVE * float(np.quantile(norms, QUANTILE)) or 1.0)
-
-    def _but_bound(self) -> tuple[Any, FloatArray, FloatArray, float]:
-        return self.fitted, self.center, self.spread, self.scale
+        bound = max(ABOVE * float(np.quantile(norms, QUANTILE)), LEAST_BOUND)
+        return replace(draft, bound=bound)
 
     def moments(self, X: FloatArray, y: NDArray[Any]) -> FloatArray:
         """Return a row of moments for each record, of norm at most R."""
@@ -92,23 +94,14 @@ class Residuals:
     def _residuals(self, X: FloatArray, y: NDArray[Any]) -> FloatArray:
         """Return residuals over s: one column, or one for each of three or more classes."""
         if not is_classifier(self.fitted):
-            error = (y - np.asarray(self.fitted.predict(X)).ravel()) / self.scale
-            error = np.nan_to_num(error, posinf=np.inf, neginf=-np.inf)
+            error = (y - predicted_numbers(self.fitted, X)) / self.scale
+            error = np.where(np.isnan(error), 0.0, error)
             return np.clip(error, -FARTHEST_RESIDUAL, FARTHEST_RESIDUAL)[:, None]
         classes = self.fitted.classes_.tolist()
-        if hasattr(self.fitted, "predict_proba"):
-            likely = np.nan_to_num(np.asarray(self.fitted.predict_proba(X), dtype=np.float64))
-        else:
-            likely = _indicators(np.asarray(self.fitted.predict(X)), classes)
-        residual = (_indicators(y, classes) - likely) / self.scale
+        likely = predicted_probabilities(self.fitted, X)
+        seen = np.eye(len(classes) + 1)[places_of(y, classes)][:, :-1]
+        residual = np.where(np.isnan(likely), 0.0, (seen - likely) / self.scale)
         return residual[:, 1:] if len(classes) == 2 else residual
-
-
-def _indicators(labels: NDArray[Any], classes: list[Any]) -> FloatArray:
-    """Return an indicator of each class; all 0 for a label that is none of them."""
-    places = {label: place for place, label in enumerate(classes)}
-    place = [places.get(label, len(classes)) for label in labels.tolist()]
-    return np.eye(len(classes) + 1)[place][:, :-1]
 
 
 def private_moments(

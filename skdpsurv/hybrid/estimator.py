@@ -11,6 +11,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.hybrid.masks import checked_mask, checked_outcome
+from skdpsurv.hybrid.methods import Fit
 from skdpsurv.hybrid.plans import METHODS, WEIGHTS, HybridPlan, make_plan, shares
 from skdpsurv.hybrid.records import HybridRecords, split_records
 from skdpsurv.hybrid.selection import SELECTIONS
@@ -25,6 +26,7 @@ from skdpsurv.privacy import (
     positive_int,
     positive_number,
     random_source,
+    silent_arithmetic,
     validate_random_state,
 )
 from skdpsurv.release import Release
@@ -36,6 +38,7 @@ FloatArray = NDArray[np.float64]
 ASSUMPTIONS = (
     "which records are public, and with it their number and that of the private ones, is public",
     "public records may be published as they are",
+    "the types of the columns of X, and of y, are public, as is the place of each record",
 )
 
 
@@ -74,9 +77,9 @@ class HybridMEstimator(WeighedEstimator):
         a minimum was found, else counts are clipped at 0 after all. "auto" keeps them in "all"
         where the noise is small. The choice is post-processing.
     categorical_features : collection of int or str, or None, default=None
-        Columns of categories. None: columns of a type for categories or text, and columns of
-        Python objects with a public one that is no number. Categories that no public record has
-        count as one, "other".
+        Columns of categories. None: columns of a type for categories, and columns with a public
+        value that is no number, be it written as text. Name columns of codes like "1", "2".
+        Categories that no public record has count as one, "other".
     random_state : None or int, default=None
         None draws from the operating system's entropy. An int makes the fit reproducible and
         therefore not private: status "seeded", with a PrivacyLeakWarning.
@@ -187,21 +190,21 @@ class HybridMEstimator(WeighedEstimator):
         """
         self._check_parameters()
         self._check_budget()
-        n_records = len(as_columns(X)[0][0])
-        mask = checked_mask(public, n_records)
-        categorical = categorical_columns(X, self.categorical_features, mask)
-        table = self._read(X, categorical, reset=True)
-        outcome = checked_outcome(y, n_records, is_classifier(self._estimator))
-        records = split_records(table, outcome, mask, is_classifier(self._estimator))
-        # Public records show, before anything is spent, whether the estimator can be fitted.
-        equal = clone(self._estimator).fit(
-            records.design_public, records.y_public, sample_weight=np.ones(records.n_public)
-        )
-        plan = self._plan(records, equal)
+        with silent_arithmetic():  # a refusal must not depend on what NumPy was told
+            n_records = len(as_columns(X)[0][0])
+            mask = checked_mask(public, n_records)
+            categorical = categorical_columns(X, self.categorical_features, mask)
+            table = self._read(X, categorical, reset=True)
+            outcome = checked_outcome(y, n_records, is_classifier(self._estimator))
+            records = split_records(table, outcome, mask, is_classifier(self._estimator))
+            # Public records show, before anything is spent, whether the estimator can be fitted.
+            equal = self._fit_equally(records)
+            plan = self._plan(records, equal)
         guarantee = self._guarantee(plan, records)
         with self._charged(guarantee):
             source = random_source(self.random_state)
-            weighing = plan.run(records, equal, self._fit_with(plan.signed), source)
+            fit = self._fit_with(plan.signed, equal)
+            weighing = plan.run(records, equal, fit, source)
             values: dict[str, Any] = {
                 "public_index": weighing.index,
                 "weights": weighing.weights,
@@ -210,7 +213,7 @@ class HybridMEstimator(WeighedEstimator):
             }
             if weighing.curve is not None:
                 values["curve"] = weighing.curve
-            self._learn(records, weighing.index, weighing.weights, plan.signed)
+            self._learn(records, weighing.index, weighing.weights, fit)
         return self._publish(
             guarantee,
             {
@@ -257,12 +260,20 @@ class HybridMEstimator(WeighedEstimator):
         if built.public_index_.size and built.public_index_.max() >= table.size:
             raise ValueError("X must hold all public records that the release weighs.")
         records = split_records(table, outcome, everybody, classifies)
-        built._learn(records, built.public_index_, built.weights_, bool(release.values["signed"]))
+        signed = bool(np.asarray(release.values.get("signed", 0.0)))
+        fit = built._fit_with(signed, built._fit_equally(records))
+        built._learn(records, built.public_index_, built.weights_, fit)
         return built
 
-    def _fit_with(self, signed: bool) -> Any:
+    def _fit_equally(self, records: HybridRecords) -> Any:
+        """Fit the estimator to the public records alone."""
+        return clone(self._estimator).fit(
+            records.design_public, records.y_public, sample_weight=np.ones(records.n_public)
+        )
+
+    def _fit_with(self, signed: bool, fallback: Any) -> Fit:
         def fit(X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Any:
-            return fit_weighted(self._estimator, X, y, weights, signed)
+            return fit_weighted(self._estimator, X, y, weights, signed, fallback)
 
         return fit
 
@@ -271,11 +282,11 @@ class HybridMEstimator(WeighedEstimator):
         records: HybridRecords,
         index: NDArray[np.int64],
         weights: FloatArray,
-        signed: bool,
+        fit: Fit,
     ) -> None:
         """Fit the estimator to public records with released weights, and keep what predicts."""
         X, y = records.design_public[index], records.y_public[index]
-        self.estimator_ = fit_weighted(self._estimator, X, y, weights, signed)
+        self.estimator_ = fit(X, y, weights)
         self._design = records.design
 
     def _set_fitted(self, release: Release) -> None:
@@ -283,7 +294,7 @@ class HybridMEstimator(WeighedEstimator):
         index, weights = (np.array(values.get(n)) for n in ("public_index", "weights"))
         if index.ndim != 1 or weights.shape != index.shape or index.dtype.kind != "f":
             raise ValueError("values of the release must hold public_index and weights.")
-        if (index < 0).any() or (index != np.floor(index)).any():
+        if not ((index >= 0) & (index < 2.0**53) & (index == np.floor(index))).all():
             raise ValueError("public_index of the release must hold places of records.")
         chosen = release.parameters.get("categorical_features")
         if not isinstance(chosen, list | tuple) or not all(type(j) is int for j in chosen):
@@ -330,7 +341,11 @@ class HybridMEstimator(WeighedEstimator):
         if sample_weight is not None:
             options["sample_weight"] = np.asarray(sample_weight)[scored]
         target = np.asarray(outcome[scored].tolist())  # labels in a type of their own
-        return float(self.estimator_.score(matrix[scored], target, **options))
+        try:
+            return float(self.estimator_.score(matrix[scored], target, **options))
+        except (TypeError, ValueError):
+            pass  # its message may quote labels
+        raise ValueError("y must hold labels, or numbers, of the same type as the public ones.")
 
     def _read(self, X: Any, categorical: Collection[int], reset: bool) -> Table:
         table = read_table(X, categorical)

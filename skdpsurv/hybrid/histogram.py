@@ -8,11 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.hybrid.counts import noisy_counts
 from skdpsurv.hybrid.masks import checked_outcome
+from skdpsurv.hybrid.mixed_space import places_of
 from skdpsurv.hybrid.weighed_estimator import WeighedEstimator
 from skdpsurv.hybrid.weighted_fit import fit_weighted
 from skdpsurv.privacy import (
@@ -23,6 +24,7 @@ from skdpsurv.privacy import (
     positive_number,
     random_source,
     refuse_masked,
+    silent_arithmetic,
     validate_random_state,
 )
 from skdpsurv.release import Release
@@ -147,8 +149,9 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
                 f"bounds must have a pair for each of the {rows.shape[1]} columns, got "
                 f"{len(self._ranges())}."
             )
-        cells, shape = _cells(rows, self._ranges(), self._bins()), self._shape()
-        cells.append(self._outcome_cells(target))
+        with silent_arithmetic():
+            cells, shape = _cells(rows, self._ranges(), self._bins()), self._shape()
+            cells.append(self._outcome_cells(target))
         guarantee = PrivacyGuarantee(
             epsilon=float(self.epsilon),
             mechanism="noisy counts in the cells of a public grid",
@@ -205,10 +208,10 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
         if not held.any():
             held = np.ones(weights.size, dtype=bool)
         X, y = np.column_stack([axis[held] for axis in grid[:-1]]), grid[-1][held]
-        if is_classifier(self._estimator) and np.unique(y).size < 2:
-            X, y, weights = np.column_stack(grid[:-1]), grid[-1], np.ones(weights.size)
-            held = np.ones(weights.size, dtype=bool)
-        self.estimator_ = fit_weighted(self._estimator, X, y, weights[held], signed=False)
+        equal = clone(self._estimator).fit(
+            np.column_stack(grid[:-1]), grid[-1], sample_weight=np.ones(held.size)
+        )
+        self.estimator_ = fit_weighted(self._estimator, X, y, weights[held], False, equal)
 
     def _outcomes(self) -> NDArray[Any]:
         """Return the classes, or the centres of the outcome's bins."""
@@ -223,14 +226,15 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
         if not is_classifier(self._estimator):
             low, high = (float(value) for value in np.asarray(self.outcome))
             return _cells(target[:, None], [(low, high)], [outcomes.size])[0]
-        places = {label: place for place, label in enumerate(outcomes.tolist())}
-        found = [places.get(label, -1) for label in target.tolist()]
-        if min(found) < 0:
+        found = places_of(target, outcomes.tolist())
+        if found.max() == outcomes.size:
             raise ValueError("y holds a label that is not among the classes in outcome.")
-        return np.array(found, dtype=np.int64)
+        return found
 
     def _ranges(self) -> list[tuple[float, float]]:
-        return [(float(low), float(high)) for low, high in self.bounds or ()]
+        return [
+            (float(low), float(high)) for low, high in (() if self.bounds is None else self.bounds)
+        ]
 
     def _bins(self) -> list[int]:
         """Return the bins of each column and, last, of a numeric outcome."""
@@ -272,6 +276,8 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
                 f"n_bins must make at most {MOST_CELLS:,} cells, got {math.prod(self._shape()):,}; "
                 "use fewer bins or fewer columns."
             )
+        if math.isfinite(self.epsilon) and not 1e-9 <= self.epsilon <= 1e9:
+            raise ValueError("epsilon must be between 1e-9 and 1e9, or inf.")
         validate_random_state(self.random_state)
         self._check_accountant()
 
@@ -292,8 +298,14 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None
         """
+        rows = self._matrix(X)
+        target = checked_outcome(y, rows.shape[0], is_classifier(self._estimator))
         options = {} if sample_weight is None else {"sample_weight": sample_weight}
-        return float(self.estimator_.score(self._matrix(X), y, **options))
+        try:
+            return float(self.estimator_.score(rows, np.asarray(target.tolist()), **options))
+        except (TypeError, ValueError):
+            pass  # its message may quote labels
+        raise ValueError("y must hold labels, or numbers, of the same type as outcome does.")
 
 
 def _range(pair: Any, name: str) -> tuple[float, float]:
@@ -302,7 +314,7 @@ def _range(pair: Any, name: str) -> tuple[float, float]:
         low, high = (float(value) for value in pair)
     except (TypeError, ValueError):
         low = high = math.nan
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+    if not (math.isfinite(high - low) and low < high):
         raise ValueError(f"{name} must hold pairs (lowest, highest) of finite numbers, rising.")
     return low, high
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import DataConversionWarning
 
 from skdpsurv.privacy import check_finite, refuse_masked
 from skdpsurv.privacy.domain import as_float_array
@@ -39,6 +41,10 @@ def checked_mask(public: ArrayLike | None, n_records: int) -> NDArray[np.bool_]:
         raise ValueError(
             f"public must have one boolean for each of the {n_records} records, got {mask.size}."
         )
+    if n_records < 2:
+        raise ValueError(
+            f"public must leave a public and a private record, got n_samples={n_records}."
+        )
     if not mask.any():
         raise ValueError(
             "public must be True for at least one record: there are no public records."
@@ -69,6 +75,11 @@ def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
     except ValueError:
         outcome = np.empty((0, 0, 0))
     if outcome.ndim == 2 and outcome.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected.",
+            DataConversionWarning,
+            stacklevel=3,
+        )
         outcome = outcome[:, 0]
     if outcome.ndim != 1:
         raise ValueError("y must be a 1d array of labels or numbers.")

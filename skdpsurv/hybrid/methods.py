@@ -50,7 +50,7 @@ def by_cells(
     records: HybridRecords, n_cells: int, epsilon: float, source: RandomSource
 ) -> Weighing:
     """Weigh by noisy counts in cells of the public records, which cost epsilon."""
-    theirs, ours = records.points(MARGIN)
+    theirs, ours = records.public_points(MARGIN), records.private_points(MARGIN)
     kmeans = KMeans(n_cells, n_init=1, max_iter=KMEANS_STEPS, random_state=KMEANS_SEED)
     centers = kmeans.fit(theirs).cluster_centers_
     cell = nearest(theirs, centers)
@@ -69,7 +69,7 @@ def distinct(points: FloatArray) -> IntArray:
 
 def by_points(records: HybridRecords, epsilon: float, source: RandomSource) -> Weighing:
     """Weigh each distinct public record by a noisy count, which cost epsilon together."""
-    theirs, ours = records.points()
+    theirs, ours = records.public_points(), records.private_points()
     index = distinct(theirs)
     counts = np.bincount(nearest(ours, theirs[index]), minlength=index.size)
     return Weighing(index, noisy_counts(counts, epsilon, source))
@@ -85,7 +85,7 @@ def by_subset(
 ) -> Weighing:
     """Weigh a subset of the public records: order, candidates and choice cost an epsilon each."""
     to_order, to_count, to_choose = epsilons
-    theirs, ours = records.points()
+    theirs, ours = records.public_points(), records.private_points()
     index = distinct(theirs)
     counts = np.bincount(nearest(ours, theirs[index]), minlength=index.size)
     index = index[np.argsort(-noisy_counts(counts, to_order, source), kind="stable")]

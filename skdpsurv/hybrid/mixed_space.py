@@ -11,15 +11,31 @@ nobody's neighbours.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CategoricalAxis", "MixedSpace", "NumericAxes"]
+__all__ = ["CategoricalAxis", "MixedSpace", "NumericAxes", "places_of"]
 
 FloatArray = NDArray[np.float64]
+
+
+def places_of(labels: NDArray[Any], known: Sequence[Any]) -> NDArray[np.int64]:
+    """Return the place of each label among the known ones; the number of these for any other.
+
+    Whatever has no hash, or fails to be compared, is another label.
+    """
+    places = {label: place for place, label in enumerate(known)}
+    found = np.full(labels.size, len(known), dtype=np.int64)
+    for row, label in enumerate(labels.tolist()):
+        try:
+            found[row] = places.get(label, len(known))
+        except Exception:  # of a private label, which must not speak
+            continue
+    return found
 
 
 @dataclass(frozen=True)
@@ -79,9 +95,7 @@ class CategoricalAxis:
 
     def codes(self, labels: NDArray[Any]) -> NDArray[np.int64]:
         """Return the place of each label; that of "other" comes last."""
-        places = {category: place for place, category in enumerate(self.categories)}
-        other = len(places)
-        return np.array([places.get(label, other) for label in labels.tolist()], dtype=np.int64)
+        return places_of(labels, self.categories)
 
     def coordinates(self, labels: NDArray[Any]) -> FloatArray:
         """Return indicators times 1/2."""

@@ -24,6 +24,8 @@ WEIGHTS = ("auto", "signed", "nonnegative")
 #: budget_split by default: see docs/benchmarks/hybrid.
 SPLITS: dict[str, tuple[float, ...]] = {"auto": (0.5, 0.5), "subset": (0.1, 0.8, 0.1)}
 N_CANDIDATES, SMALLEST_CANDIDATE = 10, 20
+#: Double precision can work with parts of epsilon down to this, and up to its inverse.
+LEAST_EPSILON = 1e-9
 
 
 @dataclass(frozen=True)
@@ -123,9 +125,10 @@ def shares(split: Sequence[float] | None, method: str) -> tuple[float, ...]:
             f"budget_split must have {len(default)} share(s) with method={method!r}, got "
             f"{len(stated)}."
         )
-    if not math.isclose(math.fsum(stated), 1.0, rel_tol=1e-9):
+    total = math.fsum(stated)
+    if not math.isclose(total, 1.0, rel_tol=1e-9):
         raise ValueError("budget_split must add up to 1.")
-    return stated
+    return tuple(part / total for part in stated)
 
 
 def make_plan(
@@ -166,7 +169,7 @@ def make_plan(
 
     if method in ("all", "subset"):
         kind, counts = method, tuple(parts)
-        cells = methods.distinct(records.points()[0]).size
+        cells = methods.distinct(records.public_points()).size
         sizes = candidates(candidate_sizes, cells) if method == "subset" else ()
     elif method == "residuals" or (method == "auto" and X.shape[1] > rules.MOST_COLUMNS_FOR_CELLS):
         budget = math.fsum(parts)
@@ -183,6 +186,13 @@ def make_plan(
             raise ValueError(
                 f"n_cells must be at most the number of public records, {n_public}, got {cells}."
             )
+    if math.isfinite(epsilon) and not all(
+        LEAST_EPSILON <= part <= 1.0 / LEAST_EPSILON for part in (*counts, *rounds)
+    ):
+        raise ValueError(
+            f"epsilon must be such that each part is between {LEAST_EPSILON:g} and "
+            f"{1.0 / LEAST_EPSILON:g}, or inf."
+        )
     signed = weights == "signed" or (
         weights == "auto"
         and may_sign

@@ -73,22 +73,27 @@ class HybridRecords:
             return 1.0
         return float(np.unique(self.y_public, return_counts=True)[1].min() / self.n_public)
 
-    def points(self, margin: float = 0.0) -> tuple[FloatArray, FloatArray]:
-        """Return public and private records as points, outcome included.
+    def public_points(self, margin: float = 0.0) -> FloatArray:
+        """Return public records as points, outcome included.
 
         Parameters
         ----------
         margin : float, default=0.0
             Share of the public records at either end whose values are clipped.
         """
-        numbers, labels = self._with_outcome(self.public, self.y_public)
-        space = MixedSpace.of(numbers, labels, margin)
-        points = [space.points(numbers, labels)]
-        points.append(space.points(*self._with_outcome(self.private, self.y_private)))
+        return self._points(self.public, self.y_public, margin)
+
+    def private_points(self, margin: float = 0.0) -> FloatArray:
+        """Return private records as points of the same space."""
+        return self._points(self.private, self.y_private, margin)
+
+    def _points(self, table: Table, y: NDArray[Any], margin: float) -> FloatArray:
+        space = MixedSpace.of(*self._with_outcome(self.public, self.y_public), margin)
+        numbers, labels = self._with_outcome(table, y)
+        points = space.points(numbers, labels)
         if not self.classifies:
-            for one in points:
-                one[:, numbers.shape[1] - 1] *= OUTCOME_FACTOR
-        return points[0], points[1]
+            points[:, numbers.shape[1] - 1] *= OUTCOME_FACTOR
+        return points
 
     def _with_outcome(self, table: Table, y: NDArray[Any]) -> tuple[FloatArray, list[NDArray[Any]]]:
         if self.classifies:

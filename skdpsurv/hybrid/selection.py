@@ -20,6 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from skdpsurv.hybrid.mixed_space import places_of
+from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities
 from skdpsurv.privacy import (
     RandomSource,
     lattice_laplace,
@@ -54,14 +56,12 @@ def record_losses(
     if not is_classifier(fitted):
         if span <= 0.0:
             return np.zeros(X.shape[0])
-        error = np.abs(np.clip(y, low, low + span) - np.asarray(fitted.predict(X)).ravel())
+        error = np.abs(np.clip(y, low, low + span) - predicted_numbers(fitted, X))
         return _within(error / span)
-    places = {label: place for place, label in enumerate(fitted.classes_.tolist())}
-    place = np.array([places.get(label, -1) for label in y.tolist()])
-    if not hasattr(fitted, "predict_proba"):
-        return (fitted.predict(X) != y).astype(np.float64)
-    likely = np.asarray(fitted.predict_proba(X), dtype=np.float64)
-    right = np.where(place >= 0, likely[np.arange(place.size), place], 0.0)
+    likely = predicted_probabilities(fitted, X)
+    place = places_of(y, fitted.classes_.tolist())
+    padded = np.column_stack([likely, np.zeros(X.shape[0])])
+    right = padded[np.arange(place.size), place]
     # |p - e_y|^2 / 2, with e_y outside the known classes for an unknown label.
     return _within(0.5 * (np.sum(likely**2, axis=1) - 2.0 * right + 1.0))
 
@@ -93,8 +93,8 @@ def select(
     """
     totals = [lattice_sum(one) for one in losses]
     if selection == "permute_and_flip":
-        scores = [-STEP * total for total in totals]
-        return permute_and_flip(scores, epsilon, 1.0, source), None
+        # In units of 2^-30, as integers: no rounding however many records there are.
+        return permute_and_flip([-total for total in totals], epsilon, 1.0 / STEP, source), None
     if math.isinf(epsilon):
         noisy = np.array(totals, dtype=np.float64)
     else:

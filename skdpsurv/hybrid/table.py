@@ -72,7 +72,10 @@ def as_columns(X: Any) -> tuple[list[Any], list[str]]:
         raise TypeError("X must be dense: sparse data is not supported.")
     table = X if isinstance(X, pd.DataFrame) else _two_dimensional(X)
     if table.shape[1] == 0:
-        raise ValueError("Found array with 0 feature(s) while a minimum of 1 is required.")
+        raise ValueError(
+            f"Found array with 0 feature(s) (shape=({table.shape[0]}, 0)) while a minimum of 1 is "
+            "required."
+        )
     if isinstance(table, pd.DataFrame):
         return [X.iloc[:, j] for j in range(X.shape[1])], [str(name) for name in X.columns]
     return [table[:, j] for j in range(table.shape[1])], []
@@ -89,8 +92,8 @@ def categorical_columns(
     ----------
     X : array-like or DataFrame of shape (n_records, n_columns)
     stated : collection of int or str, or None
-        Columns by index or name. None: columns of a type that is for categories or text, and
-        columns of Python objects of which a public one is no number.
+        Columns by index or name. None: columns of a type that is for categories, and those of which
+        a public value is no number.
     public : ndarray of bool, shape (n_records,)
     """
     columns, names = as_columns(X)
@@ -100,10 +103,26 @@ def categorical_columns(
 
 
 def _is_numeric(column: Any, public: NDArray[np.bool_]) -> bool:
-    if column.dtype == object:
-        theirs = np.asarray(column, dtype=object)[public]
-        return all(isinstance(value, Real) or value is None for value in theirs)
-    return bool(pd.api.types.is_numeric_dtype(column.dtype))
+    """Return whether public values are numbers, be they written as text.
+
+    A single private text is enough for a reader of files to make text of a column of numbers.
+    """
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return False
+    if pd.api.types.is_numeric_dtype(column.dtype):
+        return True
+    theirs = np.asarray(column, dtype=object)[public]
+    return all(np.isfinite(_number(value)) or pd.isna(value) for value in theirs)
+
+
+def _number(value: Any) -> float:
+    """Return a number, be it written as text; NaN for what is none."""
+    if not isinstance(value, Real | str):
+        return np.nan
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return np.nan
 
 
 def read_table(X: Any, categorical: Collection[int]) -> Table:
@@ -125,18 +144,24 @@ def read_table(X: Any, categorical: Collection[int]) -> Table:
     numeric = [j for j in range(len(columns)) if j not in categorical]
     numbers = np.empty((len(columns[0]) if columns else 0, len(numeric)))
     for place, j in enumerate(numeric):
-        numbers[:, place] = as_float_array(np.asarray(columns[j]), "X")
+        column = np.asarray(columns[j])
+        if column.dtype.kind not in "biuf":
+            column = np.array([_number(value) for value in column.tolist()])
+        numbers[:, place] = as_float_array(column, "X")
     check_finite(numbers, "X")
     return Table(numbers, [as_labels(columns[j]) for j in sorted(categorical)])
 
 
 def as_labels(column: Any) -> NDArray[Any]:
     """Return a column of labels as Python's own objects; a missing one is a category, None."""
-    series = pd.Series(np.asarray(column, dtype=object))
-    labels = np.empty(len(series), dtype=object)
-    missing = series.isna().to_numpy()
-    labels[:] = [None if gone else value for value, gone in zip(series, missing, strict=True)]
+    values = np.asarray(column, dtype=object)
+    labels = np.empty(values.size, dtype=object)
+    labels[:] = [None if _is_missing(value) else value for value in values.tolist()]
     return labels
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value))
 
 
 def _two_dimensional(X: Any) -> NDArray[Any]:

@@ -32,7 +32,12 @@ def takes_signed_weights(estimator: Any) -> bool:
 
 
 def fit_weighted(
-    estimator: Any, X: FloatArray, y: NDArray[Any], weights: FloatArray, signed: bool
+    estimator: Any,
+    X: FloatArray,
+    y: NDArray[Any],
+    weights: FloatArray,
+    signed: bool,
+    fallback: Any,
 ) -> Any:
     """Return a fitted clone.
 
@@ -46,6 +51,8 @@ def fit_weighted(
         Released.
     signed : bool
         Whether to try weights as they are.
+    fallback : estimator
+        Fitted to all public records alike: taken where nothing else can be fitted.
     """
     if signed:
         try:
@@ -61,9 +68,8 @@ def fit_weighted(
         clipped = np.ones_like(weights)
     try:
         return clone(estimator).fit(X, y, sample_weight=clipped)
-    except (ValueError, ArithmeticError):
-        # Say, a class without weight. Equal weights have been tried before the charge.
-        return clone(estimator).fit(X, y, sample_weight=np.ones_like(weights))
+    except Exception:  # say, a class without weight, or a subset of one class
+        return fallback
 
 
 def is_minimum(fitted: Any, X: FloatArray, weights: FloatArray) -> bool:

@@ -50,7 +50,9 @@ def noisy_mean(
     total = np.sum(
         [to_lattice(clip_rows(rows, data_norm) / data_norm).sum(axis=0) for rows in blocks], axis=0
     )
-    scale = 2.0 * (1.0 + math.sqrt(total.size) * 2.0**-31) * data_norm / (n_records * epsilon)
+    # The sum is exact; that it becomes a double, and is divided, costs n 2^-52 more.
+    slack = math.sqrt(total.size) * (2.0**-31 + n_records * 2.0**-52)
+    scale = 2.0 * (1.0 + slack) * data_norm / (n_records * epsilon)
     return add_noise(total * (2.0**-30 * data_norm / n_records), scale, source), scale
 
 

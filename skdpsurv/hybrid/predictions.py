@@ -1,0 +1,95 @@
+"""Predictions for private records: each by itself, without failing, without a word.
+
+A sensitivity holds for a record only if what is predicted for it depends on it alone. Of estimators
+that are known to predict row by row, a whole table is asked for at once; others see one record at a
+time. A record for which there is no prediction has NaN: a failure must not show.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import ensemble, linear_model, tree
+
+__all__ = ["ROW_WISE", "predicted_numbers", "predicted_probabilities"]
+
+FloatArray = NDArray[np.float64]
+
+#: Their predictions are sums over columns, or walks down trees, of each row.
+ROW_WISE: frozenset[type] = frozenset(
+    {
+        linear_model.ElasticNet,
+        linear_model.GammaRegressor,
+        linear_model.HuberRegressor,
+        linear_model.Lasso,
+        linear_model.LinearRegression,
+        linear_model.LogisticRegression,
+        linear_model.PoissonRegressor,
+        linear_model.QuantileRegressor,
+        linear_model.Ridge,
+        linear_model.RidgeClassifier,
+        linear_model.SGDClassifier,
+        linear_model.SGDRegressor,
+        linear_model.TweedieRegressor,
+        tree.DecisionTreeClassifier,
+        tree.DecisionTreeRegressor,
+        ensemble.ExtraTreesClassifier,
+        ensemble.ExtraTreesRegressor,
+        ensemble.GradientBoostingClassifier,
+        ensemble.GradientBoostingRegressor,
+        ensemble.RandomForestClassifier,
+        ensemble.RandomForestRegressor,
+    }
+)
+
+
+def predicted_numbers(fitted: Any, X: FloatArray) -> FloatArray:
+    """Return predicted outcomes, of shape (n_records,); NaN where there is none."""
+    return _row_by_row(fitted, X, lambda rows: np.asarray(fitted.predict(rows)).reshape(-1, 1), 1)[
+        :, 0
+    ]
+
+
+def predicted_probabilities(fitted: Any, X: FloatArray) -> FloatArray:
+    """Return class probabilities in [0, 1], of shape (n_records, n_classes).
+
+    Of a classifier without probabilities, 1 for the class that it predicts. NaN where there is no
+    prediction.
+    """
+    classes = fitted.classes_.tolist()
+
+    def likely(rows: FloatArray) -> FloatArray:
+        if hasattr(fitted, "predict_proba"):
+            return np.asarray(fitted.predict_proba(rows), dtype=np.float64)
+        said = np.asarray(fitted.predict(rows)).tolist()
+        return np.array([[float(label == one) for one in classes] for label in said])
+
+    return np.clip(_row_by_row(fitted, X, likely, len(classes)), 0.0, 1.0)
+
+
+def _row_by_row(
+    fitted: Any, X: FloatArray, predict: Callable[[FloatArray], FloatArray], width: int
+) -> FloatArray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if type(fitted) in ROW_WISE:
+            found = _asked(predict, X, width)
+            if found is not None:
+                return found
+        missing = np.full((1, width), np.nan)
+        rows = [_asked(predict, row[None, :], width) for row in X]
+    return np.vstack([missing if row is None else row for row in rows])
+
+
+def _asked(
+    predict: Callable[[FloatArray], FloatArray], rows: FloatArray, width: int
+) -> FloatArray | None:
+    try:
+        found = np.asarray(predict(rows), dtype=np.float64)
+    except Exception:  # whatever it is, it may speak of a private record
+        return None
+    return found if found.shape == (rows.shape[0], width) else None
