@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdpsurv.hybrid.masks import checked_mask, checked_outcome
+from skdpsurv.hybrid.masks import boolean_mask, checked_mask, checked_outcome
 from skdpsurv.hybrid.methods import Fit
 from skdpsurv.hybrid.plans import METHODS, WEIGHTS, HybridPlan, make_plan, shares
 from skdpsurv.hybrid.records import HybridRecords, split_records
@@ -285,8 +285,10 @@ class HybridMEstimator(WeighedEstimator):
         fit: Fit,
     ) -> None:
         """Fit the estimator to public records with released weights, and keep what predicts."""
-        X, y = records.design_public[index], records.y_public[index]
-        self.estimator_ = fit(X, y, weights)
+        # Records without weight stay, so that the estimator knows all public labels.
+        everybody = np.zeros(records.n_public)
+        everybody[index] = weights
+        self.estimator_ = fit(records.design_public, records.y_public, everybody)
         self._design = records.design
 
     def _set_fitted(self, release: Release) -> None:
@@ -336,7 +338,7 @@ class HybridMEstimator(WeighedEstimator):
         outcome = checked_outcome(y, matrix.shape[0], is_classifier(self._estimator))
         scored = np.ones(matrix.shape[0], dtype=bool)
         if public is not None:
-            scored = ~checked_mask(public, matrix.shape[0])
+            scored = ~boolean_mask(public, matrix.shape[0])
         options = {}
         if sample_weight is not None:
             options["sample_weight"] = np.asarray(sample_weight)[scored]
@@ -368,6 +370,8 @@ class HybridMEstimator(WeighedEstimator):
                 f"{type(self._estimator).__name__}."
             )
         if self.candidate_sizes is not None:
+            if not isinstance(self.candidate_sizes, Collection):
+                raise TypeError("candidate_sizes must be None or a list of numbers.")
             for size in self.candidate_sizes:
                 positive_int("candidate_sizes", size)
         validate_random_state(self.random_state)

@@ -205,8 +205,8 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
         ]
         grid = [axis.ravel() for axis in np.meshgrid(*centers, self._outcomes(), indexing="ij")]
         held = weights > 0
-        if not held.any():
-            held = np.ones(weights.size, dtype=bool)
+        # A cell of each outcome stays, with or without weight: the classes are public.
+        held[: self._outcomes().size] = True
         X, y = np.column_stack([axis[held] for axis in grid[:-1]]), grid[-1][held]
         equal = clone(self._estimator).fit(
             np.column_stack(grid[:-1]), grid[-1], sample_weight=np.ones(held.size)

@@ -17,12 +17,36 @@ __all__ = ["checked_mask", "checked_outcome"]
 
 
 def checked_mask(public: ArrayLike | None, n_records: int) -> NDArray[np.bool_]:
-    """Return the public mask.
+    """Return the public mask of a fit.
 
     Raises
     ------
     TypeError, ValueError
         If it is no boolean for each record, or leaves no public or no private record.
+    """
+    mask = boolean_mask(public, n_records)
+    if n_records < 2:
+        raise ValueError(
+            f"public must leave a public and a private record, got n_samples={n_records}."
+        )
+    if not mask.any():
+        raise ValueError(
+            "public must be True for at least one record: there are no public records."
+        )
+    if mask.all():
+        raise ValueError(
+            "public must be False for at least one record: there are no private records."
+        )
+    return mask
+
+
+def boolean_mask(public: ArrayLike | None, n_records: int) -> NDArray[np.bool_]:
+    """Return a mask that may be all True or all False.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is no boolean for each record.
     """
     if public is None:
         raise ValueError(
@@ -40,18 +64,6 @@ def checked_mask(public: ArrayLike | None, n_records: int) -> NDArray[np.bool_]:
     if mask.size != n_records:
         raise ValueError(
             f"public must have one boolean for each of the {n_records} records, got {mask.size}."
-        )
-    if n_records < 2:
-        raise ValueError(
-            f"public must leave a public and a private record, got n_samples={n_records}."
-        )
-    if not mask.any():
-        raise ValueError(
-            "public must be True for at least one record: there are no public records."
-        )
-    if mask.all():
-        raise ValueError(
-            "public must be False for at least one record: there are no private records."
         )
     return mask
 

@@ -95,12 +95,11 @@ def by_subset(
     ]
     X, y = records.design_public, records.y_public
     private, low_span = records.design_private, records.outcome_range
-    losses = [
-        record_losses(
-            fit(X[index[: w.size]], y[index[: w.size]], w), private, records.y_private, *low_span
-        )
-        for w in weights
-    ]
+    losses = []
+    for released in weights:
+        everybody = np.zeros(records.n_public)
+        everybody[index[: released.size]] = released
+        losses.append(record_losses(fit(X, y, everybody), private, records.y_private, *low_span))
     best, curve = select(losses, to_choose, selection, source)
     return Weighing(index[: sizes[best]], weights[best], curve)
 

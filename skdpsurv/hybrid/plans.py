@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -119,6 +119,8 @@ def shares(split: Sequence[float] | None, method: str) -> tuple[float, ...]:
     default = SPLITS.get(method, (1.0,))
     if split is None:
         return default
+    if not isinstance(split, Collection):
+        raise TypeError("budget_split must be None or a list of shares.")
     stated = tuple(positive_number("budget_split", part) for part in split)
     if len(stated) != len(default):
         raise ValueError(

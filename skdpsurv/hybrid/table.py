@@ -112,7 +112,7 @@ def _is_numeric(column: Any, public: NDArray[np.bool_]) -> bool:
     if pd.api.types.is_numeric_dtype(column.dtype):
         return True
     theirs = np.asarray(column, dtype=object)[public]
-    return all(np.isfinite(_number(value)) or pd.isna(value) for value in theirs)
+    return all(np.isfinite(_number(value)) or _is_missing(value) for value in theirs)
 
 
 def _number(value: Any) -> float:

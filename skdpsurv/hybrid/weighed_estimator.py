@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -93,6 +94,8 @@ class WeighedEstimator(PrivateEstimator):
         inner = get_tags(self._estimator)
         tags.estimator_type = inner.estimator_type
         tags.classifier_tags = inner.classifier_tags
+        if tags.classifier_tags is not None:
+            tags.classifier_tags = replace(tags.classifier_tags, multi_label=False)
         tags.regressor_tags = inner.regressor_tags
         tags.target_tags.required = True
         return tags

@@ -27,7 +27,8 @@ SIGNED_ESTIMATORS = (LogisticRegression, PoissonRegressor)
 def takes_signed_weights(estimator: Any) -> bool:
     """Return whether signed weights are sound for this estimator."""
     if type(estimator) is LogisticRegression:
-        return estimator.solver in ("lbfgs", "newton-cg", "newton-cholesky")
+        smooth = estimator.solver in ("lbfgs", "newton-cg", "newton-cholesky")
+        return smooth and estimator.class_weight is None
     return type(estimator) is PoissonRegressor
 
 
@@ -81,7 +82,11 @@ def is_minimum(fitted: Any, X: FloatArray, weights: FloatArray) -> bool:
     if isinstance(fitted, LogisticRegression):
         likely = 0.5 * (1.0 + np.tanh(0.5 * predictor))
         curvature, ridge = likely * (1.0 - likely), 1.0 / fitted.C
+        if getattr(fitted, "penalty", "l2") is None:
+            ridge = 0.0
     else:
+        if weights.sum() <= 0.0:  # by which its losses are divided
+            return False
         with np.errstate(over="ignore"):
             curvature = np.exp(predictor) / weights.sum()
         ridge = fitted.alpha

@@ -1,0 +1,215 @@
+"""Moments of residuals: bounded whatever the record; and the weights that balance them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import optimize
+from sklearn.linear_model import (
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    RidgeClassifier,
+)
+
+from skdpsurv.hybrid import calibration as module
+from skdpsurv.hybrid.calibration import Residuals, balance, private_moments
+from skdpsurv.privacy import random_source
+
+N = 200
+
+
+def records(seed=0):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(N, 2)), rng.normal(size=N)
+
+
+def outcome(estimator, X, z):
+    if isinstance(estimator, LinearRegression):
+        return X[:, 0] + z
+    if isinstance(estimator, PoissonRegressor):
+        return np.abs(np.round(X[:, 0] + z))
+    return (X[:, 0] + z > 0).astype(int)
+
+
+class ThreeClasses(LogisticRegression):
+    """A logistic regression that is given three classes."""
+
+
+ESTIMATORS = [
+    LinearRegression(),
+    PoissonRegressor(),
+    LogisticRegression(),
+    RidgeClassifier(),
+    ThreeClasses(),
+]
+
+
+def public_map(estimator):
+    X, z = records()
+    y = outcome(estimator, X, z)
+    if isinstance(estimator, ThreeClasses):
+        y = np.digitize(X[:, 0] + z, [-1.0, 1.0])
+    return Residuals.at(estimator.fit(X, y), X, y), X, y
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=repr)
+class TestMoments:
+    def test_no_record_is_beyond_the_bound(self, estimator):
+        residuals, X, y = public_map(estimator)
+        rng = np.random.default_rng(1)
+        far = np.vstack([X, 1e3 * X, 1e300 * rng.choice([-1.0, 1.0], size=(N, 2))])
+        if isinstance(estimator, LinearRegression | PoissonRegressor):
+            theirs = np.concatenate([y, 1e300 * y, rng.choice([-1e308, 1e308], N)])
+        else:
+            unknown = np.array(["unknown", None, 17, 0.5, (1, 2)], dtype=object)
+            theirs = np.concatenate(
+                [y, rng.choice(y, N), unknown[rng.integers(0, len(unknown), N)]]
+            )
+        with np.errstate(all="ignore"):
+            norms = np.linalg.norm(residuals.moments(far, theirs), axis=1)
+        assert np.isfinite(norms).all()
+        assert norms.max() <= residuals.bound * (1 + 1e-12)
+        assert np.sum(norms > 0.999 * residuals.bound) > N  # and the bound is at work
+
+    def test_few_public_records_are_clipped(self, estimator):
+        """R is a little above the quantile 0.95 of the public norms."""
+        residuals, X, y = public_map(estimator)
+        norms = np.linalg.norm(residuals.moments(X, y), axis=1)
+        assert np.mean(norms > 0.9999 * residuals.bound) <= 0.05
+
+    def test_each_record_has_its_own(self, estimator):
+        residuals, X, y = public_map(estimator)
+        together = residuals.moments(X, y)
+        alone = [residuals.moments(X[i : i + 1], y[i : i + 1])[0] for i in range(9)]
+        np.testing.assert_allclose(together[:9], alone, rtol=1e-9, atol=1e-12)
+
+
+def test_moments_of_a_logistic_fit():
+    """Residual times (1, standardised columns), as the score equations have it."""
+    residuals, X, y = public_map(LogisticRegression())
+    p = residuals.fitted.predict_proba(X)[:, 1]
+    standard = np.column_stack([np.ones(N), (X - X.mean(axis=0)) / X.std(axis=0)])
+    expected = ((y - p) / 0.5)[:, None] * standard
+    inside = np.linalg.norm(expected, axis=1) < residuals.bound
+    assert inside.mean() > 0.9
+    np.testing.assert_allclose(residuals.moments(X, y)[inside], expected[inside])
+
+
+def test_a_constant_column_has_no_moment():
+    X, z = records()
+    X[:, 1] = 4.0
+    fitted = LinearRegression().fit(X, z)
+    found = Residuals.at(fitted, X, z).moments(X + 1.0, z)
+    assert found.shape == (N, 3)
+    assert found[:, 1].any()
+    np.testing.assert_array_equal(found[:, 2], 0.0)
+
+
+def test_a_perfect_fit_has_a_scale():
+    X, _ = records()
+    y = np.full(N, 3.0)
+    residuals = Residuals.at(LinearRegression().fit(X, y), X, y)
+    assert residuals.scale > 0
+    assert np.isfinite(residuals.moments(X, np.full(N, 1e9))).all()
+
+
+class TestPrivateMean:
+    @pytest.mark.parametrize("bound", [0.3, 5.0])
+    def test_neighbours_differ_by_twice_the_bound_over_n(self, monkeypatch, bound):
+        """The noise is made for it: it is checked without noise, and with its scale."""
+        scales = []
+
+        def no_noise(mean, scale, source):
+            scales.append(scale)
+            return mean
+
+        monkeypatch.setattr("skdpsurv.mechanisms.private_mean.add_noise", no_noise)
+        rng = np.random.default_rng(0)
+        rows = rng.normal(size=(N, 3))
+        most = 0.0
+        for _ in range(50):
+            row, ends = 1e6 * rng.normal(size=3), []
+            for sign in (1.0, -1.0):
+                rows[3] = sign * row
+                ends.append(private_moments(rows, bound, 0.5, random_source(0))[0])
+            most = max(most, np.linalg.norm(ends[0] - ends[1]))
+        assert 1.99 * bound / N < most <= 2.0 * bound / N * (1 + 1e-6)
+        assert most <= min(scales) * 0.5
+
+    def test_stated_variance_is_that_of_the_noise(self):
+        """Seeded; 3000 draws know a standard deviation to 1.3 %, so 8 % is six of them."""
+        rows = np.zeros((50, 4))
+        means, variances = zip(
+            *[private_moments(rows, 2.0, 0.7, random_source(s)) for s in range(750)], strict=True
+        )
+        assert len(set(variances)) == 1
+        assert np.std(means) == pytest.approx(np.sqrt(variances[0]), rel=0.08)
+
+    def test_without_noise(self):
+        rows = np.random.default_rng(0).normal(size=(N, 3))
+        mean, variance = private_moments(rows, 10.0, np.inf, random_source(0))
+        np.testing.assert_allclose(mean, rows.mean(axis=0))
+        assert variance == 0.0
+
+
+def problem(seed=0, far=0.2):
+    rng = np.random.default_rng(seed)
+    moments = rng.normal(size=(60, 3))
+    return moments, far * rng.normal(size=3), rng.uniform(0.5, 2.0, 60)
+
+
+class TestBalance:
+    @pytest.mark.parametrize("far", [0.0, 0.2, 3.0, 100.0])
+    @pytest.mark.parametrize("variance", [0.0, 0.05, 10.0])
+    def test_weights_are_a_distribution(self, far, variance):
+        weights = balance(*problem(far=far)[:2], variance, problem()[2])
+        assert weights.sum() == pytest.approx(1.0)
+        assert weights.min() >= 0.0
+        assert far > 1.0 or weights.min() > 0.0
+
+    @pytest.mark.parametrize("variance", [0.0, 0.05])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_solves_the_stated_problem(self, seed, variance):
+        """Against a general solver of the primal: relative entropy and squared distance over 2k."""
+        moments, target, start = problem(seed)
+        start = start / start.sum()
+        slack = module.SLACK * variance + module.LEAST_SLACK
+
+        def weights_of(tilt):
+            raised = np.exp(tilt - tilt.max())
+            return raised / raised.sum()
+
+        def objective(tilt):
+            w = weights_of(tilt)
+            gap = w @ moments - target
+            return np.sum(w * np.log(w / start)) + 0.5 / slack * gap @ gap
+
+        best = optimize.minimize(objective, np.log(start), method="L-BFGS-B", tol=1e-14)
+        weights = balance(moments, target, variance, start)
+        assert objective(np.log(weights)) <= best.fun + 1e-9
+        np.testing.assert_allclose(weights, weights_of(best.x), atol=1e-4)
+
+    @pytest.mark.parametrize("far", [0.2, 3.0, 100.0])
+    def test_gradient_of_the_dual_is_zero(self, far):
+        """Weights are exponential in some lambda, and the mean is off by k lambda."""
+        moments, target, start = problem(far=far)
+        weights = balance(moments, target, 0.01, start)
+        slack = module.SLACK * 0.01 + module.LEAST_SLACK
+        dual = (target - weights @ moments) / slack
+        tilted = np.exp(moments @ dual - np.max(moments @ dual)) * start
+        np.testing.assert_allclose(weights, tilted / tilted.sum(), atol=1e-4)
+
+    def test_a_target_that_is_met_moves_nothing(self):
+        moments, _, start = problem()
+        start = start / start.sum()
+        np.testing.assert_allclose(balance(moments, start @ moments, 0.0, start), start, rtol=1e-6)
+
+    def test_noise_is_followed_less(self):
+        moments, target, start = problem()
+        moved = [
+            np.abs(balance(moments, target, v, start) - start / start.sum()).sum()
+            for v in (0.0, 0.1, 1.0, 100.0)
+        ]
+        assert moved == sorted(moved, reverse=True)
+        assert moved[-1] < 0.05 * moved[0]

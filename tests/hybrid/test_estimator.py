@@ -1,0 +1,537 @@
+"""HybridMEstimator: what it refuses, what it charges, what leaves a fit, and how well it does."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.linear_model import (
+    HuberRegressor,
+    LinearRegression,
+    LogisticRegression,
+    PoissonRegressor,
+    QuantileRegressor,
+    Ridge,
+)
+from sklearn.model_selection import GridSearchCV, KFold, cross_validate
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from skdpsurv import (
+    BudgetExceededError,
+    HybridMEstimator,
+    PrivacyAccountant,
+    PrivacyLeakWarning,
+    Release,
+)
+from skdpsurv.hybrid import counts, selection
+from skdpsurv.hybrid.plans import METHODS
+
+N, N_PUBLIC = 300, 120
+REGRESSORS = [
+    LinearRegression(),
+    Ridge(alpha=0.1),
+    HuberRegressor(),
+    QuantileRegressor(alpha=0.0),
+    PoissonRegressor(),
+]
+methods = pytest.mark.parametrize("method", METHODS)
+
+
+def model(epsilon=1.0, estimator=None, **parameters):
+    if parameters.get("method") == "subset":
+        parameters = {"candidate_sizes": [40, 90], **parameters}
+    return HybridMEstimator(estimator, epsilon, **{"random_state": 0, **parameters})
+
+
+def make(n=N, n_public=N_PUBLIC, d=2, seed=0):
+    """Public records have another slope than the private ones."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    mask = rng.permutation(n) < n_public
+    score = np.where(mask, 0.3, 2.0) * X[:, 0]
+    return X, (rng.random(n) < special.expit(score)).astype(int), mask
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make()
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    X, y, mask = make()
+    frame = pd.DataFrame({"age": X[:, 0], "bmi": X[:, 1]})
+    frame["site"] = pd.Categorical(np.where(X[:, 1] > 0.5, "north", "south"))
+    frame["drug"] = np.where(X[:, 0] > 0.0, "a", "b")
+    return frame, y, mask
+
+
+def regression(data):
+    X, _, mask = data
+    noise = np.random.default_rng(1).normal(size=len(X))
+    return X, np.exp(0.5 * X[:, 0] + 0.2 * noise), mask
+
+
+class TestRefusals:
+    def refuse(self, one, X, y, mask, error, message):
+        accountant = PrivacyAccountant()
+        one.set_params(accountant=accountant)
+        with pytest.raises(error, match=message):
+            one.fit(X, y, public=mask)
+        assert accountant.spent() == 0.0
+
+    @pytest.mark.parametrize(
+        ("mask", "error", "message"),
+        [
+            (None, ValueError, "public must be given"),
+            (np.zeros(N, dtype=bool), ValueError, "no public records"),
+            (np.ones(N, dtype=bool), ValueError, "no private records"),
+            (np.arange(N - 1) < 9, ValueError, "one boolean for each of the 300 records, got 299"),
+            (np.arange(N) % 2, TypeError, "booleans"),
+            (np.full(N, "yes"), TypeError, "booleans"),
+            ((np.arange(N) < 9)[:, None], TypeError, "one-dimensional"),
+            (np.array([True] * 9 + [None] * (N - 9)), TypeError, "booleans"),
+            ("public", TypeError, "booleans"),
+        ],
+    )
+    def test_masks(self, data, mask, error, message):
+        self.refuse(model(), *data[:2], mask, error, message)
+
+    @pytest.mark.parametrize(
+        ("parameters", "error", "message"),
+        [
+            ({"estimator": KNeighborsClassifier()}, TypeError, "KNeighborsClassifier has none"),
+            ({"estimator": LinearRegression(), "weights": "signed"}, ValueError, "LinearRegress"),
+            ({"estimator": QuantileRegressor(), "weights": "signed"}, ValueError, "sound for"),
+            ({"epsilon": 0.0}, ValueError, "epsilon"),
+            ({"epsilon": "1"}, TypeError, "epsilon"),
+            ({"method": "best"}, ValueError, "method must be one of"),
+            ({"selection": "best"}, ValueError, "selection must be one of"),
+            ({"weights": "positive"}, ValueError, "weights must be one of"),
+            ({"n_cells": 0}, ValueError, "n_cells"),
+            ({"n_cells": 2.5}, TypeError, "n_cells"),
+            ({"n_cells": N_PUBLIC + 1, "method": "cells"}, ValueError, "n_cells must be at most"),
+            ({"method": "subset", "budget_split": (0.5, 0.5)}, ValueError, "budget_split"),
+            ({"method": "subset", "candidate_sizes": (3, N)}, ValueError, "candidate_sizes"),
+            ({"method": "subset", "candidate_sizes": (-1,)}, ValueError, "candidate_sizes"),
+            ({"random_state": "x"}, TypeError, "random_state"),
+            ({"categorical_features": [2]}, ValueError, "categorical_features"),
+        ],
+    )
+    def test_parameters(self, data, parameters, error, message):
+        self.refuse(model(**parameters), *data, error, message)
+
+    def test_accountant(self, data):
+        with pytest.raises(TypeError, match="accountant"):
+            model(accountant=1.0).fit(*data)
+
+    @methods
+    @pytest.mark.parametrize("bad", ["missing", "infinite", "text", "outcome", "short"])
+    def test_records(self, data, method, bad):
+        X, y, mask = data[0].astype(object), data[1].astype(object), data[2]
+        place = np.flatnonzero(~mask)[3]
+        if bad == "short":
+            y = y[:-1]
+        elif bad == "outcome":
+            y[place] = None
+        else:
+            X[place, 1] = {"missing": np.nan, "infinite": np.inf, "text": "secret"}[bad]
+        self.refuse(model(method=method), X, y, mask, ValueError, "(?s)^(?!.*secret).*$")
+
+    def test_public_records_of_one_class(self, data):
+        """An estimator that cannot be fitted to public records costs nothing."""
+        X, y, mask = data
+        self.refuse(model(), X, np.where(mask, 1, y), mask, ValueError, "class")
+
+    def test_exhausted_budget_reads_no_record(self):
+        accountant = PrivacyAccountant(0.5)
+        with pytest.raises(BudgetExceededError):
+            model(1.0, accountant=accountant).fit("never read", None)
+        assert accountant.spent() == 0.0
+
+    @pytest.mark.parametrize("parameters", [{"y": None}, {"X": None}, {"X": "few"}])
+    def test_release_without_all_public_records(self, data, parameters):
+        X, y, mask = data
+        release = model().fit(X, y, public=mask).release_
+        public = {"X": X[mask], "y": y[mask], **parameters}
+        if parameters == {"X": "few"}:
+            public = {"X": X[mask][:9], "y": y[mask][:9]}
+        with pytest.raises(ValueError, match="public records"):
+            HybridMEstimator.from_release(release, **public)
+
+
+class TestCharge:
+    @methods
+    def test_once_and_whole(self, data, method):
+        accountant = PrivacyAccountant()
+        one = model(0.7, method=method, accountant=accountant, random_state=None).fit(*data)
+        assert accountant.spent() == 0.7
+        assert len(accountant.entries()) == 1
+        assert one.guarantee_.epsilon == 0.7
+        assert one.guarantee_.status == "proved"
+        assert one.guarantee_.public_inputs["n_private"] == N - N_PUBLIC
+
+    @pytest.mark.parametrize("method", ["auto", "cells", "all", "subset"])
+    def test_stays_when_something_fails_after_it(self, data, monkeypatch, method):
+        def fail(*args):
+            raise RuntimeError("out of entropy")
+
+        monkeypatch.setattr(counts, "lattice_laplace", fail)
+        accountant = PrivacyAccountant()
+        one = model(method=method, accountant=accountant)
+        with pytest.raises(RuntimeError, match="entropy"):
+            one.fit(*data)
+        assert accountant.spent() == 1.0
+        assert not hasattr(one, "estimator_")
+
+    @methods
+    @pytest.mark.parametrize("estimator", [None, LinearRegression()], ids=repr)
+    def test_arithmetic_that_raises_does_not(self, data, method, estimator):
+        X, y, mask = data
+        X = X.copy()
+        X[np.flatnonzero(~mask)[:2]] = [[1e300, -1e300], [5e-324, 0.0]]
+        accountant = PrivacyAccountant()
+        one = model(method=method, estimator=estimator, accountant=accountant)
+        with special.errstate(all="raise"), np.errstate(over="raise", invalid="raise"):
+            one.fit(X, y, public=mask)
+        assert accountant.spent() == 1.0
+
+    def test_seed_is_warned_of(self, data):
+        with pytest.warns(PrivacyLeakWarning):
+            one = model().fit(*data)
+        assert one.guarantee_.status == "seeded"
+
+    @methods
+    def test_seed_repeats_and_entropy_does_not(self, data, method):
+        one, same, other = (model(method=method, random_state=s).fit(*data) for s in (0, 0, None))
+        np.testing.assert_array_equal(one.weights_, same.weights_)
+        assert one.weights_.shape != other.weights_.shape or (one.weights_ != other.weights_).any()
+
+
+class TestEstimators:
+    @pytest.mark.parametrize("estimator", REGRESSORS, ids=repr)
+    @methods
+    def test_regression(self, data, estimator, method):
+        X, y, mask = regression(data)
+        one = model(50.0, estimator, method=method).fit(X, y, public=mask)
+        assert type(one.estimator_) is type(estimator)
+        assert np.corrcoef(one.predict(X), X[:, 0])[0, 1] > 0.8
+        assert one.score(X, y) == one.estimator_.score(X, y)
+        assert not hasattr(one, "predict_proba")
+
+    @pytest.mark.parametrize(
+        "estimator", [None, LogisticRegression(C=0.1), DecisionTreeClassifier(max_depth=3)]
+    )
+    @methods
+    def test_classes(self, data, estimator, method):
+        X, y, mask = data
+        words = np.array(["well", "ill"])[y]
+        one = model(20.0, estimator, method=method).fit(X, words, public=mask)
+        assert list(one.classes_) == ["ill", "well"]
+        assert one.predict_proba(X).shape == (N, 2)
+        assert one.score(X, words) > 0.6
+
+    @methods
+    def test_three_classes(self, data, method):
+        X, _, mask = data
+        y = np.array(["low", "mid", "top"])[np.digitize(X[:, 0], [-0.6, 0.6])]
+        one = model(20.0, method=method).fit(X, y, public=mask)
+        assert one.decision_function(X).shape == (N, 3)
+        assert one.score(X, y, public=mask) > 0.7
+
+    def test_default_is_logistic_regression(self, data):
+        assert type(model().fit(*data).estimator_) is LogisticRegression
+
+    @pytest.mark.parametrize("method", ["cells", "all", "auto", "residuals"])
+    def test_without_noise_private_records_are_heard(self, data, method):
+        X, y, mask = data
+        one = model(np.inf, method=method).fit(X, y, public=mask)
+        alone = LogisticRegression().fit(X[mask], y[mask])
+        assert one.guarantee_.status == "none"
+        assert one.estimator_.coef_[0, 0] > alone.coef_[0, 0] + 0.3
+
+    def test_all_without_noise_is_a_fit_on_nearest_points(self, data):
+        """Algorithm 1 by hand."""
+        X, y, mask = data
+        one = model(np.inf, method="all").fit(X, y, public=mask)
+        low, high = X[mask].min(axis=0), X[mask].max(axis=0)
+        rows = np.column_stack([np.clip((X - low) / (high - low), 0.0, 1.0), y / np.sqrt(2)])
+        squares = ((rows[~mask][:, None] - rows[mask][None]) ** 2).sum(axis=2)
+        weights = np.bincount(squares.argmin(axis=1), minlength=N_PUBLIC)
+        np.testing.assert_array_equal(one.public_index_, np.arange(N_PUBLIC))
+        np.testing.assert_array_equal(one.weights_, weights)
+        expected = LogisticRegression().fit(X[mask], y[mask], sample_weight=weights)
+        np.testing.assert_allclose(one.estimator_.coef_, expected.coef_)
+
+    def test_cells_spread_counts_evenly(self, data):
+        one = model(np.inf, method="cells", n_cells=7).fit(*data)
+        assert one.n_cells_ == 7
+        assert one.weights_.sum() == pytest.approx(N - N_PUBLIC)
+        assert np.unique(one.weights_.round(9)).size <= 7
+
+    def test_subset_releases_a_subset(self, data):
+        one = model(5.0, method="subset", candidate_sizes=[40, 80]).fit(*data)
+        assert one.public_index_.size in (40, 80)
+        assert one.weights_.shape == one.public_index_.shape
+        assert np.unique(one.public_index_).size == one.public_index_.size
+        assert not hasattr(one, "curve_")
+
+    def test_curve(self, data):
+        options = {"method": "subset", "selection": "noisy_curve", "candidate_sizes": [40, 80, 90]}
+        one = model(50.0, **options).fit(*data)
+        assert one.curve_.shape == (3,)
+        assert one.public_index_.size == (40, 80, 90)[one.curve_.argmin()]
+        assert not hasattr(one.set_params(selection="permute_and_flip").fit(*data), "curve_")
+
+
+class TestRecords:
+    def test_duplicates_in_public_are_one_point(self, data):
+        X, y, mask = data
+        twice = [np.concatenate([part, part[mask]]) for part in (X, y, mask)]
+        one = model(method="all").fit(*data)
+        other = model(method="all").fit(*twice)
+        np.testing.assert_array_equal(one.weights_, other.weights_)
+        assert other.public_index_.max() < N_PUBLIC + N  # the first of each
+
+    @methods
+    def test_constant_public_columns(self, data, method):
+        X, y, mask = data
+        X = np.column_stack([X, np.where(mask, 0.1, np.arange(N))])
+        one = model(10.0, method=method).fit(X, y, public=mask)
+        assert np.isfinite(one.estimator_.coef_).all()
+        assert one.score(X, y) > 0.5
+
+    @methods
+    def test_private_categories_and_labels_unseen_in_public(self, mixed, method):
+        frame, y, mask = mixed
+        frame, labels = frame.copy(), y.astype(object)
+        private = np.flatnonzero(~mask)
+        frame["site"] = frame["site"].astype(object)
+        frame.loc[private[:5], "site"] = "secret"
+        frame.loc[private[5:9], "drug"] = None
+        labels[private[:7]] = "secret"
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            warnings.simplefilter("ignore", PrivacyLeakWarning)
+            one = model(10.0, method=method).fit(frame, labels, public=mask)
+        assert one.classes_.tolist() == [0, 1]
+        assert one.predict(frame).shape == (N,)
+        assert "secret" not in one.release_.to_json()
+
+    def test_categories_by_name_in_an_array_or_a_frame(self, mixed):
+        frame, y, mask = mixed
+        weights = [
+            model(categorical_features=chosen).fit(X, y, public=mask).weights_
+            for X, chosen in [
+                (frame, None),
+                (frame, ["site", "drug"]),
+                (frame.to_numpy(dtype=object), [3, 2]),
+                (frame.to_numpy(dtype=object).tolist(), None),
+            ]
+        ]
+        for other in weights[1:]:
+            np.testing.assert_array_equal(weights[0], other)
+
+    def test_names_are_kept_and_checked(self, mixed):
+        frame, y, mask = mixed
+        one = model().fit(frame, y, public=mask)
+        assert list(one.feature_names_in_) == ["age", "bmi", "site", "drug"]
+        with pytest.raises(ValueError, match="feature names"):
+            one.predict(frame[["bmi", "age", "site", "drug"]])
+
+    def test_mask_may_be_a_series_or_a_list(self, data):
+        X, y, mask = data
+        weights = [
+            model().fit(X, y, public=m).weights_ for m in (mask, pd.Series(mask), list(mask))
+        ]
+        np.testing.assert_array_equal(weights[0], weights[1])
+        np.testing.assert_array_equal(weights[0], weights[2])
+
+
+class TestRelease:
+    @methods
+    @pytest.mark.parametrize("estimator", [None, LinearRegression()], ids=repr)
+    def test_round_trip_predicts_the_same(self, mixed, method, estimator):
+        frame, y, mask = mixed
+        one = model(method=method, estimator=estimator).fit(frame, y, public=mask)
+        release = Release.from_json(one.release_.to_json())
+        other = HybridMEstimator.from_release(
+            release, X=frame[mask], y=y[mask], estimator=estimator
+        )
+        np.testing.assert_array_equal(other.predict(frame), one.predict(frame))
+        if estimator is None:
+            np.testing.assert_array_equal(other.predict_proba(frame), one.predict_proba(frame))
+        assert other.release_ == one.release_
+        np.testing.assert_array_equal(other.public_index_, one.public_index_)
+
+    def neighbours(self, mixed):
+        """Yield data sets that differ in one private record, far."""
+        frame, y, mask = mixed
+        frame = frame.astype({"site": object})
+        i = np.flatnonzero(~mask)[11]
+        for numbers, site, drug, label in [
+            ((0.0, 0.0), "north", "a", 0),
+            ((1e9, -1e300), "elsewhere-and-far-away", None, "a label as long as this"),
+            ((-3.25, 7.5), 3, "b", 0.5),
+        ]:
+            other, labels = frame.copy(), y.astype(object)
+            other.loc[i, ["age", "bmi"]] = numbers
+            other.loc[i, ["site", "drug"]] = [site, drug]
+            labels[i] = label
+            yield other, labels, mask
+
+    @methods
+    @pytest.mark.parametrize("estimator", [None, DecisionTreeClassifier(random_state=0)], ids=repr)
+    def test_nothing_but_the_release_depends_on_a_private_record(
+        self, mixed, monkeypatch, method, estimator
+    ):
+        """With mechanisms that answer the same whatever they are asked."""
+        monkeypatch.setattr(counts, "lattice_laplace", lambda v, scale, source: 0 * v + 3)
+        monkeypatch.setattr(selection, "permute_and_flip", lambda *args: 1)
+        monkeypatch.setattr(
+            "skdpsurv.mechanisms.private_mean.add_noise", lambda v, scale, source: 0.0 * v + 0.01
+        )
+        seen = []
+        for frame, y, mask in self.neighbours(mixed):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                one = model(method=method, estimator=estimator).fit(frame, y, public=mask)
+            attributes = {k: repr(v) for k, v in vars(one).items() if k != "estimator_"}
+            seen.append(
+                (
+                    pickle.dumps(one.estimator_),
+                    one.release_.to_json(),
+                    attributes,
+                    repr(one.classes_.dtype),
+                    [str(w.message) for w in caught],
+                )
+            )
+        for other in seen[1:]:
+            assert other == seen[0]
+
+    def test_nothing_private_is_kept(self, data):
+        """No array on the model has a number of a private record, nor its text."""
+        X, y, mask = data
+        one = model(method="all").fit(X, y, public=mask)
+        stored = pickle.dumps(one)
+        hits = [v for v in X[~mask].ravel() if v.tobytes() in stored]
+        assert hits == []
+        for text in (repr(one), one._repr_html_(), one.release_.to_json()):
+            assert not any(f"{v:.6f}" in text for v in X[~mask].ravel())
+
+
+class TestRouting:
+    """The mask is cut like the rows, inside pipelines and searches."""
+
+    @pytest.fixture(autouse=True)
+    def routing(self):
+        with config_context(enable_metadata_routing=True):
+            yield
+
+    def test_mask_is_sliced_as_rows_are(self, data, monkeypatch):
+        """The first column says whether a record is public, whatever the fold."""
+        X, y, mask = data
+        X = np.column_stack([mask, X])
+        seen, honest = [], HybridMEstimator.fit
+
+        def spy(self, X, y, public=None):
+            seen.append((np.asarray(X)[:, 0] > X[:, 0].mean(), np.asarray(public)))
+            return honest(self, X, y, public=public)
+
+        monkeypatch.setattr(HybridMEstimator, "fit", spy)
+        one = model(5.0).set_fit_request(public=True).set_score_request(public=True)
+        search = GridSearchCV(
+            make_pipeline(StandardScaler(), one),
+            {"hybridmestimator__epsilon": [1.0, 5.0]},
+            cv=KFold(2, shuffle=True, random_state=0),
+            error_score="raise",
+        )
+        search.fit(X, y, public=mask)
+        assert len(seen) == 5
+        for truth, public in seen:
+            np.testing.assert_array_equal(truth, public)
+        assert [public.size for _, public in seen] == [N // 2] * 4 + [N]
+
+    @pytest.mark.parametrize("asked", [True, False])
+    def test_what_is_scored(self, data, monkeypatch, asked):
+        """Private rows if scores ask for the mask, else all rows."""
+        X, y, mask = data
+        sizes, honest = [], LogisticRegression.score
+
+        def spy(self, X, y, sample_weight=None):
+            sizes.append(len(y))
+            return honest(self, X, np.asarray(y, dtype=int), sample_weight)
+
+        monkeypatch.setattr(LogisticRegression, "score", spy)
+        one = model(5.0).set_fit_request(public=True).set_score_request(public=asked)
+        folds = KFold(3)
+        cross_validate(one, X, y, params={"public": mask}, cv=folds, error_score="raise")
+        tests = [test for _, test in folds.split(X)]
+        expected = [np.sum(~mask[test]) if asked else test.size for test in tests]
+        assert sizes == expected
+        assert np.sum(sizes) == (N - N_PUBLIC if asked else N)
+
+
+def test_score_of_private_rows(data):
+    X, y, mask = data
+    one = model().fit(*data)
+    words = one.predict(X) == y
+    assert one.score(X, y) == pytest.approx(words.mean())
+    assert one.score(X, y, public=mask) == pytest.approx(words[~mask].mean())
+    weights = np.arange(N) % 3
+    found = one.score(X, y, sample_weight=weights, public=mask)
+    assert found == pytest.approx(np.average(words[~mask], weights=weights[~mask]))
+
+
+def test_clone_and_parameters(data):
+    accountant = PrivacyAccountant(3.0)
+    one = model(0.5, Ridge(), method="cells", n_cells=9, accountant=accountant)
+    assert clone(one).accountant is accountant
+    before = {k: v for k, v in one.get_params().items() if k != "estimator"}
+    one.fit(*regression(data))
+    assert {k: v for k, v in one.get_params().items() if k != "estimator"} == before
+    assert not hasattr(one.estimator, "coef_")
+
+
+def test_only_public_records_make_cells(data, monkeypatch):
+    shapes, honest = [], KMeans.fit
+
+    def spy(self, X, *args, **options):
+        shapes.append(X.shape)
+        return honest(self, X, *args, **options)
+
+    monkeypatch.setattr(KMeans, "fit", spy)
+    model(method="cells").fit(*data)
+    assert shapes == [(N_PUBLIC, 5)]
+
+
+class TestAccuracy:
+    @pytest.mark.parametrize("seed", range(2))
+    def test_a_tenth_of_the_error_of_public_records_alone(self, seed):
+        """Ten thousand of each, two columns: mean square distance of predicted probabilities."""
+        rng = np.random.default_rng(seed)
+        n = 10_000
+        beta = [rng.uniform(-1, 1, 2), rng.uniform(0, 0.5, 2)]
+        X = rng.normal(size=(2 * n, 2))
+        mask = np.arange(2 * n) >= n
+        X[mask, 0] *= np.sqrt(0.5)
+        truth = special.expit(X @ beta[0])
+        likely = np.where(mask, special.expit(X @ beta[1]), truth)
+        y = (rng.random(2 * n) < likely).astype(int)
+        one = model(1.0).fit(X, y, public=mask)
+        alone = LogisticRegression().fit(X[mask], y[mask])
+        oracle = LogisticRegression().fit(X[~mask], y[~mask]).predict_proba(X[~mask])[:, 1]
+        found, naive = (
+            np.linalg.norm(m.predict_proba(X[~mask])[:, 1] - oracle) for m in (one, alone)
+        )
+        assert found < 0.1 * naive

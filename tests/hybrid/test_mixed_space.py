@@ -1,0 +1,85 @@
+"""The map of records to points, which public records define."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from skdpsurv.hybrid.mixed_space import CategoricalAxis, MixedSpace, NumericAxes
+
+
+def labels(*values):
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column
+
+
+class TestNumbers:
+    def test_public_range_becomes_the_unit_interval(self):
+        axes = NumericAxes.of(np.array([[2.0, -1.0], [6.0, 1.0], [3.0, 0.0]]))
+        expected = [[0.0, 0.5], [1.0, 1.0], [0.25, 0.0]]
+        values = np.array([[2.0, 0.0], [6.0, 1.0], [3.0, -1.0]])
+        np.testing.assert_allclose(axes.coordinates(values), expected)
+
+    def test_values_beyond_the_range_are_clipped(self):
+        axes = NumericAxes.of(np.array([[0.0], [2.0]]))
+        found = axes.coordinates(np.array([[-5.0], [1e308], [-1e308], [1.0]]))
+        np.testing.assert_array_equal(found.ravel(), [0.0, 1.0, 0.0, 0.5])
+
+    def test_constant_columns_are_left_out(self):
+        axes = NumericAxes.of(np.full((3, 1), 0.1))
+        np.testing.assert_array_equal(axes.coordinates(np.array([[0.1], [7.0], [-7.0]])), 0.0)
+
+    def test_margin_is_between_quantiles(self):
+        public = np.arange(101.0)[:, None]
+        found = NumericAxes.of(public, 0.1).coordinates(np.array([[5.0], [10.0], [50.0], [95.0]]))
+        np.testing.assert_allclose(found.ravel(), [0.0, 0.0, 0.5, 1.0])
+
+    def test_margin_that_leaves_no_range_is_not_used(self):
+        """An indicator of something rare keeps its range."""
+        public = np.zeros((100, 1))
+        public[0] = 1.0
+        found = NumericAxes.of(public, 0.02).coordinates(np.array([[0.0], [1.0]]))
+        np.testing.assert_array_equal(found.ravel(), [0.0, 1.0])
+
+    def test_range_beyond_the_largest_double(self):
+        axes = NumericAxes.of(np.array([[-1.7e308, 0.0], [1.7e308, 1.0]]))
+        found = axes.coordinates(np.array([[1e308, 0.25], [0.0, 0.75]]))
+        np.testing.assert_allclose(found, [[0.0, 0.25], [0.0, 0.75]])
+
+
+class TestCategories:
+    def test_two_categories_are_one_over_root_two_apart(self):
+        axis = CategoricalAxis.of(labels("a", "b", "a", "c"))
+        assert axis.categories == ("a", "b", "c")
+        a, b, c = axis.coordinates(labels("a", "b", "c"))
+        for one, other in ((a, b), (a, c), (b, c)):
+            assert np.linalg.norm(one - other) == pytest.approx(np.sqrt(0.5))
+
+    def test_unseen_ones_share_a_place(self):
+        axis = CategoricalAxis.of(labels("a", "b"))
+        np.testing.assert_array_equal(axis.codes(labels("x", "b", 3, None, "a")), [2, 1, 2, 2, 0])
+        one, other, known = axis.coordinates(labels("x", "y", "a"))
+        np.testing.assert_array_equal(one, other)
+        assert np.linalg.norm(one - known) == pytest.approx(np.sqrt(0.5))
+
+    def test_missing_is_a_category(self):
+        axis = CategoricalAxis.of(labels("a", None))
+        np.testing.assert_array_equal(axis.codes(labels(None, "a", "b")), [1, 0, 2])
+
+
+def test_points_have_numbers_first():
+    space = MixedSpace.of(np.array([[0.0], [4.0]]), [labels("a", "b"), labels(0, 0)])
+    found = space.points(np.array([[1.0]]), [labels("b"), labels(9)])
+    np.testing.assert_allclose(found, [[0.25, 0.0, 0.5, 0.0, 0.0, 0.5]])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_record_is_mapped_by_itself(seed):
+    """Together or alone, in any company."""
+    rng = np.random.default_rng(seed)
+    space = MixedSpace.of(rng.normal(size=(20, 2)), [labels(*"abcab" * 4)], 0.05)
+    numbers, category = 3.0 * rng.normal(size=(9, 2)), labels(*"abcdefgha")
+    together = space.points(numbers, [category])
+    alone = [space.points(numbers[i : i + 1], [category[i : i + 1]])[0] for i in range(9)]
+    np.testing.assert_array_equal(together, alone)

@@ -1,0 +1,105 @@
+"""Nearest public points, against brute force."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from skdpsurv.hybrid import nearest as module
+from skdpsurv.hybrid.nearest import nearest, nested_counts
+
+
+def brute_force(points, centers):
+    squares = ((points[:, None, :] - centers[None, :, :]) ** 2).sum(axis=2)
+    return squares.argmin(axis=1)
+
+
+@pytest.fixture
+def random_points():
+    rng = np.random.default_rng(0)
+    return rng.random((211, 5)), rng.random((97, 5))
+
+
+@pytest.fixture
+def lattice_points():
+    """Points of a coarse lattice: exact in doubles, and full of ties."""
+    rng = np.random.default_rng(1)
+    return rng.integers(0, 4, (150, 2)) / 4.0, rng.integers(0, 3, (40, 2)) / 2.0
+
+
+def small_blocks(monkeypatch, rows, pairs):
+    monkeypatch.setattr(module, "BLOCK_ROWS", rows)
+    monkeypatch.setattr(module, "BLOCK_PAIRS", pairs)
+
+
+def test_is_brute_force(random_points):
+    np.testing.assert_array_equal(nearest(*random_points), brute_force(*random_points))
+
+
+def test_ties_go_to_the_first(lattice_points):
+    points, centers = lattice_points
+    squares = ((points[:, None, :] - centers[None, :, :]) ** 2).sum(axis=2)
+    assert (np.sum(squares == squares.min(axis=1)[:, None], axis=1) > 1).sum() > 50
+    np.testing.assert_array_equal(nearest(points, centers), brute_force(points, centers))
+
+
+@pytest.mark.parametrize(("rows", "pairs"), [(1, 1), (7, 21), (64, 64 * 5), (1000, 10)])
+def test_blocks_change_nothing(monkeypatch, lattice_points, rows, pairs):
+    """Not even which of several nearest points is taken, when they are in different blocks."""
+    expected = brute_force(*lattice_points)
+    small_blocks(monkeypatch, rows, pairs)
+    np.testing.assert_array_equal(nearest(*lattice_points), expected)
+
+
+@pytest.mark.parametrize("sizes", [(1,), (97,), (1, 2, 50, 97), (3, 10, 11)])
+@pytest.mark.parametrize("block", [(2**10, 2**21), (10, 40)])
+def test_nested_counts_are_those_of_each_prefix(monkeypatch, random_points, sizes, block):
+    points, centers = random_points
+    small_blocks(monkeypatch, *block)
+    found = list(nested_counts(points, centers, sizes))
+    assert len(found) == len(sizes)
+    for size, counts in zip(sizes, found, strict=True):
+        expected = np.bincount(brute_force(points, centers[:size]), minlength=size)
+        np.testing.assert_array_equal(counts, expected)
+        assert counts.sum() == len(points)
+
+
+def test_a_record_has_the_same_cell_whoever_else_is_there(random_points):
+    """Else one changed record could move others, and a sensitivity of 2 would not hold."""
+    points, centers = random_points
+    other = points.copy()
+    other[17] = 1.0 - other[17]
+    same = nearest(points, centers) == nearest(other, centers)
+    assert np.delete(same, 17).all()
+
+
+def test_no_array_of_all_pairs(monkeypatch, random_points):
+    """Every matrix product of a pass has at most a block of pairs."""
+    seen = []
+
+    class Watched(np.ndarray):
+        def __matmul__(self, other):
+            product = np.asarray(self) @ np.asarray(other)
+            seen.append(product.size)
+            return product
+
+    points, centers = random_points
+    small_blocks(monkeypatch, 20, 200)
+    found = nearest(points.view(Watched), centers)
+    assert max(seen) <= 200
+    assert sum(seen) == len(points) * len(centers)  # one pass
+    np.testing.assert_array_equal(found, brute_force(points, centers))
+
+
+def test_one_pass_for_nested_sets(monkeypatch, random_points):
+    seen = []
+
+    class Watched(np.ndarray):
+        def __matmul__(self, other):
+            product = np.asarray(self) @ np.asarray(other)
+            seen.append(product.size)
+            return product
+
+    points, centers = random_points
+    list(nested_counts(points.view(Watched), centers, (5, 20, 60, 97)))
+    assert sum(seen) == len(points) * len(centers)

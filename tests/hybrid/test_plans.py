@@ -1,0 +1,247 @@
+"""How epsilon is spent: never more than all of it, and by public things only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from skdpsurv.hybrid import counts, methods, rules, selection
+from skdpsurv.hybrid.plans import METHODS, candidates, make_plan, shares
+from skdpsurv.hybrid.records import split_records
+from skdpsurv.hybrid.table import read_table
+from skdpsurv.hybrid.weighted_fit import fit_weighted
+from skdpsurv.mechanisms import private_mean
+from skdpsurv.privacy import random_source
+
+EPSILONS = [1e-3, 0.01, 0.1, 1 / 3, 0.7, 1.0, 2.0, 6.0, 1e3, 1e8]
+
+
+def make_records(n=400, n_public=150, d=2, seed=0, classifies=True):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    y = X[:, 0] + rng.normal(size=n)
+    outcome = (y > 0).astype(int).astype(object) if classifies else y
+    return split_records(read_table(X, ()), outcome, np.arange(n) < n_public, classifies)
+
+
+def public_fit(records):
+    estimator = LogisticRegression() if records.classifies else LinearRegression()
+    return estimator.fit(records.design_public, records.y_public)
+
+
+def plan_of(records, fitted=None, **options):
+    defaults = {
+        "epsilon": 1.0,
+        "method": "auto",
+        "n_cells": None,
+        "split": None,
+        "candidate_sizes": None,
+        "selection": "permute_and_flip",
+        "weights": "auto",
+        "may_sign": True,
+    }
+    return make_plan(records, fitted or public_fit(records), **{**defaults, **options})
+
+
+SMALL, WIDE = make_records(), make_records(d=6)
+MANY = make_records(20_000, 300)
+FITS = [public_fit(records) for records in (SMALL, WIDE, MANY)]
+
+
+class TestBudget:
+    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("epsilon", EPSILONS)
+    def test_parts_add_up_to_at_most_epsilon(self, method, epsilon):
+        """In exact arithmetic, for any shares that are accepted; and to little less."""
+        rng = np.random.default_rng(0)
+        splits = [None]
+        if method in ("auto", "subset"):
+            parts = rng.dirichlet(np.ones(2 if method == "auto" else 3), 10)
+            splits += [tuple(part) for part in np.maximum(parts, 1e-3) / parts.sum(1)[:, None]]
+            splits = [s for s in splits if s is None or abs(sum(s) - 1) < 1e-9]
+            assert len(splits) > 5
+        for records, fitted in zip((SMALL, WIDE, MANY), FITS, strict=True):
+            for split in splits:
+                plan = plan_of(records, fitted, epsilon=epsilon, method=method, split=split)
+                spent = sum(map(Fraction, plan.counts + plan.residuals), Fraction(0))
+                assert spent <= Fraction(epsilon)
+                assert spent >= Fraction(epsilon) * Fraction(1 - 1e-9)
+
+    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("noisy_curve", [False, True])
+    @pytest.mark.parametrize("epsilon", [1 / 3, 50.0])
+    @pytest.mark.parametrize("records", [SMALL, WIDE, MANY], ids=["small", "wide", "many"])
+    def test_mechanisms_are_called_with_no_more(
+        self, monkeypatch, records, method, noisy_curve, epsilon
+    ):
+        """Epsilon from the scales of the noise itself, added up over all calls."""
+        spent = []
+
+        def laplace(sensitivity):
+            def spy(values, scale, source):
+                spent.append(sensitivity / Fraction(scale))
+                return values
+
+            return spy
+
+        def choice(scores, epsilon, sensitivity, source):
+            assert sensitivity == steps  # a loss of 1
+            spent.append(Fraction(epsilon))
+            return 0
+
+        def noisy_mean(blocks, n, bound, epsilon, source):
+            spent.append(Fraction(epsilon))
+            return honest(blocks, n, bound, epsilon, source)
+
+        honest = private_mean.noisy_mean
+        monkeypatch.setattr(counts, "lattice_laplace", laplace(Fraction(2)))
+        steps = Fraction(1) / Fraction(selection.STEP)
+        monkeypatch.setattr(selection, "lattice_laplace", laplace(steps))
+        monkeypatch.setattr(selection, "permute_and_flip", choice)
+        monkeypatch.setattr("skdpsurv.hybrid.calibration.noisy_mean", noisy_mean)
+        kind = "noisy_curve" if noisy_curve else "permute_and_flip"
+        fitted = public_fit(records)
+        plan = plan_of(
+            records,
+            fitted,
+            epsilon=epsilon,
+            method=method,
+            selection=kind,
+            candidate_sizes=(20, 40, 100),
+        )
+
+        def fit(X, y, weights):
+            return fit_weighted(LogisticRegression(), X, y, weights, False, fitted)
+
+        plan.run(records, fitted, fit, random_source(0))
+        assert spent
+        assert sum(spent) <= Fraction(epsilon)
+        assert sum(spent) >= Fraction(epsilon) * Fraction(1 - 1e-9)
+
+    def test_infinite(self):
+        for method in METHODS:
+            plan = plan_of(SMALL, FITS[0], epsilon=np.inf, method=method)
+            assert set(plan.counts + plan.residuals) == {np.inf}
+
+
+class TestShares:
+    def test_defaults(self):
+        for method in METHODS:
+            assert sum(map(Fraction, shares(None, method))) == pytest.approx(1)
+
+    @pytest.mark.parametrize(
+        ("split", "method", "message"),
+        [
+            ((0.5, 0.5), "subset", r"3 share\(s\) with method='subset', got 2"),
+            ((0.1, 0.8, 0.1), "auto", r"2 share\(s\)"),
+            ((0.5, 0.5), "cells", r"1 share\(s\)"),
+            ((), "all", r"1 share\(s\)"),
+            ((0.5, 0.6), "auto", "add up to 1"),
+            ((0.5, 0.4), "auto", "add up to 1"),
+            ((1.5, -0.5), "auto", "budget_split"),
+            ((1.0, 0.0), "auto", "budget_split"),
+            ((np.nan, 1.0), "auto", "budget_split"),
+            ((np.inf, 1.0), "auto", "budget_split"),
+        ],
+    )
+    def test_refusals(self, split, method, message):
+        with pytest.raises(ValueError, match=message):
+            shares(split, method)
+
+    def test_text_is_no_number(self):
+        with pytest.raises(TypeError, match="budget_split"):
+            shares(("0.5", "0.5"), "auto")
+
+
+class TestCandidates:
+    @pytest.mark.parametrize("n_points", [1, 5, 20, 21, 400, 10_000])
+    def test_default_is_geometric_and_ends_with_all(self, n_points):
+        sizes = candidates(None, n_points)
+        assert sizes[-1] == n_points
+        assert sizes[0] == min(20, n_points)
+        assert all(a < b for a, b in pairwise(sizes))
+        if n_points == 10_000:
+            ratios = np.array(sizes[1:]) / sizes[:-1]
+            assert ratios.max() / ratios.min() < 1.05
+
+    def test_as_stated(self):
+        assert candidates([3, np.int64(9), 40], 40) == (3, 9, 40)
+
+    @pytest.mark.parametrize("sizes", [[], [3, 3], [9, 3], [0, 3], [3, 41]])
+    def test_refusals(self, sizes):
+        with pytest.raises(ValueError, match=r"must rise from at least 1 .* 40"):
+            candidates(sizes, 40)
+
+
+class TestCells:
+    def test_more_than_public_records(self):
+        with pytest.raises(ValueError, match="at most the number of public records, 150, got 151"):
+            plan_of(SMALL, FITS[0], method="cells", n_cells=151)
+        assert plan_of(SMALL, FITS[0], method="cells", n_cells=150).n_cells == 150
+
+    def test_more_cells_for_more_records_and_more_epsilon(self):
+        numbers = [rules.cell_number(n, 10_000, 2, 1.0) for n in (100, 1000, 10_000, 1_000_000)]
+        assert numbers == sorted(numbers)
+        assert len(set(numbers)) > 2
+        numbers = [rules.cell_number(10_000, 10_000, 2, e) for e in (0.01, 0.5, 2.0, np.inf)]
+        assert numbers == sorted(numbers)
+        assert len(set(numbers)) > 2
+
+    @pytest.mark.parametrize("n_public", [1, 2, 7, 100])
+    @pytest.mark.parametrize("epsilon", [1e-9, 1.0, np.inf])
+    @pytest.mark.parametrize("n_columns", [0, 1, 4])
+    def test_never_more_than_public_records(self, n_public, epsilon, n_columns):
+        assert 1 <= rules.cell_number(1000, n_public, n_columns, epsilon) <= n_public
+
+
+class TestPublicRules:
+    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("classifies", [True, False])
+    def test_plan_is_the_same_whatever_private_records_say(self, method, classifies):
+        records = make_records(classifies=classifies)
+        rng = np.random.default_rng(5)
+        n = records.n_private
+        numbers = 100.0 * rng.normal(size=(n, 2))
+        y = np.full(n, "unknown", dtype=object) if classifies else 1e6 * rng.normal(size=n)
+        other = replace(records, private=replace(records.private, numbers=numbers), y_private=y)
+        fitted = public_fit(records)
+        for epsilon in (0.1, 1.0, 30.0):
+            options = {"method": method, "epsilon": epsilon}
+            assert plan_of(records, fitted, **options) == plan_of(other, fitted, **options)
+
+    def test_cells_for_few_columns_only(self):
+        assert plan_of(SMALL, FITS[0]).kind == "cells"
+        assert plan_of(WIDE, FITS[1]).kind == ""
+        assert plan_of(WIDE, FITS[1]).residuals
+
+    def test_signs_are_kept_where_noise_is_small(self):
+        signed = [
+            plan_of(SMALL, FITS[0], method="all", epsilon=epsilon).signed
+            for epsilon in (0.1, 1.0, 100.0)
+        ]
+        assert signed == sorted(signed)
+        assert signed[0] is False
+        assert signed[-1] is True
+        options = {"method": "all", "epsilon": 100.0}
+        assert not plan_of(SMALL, FITS[0], may_sign=False, **options).signed
+        assert not plan_of(SMALL, FITS[0], weights="nonnegative", **options).signed
+        assert plan_of(SMALL, FITS[0], method="all", epsilon=0.1, weights="signed").signed
+
+
+def test_distinct_keeps_the_first_of_each():
+    points = np.array([[2.0, 0.0], [1.0, 0.0], [2.0, 0.0], [0.0, 0.0], [1.0, 0.0]])
+    assert methods.distinct(points).tolist() == [0, 1, 3]
+
+
+def test_mechanism_says_what_is_released():
+    said = {method: plan_of(SMALL, FITS[0], method=method).mechanism for method in METHODS}
+    assert "cells" in said["cells"]
+    assert "nearest" in said["all"]
+    assert "choice" in said["subset"]
+    assert "residuals" in said["residuals"]
+    assert all(said.values())

@@ -1,0 +1,169 @@
+"""Columns of numbers and categories, from arrays and DataFrames."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdpsurv.hybrid.mixed_space import CategoricalAxis
+from skdpsurv.hybrid.table import Design, as_columns, categorical_columns, read_table
+
+SECRET = "secret-value"
+
+
+def read(X, chosen=None, public=None):
+    """Read records of which all are public unless stated."""
+    if public is None:
+        public = np.ones(len(as_columns(X)[0][0]), dtype=bool)
+    return read_table(X, categorical_columns(X, chosen, np.asarray(public)))
+
+
+@pytest.fixture
+def frame():
+    return pd.DataFrame(
+        {
+            "age": [40, 50, 60, 70],
+            "sex": pd.Categorical(["f", "m", "f", None]),
+            "dose": [0.5, 1.0, 1.5, 2.0],
+            "site": ["x", "y", "x", "z"],
+            "arm": [1, 2, 1, 2],
+        }
+    )
+
+
+class TestFrames:
+    def test_columns_that_are_no_numbers_are_categories(self, frame):
+        table = read(frame, None)
+        np.testing.assert_array_equal(table.numbers, frame[["age", "dose", "arm"]])
+        assert [column.tolist() for column in table.labels] == [
+            ["f", "m", "f", None],
+            ["x", "y", "x", "z"],
+        ]
+
+    def test_categories_of_numbers_are_categories(self, frame):
+        frame["arm"] = frame["arm"].astype("category")
+        assert read(frame, None).labels[2].tolist() == [1, 2, 1, 2]
+
+    @pytest.mark.parametrize("chosen", [["arm", "sex", "site"], [4, 1, 3], ["arm", 1, "site"]])
+    def test_by_name_or_index_in_any_order(self, frame, chosen):
+        table = read(frame, chosen)
+        assert table.numbers.shape == (4, 2)
+        assert [column[0] for column in table.labels] == ["f", "x", 1]
+
+    def test_text_that_is_not_named_is_refused(self, frame):
+        with pytest.raises(ValueError, match="X"):
+            read(frame, ["sex"])
+
+    def test_missing_category_is_one(self, frame):
+        frame.loc[0, "site"] = np.nan
+        frame["other"] = [pd.NA, "u", None, "v"]
+        table = read(frame, None)
+        assert table.labels[1][0] is None
+        assert table.labels[2].tolist() == [None, "u", None, "v"]
+
+    def test_nullable_numbers(self, frame):
+        frame["age"] = frame["age"].astype("Int64")
+        assert read(frame, None).numbers[0, 0] == 40.0
+        frame.loc[1, "age"] = pd.NA
+        with pytest.raises((ValueError, TypeError), match="X"):
+            read(frame, None)
+
+
+class TestArrays:
+    def test_objects(self):
+        X = np.array([[1, "a"], [2.5, "b"], [3, None]], dtype=object)
+        table = read(X, [1])
+        np.testing.assert_array_equal(table.numbers.ravel(), [1.0, 2.5, 3.0])
+        assert table.labels[0].tolist() == ["a", "b", None]
+
+    def test_numbers_as_categories(self):
+        table = read(np.array([[1.0, 0.0], [2.0, 1.0]]), [0])
+        assert table.labels[0].tolist() == [1.0, 2.0]
+        np.testing.assert_array_equal(table.numbers, [[0.0], [1.0]])
+
+    def test_lists_of_numbers_and_text(self):
+        table = read([[1, "a"], [2.5, "b"]])
+        np.testing.assert_array_equal(table.numbers.ravel(), [1.0, 2.5])
+        assert table.labels[0].tolist() == ["a", "b"]
+
+    def test_private_values_do_not_make_categories(self):
+        """One private value that is no number is refused, rather than change the model's shape."""
+        X = np.array([[1, 5], [2, 6], [3, SECRET]], dtype=object)
+        assert categorical_columns(X, None, np.array([True, True, False])) == ()
+        assert categorical_columns(X, None, np.array([True, False, True])) == (1,)
+        with pytest.raises(ValueError, match="X"):
+            read(X, public=[True, True, False])
+
+    def test_without_categories(self):
+        table = read([[1, 2], [3, 4]], None)
+        assert table.labels == []
+        assert table.numbers.dtype == np.float64
+
+    def test_rows(self):
+        X = np.array([[1, "a"], [2, "b"], [3, "c"]], dtype=object)
+        some = read(X, [1]).rows(np.array([True, False, True]))
+        assert some.size == 2
+        assert some.labels[0].tolist() == ["a", "c"]
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("chosen", "error", "message"),
+        [
+            (["nobody"], ValueError, "'nobody' is none"),
+            ([2], ValueError, "from 0 to 1, got 2"),
+            ([-1], ValueError, "from 0 to 1, got -1"),
+            ([True], TypeError, "indices or names"),
+            ([0.0], TypeError, "indices or names"),
+        ],
+    )
+    def test_columns_that_are_not_there(self, chosen, error, message):
+        with pytest.raises(error, match=message):
+            read(pd.DataFrame({"a": [1.0], "b": [2.0]}), chosen)
+
+    @pytest.mark.parametrize(
+        "X",
+        [
+            [[1.0, SECRET], [2.0, 3.0]],
+            np.array([[1.0, SECRET], [2.0, 3.0]], dtype=object),
+            pd.DataFrame({"a": [1.0, 2.0], "b": [SECRET, 3.0]}, dtype=object),
+            np.array([[1.0, np.nan], [2.0, 3.0]]),
+            np.array([[1.0, np.inf], [2.0, 3.0]]),
+            [[1.0, 2.0], [1.0]],
+            [1.0, 2.0],
+            np.array([[1j, 2.0]]),
+        ],
+    )
+    def test_what_is_no_table_of_numbers(self, X):
+        """No message, of the error or of what is behind it, shows a value."""
+        with pytest.raises((ValueError, TypeError)) as caught:
+            read(X, [0])
+        error = caught.value
+        while error is not None:
+            assert SECRET not in str(error)
+            assert "nan" not in str(error)
+            error = error.__cause__ or error.__context__
+
+    def test_masked_and_sparse(self):
+        from scipy import sparse
+
+        with pytest.raises((ValueError, TypeError), match="X"):
+            read(np.ma.masked_array([[1.0, 2.0]], mask=[[False, True]]), None)
+        with pytest.raises(TypeError, match="dense"):
+            read(sparse.csr_array(np.eye(3)), None)
+
+
+class TestDesign:
+    def test_first_category_is_left_out(self):
+        X = np.array([[7, "b"], [8, "a"], [9, "c"], [10, "b"]], dtype=object)
+        public = read(X, [1])
+        design = Design((CategoricalAxis.of(public.labels[0]),))
+        expected = [[7, 0, 0], [8, 1, 0], [9, 0, 1], [10, 0, 0]]
+        np.testing.assert_array_equal(design.matrix(public), expected)
+
+    def test_unseen_category_looks_like_the_first(self):
+        design = Design((CategoricalAxis.of(np.array(["a", "b"], dtype=object)),))
+        unseen = read(np.array([[1, SECRET], [1, "a"]], dtype=object), [1])
+        first, other = design.matrix(unseen)
+        np.testing.assert_array_equal(first, other)
