@@ -42,8 +42,8 @@ LEAST_SLACK, SLACK = 0.3, 10.0
 FARTHEST, FARTHEST_RESIDUAL = 4.0, 2.5
 #: Moments are clipped a little above this quantile of the public ones.
 QUANTILE, ABOVE = 0.95, 1.1
-#: Where the public fit leaves no residuals.
-LEAST_BOUND = 1e-6
+#: Room for private residuals where public ones are nearly 0, as of an outcome that is rare there.
+LEAST_RESIDUAL = 0.5
 NEWTON_STEPS = 50
 
 
@@ -80,16 +80,19 @@ class Residuals:
             scale = 1.48 * float(np.median(residual)) or float(np.mean(residual)) or 1.0
         draft = cls(fitted, X.mean(axis=0), spread, scale, np.inf)
         norms = np.linalg.norm(draft.moments(X, y), axis=1)
-        bound = max(ABOVE * float(np.quantile(norms, QUANTILE)), LEAST_BOUND)
-        return replace(draft, bound=bound)
+        rows = np.linalg.norm(draft._columns(X), axis=1)
+        bound = max(np.quantile(norms, QUANTILE), LEAST_RESIDUAL * np.quantile(rows, QUANTILE))
+        return replace(draft, bound=ABOVE * float(bound))
 
     def moments(self, X: FloatArray, y: NDArray[Any]) -> FloatArray:
         """Return a row of moments for each record, of norm at most R."""
         residual = self._residuals(X, y)
-        columns = np.clip((X - self.center) / self.spread, -FARTHEST, FARTHEST)
-        columns = np.column_stack([np.ones(X.shape[0]), columns])
-        flat = (residual[:, :, None] * columns[:, None, :]).reshape(X.shape[0], -1)
+        flat = (residual[:, :, None] * self._columns(X)[:, None, :]).reshape(X.shape[0], -1)
         return clip_rows(flat, self.bound) if np.isfinite(self.bound) else flat
+
+    def _columns(self, X: FloatArray) -> FloatArray:
+        columns = np.clip((X - self.center) / self.spread, -FARTHEST, FARTHEST)
+        return np.column_stack([np.ones(X.shape[0]), columns])
 
     def _residuals(self, X: FloatArray, y: NDArray[Any]) -> FloatArray:
         """Return residuals over s: one column, or one for each of three or more classes."""

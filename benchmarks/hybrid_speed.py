@@ -1,0 +1,122 @@
+"""Time and memory of ten candidate subsets, against a nearest-neighbour search for each of them.
+
+python benchmarks/hybrid_speed.py
+"""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+import warnings
+from time import perf_counter
+
+import numpy as np
+from _common import arguments, in_new_process, table
+from _hybrid import simulated
+from sklearn.neighbors import NearestNeighbors
+from threadpoolctl import threadpool_limits
+
+from skdpsurv import HybridMEstimator
+from skdpsurv.hybrid.methods import distinct
+from skdpsurv.hybrid.nearest import nested_counts
+from skdpsurv.hybrid.plans import candidates
+from skdpsurv.hybrid.records import split_records
+from skdpsurv.hybrid.table import read_table
+
+ROUNDS = 3
+
+
+def seconds(call: object) -> float:
+    """Return how long a call takes."""
+    start = perf_counter()
+    call()  # type: ignore[operator]
+    return perf_counter() - start
+
+
+def peak() -> float:
+    """Return the largest memory of this process so far, in MiB."""
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+
+
+def worker(task: str, n: str, p: str) -> None:
+    """Print the numbers of one row, in a process of its own."""
+    data = simulated(int(p), int(n), int(n), 0)
+    if task in ("subset", "all", "auto", "cells"):
+        before = peak()
+        model = HybridMEstimator(method=task, random_state=0)
+        elapsed = [
+            seconds(lambda: model.fit(data.rows, data.outcomes, public=data.public))
+            for _ in range(ROUNDS)
+        ]
+        most = peak()
+        tracemalloc.start()
+        model.fit(data.rows, data.outcomes, public=data.public)
+        added = tracemalloc.get_traced_memory()[1] / 2**20
+        print(np.median(elapsed), before, most, added)
+        return
+    records = split_records(read_table(data.rows, ()), data.outcomes, data.public, True)
+    theirs, ours = records.public_points(), records.private_points()
+    theirs = theirs[distinct(theirs)]
+    sizes = candidates(None, theirs.shape[0])
+
+    def search(algorithm: str) -> None:
+        for size in sizes:
+            found = NearestNeighbors(n_neighbors=1, algorithm=algorithm).fit(theirs[:size])
+            found.kneighbors(ours, return_distance=False)
+
+    # Longer searches take one round.
+    nested = [seconds(lambda: list(nested_counts(ours, theirs, sizes))) for _ in range(ROUNDS)]
+    brute = [seconds(lambda: search("brute")) for _ in range(ROUNDS)]
+    tree = seconds(lambda: search("kd_tree"))
+    print(np.median(nested), np.median(brute), tree)
+
+
+def main() -> None:
+    """Two tables."""
+    args = arguments(
+        __doc__ or "",
+        records={"type": int, "default": 10_000},
+        columns={"type": int, "default": 100},
+    )
+    n, p = str(args.records), str(args.columns)
+    rows = []
+    for task in ("subset", "all", "cells", "auto"):
+        elapsed, before, most, added = map(float, in_new_process(__file__, task, n, p).split())
+        rows.append(
+            (task, f"{elapsed:.2f} s", f"{added:.0f} MiB", f"{most:.0f} MiB", f"{before:.0f} MiB")
+        )
+    size = f"{args.records:,} + {args.records:,} records of {p} columns"
+    table(
+        "hybrid_speed",
+        ("method", "fit", "added by a fit", "peak of the process", "of that, before the fit"),
+        rows,
+        f"{size}, ε = 1, logistic regression; ten candidate sizes for the subset; median of "
+        f"{ROUNDS} fits on one thread, each method in a fresh process. Added memory "
+        "is what Python and NumPy allocate.",
+    )
+    nested, brute, tree = map(float, in_new_process(__file__, "search", n, p).split())
+    table(
+        "hybrid_neighbours",
+        ("nearest neighbours of ten nested subsets", "time", "ratio"),
+        [
+            ("one pass over all pairs", f"{nested:.2f} s", "1"),
+            (
+                "scikit-learn for each subset, brute force",
+                f"{brute:.2f} s",
+                f"{brute / nested:.1f}",
+            ),
+            ("scikit-learn for each subset, k-d tree", f"{tree:.2f} s", f"{tree / nested:.0f}"),
+        ],
+        f"{size}, in one process, on one thread; median of {ROUNDS} (of one, for the tree).",
+    )
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    if "--worker" in sys.argv:
+        with threadpool_limits(limits=1):
+            worker(*sys.argv[sys.argv.index("--worker") + 1 :])
+    else:
+        main()
