@@ -72,13 +72,15 @@ class Residuals:
     @classmethod
     def at(cls, fitted: Any, X: FloatArray, y: NDArray[Any]) -> Residuals:
         """Return the map that public records define."""
-        spread = X.std(axis=0)
-        spread = np.where(spread > 0, spread, np.inf)
+        center, spread = X.mean(axis=0), X.std(axis=0)
+        # Columns that are constant, or beyond what doubles can measure, count for nothing.
+        known = np.isfinite(center) & np.isfinite(spread) & (spread > 0)
+        center, spread = np.where(known, center, 0.0), np.where(known, spread, np.inf)
         scale = 0.5
         if not is_classifier(fitted):
             residual = np.abs(y - predicted_numbers(fitted, X))
             scale = 1.48 * float(np.median(residual)) or float(np.mean(residual)) or 1.0
-        draft = cls(fitted, X.mean(axis=0), spread, scale, np.inf)
+        draft = cls(fitted, center, spread, scale, np.inf)
         norms = np.linalg.norm(draft.moments(X, y), axis=1)
         rows = np.linalg.norm(draft._columns(X), axis=1)
         bound = max(np.quantile(norms, QUANTILE), LEAST_RESIDUAL * np.quantile(rows, QUANTILE))

@@ -260,7 +260,7 @@ class HybridMEstimator(WeighedEstimator):
         if built.public_index_.size and built.public_index_.max() >= table.size:
             raise ValueError("X must hold all public records that the release weighs.")
         records = split_records(table, outcome, everybody, classifies)
-        signed = bool(np.asarray(release.values.get("signed", 0.0)))
+        signed = bool(np.asarray(release.values["signed"]))
         fit = built._fit_with(signed, built._fit_equally(records))
         built._learn(records, built.public_index_, built.weights_, fit)
         return built
@@ -294,17 +294,24 @@ class HybridMEstimator(WeighedEstimator):
     def _set_fitted(self, release: Release) -> None:
         values = release.values
         index, weights = (np.array(values.get(n)) for n in ("public_index", "weights"))
-        if index.ndim != 1 or weights.shape != index.shape or index.dtype.kind != "f":
+        places = np.unique(index)
+        if index.ndim != 1 or weights.shape != places.shape or index.dtype.kind != "f":
             raise ValueError("values of the release must hold public_index and weights.")
         if not ((index >= 0) & (index < 2.0**53) & (index == np.floor(index))).all():
             raise ValueError("public_index of the release must hold places of records.")
         chosen = release.parameters.get("categorical_features")
-        if not isinstance(chosen, list | tuple) or not all(type(j) is int for j in chosen):
+        columns = range(release.n_features_in)
+        if not isinstance(chosen, list | tuple) or not all(
+            type(j) is int and j in columns for j in chosen
+        ):
             raise ValueError("parameters of the release must hold categorical_features.")
-        self._categorical = tuple(chosen)
+        self._categorical = tuple(sorted(set(chosen)))
         self.public_index_ = index.astype(np.int64)
         self.weights_ = weights
-        self.n_cells_ = int(np.asarray(values.get("n_cells", 0.0)))
+        counted, signed = (np.asarray(values.get(name, -1.0)) for name in ("n_cells", "signed"))
+        if counted.ndim or signed.ndim or counted < 0 or signed not in (0.0, 1.0):
+            raise ValueError("values of the release must hold n_cells and signed.")
+        self.n_cells_ = int(counted)
         self.__dict__.pop("curve_", None)
         if "curve" in values:
             self.curve_ = np.array(values["curve"])

@@ -16,6 +16,7 @@ from skdpsurv.hybrid.masks import checked_outcome
 from skdpsurv.hybrid.mixed_space import places_of
 from skdpsurv.hybrid.weighed_estimator import WeighedEstimator
 from skdpsurv.hybrid.weighted_fit import fit_weighted
+from skdpsurv.mechanisms.vector_noise import MARGIN
 from skdpsurv.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
@@ -160,11 +161,14 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
             assumptions=("bounds and outcome were not read off these records",),
             source="docs/proofs/hybrid",
         )
+        equal = self._fit_equally()
         with self._charged(guarantee):
             place = np.ravel_multi_index(cells, shape)
             counts = np.bincount(place, minlength=math.prod(shape))
-            weights = noisy_counts(counts, float(self.epsilon), random_source(self.random_state))
-            self._learn(weights)
+            # The least of what rounding could take is given to the noise.
+            epsilon = float(self.epsilon) / MARGIN
+            weights = noisy_counts(counts, epsilon, random_source(self.random_state))
+            self._learn(weights, equal)
         return self._publish(
             guarantee,
             {
@@ -194,23 +198,30 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
         built.estimator = estimator
         if built.weights_.shape != (math.prod(built._shape()),):
             raise ValueError("values of the release must hold a weight for each cell.")
-        built._learn(built.weights_)
+        built._learn(built.weights_, built._fit_equally())
         return built
 
-    def _learn(self, weights: FloatArray) -> None:
-        """Fit the estimator to the cells' centres."""
+    def _grid(self) -> list[NDArray[Any]]:
+        """Return the cells' centres, column by column, and their outcomes."""
         centers = [
             low + (high - low) * (np.arange(bins) + 0.5) / bins
             for (low, high), bins in zip(self._ranges(), self._bins(), strict=False)
         ]
-        grid = [axis.ravel() for axis in np.meshgrid(*centers, self._outcomes(), indexing="ij")]
+        return [axis.ravel() for axis in np.meshgrid(*centers, self._outcomes(), indexing="ij")]
+
+    def _fit_equally(self) -> Any:
+        """Fit the estimator to all cells alike, which shows whether it can be fitted."""
+        *columns, outcomes = self._grid()
+        weights = np.ones(outcomes.size)
+        return clone(self._estimator).fit(np.column_stack(columns), outcomes, sample_weight=weights)
+
+    def _learn(self, weights: FloatArray, equal: Any) -> None:
+        """Fit the estimator to the cells' centres with released weights."""
+        grid = self._grid()
         held = weights > 0
         # A cell of each outcome stays, with or without weight: the classes are public.
         held[: self._outcomes().size] = True
         X, y = np.column_stack([axis[held] for axis in grid[:-1]]), grid[-1][held]
-        equal = clone(self._estimator).fit(
-            np.column_stack(grid[:-1]), grid[-1], sample_weight=np.ones(held.size)
-        )
         self.estimator_ = fit_weighted(self._estimator, X, y, weights[held], False, equal)
 
     def _outcomes(self) -> NDArray[Any]:

@@ -167,6 +167,8 @@ def make_plan(
 
     def noise(budget: float) -> float:
         bound = Residuals.at(equal, X, records.y_public).bound
+        if not 0.0 < bound < math.inf:
+            raise ValueError("public records must have numbers, and predictions, that are finite.")
         return rules.noise_of_moments(n, X.shape[1], bound, budget)
 
     if method in ("all", "subset"):
@@ -188,6 +190,7 @@ def make_plan(
             raise ValueError(
                 f"n_cells must be at most the number of public records, {n_public}, got {cells}."
             )
+        cells = min(cells, methods.distinct(records.public_points(methods.MARGIN)).size)
     if math.isfinite(epsilon) and not all(
         LEAST_EPSILON <= part <= 1.0 / LEAST_EPSILON for part in (*counts, *rounds)
     ):

@@ -1,12 +1,14 @@
 """Predictions for private records: each by itself, without failing, without a word.
 
-A sensitivity holds for a record only if what is predicted for it depends on it alone. Of estimators
-that are known to predict row by row, a whole table is asked for at once; others see one record at a
-time. A record for which there is no prediction has NaN: a failure must not show.
+A sensitivity holds for a record only if what is predicted for it depends on it alone. Estimators
+that are known to predict row by row are asked for a whole table at once; of others, a copy sees one
+record and is thrown away, so that nothing it may remember is released. A record for which there is
+no prediction has NaN: a failure must not show.
 """
 
 from __future__ import annotations
 
+import copy
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -39,8 +41,6 @@ ROW_WISE: frozenset[type] = frozenset(
         tree.DecisionTreeRegressor,
         ensemble.ExtraTreesClassifier,
         ensemble.ExtraTreesRegressor,
-        ensemble.GradientBoostingClassifier,
-        ensemble.GradientBoostingRegressor,
         ensemble.RandomForestClassifier,
         ensemble.RandomForestRegressor,
     }
@@ -49,9 +49,7 @@ ROW_WISE: frozenset[type] = frozenset(
 
 def predicted_numbers(fitted: Any, X: FloatArray) -> FloatArray:
     """Return predicted outcomes, of shape (n_records,); NaN where there is none."""
-    return _row_by_row(fitted, X, lambda rows: np.asarray(fitted.predict(rows)).reshape(-1, 1), 1)[
-        :, 0
-    ]
+    return _row_by_row(fitted, X, _numbers, 1)[:, 0]
 
 
 def predicted_probabilities(fitted: Any, X: FloatArray) -> FloatArray:
@@ -60,36 +58,37 @@ def predicted_probabilities(fitted: Any, X: FloatArray) -> FloatArray:
     Of a classifier without probabilities, 1 for the class that it predicts. NaN where there is no
     prediction.
     """
-    classes = fitted.classes_.tolist()
+    return np.clip(_row_by_row(fitted, X, _likely, len(fitted.classes_)), 0.0, 1.0)
 
-    def likely(rows: FloatArray) -> FloatArray:
-        if hasattr(fitted, "predict_proba"):
-            return np.asarray(fitted.predict_proba(rows), dtype=np.float64)
-        said = np.asarray(fitted.predict(rows)).tolist()
-        return np.array([[float(label == one) for one in classes] for label in said])
 
-    return np.clip(_row_by_row(fitted, X, likely, len(classes)), 0.0, 1.0)
+def _numbers(fitted: Any, rows: FloatArray) -> FloatArray:
+    return np.asarray(fitted.predict(rows), dtype=np.float64).reshape(-1, 1)
+
+
+def _likely(fitted: Any, rows: FloatArray) -> FloatArray:
+    if hasattr(fitted, "predict_proba"):
+        return np.asarray(fitted.predict_proba(rows), dtype=np.float64)
+    said, classes = np.asarray(fitted.predict(rows)).tolist(), fitted.classes_.tolist()
+    return np.array([[float(label == one) for one in classes] for label in said])
 
 
 def _row_by_row(
-    fitted: Any, X: FloatArray, predict: Callable[[FloatArray], FloatArray], width: int
+    fitted: Any, X: FloatArray, predict: Callable[[Any, FloatArray], FloatArray], width: int
 ) -> FloatArray:
+    def asked(rows: FloatArray) -> FloatArray | None:
+        one = fitted if type(fitted) in ROW_WISE else copy.deepcopy(fitted)
+        try:
+            found = predict(one, rows)
+        except Exception:  # whatever it is, it may speak of a private record
+            return None
+        return found if found.shape == (rows.shape[0], width) else None
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if type(fitted) in ROW_WISE:
-            found = _asked(predict, X, width)
+            found = asked(X)
             if found is not None:
                 return found
         missing = np.full((1, width), np.nan)
-        rows = [_asked(predict, row[None, :], width) for row in X]
+        rows = [asked(row[None, :]) for row in X]
     return np.vstack([missing if row is None else row for row in rows])
-
-
-def _asked(
-    predict: Callable[[FloatArray], FloatArray], rows: FloatArray, width: int
-) -> FloatArray | None:
-    try:
-        found = np.asarray(predict(rows), dtype=np.float64)
-    except Exception:  # whatever it is, it may speak of a private record
-        return None
-    return found if found.shape == (rows.shape[0], width) else None

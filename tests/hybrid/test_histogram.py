@@ -90,7 +90,7 @@ class TestPrivacy:
             module, "lattice_laplace", lambda v, scale, source: seen.append(scale) or v
         )
         model(0.25).fit(*data)
-        assert seen == [8.0]
+        assert seen == pytest.approx([8.0])
 
     def test_charged_once_and_before_anything_fails(self, monkeypatch, data):
         accountant = PrivacyAccountant(1.0)

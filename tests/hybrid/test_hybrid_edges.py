@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.ensemble import GradientBoostingRegressor
+from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 
 from skdpsurv import HybridMEstimator, PerturbedHistogramMEstimator, PrivacyAccountant
+from skdpsurv.hybrid.predictions import predicted_numbers
 from skdpsurv.hybrid.weighted_fit import fit_weighted, is_minimum
 
 N = 200
@@ -134,3 +140,114 @@ def test_several_outcomes_at_once_are_not_claimed():
     tags = get_tags(HybridMEstimator(DecisionTreeClassifier()))
     assert not tags.classifier_tags.multi_label
     assert not tags.target_tags.multi_output
+
+
+class Remembers(RegressorMixin, BaseEstimator):
+    """Keeps what it was asked about; fits equal weights only, so that it is its own fallback."""
+
+    def fit(self, X, y, sample_weight=None):
+        if np.ptp(sample_weight) > 0:
+            raise ValueError("equal weights only")
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict(self, X):
+        self.last_ = X
+        return np.zeros(len(X))
+
+
+class LooksAround(RegressorMixin, BaseEstimator):
+    """Predicts the mean of the table that it is asked about."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.n_features_in_ = X.shape[1]
+        return self
+
+    def predict(self, X):
+        return np.full(len(X), X[:, 0].mean())
+
+
+class TestEstimatorsThatAreNotToBeTrusted:
+    @pytest.mark.parametrize("method", ["residuals", "subset", "auto"])
+    def test_what_one_remembers_is_not_released(self, data, method):
+        X, _, mask = data
+        one = HybridMEstimator(Remembers(), method=method).fit(X, X[:, 0], public=mask)
+        assert not hasattr(one.estimator_, "last_")
+
+    def test_one_that_looks_around_sees_one_record(self, data):
+        X, y, _ = data
+        alone = predicted_numbers(LooksAround().fit(X, y), X)
+        np.testing.assert_array_equal(alone, X[:, 0])
+
+    def test_boosting_may_hide_one_that_looks_around(self, data):
+        X, _y, _ = data
+        boosted = GradientBoostingRegressor(init=LooksAround(), n_estimators=1, learning_rate=1e-9)
+        found = predicted_numbers(boosted.fit(X, X[:, 0]), X[:20])
+        np.testing.assert_allclose(found, X[:20, 0], atol=1e-6)
+
+    def test_a_failure_is_of_one_record(self, data):
+        X, y, mask = data
+        X = np.abs(X)
+        X[~mask, 0] = np.minimum(X[~mask, 0], 1.0)
+        fitted = IsotonicRegression(out_of_bounds="raise").fit(X[~mask, :1], y[~mask])
+        rows = np.array([[0.5], [100.0], [0.5]])
+        found = predicted_numbers(fitted, rows)
+        assert np.isnan(found).tolist() == [False, True, False]
+
+
+class TestTypesOfColumns:
+    """What a column is, is decided by public values."""
+
+    def table(self, last):
+        X = pd.DataFrame({"a": np.arange(N, dtype=float), "b": np.arange(N) % 7}).astype(str)
+        X.loc[N - 1, "a"] = last
+        return X
+
+    def test_numbers_written_as_text_are_numbers(self, data):
+        one = HybridMEstimator().fit(self.table("3"), data[1], public=data[2])
+        assert one.estimator_.coef_.shape == (1, 2)
+
+    def test_a_private_text_among_numbers_is_refused(self, data):
+        accountant = PrivacyAccountant()
+        with pytest.raises(ValueError, match="X contains NaN"):
+            HybridMEstimator(accountant=accountant).fit(
+                self.table("unknown"), data[1], public=data[2]
+            )
+        assert accountant.spent() == 0.0
+
+    def test_a_public_text_makes_categories(self, data):
+        X = self.table("3")
+        X.loc[0, "b"] = "none"
+        one = HybridMEstimator().fit(X, data[1], public=data[2])
+        assert one.estimator_.coef_.shape == (1, 1 + 7)
+
+
+@pytest.mark.parametrize("kind", ["X", "estimator"])
+def test_what_a_histogram_cannot_be_fitted_with_costs_nothing(data, kind):
+    accountant = PrivacyAccountant()
+    bounds = [(-1e308, 1e308)] * 2 if kind == "X" else [(-3, 3)] * 2
+    inner = LogisticRegression(C=-1.0) if kind == "estimator" else None
+    one = PerturbedHistogramMEstimator(inner, bounds=bounds, outcome=[0, 1], accountant=accountant)
+    with pytest.raises(
+        ValueError, match=r"bounds must|InvalidParameterError|parameter of Logistic"
+    ):
+        one.fit(data[0], data[1])
+    assert accountant.spent() == 0.0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"public_index": [0.0] * 100},
+        {"public_index": [1e300] * 100},
+        {"n_cells": -1.0},
+        {"signed": 2.0},
+        {"weights": [1.0]},
+    ],
+)
+def test_crafted_releases_are_refused(data, change):
+    X, y, mask = data
+    release = HybridMEstimator().fit(X, y, public=mask).release_
+    crafted = replace(release, values={**release.values, **change})
+    with pytest.raises(ValueError, match="release"):
+        HybridMEstimator.from_release(crafted, X=X[mask], y=y[mask])
