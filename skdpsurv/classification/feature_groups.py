@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdpsurv.columns import column_index
 from skdpsurv.privacy import positive_number, refuse_masked
 from skdpsurv.privacy.domain import as_float_array
 
@@ -102,8 +102,11 @@ def feature_groups(
         order = np.argsort(-importances, kind="stable")
         return tuple(tuple(part.tolist()) for part in np.array_split(order, n_partitions))
     check_lists(groups)
-    places = {} if names is None else {str(name): j for j, name in enumerate(np.asarray(names))}
-    found = tuple(tuple(_index(column, n_features, places) for column in group) for group in groups)
+    known = [] if names is None else [str(name) for name in np.asarray(names)]
+    found = tuple(
+        tuple(column_index("feature_groups", column, known, n_features) for column in group)
+        for group in groups
+    )
     if not all(found):
         raise ValueError("feature_groups must not hold an empty group.")
     seen = [column for group in found for column in group]
@@ -115,29 +118,6 @@ def feature_groups(
             "are in none."
         )
     return found
-
-
-def _index(column: Any, n_features: int, places: dict[str, int]) -> int:
-    """Return the index of a column given by index or name."""
-    if isinstance(column, str):
-        if not places:
-            raise ValueError(
-                "feature_groups must hold indices of columns where X has no column names; in a "
-                "Pipeline, set_output(transform='pandas') keeps them."
-            )
-        if column not in places:
-            raise ValueError(f"feature_groups must hold columns of X, and {column!r} is none.")
-        return places[column]
-    if isinstance(column, bool | np.bool_) or not isinstance(column, Integral):
-        raise TypeError(
-            f"feature_groups must hold indices or names of columns, got {type(column).__name__}."
-        )
-    index = int(column)
-    if not 0 <= index < n_features:
-        raise ValueError(
-            f"feature_groups must hold indices from 0 to {n_features - 1}, got {index}."
-        )
-    return index
 
 
 def group_weights(

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from skdpsurv.columns import column_index
 from skdpsurv.hybrid.mixed_space import CategoricalAxis
 from skdpsurv.privacy import check_finite, refuse_masked
 from skdpsurv.privacy.domain import as_float_array
@@ -98,7 +99,14 @@ def categorical_columns(
     """
     columns, names = as_columns(X)
     if stated is not None:
-        return tuple(sorted({_index(column, names, len(columns)) for column in stated}))
+        return tuple(
+            sorted(
+                {
+                    column_index("categorical_features", column, names, len(columns))
+                    for column in stated
+                }
+            )
+        )
     return tuple(j for j, column in enumerate(columns) if not _is_numeric(column, public))
 
 
@@ -178,23 +186,3 @@ def _two_dimensional(X: Any) -> NDArray[Any]:
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must be real.")
     return array
-
-
-def _index(column: Any, names: list[str], n_columns: int) -> int:
-    if isinstance(column, str):
-        if column not in names:
-            raise ValueError(
-                f"categorical_features must hold columns of X, and {column!r} is none."
-            )
-        return names.index(column)
-    if isinstance(column, bool | np.bool_) or not isinstance(column, int | np.integer):
-        raise TypeError(
-            "categorical_features must hold indices or names of columns, got "
-            f"{type(column).__name__}."
-        )
-    index = int(column)
-    if not 0 <= index < n_columns:
-        raise ValueError(
-            f"categorical_features must hold indices from 0 to {n_columns - 1}, got {index}."
-        )
-    return index

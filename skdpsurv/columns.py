@@ -1,0 +1,51 @@
+"""Columns that a parameter names, by index or by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+__all__ = ["column_index"]
+
+
+def column_index(parameter: str, column: Any, names: Sequence[str], n_columns: int) -> int:
+    """Return the index of a column.
+
+    Parameters
+    ----------
+    parameter : str
+        Name of the parameter, for the message.
+    column : int or str
+    names : sequence of str
+        Of the columns; empty if they have none.
+    n_columns : int
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the parameter and the rule.
+    """
+    if isinstance(column, str):
+        if len(names) == 0:
+            raise ValueError(
+                f"{parameter} must hold indices of columns where X has no column names; in a "
+                "Pipeline, set_output(transform='pandas') keeps them."
+            )
+        if column not in names:
+            raise ValueError(f"{parameter} must hold columns of X, and {column!r} is none.")
+        return list(names).index(column)
+    if isinstance(column, bool | np.bool_) or not isinstance(column, Integral):
+        raise TypeError(
+            f"{parameter} must hold indices or names of columns, got {type(column).__name__}."
+        )
+    index = int(column)
+    if not 0 <= index < n_columns:
+        raise ValueError(f"{parameter} must hold indices from 0 to {n_columns - 1}, got {index}.")
+    return index
