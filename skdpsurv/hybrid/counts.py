@@ -19,6 +19,8 @@ __all__ = ["noisy_counts"]
 
 #: A record leaves one cell and enters another.
 SENSITIVITY = 2.0
+#: Double precision can work with parts of epsilon down to this, and up to its inverse.
+LEAST_EPSILON = 1e-9
 
 
 def noisy_counts(

@@ -11,7 +11,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.hybrid.masks import boolean_mask, checked_mask, checked_outcome
-from skdpsurv.hybrid.methods import Fit
+from skdpsurv.hybrid.methods import Fit, Weighing
 from skdpsurv.hybrid.plans import METHODS, WEIGHTS, HybridPlan, make_plan, shares
 from skdpsurv.hybrid.records import HybridRecords, split_records
 from skdpsurv.hybrid.selection import SELECTIONS
@@ -213,7 +213,7 @@ class HybridMEstimator(WeighedEstimator):
             }
             if weighing.curve is not None:
                 values["curve"] = weighing.curve
-            self._learn(records, weighing.index, weighing.weights, fit)
+            self._learn(records, weighing, fit)
         return self._publish(
             guarantee,
             {
@@ -262,7 +262,7 @@ class HybridMEstimator(WeighedEstimator):
         records = split_records(table, outcome, everybody, classifies)
         signed = bool(np.asarray(release.values["signed"]))
         fit = built._fit_with(signed, built._fit_equally(records))
-        built._learn(records, built.public_index_, built.weights_, fit)
+        built._learn(records, Weighing(built.public_index_, built.weights_), fit)
         return built
 
     def _fit_equally(self, records: HybridRecords) -> Any:
@@ -277,18 +277,11 @@ class HybridMEstimator(WeighedEstimator):
 
         return fit
 
-    def _learn(
-        self,
-        records: HybridRecords,
-        index: NDArray[np.int64],
-        weights: FloatArray,
-        fit: Fit,
-    ) -> None:
+    def _learn(self, records: HybridRecords, weighing: Weighing, fit: Fit) -> None:
         """Fit the estimator to public records with released weights, and keep what predicts."""
         # Records without weight stay, so that the estimator knows all public labels.
-        everybody = np.zeros(records.n_public)
-        everybody[index] = weights
-        self.estimator_ = fit(records.design_public, records.y_public, everybody)
+        weights = weighing.over(records.n_public)
+        self.estimator_ = fit(records.design_public, records.y_public, weights)
         self._design = records.design
 
     def _set_fitted(self, release: Release) -> None:

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdpsurv.hybrid.counts import noisy_counts
+from skdpsurv.hybrid.counts import LEAST_EPSILON, noisy_counts
 from skdpsurv.hybrid.masks import checked_outcome
 from skdpsurv.hybrid.mixed_space import places_of
 from skdpsurv.hybrid.weighed_estimator import WeighedEstimator
@@ -287,7 +287,9 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
                 f"n_bins must make at most {MOST_CELLS:,} cells, got {math.prod(self._shape()):,}; "
                 "use fewer bins or fewer columns."
             )
-        if math.isfinite(self.epsilon) and not 1e-9 <= self.epsilon <= 1e9:
+        if math.isfinite(self.epsilon) and not (
+            LEAST_EPSILON <= self.epsilon <= 1.0 / LEAST_EPSILON
+        ):
             raise ValueError("epsilon must be between 1e-9 and 1e9, or inf.")
         validate_random_state(self.random_state)
         self._check_accountant()

@@ -9,7 +9,7 @@ choice (Algorithm 2). ``residuals``: weights under which public residuals have t
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,7 +30,7 @@ IntArray = NDArray[np.int64]
 Fit = Callable[[FloatArray, NDArray[Any], FloatArray], Any]
 
 #: Distances between cells look at the public records without this share at either end.
-MARGIN = 0.02
+CLIPPED_SHARE = 0.02
 #: K-means sees public records only, so that its seed is nobody's secret.
 KMEANS_STEPS, KMEANS_SEED = 30, 0
 #: Least weight of a public record before residuals are balanced, in units of the average.
@@ -45,12 +45,18 @@ class Weighing:
     weights: FloatArray
     curve: FloatArray | None = None
 
+    def over(self, n_public: int) -> FloatArray:
+        """Return the weights of all public records: those that were not weighed have none."""
+        everybody = np.zeros(n_public)
+        everybody[self.index] = self.weights
+        return everybody
+
 
 def by_cells(
     records: HybridRecords, n_cells: int, epsilon: float, source: RandomSource
 ) -> Weighing:
     """Weigh by noisy counts in cells of the public records, which cost epsilon."""
-    theirs, ours = records.public_points(MARGIN), records.private_points(MARGIN)
+    theirs, ours = records.public_points(CLIPPED_SHARE), records.private_points(CLIPPED_SHARE)
     kmeans = KMeans(n_cells, n_init=1, max_iter=KMEANS_STEPS, random_state=KMEANS_SEED)
     centers = kmeans.fit(theirs).cluster_centers_
     cell = nearest(theirs, centers)
@@ -69,9 +75,9 @@ def distinct(points: FloatArray) -> IntArray:
 
 def by_points(records: HybridRecords, epsilon: float, source: RandomSource) -> Weighing:
     """Weigh each distinct public record by a noisy count, which cost epsilon together."""
-    theirs, ours = records.public_points(), records.private_points()
+    theirs = records.public_points()
     index = distinct(theirs)
-    counts = np.bincount(nearest(ours, theirs[index]), minlength=index.size)
+    counts = np.bincount(nearest(records.private_points(), theirs[index]), minlength=index.size)
     return Weighing(index, noisy_counts(counts, epsilon, source))
 
 
@@ -85,23 +91,21 @@ def by_subset(
 ) -> Weighing:
     """Weigh a subset of the public records: order, candidates and choice cost an epsilon each."""
     to_order, to_count, to_choose = epsilons
+    each = by_points(records, to_order, source)
+    index = each.index[np.argsort(-each.weights, kind="stable")]
     theirs, ours = records.public_points(), records.private_points()
-    index = distinct(theirs)
-    counts = np.bincount(nearest(ours, theirs[index]), minlength=index.size)
-    index = index[np.argsort(-noisy_counts(counts, to_order, source), kind="stable")]
-    weights = [
-        noisy_counts(counts, to_count / len(sizes), source)
-        for counts in nested_counts(ours, theirs[index], sizes)
+    candidates = [
+        Weighing(index[:size], noisy_counts(counts, to_count / len(sizes), source))
+        for size, counts in zip(sizes, nested_counts(ours, theirs[index], sizes), strict=True)
     ]
     X, y = records.design_public, records.y_public
     private, low_span = records.design_private, records.outcome_range
-    losses = []
-    for released in weights:
-        everybody = np.zeros(records.n_public)
-        everybody[index[: released.size]] = released
-        losses.append(record_losses(fit(X, y, everybody), private, records.y_private, *low_span))
+    losses = [
+        record_losses(fit(X, y, one.over(y.size)), private, records.y_private, *low_span)
+        for one in candidates
+    ]
     best, curve = select(losses, to_choose, selection, source)
-    return Weighing(index[: sizes[best]], weights[best], curve)
+    return replace(candidates[best], curve=curve)
 
 
 def by_residuals(

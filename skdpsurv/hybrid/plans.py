@@ -12,6 +12,7 @@ import numpy as np
 
 from skdpsurv.hybrid import methods, rules
 from skdpsurv.hybrid.calibration import Residuals
+from skdpsurv.hybrid.counts import LEAST_EPSILON
 from skdpsurv.hybrid.methods import Fit, Weighing
 from skdpsurv.hybrid.records import HybridRecords
 from skdpsurv.mechanisms.vector_noise import MARGIN
@@ -24,8 +25,6 @@ WEIGHTS = ("auto", "signed", "nonnegative")
 #: budget_split by default: see docs/benchmarks/hybrid.
 SPLITS: dict[str, tuple[float, ...]] = {"auto": (0.5, 0.5), "subset": (0.1, 0.8, 0.1)}
 N_CANDIDATES, SMALLEST_CANDIDATE = 10, 20
-#: Double precision can work with parts of epsilon down to this, and up to its inverse.
-LEAST_EPSILON = 1e-9
 
 
 @dataclass(frozen=True)
@@ -190,7 +189,7 @@ def make_plan(
             raise ValueError(
                 f"n_cells must be at most the number of public records, {n_public}, got {cells}."
             )
-        cells = min(cells, methods.distinct(records.public_points(methods.MARGIN)).size)
+        cells = min(cells, methods.distinct(records.public_points(methods.CLIPPED_SHARE)).size)
     if math.isfinite(epsilon) and not all(
         LEAST_EPSILON <= part <= 1.0 / LEAST_EPSILON for part in (*counts, *rounds)
     ):
