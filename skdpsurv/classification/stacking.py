@@ -47,6 +47,7 @@ from skdpsurv.privacy import (
     positive_int,
     random_source,
 )
+from skdpsurv.progress import check_verbose
 from skdpsurv.release import Release
 
 __all__ = ["PrivateStackingClassifier"]
@@ -347,8 +348,7 @@ class PrivateStackingClassifier(PrivateClassifier):
             _not_integer(self.n_jobs) or not 0 < abs(self.n_jobs) <= LARGEST_JOBS
         ):
             raise ValueError(f"n_jobs must be None or an integer other than 0, to {LARGEST_JOBS}.")
-        if not isinstance(self.verbose, bool) and (_not_integer(self.verbose) or self.verbose < 0):
-            raise ValueError("verbose must be an integer, not negative.")
+        check_verbose(self.verbose)
         fraction("holdout", self.holdout)
         checked_importances(self.importances)
         if self.partition == "samples":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -54,6 +55,21 @@ class Derivatives(NamedTuple):
     hessian: FloatArray | None
 
 
+class Linearized(NamedTuple):
+    """Losses at a point, and the gradient there of any weighting of them.
+
+    Parameters
+    ----------
+    losses : ndarray of shape (n,)
+        In the block's order.
+    gradient : callable
+        From weights of shape (n,) to the sum of the weighted gradients, of shape (n_params,).
+    """
+
+    losses: FloatArray
+    gradient: Callable[[FloatArray], FloatArray]
+
+
 class Likelihood(Protocol):
     """A convex per-record loss, summed over blocks of records, with its privacy constants.
 
@@ -80,8 +96,19 @@ class Likelihood(Protocol):
         """Return every ``step``-th record, for a cheap starting point."""
         ...
 
+    def take(self, block: Any, rows: NDArray[np.int64]) -> Any:
+        """Return the records at the positions ``rows``, ascending, possibly more than once."""
+        ...
+
     def losses(self, coef: FloatArray, block: Any) -> FloatArray:
         """Return one loss per record, in the block's order."""
+        ...
+
+    def linearized(self, coef: FloatArray, block: Any, tolerance: float = 1e-15) -> Linearized:
+        """Return losses and weighted gradients, for weights that depend on the losses.
+
+        ``tolerance`` is the relative error that a caller does not mind.
+        """
         ...
 
     def derivatives(

@@ -72,6 +72,8 @@ class Link:
     event_curvature = 0.0
     #: whether the survival slope of one interval stays below 1, so that "no cap" means H = q
     bounded_slope = False
+    #: half-width of the strip around the real line in which phi is analytic
+    strip = np.pi
     #: the survival slope as a polynomial in exp(eta), where there is one
     series: ClassVar[Series | None] = None
 
@@ -229,6 +231,7 @@ class Probit(Link):
 
     name = "probit"
     event_curvature = 1.0
+    strip = 2.8  # the zeros of Phi(-eta) nearest to the real line: -1.92 +- 2.82i
 
     def predictor(self, hazard: float) -> float:
         return float(special.ndtri(hazard))

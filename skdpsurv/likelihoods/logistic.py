@@ -22,7 +22,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from skdpsurv.likelihoods.base import SUM_ROWS, Derivatives, PrivacyConstants, weighted_sum
+from skdpsurv.likelihoods.base import (
+    SUM_ROWS,
+    Derivatives,
+    Linearized,
+    PrivacyConstants,
+    weighted_sum,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -76,12 +82,25 @@ class Logistic:
         """Return every ``step``-th record."""
         return LabelledBlock(np.ascontiguousarray(block.X[::step]), block.y[::step])
 
+    def take(self, block: LabelledBlock, rows: NDArray[np.int64]) -> LabelledBlock:
+        """Return the records at the positions ``rows``."""
+        return LabelledBlock(block.X.take(rows, axis=0), block.y.take(rows))
+
     def losses(self, coef: FloatArray, block: LabelledBlock) -> FloatArray:
         """Return the loss of each record."""
         margin = block.y * (block.X @ coef)
         knee = -knee_of(self.max_residual)
         curved = np.logaddexp(0.0, -np.maximum(margin, knee))
         return np.asarray(curved + self.max_residual * np.maximum(knee - margin, 0.0))
+
+    def linearized(
+        self, coef: FloatArray, block: LabelledBlock, tolerance: float = 1e-15
+    ) -> Linearized:
+        """Return losses and weighted gradients; always to rounding."""
+        return Linearized(
+            self.losses(coef, block),
+            lambda weights: self.derivatives(coef, block, weights, order=1).gradient,
+        )
 
     def derivatives(
         self,

@@ -25,9 +25,10 @@ from skdpsurv.privacy import (
     refuse_masked,
     validate_random_state,
 )
+from skdpsurv.progress import check_verbose
 from skdpsurv.release import Release
+from skdpsurv.survival.posterior import PosteriorSampling, Schedule, checked_schedule
 from skdpsurv.survival.private_fit import (
-    METHODS,
     HazardModel,
     MaximumLikelihood,
     Perturbation,
@@ -35,13 +36,15 @@ from skdpsurv.survival.private_fit import (
 )
 from skdpsurv.survival.published import PublishedPerturbation
 from skdpsurv.survival.spline import published_basis, to_published
-from skdpsurv.survival.time_grid import exit_intervals, interval_ends, required_horizon
+from skdpsurv.survival.time_grid import interval_ends, required_horizon
 from skdpsurv.target import event_and_time
 
 __all__ = ["DPDiscreteTimeSurvival"]
 
 FloatArray = NDArray[np.float64]
-Plan = MaximumLikelihood | Perturbation | PublishedPerturbation
+Plan = MaximumLikelihood | Perturbation | PublishedPerturbation | PosteriorSampling
+
+METHODS = ("obj_pert", "out_pert", "psgld")
 
 CALIBRATIONS = ("tight", "published")
 #: Ridges and scales of noise that a fit can work with.
@@ -73,8 +76,12 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
     epsilon : float, default=1.0
         Privacy loss of one ``fit``, spent whole. ``numpy.inf`` gives the maximum likelihood fit,
         for reference, without any privacy: cap, centre and row bound are then ignored.
-    method : {"obj_pert", "out_pert"}, default="obj_pert"
-        Objective perturbation, or output perturbation (simpler, and less accurate).
+    method : {"obj_pert", "out_pert", "psgld"}, default="obj_pert"
+        Objective perturbation, or output perturbation (simpler, and less accurate). "psgld", one
+        draw of a sanitised posterior, has an **asymptotic guarantee only**: epsilon holds for the
+        law that its Markov chain tends to, and nothing is proved about a chain of finite length.
+        Its likelihood is uncapped and it takes no first look, so that ``max_cumulative_hazard``
+        and ``center_share`` do not enter, and it works with every link.
     max_time : float
         Public horizon, in the unit of the times: records beyond it count as censored at it.
         Required: take it from the study's protocol, never from the data.
@@ -106,11 +113,28 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
         Skipped where ``n * epsilon`` is below 200.
     calibration : {"tight", "published"}, default="tight"
         "published": the algorithms of the paper to the letter, uncapped, to reproduce its tables.
+        Its pSGLD is not private: its limit spends twice its epsilon, status "none".
+    sampler : {"mala", "psgld"}, default="mala"
+        Markov chain of ``method="psgld"``: the Metropolis-adjusted Langevin algorithm on all
+        records, or the paper's stochastic gradients, whose step is corrected. One law, but the
+        first gets there a hundred times faster.
+    n_epochs : int or "auto", default="auto"
+        Passes over the data: one step of "mala", n steps of "psgld" as in the paper. "auto" is 400
+        and 250.
+    batch_size : int, default=200
+        Records in a step of "psgld"; all of them if there are fewer.
+    step_size : float or "auto", default="auto"
+        First step a_1 of "psgld"; "auto" is ``8 / (n_samples * sqrt(batch_size))``, and 1 with
+        ``calibration="published"``.
+    step_exponent : float, default=0.51
+        Steps of "psgld" shrink as ``t ** -step_exponent``, above 0.5 and at most 1.
     random_state : None or int, default=None
         None draws from the operating system's entropy. An int makes the fit reproducible and
         therefore not private: status "seeded", with a PrivacyLeakWarning.
     accountant : PrivacyAccountant or None, default=None
         Ledger that every fit is charged to.
+    verbose : int, default=0
+        1 shows a progress bar while a chain runs.
 
     Attributes
     ----------
@@ -187,8 +211,14 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
         prior_event_rate: float = 0.5,
         center_share: float = 0.1,
         calibration: str = "tight",
+        sampler: str = "mala",
+        n_epochs: int | str = "auto",
+        batch_size: int = 200,
+        step_size: float | str = "auto",
+        step_exponent: float = 0.51,
         random_state: int | None = None,
         accountant: PrivacyAccountant | None = None,
+        verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
         self.method = method
@@ -202,8 +232,14 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
         self.prior_event_rate = prior_event_rate
         self.center_share = center_share
         self.calibration = calibration
+        self.sampler = sampler
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.step_size = step_size
+        self.step_exponent = step_exponent
         self.random_state = random_state
         self.accountant = accountant
+        self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Fit the model, spending ``epsilon``.
@@ -221,18 +257,11 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
         self
         """
         max_time = self._check_parameters()
-        self._check_budget()
-        refuse_masked(X, "X")
-        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64)
-        n_records, n_features = rows.shape
-        event, time = _checked_target(y, n_records)
-        plan = self._plan(n_records, n_features)
-        _refuse_extremes(plan)
-        guarantee = self._guarantee(plan, n_records)
+        plan, checked = self._checked(X, y)
+        guarantee = self._guarantee(plan, plan.model.n_records)
         with self._charged(guarantee):
-            interval, event = exit_intervals(time, event, max_time, self.n_intervals)
-            source = random_source(self.random_state)
-            baseline, coef = plan.run(Records(rows, interval, event), source)
+            records = Records.on_grid(*checked, max_time, self.n_intervals)
+            baseline, coef = plan.run(records, random_source(self.random_state))
         return self._publish(
             guarantee,
             {
@@ -243,6 +272,19 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
             },
             {"coef": coef, "baseline_coef": to_published(baseline, self.n_knots)},
         )
+
+    def _checked(
+        self, X: ArrayLike, y: ArrayLike
+    ) -> tuple[Plan, tuple[FloatArray, FloatArray, NDArray[np.bool_]]]:
+        """Check budget and data; return the plan, and rows, times and events."""
+        self._check_budget()
+        refuse_masked(X, "X")
+        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64)
+        n_records, n_features = rows.shape
+        event, time = _checked_target(y, n_records)
+        plan = self._plan(n_records, n_features)
+        _refuse_extremes(plan)
+        return plan, (rows, time, event)
 
     def _set_fitted(self, release: Release) -> None:
         values = release.values
@@ -343,10 +385,6 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
         """
         positive_number("epsilon", self.epsilon, allow_inf=True)
         max_time = required_horizon(self.max_time)
-        if self.method == "psgld":
-            raise ValueError(
-                "method='psgld' is not available in this version; use 'obj_pert' or 'out_pert'."
-            )
         one_of("method", self.method, METHODS)
         one_of("link", self.link, tuple(LINKS))
         one_of("calibration", self.calibration, CALIBRATIONS)
@@ -365,7 +403,7 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
             one_of("max_cumulative_hazard", self.max_cumulative_hazard, ("auto",))
         elif self.max_cumulative_hazard is not None:
             positive_number("max_cumulative_hazard", self.max_cumulative_hazard)
-        elif self.link != "logit" and not math.isinf(self.epsilon):
+        elif self.link != "logit" and self.method != "psgld" and not math.isinf(self.epsilon):
             raise ValueError(
                 "max_cumulative_hazard must be a number with link="
                 f"{self.link!r}: without a cap its gradient has no bound."
@@ -373,9 +411,42 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
         if not 1e-9 <= fraction("prior_event_rate", self.prior_event_rate) <= 1.0 - 1e-9:
             raise ValueError("prior_event_rate must be between 1e-9 and 1 - 1e-9.")
         fraction("center_share", self.center_share, open_low=False)
+        self._schedule()
+        check_verbose(self.verbose)
         validate_random_state(self.random_state)
         self._check_accountant()
         return max_time
+
+    def _published_chain(self) -> bool:
+        return self.method == "psgld" and self.calibration == "published"
+
+    def _schedule(self) -> Schedule:
+        schedule = checked_schedule(
+            self.sampler, self.n_epochs, self.batch_size, self.step_size, self.step_exponent
+        )
+        if self._published_chain() and schedule.sampler != "psgld":
+            raise ValueError(
+                "calibration='published' with method='psgld' needs sampler='psgld': the paper has "
+                "no other chain."
+            )
+        return schedule
+
+    def _status(self) -> str:
+        status = super()._status()
+        if self.method != "psgld":
+            return status
+        if self._published_chain():
+            return "none"
+        return "asymptotic" if status == "proved" else status
+
+    def _leaks(self) -> list[str]:
+        reasons = super()._leaks()
+        if self._published_chain() and not math.isinf(self.epsilon):
+            reasons.append(
+                "calibration='published' with method='psgld' spends twice its epsilon even in the "
+                "limit: use calibration='tight'."
+            )
+        return reasons
 
     def _plan(self, n_records: int, n_features: int) -> Plan:
         """Decide from public numbers alone how epsilon is spent."""
@@ -397,6 +468,15 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
         if math.isinf(self.epsilon):
             return MaximumLikelihood(model)
         try:
+            if self.method == "psgld":
+                return PosteriorSampling(
+                    model,
+                    self.epsilon,
+                    self.alpha,
+                    self._schedule(),
+                    self._published_chain(),
+                    self.verbose,
+                )
             if self.calibration == "published":
                 return PublishedPerturbation(model, self.epsilon, self.method, self.alpha)
             return Perturbation(model, self.epsilon, self.method, self.alpha, self.center_share)

@@ -22,12 +22,11 @@ from skdpsurv.mechanisms.private_mean import private_mean
 from skdpsurv.privacy import RandomSource, clip_rows
 from skdpsurv.survival.life_table import baseline_from_life_table, private_life_table
 from skdpsurv.survival.spline import orthogonal_basis
+from skdpsurv.survival.time_grid import exit_intervals
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-#: What an estimator calls the perturbations.
-METHODS = ("obj_pert", "out_pert")
 
 #: Rows of a block: what a fit adds to memory is a few copies of one block and of the sorted rows.
 BLOCK_ROWS = 2**16
@@ -91,6 +90,18 @@ class Records:
     X: FloatArray
     interval: IntArray
     event: NDArray[np.bool_]
+
+    @classmethod
+    def on_grid(
+        cls,
+        X: FloatArray,
+        time: FloatArray,
+        event: NDArray[np.bool_],
+        max_time: float,
+        n_intervals: int,
+    ) -> Records:
+        """Put records on the grid, each on its own."""
+        return cls(X, *exit_intervals(time, event, max_time, n_intervals))
 
     def slices(self) -> Iterator[slice]:
         """Yield slices of at most BLOCK_ROWS rows."""

@@ -221,7 +221,7 @@ BAD_PARAMETERS = [
     ({"max_time": None}, "max_time"),
     ({"max_time": 0.0}, "max_time"),
     ({"max_time": np.inf}, "max_time"),
-    ({"method": "psgld"}, "method"),
+    ({"method": "sgld"}, "method"),
     ({"method": "svm"}, "method"),
     ({"link": "log"}, "link"),
     ({"calibration": "loose"}, "calibration"),

@@ -1,0 +1,179 @@
+"""Several whole chains of the posterior sampler, to see whether they have converged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+
+from skdpsurv.audit.convergence import effective_sample_size, split_r_hat
+from skdpsurv.privacy import positive_int, random_source, silent_arithmetic
+from skdpsurv.progress import check_verbose, first
+from skdpsurv.survival.discrete_time import DPDiscreteTimeSurvival
+from skdpsurv.survival.posterior import PosteriorSampling
+from skdpsurv.survival.private_fit import Records
+from skdpsurv.survival.spline import to_published
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FloatArray = NDArray[np.float64]
+
+__all__ = ["PosteriorChains", "nonprivate_posterior_chains"]
+
+
+@dataclass(frozen=True)
+class PosteriorChains:
+    """Draws of a sanitised posterior: **not private**, each of them spends epsilon.
+
+    Parameters
+    ----------
+    draws : ndarray of shape (n_chains, n_draws, n_params)
+        On the scale of the data: the baseline's coefficients in the paper's spline basis, then
+        those of the covariates.
+    names : tuple of str
+        Of the parameters.
+    """
+
+    draws: FloatArray
+    names: tuple[str, ...]
+
+    def r_hat(self) -> FloatArray:
+        """Return split R-hat of each parameter: 1 at convergence, and worry begins at 1.01."""
+        return split_r_hat(self.draws)
+
+    def effective_sample_size(self) -> FloatArray:
+        """Return how many independent draws the chains are worth, by parameter."""
+        return effective_sample_size(self.draws)
+
+    def summary(self) -> pd.DataFrame:
+        """Return mean, standard deviation, R-hat and effective sample size by parameter."""
+        flat = self.draws.reshape(-1, self.draws.shape[2])
+        return pd.DataFrame(
+            {
+                "mean": flat.mean(axis=0),
+                "sd": flat.std(axis=0, ddof=1),
+                "r_hat": self.r_hat(),
+                "effective_sample_size": self.effective_sample_size(),
+            },
+            index=pd.Index(self.names, name="parameter"),
+        )
+
+    def plot_trace(self, parameters: Sequence[str] | None = None) -> Figure:
+        """Draw each parameter's path, a colour for each chain; matplotlib is needed."""
+        from skdpsurv.plotting.posterior import plot_trace
+
+        return plot_trace(self, parameters)
+
+    def plot_density(self, parameters: Sequence[str] | None = None) -> Figure:
+        """Draw each parameter's density, a colour for each chain; matplotlib is needed."""
+        from skdpsurv.plotting.posterior import plot_density
+
+        return plot_density(self, parameters)
+
+
+def nonprivate_posterior_chains(
+    estimator: DPDiscreteTimeSurvival,
+    X: ArrayLike,
+    y: ArrayLike,
+    *,
+    n_chains: int = 4,
+    n_draws: int = 1000,
+    random_state: int | None = None,
+    verbose: int = 0,
+) -> PosteriorChains:
+    """Run several long chains of ``method="psgld"`` and keep all of them: not private.
+
+    For simulated data, or for data that you may see: to check that a chain of the length which
+    the estimator uses is at its limit, where alone its guarantee holds. What it shows must not be
+    published, and must not be used to choose how a private release of the same data is made.
+    Nothing is charged: there is no guarantee to charge for.
+
+    Parameters
+    ----------
+    estimator : DPDiscreteTimeSurvival
+        With ``method="psgld"``; not changed.
+    X : array-like of shape (n_samples, n_features)
+    y : structured array of shape (n_samples,), or array-like of times
+    n_chains : int, default=4
+    n_draws : int, default=1000
+        Draws that each chain keeps after its burn-in. ``sampler="mala"`` keeps every state;
+        ``sampler="psgld"`` has the length that ``n_epochs`` says and keeps evenly spaced states,
+        all of them if there are fewer.
+    random_state : None or int, default=None
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Returns
+    -------
+    PosteriorChains
+
+    Raises
+    ------
+    TypeError, ValueError
+        If the estimator is another one, has another method or epsilon=inf, or the data are not
+        what ``fit`` accepts.
+
+    Examples
+    --------
+    >>> from skdpsurv import DPDiscreteTimeSurvival
+    >>> from skdpsurv.audit import nonprivate_posterior_chains
+    >>> from skdpsurv.datasets import make_discrete_time_survival
+    >>> data = make_discrete_time_survival(300, 2, random_state=0)
+    >>> model = DPDiscreteTimeSurvival(
+    ...     epsilon=5.0, method="psgld", max_time=data.max_time, n_intervals=20
+    ... )
+    >>> chains = nonprivate_posterior_chains(model, data.X, data.y, n_draws=500, random_state=0)
+    >>> bool(chains.r_hat().max() < 1.05)
+    True
+    """
+    if not isinstance(estimator, DPDiscreteTimeSurvival):
+        raise TypeError(
+            f"estimator must be a DPDiscreteTimeSurvival, got {type(estimator).__name__}."
+        )
+    positive_int("n_chains", n_chains)
+    if positive_int("n_draws", n_draws) < 4:
+        raise ValueError(f"n_draws must be at least 4, got {n_draws}.")
+    check_verbose(verbose)
+    model = clone(estimator).set_params(accountant=None)
+    max_time = model._check_parameters()
+    plan, (rows, time, event) = model._checked(X, y)
+    if not isinstance(plan, PosteriorSampling):
+        raise ValueError("estimator must have method='psgld' and a finite epsilon.")
+    with silent_arithmetic():
+        records = Records.on_grid(rows, time, event, max_time, plan.model.n_intervals)
+        chains = [
+            _one_chain(plan, records, source, n_draws, verbose)
+            for source in random_source(random_state).spawn(n_chains)
+        ]
+    return PosteriorChains(np.array(chains), _names(model, plan))
+
+
+def _one_chain(
+    plan: PosteriorSampling, records: Any, source: Any, n_draws: int, verbose: int
+) -> FloatArray:
+    n_steps = plan.schedule.n_steps(plan.model.n_records)
+    burn_in = plan.schedule.burn_in(plan.model.n_records)
+    if plan.schedule.sampler == "mala":
+        n_steps = burn_in + n_draws
+    step = max(1, (n_steps - burn_in) // n_draws)
+    states = first(plan.states(records, source), n_steps, "posterior chain", verbose)
+    kept = list(islice(states, burn_in + step - 1, None, step))[:n_draws]
+    draws = []
+    for state in kept:
+        baseline, coef = plan.unscaled(state)
+        draws.append(np.concatenate([to_published(baseline, plan.model.n_knots), coef]))
+    return np.array(draws)
+
+
+def _names(model: DPDiscreteTimeSurvival, plan: PosteriorSampling) -> tuple[str, ...]:
+    columns = getattr(model, "feature_names_in_", None)
+    if columns is None:
+        columns = [f"x{j}" for j in range(plan.model.n_features)]
+    return (*(f"baseline_{j + 1}" for j in range(plan.model.n_knots)), *map(str, columns))

@@ -1,0 +1,159 @@
+r"""Sanitised exponential mechanism: release one draw of a posterior whose losses are bounded.
+
+.. math::
+    p(f \mid D) \propto e^{-U(f)}, \qquad
+    U(f) = \frac{\epsilon}{2v}\Big[\frac\sigma2\|f\|^2 + \sum_{i=1}^n C_v(\ell(f; z_i))\Big],
+    \qquad C_v(x) = v\tanh(x/v)
+
+Neighbours: replace-one. Sensitivity: :math:`C_v(\ell) \in [0, v)`, so that the two sums differ by
+:math:`g(f) \in (-v, v)` and the log-density ratio, its normalising constant included, by at most
+:math:`\frac{\epsilon}{2v}(\sup g - \inf g) \le \epsilon`. Theorem (docs/proofs/posterior_sampling;
+Nguyen and Hui, arXiv 1708.07436, theorem 5.1): **an exact draw** is epsilon-differentially private.
+The draws made here come from Markov chains that have this law in the limit only, so the guarantee
+is *asymptotic*: nothing is proved about a chain of finite length.
+
+Two chains are in :mod:`skdpsurv.mechanisms.langevin`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from skdpsurv.likelihoods.base import Likelihood
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+#: The prior's precision, rate * sigma: a normal of standard deviation 10 on each coefficient.
+PRIOR_PRECISION = 1e-2
+#: Newton steps towards the mode, and the decrement at which they end: a chain starts there, so a
+#: good guess is good enough.
+MODE_STEPS, MODE_DECREMENT = 50, 1e-6
+#: Relative errors of sums over all records, and over a sample of them.
+TOLERANCE, SAMPLED_TOLERANCE = 1e-12, 1e-8
+
+
+@dataclass(frozen=True)
+class Sanitizer:
+    """The public numbers of the target.
+
+    Parameters
+    ----------
+    ceiling : float
+        v, the bound on one record's loss.
+    rate : float
+        epsilon / (2 v).
+    prior_precision : float
+        rate * sigma, of the normal prior around 0.
+    """
+
+    ceiling: float
+    rate: float
+    prior_precision: float = PRIOR_PRECISION
+
+
+def calibrate(epsilon: float, n_records: int) -> Sanitizer:
+    """Return the paper's choices: v = 2 log n, and sigma = 10^-2 (2 v / epsilon)."""
+    ceiling = 2.0 * math.log(max(n_records, 2))
+    return Sanitizer(ceiling, epsilon / (2.0 * ceiling))
+
+
+@dataclass(frozen=True)
+class Target:
+    """The law to be sampled, over private records.
+
+    Parameters
+    ----------
+    likelihood : Likelihood
+    blocks : sequence of blocks of the likelihood
+    sanitizer : Sanitizer
+    """
+
+    likelihood: Likelihood
+    blocks: Sequence[Any]
+    sanitizer: Sanitizer
+
+    @property
+    def n_records(self) -> int:
+        """Number of records over all blocks."""
+        return sum(self.likelihood.n_records(block) for block in self.blocks)
+
+    def energy(self, coef: FloatArray) -> tuple[float, FloatArray]:
+        """Return U and its gradient."""
+        prior, v = self.sanitizer.prior_precision, self.sanitizer.ceiling
+        total, pull = 0.0, np.zeros_like(coef)
+        for block in self.blocks:
+            losses, gradient = self.likelihood.linearized(coef, block, TOLERANCE)
+            squashed = np.tanh(losses / v)
+            total += float(squashed.sum())
+            pull += gradient(1.0 - squashed**2)
+        value = 0.5 * prior * float(coef @ coef) + self.sanitizer.rate * v * total
+        return value, prior * coef + self.sanitizer.rate * pull
+
+    def sampled_gradient(self, coef: FloatArray, rows: IntArray, starts: IntArray) -> FloatArray:
+        """Return an unbiased estimate of the gradient of U from ``rows``, ascending.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_params,)
+        rows : ndarray of int
+            Positions over all blocks, drawn with replacement.
+        starts : ndarray of int of shape (n_blocks + 1,)
+            Where each block starts, and where the last one ends.
+        """
+        prior, v = self.sanitizer.prior_precision, self.sanitizer.ceiling
+        pull = np.zeros_like(coef)
+        cuts = np.searchsorted(rows, starts) if len(self.blocks) > 1 else (0, rows.size)
+        for i, block in enumerate(self.blocks):
+            part = rows[cuts[i] : cuts[i + 1]] - starts[i]
+            if part.size:
+                batch = self.likelihood.take(block, part)
+                losses, gradient = self.likelihood.linearized(coef, batch, SAMPLED_TOLERANCE)
+                squashed = np.tanh(losses / v)
+                pull += gradient(1.0 - squashed * squashed)
+        return np.asarray(prior * coef + (self.sanitizer.rate * starts[-1] / rows.size) * pull)
+
+    def curvature(self, coef: FloatArray) -> FloatArray:
+        """Return the Hessian of U without the part of C'': positive definite, for steering."""
+        prior, v = self.sanitizer.prior_precision, self.sanitizer.ceiling
+        hessian = prior * np.eye(coef.size)
+        for block in self.blocks:
+            weights = 1.0 - np.tanh(self.likelihood.losses(coef, block) / v) ** 2
+            part = self.likelihood.derivatives(coef, block, weights=weights).hessian
+            hessian += self.sanitizer.rate * np.asarray(part)
+        # Far more than its rounding, so that it can be factored whatever the records are.
+        floor = 1e-12 * float(np.trace(hessian))
+        return np.asarray(hessian + floor * np.eye(coef.size))
+
+    def mode(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return a point near a mode of the law, and the curvature there.
+
+        Newton steps with :meth:`curvature`: as C is concave, its tangent at the present losses is a
+        convex upper bound of U, whose minimum they approach.
+        """
+        coef, (value, gradient) = start, self.energy(start)
+        hessian = self.curvature(coef)
+        for _ in range(MODE_STEPS):
+            step = linalg.solve(hessian, gradient, assume_a="pos")
+            decrement = float(gradient @ step)
+            if not decrement > MODE_DECREMENT:
+                break
+            length = 1.0
+            while length > 1e-6:
+                ahead = coef - length * step
+                new, new_gradient = self.energy(ahead)
+                if new <= value - 0.1 * length * decrement:
+                    break
+                length /= 2.0
+            else:
+                break
+            coef, value, gradient = ahead, new, new_gradient
+            hessian = self.curvature(coef)
+        return coef, hessian

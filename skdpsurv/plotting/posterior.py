@@ -1,0 +1,104 @@
+"""Traces and densities of Markov chains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import gaussian_kde
+
+from skdpsurv.plotting.style import colour
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["plot_density", "plot_trace"]
+
+
+def plot_trace(chains: Any, parameters: Sequence[str] | None = None) -> Figure:
+    """Draw the paths of chains: one panel a parameter, one colour a chain.
+
+    Parameters
+    ----------
+    chains : PosteriorChains
+        Not private, and neither is the figure.
+    parameters : sequence of str, optional
+        Which ones; all if omitted.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    ValueError
+        If a parameter has another name.
+    """
+    which = _positions(chains, parameters)
+    figure, panels = _panels(len(which), "plot_trace")
+    for ax, j in zip(panels, which, strict=True):
+        for i, chain in enumerate(chains.draws):
+            ax.plot(chain[:, j], color=colour(i), linewidth=0.6, alpha=0.8)
+        ax.set_ylabel(chains.names[j])
+    panels[-1].set_xlabel("Draw")
+    return figure
+
+
+def plot_density(chains: Any, parameters: Sequence[str] | None = None) -> Figure:
+    """Draw kernel estimates of the densities: one panel a parameter, one colour a chain.
+
+    Parameters
+    ----------
+    chains : PosteriorChains
+        Not private, and neither is the figure.
+    parameters : sequence of str, optional
+        Which ones; all if omitted.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    ValueError
+        If a parameter has another name.
+    """
+    which = _positions(chains, parameters)
+    figure, panels = _panels(len(which), "plot_density")
+    for ax, j in zip(panels, which, strict=True):
+        values = chains.draws[:, :, j]
+        grid = np.linspace(values.min(), values.max(), 200)
+        for i, chain in enumerate(values):
+            if np.ptp(chain) > 0.0:
+                ax.plot(grid, gaussian_kde(chain)(grid), color=colour(i))
+        ax.set_xlabel(chains.names[j])
+        ax.set_yticks([])
+        ax.set_ylim(bottom=0.0)
+    return figure
+
+
+def _positions(chains: Any, parameters: Sequence[str] | None) -> list[int]:
+    if parameters is None:
+        return list(range(len(chains.names)))
+    unknown = [name for name in parameters if name not in chains.names]
+    if unknown or not len(parameters):
+        raise ValueError(f"parameters must be among {list(chains.names)}, got {list(parameters)}.")
+    return [chains.names.index(name) for name in parameters]
+
+
+def _panels(n: int, function: str) -> tuple[Figure, list[Any]]:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(f'{function} needs matplotlib: pip install "skdpsurv[plot]"') from error
+    figure, axes = plt.subplots(
+        n, 1, figsize=(8.0, 1.6 * n + 0.6), layout="constrained", squeeze=False
+    )
+    for ax in axes[:, 0]:
+        ax.spines[["top", "right"]].set_visible(False)
+    return figure, list(axes[:, 0])

@@ -1,0 +1,177 @@
+"""A hazard model drawn from its sanitised posterior (skdpsurv.mechanisms.posterior_sampling)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
+from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.mechanisms.langevin import MALA, PSGLD
+from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target, calibrate
+from skdpsurv.privacy import RandomSource, fraction, one_of, positive_int, positive_number
+from skdpsurv.progress import first
+from skdpsurv.survival.private_fit import HazardModel, Records
+from skdpsurv.survival.spline import orthogonal_basis, published_basis
+
+FloatArray = NDArray[np.float64]
+
+SAMPLERS = ("mala", "psgld")
+#: Passes over the data: steps of MALA, n steps of pSGLD each (the paper's 250).
+EPOCHS = {"mala": 400, "psgld": 250}
+#: Share of a chain in which it adapts.
+BURN_IN = {"mala": 0.5, "psgld": 0.1}
+#: step_size="auto" is this over n sqrt(k): about the largest at which pSGLD is stable, since the
+#: curvature of a coefficient is about the variance of its gradients.
+STEP_SCALE = 8.0
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long a chain is and how it moves; all of it public."""
+
+    sampler: str = "mala"
+    n_epochs: int | str = "auto"
+    batch_size: int = 200
+    step_size: float | str = "auto"
+    step_exponent: float = 0.51
+
+    def n_steps(self, n_records: int) -> int:
+        """Return the length of the chain."""
+        epochs = EPOCHS[self.sampler] if isinstance(self.n_epochs, str) else int(self.n_epochs)
+        return epochs * (n_records if self.sampler == "psgld" else 1)
+
+    def burn_in(self, n_records: int) -> int:
+        """Return the number of steps in which the chain adapts."""
+        return math.ceil(BURN_IN[self.sampler] * self.n_steps(n_records))
+
+    def chain(self, n_records: int, published: bool) -> MALA | PSGLD:
+        """Return the chain for n records."""
+        burn_in = self.burn_in(n_records)
+        if self.sampler == "mala":
+            return MALA(burn_in)
+        size = min(self.batch_size, n_records)
+        if not isinstance(self.step_size, str):
+            step = float(self.step_size)
+        else:
+            step = 1.0 if published else STEP_SCALE / (n_records * math.sqrt(size))
+        return PSGLD(burn_in, size, step, self.step_exponent, published)
+
+
+def checked_schedule(
+    sampler: object,
+    n_epochs: object,
+    batch_size: object,
+    step_size: object,
+    step_exponent: object,
+) -> Schedule:
+    """Return the schedule that an estimator's parameters ask for, or refuse them."""
+    one_of("sampler", sampler, SAMPLERS)
+    if isinstance(n_epochs, str):
+        one_of("n_epochs", n_epochs, ("auto",))
+    else:
+        n_epochs = positive_int("n_epochs", n_epochs)
+    if isinstance(step_size, str):
+        one_of("step_size", step_size, ("auto",))
+    else:
+        step_size = positive_number("step_size", step_size)
+    exponent = fraction("step_exponent", step_exponent, open_high=False)
+    if exponent <= 0.5:
+        raise ValueError(
+            "step_exponent must be above 0.5 and at most 1, or the chain has no limit, got "
+            f"{step_exponent}."
+        )
+    return Schedule(
+        str(sampler), n_epochs, positive_int("batch_size", batch_size), step_size, exponent
+    )
+
+
+@dataclass(frozen=True)
+class PosteriorSampling:
+    """One draw of the sanitised posterior of the uncapped likelihood, with a normal prior at 0.
+
+    Parameters
+    ----------
+    model : HazardModel
+        Its cap and ``prior_event_rate`` do not enter the law; the chain starts from the latter.
+    epsilon : float
+    alpha : float
+        Ridge on top of the prior, on the scale of the mean loss.
+    schedule : Schedule
+    published : bool
+        pSGLD as the paper prints it, in its basis: not private, not even in the limit.
+    verbose : int
+    """
+
+    model: HazardModel
+    epsilon: float
+    alpha: float
+    schedule: Schedule
+    published: bool = False
+    verbose: int = 0
+    sanitizer: Sanitizer = field(init=False)
+
+    def __post_init__(self) -> None:
+        model = self.model
+        plain = calibrate(self.epsilon, model.n_records)
+        prior = plain.prior_precision + plain.rate * model.n_records * self.alpha
+        object.__setattr__(self, "sanitizer", Sanitizer(plain.ceiling, plain.rate, prior))
+
+    @property
+    def mechanism(self) -> str:
+        """What is released, in words."""
+        chain = "pSGLD as published" if self.published else self.schedule.sampler
+        return f"sanitised exponential mechanism, one state of a Markov chain ({chain})"
+
+    @property
+    def source(self) -> str:
+        """Where the proof is."""
+        return "docs/proofs/posterior_sampling"
+
+    def spans(self) -> list[float]:
+        """Return the public numbers that must be neither huge nor tiny."""
+        return [self.model.data_norm, self.sanitizer.rate, self.sanitizer.prior_precision]
+
+    def public_inputs(self) -> dict[str, Any]:
+        """Return the constants of the law and the length of the chain."""
+        return {
+            "loss_ceiling": self.sanitizer.ceiling,
+            "rate": self.sanitizer.rate,
+            "prior_precision": self.sanitizer.prior_precision,
+            "sampler": self.schedule.sampler,
+            "n_steps": self.schedule.n_steps(self.model.n_records),
+        }
+
+    def run(self, records: Records, source: RandomSource) -> tuple[FloatArray, FloatArray]:
+        """Return the last state of one chain."""
+        n_steps = self.schedule.n_steps(self.model.n_records)
+        task = f"posterior sampling ({self.schedule.sampler})"
+        state = None
+        for state in first(self.states(records, source), n_steps, task, self.verbose):  # noqa: B007
+            pass
+        assert state is not None
+        return self.unscaled(state)
+
+    def states(self, records: Records, source: RandomSource) -> Iterator[FloatArray]:
+        """Yield the chain's states, on the scale of the fit: private."""
+        model, basis = self.model, self._basis()
+        likelihood = DiscreteHazard(basis, model.n_features, link=LINKS[model.link])
+        blocks = records.blocks(0.0, model.data_norm)
+        start = np.zeros(likelihood.n_params)
+        start[0] = likelihood.link.predictor(model.prior_hazard) / basis[0, 0]
+        chain = self.schedule.chain(model.n_records, self.published)
+        return chain.states(Target(likelihood, blocks, self.sanitizer), start, source)
+
+    def unscaled(self, state: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return a state as a baseline on the grid and coefficients on the scale of X."""
+        n_knots = self.model.n_knots
+        return self._basis() @ state[:n_knots], state[n_knots:] / self.model.data_norm
+
+    def _basis(self) -> FloatArray:
+        make = published_basis if self.published else orthogonal_basis
+        return make(self.model.n_intervals, self.model.n_knots)
