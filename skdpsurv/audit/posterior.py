@@ -162,6 +162,8 @@ def _one_chain(
     burn_in = plan.schedule.burn_in(plan.model.n_records)
     if plan.schedule.sampler == "mala":
         n_steps = burn_in + n_draws
+    if n_steps - burn_in < 4:
+        raise ValueError("n_epochs must leave each chain at least 4 states after its burn-in.")
     step = max(1, (n_steps - burn_in) // n_draws)
     states = first(plan.states(records, source), n_steps, "posterior chain", verbose)
     kept = list(islice(states, burn_in + step - 1, None, step))[:n_draws]

@@ -226,6 +226,7 @@ class DiscreteHazard:
         rows = np.flatnonzero(block.event)
         last = block.survived[rows]
         event = self.link.event(a[last] + b[rows])
+        np.maximum(losses, 0.0, out=losses)  # no less, whatever an expansion leaves over
         losses[rows] += event.value
         slopes[rows] += event.slope
 

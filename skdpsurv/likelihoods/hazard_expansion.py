@@ -31,10 +31,10 @@ from skdpsurv.likelihoods.links import Link
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
-#: Relative error of sums that are meant to be exact.
+#: Error of sums that are meant to be exact, relative to the largest that |b| <= B allows.
 FULL = 1e-15
-#: The most Chebyshev polynomials that are worth their while.
-MOST_TERMS = 256
+#: The most Chebyshev polynomials that are worth their while, and the largest B.
+MOST_TERMS, LARGEST_REACH = 256, 1e3
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Expansion:
 def expand(
     link: Link, a: FloatArray, b: FloatArray, reach: float, tolerance: float = FULL
 ) -> Expansion | None:
-    """Return the cheaper expansion that reaches a relative error of about ``tolerance``.
+    """Return the cheaper expansion that reaches an error of about ``tolerance``.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def expand(
     Returns
     -------
     Expansion or None
-        None where neither is any good: huge coefficients.
+        None where neither is any good: huge coefficients, or a link that is cut off there.
     """
     top = float(a.max())
     if link.series is not None:
@@ -129,6 +129,8 @@ def _chebyshev(
     link: Link, a: FloatArray, b: FloatArray, reach: float, tolerance: float
 ) -> Expansion | None:
     reach = max(reach, 1e-3)
+    if link.strip == 0.0 or not reach <= LARGEST_REACH:
+        return None
     ratio = link.strip / reach
     rate = ratio + math.hypot(ratio, 1.0)
     n_terms = math.ceil(-math.log(tolerance) / math.log(rate)) + 4

@@ -72,8 +72,8 @@ class Link:
     event_curvature = 0.0
     #: whether the survival slope of one interval stays below 1, so that "no cap" means H = q
     bounded_slope = False
-    #: half-width of the strip around the real line in which phi is analytic
-    strip = np.pi
+    #: half-width of the strip around the real line in which phi, as computed, is analytic
+    strip = 0.0
     #: the survival slope as a polynomial in exp(eta), where there is one
     series: ClassVar[Series | None] = None
 
@@ -148,6 +148,7 @@ class Logit(Link):
     """
 
     name = "logit"
+    strip = np.pi
     event_curvature = 0.25
     bounded_slope = True
     series = _logit_series()

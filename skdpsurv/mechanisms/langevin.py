@@ -37,8 +37,8 @@ IntArray = NDArray[np.int64]
 
 #: The paper's lambda and mu.
 DAMPING, MEMORY = 1e-5, 0.99
-#: Random numbers are drawn for this many steps of pSGLD at once.
-STEPS_AT_ONCE = 1000
+#: Random rows are drawn for at most this many steps of pSGLD, and about so many rows, at once.
+STEPS_AT_ONCE, ROWS_AT_ONCE = 1000, 2**18
 #: A coefficient beyond this is no draw of a prior with standard deviation 10.
 LOST = 1e6
 #: The acceptance rate at which MALA moves fastest (Roberts and Rosenthal 1998).
@@ -92,6 +92,7 @@ class MALA:
                 if t < self.burn_in:
                     rate = 0.0 if math.isnan(gain) else math.exp(min(gain, 0.0))
                     step *= math.exp((rate - ACCEPTANCE) / math.sqrt(t + 1.0))
+                    step = min(max(step, 1e-6), 1e2)
             if math.log(1.0 - rng.random()) < gain:
                 point = new
             yield point.coef
@@ -108,9 +109,10 @@ class _Point:
 
     @staticmethod
     def at(target: Target, mode: FloatArray, root: FloatArray, x: FloatArray) -> _Point:
-        coef = mode + linalg.solve_triangular(root, x, lower=True, trans="T")
+        coef = mode + linalg.solve_triangular(root, x, lower=True, trans="T", check_finite=False)
         energy, gradient = target.energy(coef)
-        return _Point(x, coef, energy, linalg.solve_triangular(root, gradient, lower=True))
+        pulled = linalg.solve_triangular(root, gradient, lower=True, check_finite=False)
+        return _Point(x, coef, energy, pulled)
 
 
 @dataclass(frozen=True)
@@ -154,8 +156,8 @@ class PSGLD:
         Steps after which G is frozen.
     batch_size : int
         k. All records, and no sampling, from n on.
-    step_size : float
-        a_1.
+    step_size : float or None
+        a_1; None for the largest that is stable at the mode, under the first G, then the frozen.
     step_exponent : float
         tau.
     published : bool, default=False
@@ -164,7 +166,7 @@ class PSGLD:
 
     burn_in: int
     batch_size: int
-    step_size: float
+    step_size: float | None
     step_exponent: float
     published: bool = False
 
@@ -182,26 +184,36 @@ class PSGLD:
         n = target.n_records
         sizes = [target.likelihood.n_records(block) for block in target.blocks]
         starts = np.concatenate([[0], np.cumsum(sizes)])
-        coef = np.zeros_like(start) if self.published else target.mode(start)[0]
-        drift = 1.0 if self.published else 0.5
-        moment = np.zeros_like(coef)
-        scale = np.zeros_like(coef)
+        size = min(self.batch_size, n)
+        coef, drift, floor = np.zeros_like(start), 1.0, np.zeros_like(start)
+        first_step = 1.0 if self.step_size is None else self.step_size
+        if not self.published:
+            drift = 0.5
+            coef, curvature = target.mode(start)
+            # What V is about where curvature is the variance of gradients; without a floor G has
+            # none where there is no such variance, as in a sum over all records at the mode.
+            floor = target.sanitizer.rate * np.diag(curvature) / (n * size)
+            if self.step_size is None:
+                first_step = _stable_step(curvature, _preconditioner(floor))
+        moment, scale = floor.copy(), np.zeros_like(coef)
+        at_once = min(STEPS_AT_ONCE, max(1, ROWS_AT_ONCE // size))
         for t in _count():
-            now = t % STEPS_AT_ONCE
+            now = t % at_once
             if now == 0:
-                noise = rng.standard_normal((STEPS_AT_ONCE, coef.size))
+                noise = rng.standard_normal((at_once, coef.size))
                 if self.batch_size < n:
-                    rows = rng.integers(0, n, (STEPS_AT_ONCE, self.batch_size))
+                    rows = rng.integers(0, n, (at_once, size))
                     rows.sort(axis=1)
             if self.batch_size < n:
                 gradient = target.sampled_gradient(coef, rows[now], starts)
             else:
                 gradient = target.energy(coef)[1]
             if self.published or t < self.burn_in:
-                kept = MEMORY if t or self.published else 0.0
-                moment = kept * moment + (1.0 - kept) * (gradient / n) ** 2
-                scale = 1.0 / (DAMPING + np.sqrt(moment))
-            step = self.step_size * (t + 1.0) ** -self.step_exponent * scale
+                moment = MEMORY * moment + (1.0 - MEMORY) * (gradient / n) ** 2
+                scale = _preconditioner(np.maximum(moment, floor))
+            elif t == self.burn_in and self.step_size is None:
+                first_step = _stable_step(curvature, scale)
+            step = first_step * (t + 1.0) ** -self.step_exponent * scale
             coef = coef - drift * step * gradient + np.sqrt(step) * noise[now]
             if not np.abs(coef).max() < LOST:
                 raise ValueError(
@@ -209,6 +221,16 @@ class PSGLD:
                     "and the budget stays charged."
                 )
             yield coef
+
+
+def _preconditioner(moment: FloatArray) -> FloatArray:
+    return np.asarray(1.0 / (DAMPING + np.sqrt(moment)))
+
+
+def _stable_step(curvature: FloatArray, scale: FloatArray) -> float:
+    """Return the a at which a step of a G / 2 goes to the mode along the steepest direction."""
+    root = np.sqrt(scale)
+    return 2.0 / float(np.linalg.eigvalsh(curvature * np.outer(root, root))[-1])
 
 
 def _count() -> Iterator[int]:

@@ -36,7 +36,7 @@ PRIOR_PRECISION = 1e-2
 #: Newton steps towards the mode, and the decrement at which they end: a chain starts there, so a
 #: good guess is good enough.
 MODE_STEPS, MODE_DECREMENT = 50, 1e-6
-#: Relative errors of sums over all records, and over a sample of them.
+#: Errors of losses, over all records and over a sample of them, relative to the largest.
 TOLERANCE, SAMPLED_TOLERANCE = 1e-12, 1e-8
 
 

@@ -124,7 +124,7 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
     batch_size : int, default=200
         Records in a step of "psgld"; all of them if there are fewer.
     step_size : float or "auto", default="auto"
-        First step a_1 of "psgld"; "auto" is ``8 / (n_samples * sqrt(batch_size))``, and 1 with
+        First step a_1 of "psgld"; "auto" is the largest that is stable at the mode, and 1 with
         ``calibration="published"``.
     step_exponent : float, default=0.51
         Steps of "psgld" shrink as ``t ** -step_exponent``, above 0.5 and at most 1.

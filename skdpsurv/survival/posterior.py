@@ -14,7 +14,14 @@ from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.langevin import MALA, PSGLD
 from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target, calibrate
-from skdpsurv.privacy import RandomSource, fraction, one_of, positive_int, positive_number
+from skdpsurv.privacy import (
+    RandomSource,
+    fraction,
+    one_of,
+    positive_int,
+    positive_number,
+    round_to_lattice,
+)
 from skdpsurv.progress import first
 from skdpsurv.survival.private_fit import HazardModel, Records
 from skdpsurv.survival.spline import orthogonal_basis, published_basis
@@ -24,11 +31,11 @@ FloatArray = NDArray[np.float64]
 SAMPLERS = ("mala", "psgld")
 #: Passes over the data: steps of MALA, n steps of pSGLD each (the paper's 250).
 EPOCHS = {"mala": 400, "psgld": 250}
+MOST_EPOCHS = 10**9
 #: Share of a chain in which it adapts.
 BURN_IN = {"mala": 0.5, "psgld": 0.1}
-#: step_size="auto" is this over n sqrt(k): about the largest at which pSGLD is stable, since the
-#: curvature of a coefficient is about the variance of its gradients.
-STEP_SCALE = 8.0
+#: What a draw is rounded to, on the scale of the fit: 10^-9 of the prior's standard deviation.
+LATTICE = 2.0**-27
 
 
 @dataclass(frozen=True)
@@ -56,10 +63,7 @@ class Schedule:
         if self.sampler == "mala":
             return MALA(burn_in)
         size = min(self.batch_size, n_records)
-        if not isinstance(self.step_size, str):
-            step = float(self.step_size)
-        else:
-            step = 1.0 if published else STEP_SCALE / (n_records * math.sqrt(size))
+        step = None if isinstance(self.step_size, str) else float(self.step_size)
         return PSGLD(burn_in, size, step, self.step_exponent, published)
 
 
@@ -76,6 +80,8 @@ def checked_schedule(
         one_of("n_epochs", n_epochs, ("auto",))
     else:
         n_epochs = positive_int("n_epochs", n_epochs)
+        if n_epochs > MOST_EPOCHS:
+            raise ValueError(f"n_epochs must be at most {MOST_EPOCHS}, got {n_epochs}.")
     if isinstance(step_size, str):
         one_of("step_size", step_size, ("auto",))
     else:
@@ -115,11 +121,14 @@ class PosteriorSampling:
     published: bool = False
     verbose: int = 0
     sanitizer: Sanitizer = field(init=False)
+    basis: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
         model = self.model
         plain = calibrate(self.epsilon, model.n_records)
         prior = plain.prior_precision + plain.rate * model.n_records * self.alpha
+        make_basis = published_basis if self.published else orthogonal_basis
+        object.__setattr__(self, "basis", make_basis(model.n_intervals, model.n_knots))
         object.__setattr__(self, "sanitizer", Sanitizer(plain.ceiling, plain.rate, prior))
 
     @property
@@ -155,11 +164,12 @@ class PosteriorSampling:
         for state in first(self.states(records, source), n_steps, task, self.verbose):  # noqa: B007
             pass
         assert state is not None
-        return self.unscaled(state)
+        # A public lattice, far finer than the prior is wide: no low bits leave.
+        return self.unscaled(round_to_lattice(state, LATTICE))
 
     def states(self, records: Records, source: RandomSource) -> Iterator[FloatArray]:
         """Yield the chain's states, on the scale of the fit: private."""
-        model, basis = self.model, self._basis()
+        model, basis = self.model, self.basis
         likelihood = DiscreteHazard(basis, model.n_features, link=LINKS[model.link])
         blocks = records.blocks(0.0, model.data_norm)
         start = np.zeros(likelihood.n_params)
@@ -170,8 +180,4 @@ class PosteriorSampling:
     def unscaled(self, state: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return a state as a baseline on the grid and coefficients on the scale of X."""
         n_knots = self.model.n_knots
-        return self._basis() @ state[:n_knots], state[n_knots:] / self.model.data_norm
-
-    def _basis(self) -> FloatArray:
-        make = published_basis if self.published else orthogonal_basis
-        return make(self.model.n_intervals, self.model.n_knots)
+        return self.basis @ state[:n_knots], state[n_knots:] / self.model.data_norm

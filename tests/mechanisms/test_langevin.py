@@ -1,0 +1,527 @@
+"""The two chains: do they have the law of their target, and stay within it?
+
+Statistical tests have fixed seeds. Bin frequencies of a long chain are compared with numerical
+integration by batch means: 25 means of hundreds of steps, as independent normals, in Student's
+test. They reject below a p-value of 1e-9 over the number of bins, so that a correct chain would
+fail with probability below 1e-6. Chains of many independent coordinates give independent draws.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from skdpsurv.likelihoods.logistic import LabelledBlock, Logistic
+from skdpsurv.mechanisms import langevin
+from skdpsurv.mechanisms.langevin import MALA, MEMORY, PSGLD
+from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target, calibrate
+from skdpsurv.privacy import random_source
+
+REJECT = 1e-9
+BATCHES = 25
+BINS = 8
+
+
+def labelled(n, n_features=1, seed=0, slope=2.0):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, size=(n, n_features)) / math.sqrt(n_features)
+    y = np.where(rng.random(n) < special.expit(slope * X[:, 0]), 1.0, -1.0)
+    return LabelledBlock(X, y)
+
+
+def target(n, epsilon, n_features=1, **sanitizer):
+    return Target(Logistic(n_features), [labelled(n, n_features)], calibrate(epsilon, n))
+
+
+#: Nearly the prior, with a step in it; a bump beside a prior that has weight; concentrated.
+TARGETS = {"flat": (2, 4.0), "both": (6, 4.0), "bump": (12, 9.0), "concentrated": (60, 30.0)}
+
+
+def energies(one, points):
+    """Energies at many points at once, from the definition."""
+    v, rate = one.sanitizer.ceiling, one.sanitizer.rate
+    value = 0.5 * one.sanitizer.prior_precision * np.sum(points**2, axis=1)
+    for block in one.blocks:
+        losses = np.logaddexp(0.0, -block.y * (points @ block.X.T))
+        value = value + rate * v * np.tanh(losses / v).sum(axis=1)
+    return value
+
+
+def grid_law(one, axes):
+    """Return the probabilities of the points of a grid."""
+    mesh = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, len(axes))
+    energy = np.concatenate([energies(one, part) for part in np.array_split(mesh, 8)])
+    density = np.exp(energy.min() - energy)
+    return mesh, density / density.sum()
+
+
+def bin_edges(values, density):
+    """Return edges of bins of about equal probability, and their exact probabilities."""
+    order = np.argsort(values, kind="stable")
+    values, total = values[order], np.cumsum(density[order])
+    edges = values[np.searchsorted(total, np.arange(1, BINS) / BINS)]
+    edges = np.concatenate([[values[0]], edges, [values[-1]]])
+    below = np.interp(edges[1:-1], values, total - 0.5 * density[order])
+    return edges[1:-1], np.diff(np.concatenate([[0.0], below, [1.0]]))
+
+
+def worst_p_value(states, edges, probabilities):
+    """Return the smallest p-value over bins, times their number."""
+    inside = np.searchsorted(edges, states)[:, None] == np.arange(BINS)
+    length = len(states) // BATCHES
+    means = inside[: BATCHES * length].reshape(BATCHES, length, BINS).mean(axis=1)
+    spread = np.maximum(means.std(axis=0, ddof=1), 1e-12) / math.sqrt(BATCHES)
+    t = (means.mean(axis=0) - probabilities) / spread
+    return BINS * float(2.0 * stats.t.sf(np.abs(t), BATCHES - 1).min())
+
+
+def run(chain, one, n_steps, seed=1, start=None):
+    start = np.zeros(one.likelihood.n_params) if start is None else start
+    return np.array(list(islice(chain.states(one, start, random_source(seed)), n_steps)))
+
+
+def mala_p_value(one, n_steps=4000, law_of=None, seed=1):
+    """Compare a chain for ``one`` with the law of ``law_of``, the same by default."""
+    states = run(MALA(300), one, n_steps + 500, seed)[500:, 0]
+    grid, density = grid_law(law_of or one, [np.linspace(-70, 70, 14_001)])
+    return worst_p_value(states, *bin_edges(grid[:, 0], density))
+
+
+class TestMALA:
+    @pytest.mark.parametrize("name", TARGETS)
+    def test_law_of_one_coefficient(self, name):
+        assert mala_p_value(target(*TARGETS[name])) > REJECT
+
+    def test_the_targets_are_as_different_as_they_claim(self):
+        """Standard deviations from nearly the prior's 10 down to a small part of it."""
+        deviations = []
+        for case in TARGETS.values():
+            grid, density = grid_law(target(*case), [np.linspace(-70, 70, 14_001)])
+            mean = density @ grid[:, 0]
+            deviations.append(math.sqrt(density @ (grid[:, 0] - mean) ** 2))
+        assert deviations == sorted(deviations, reverse=True)
+        assert deviations[0] > 8.0
+        assert deviations[-1] < 1.0
+
+    @pytest.mark.parametrize("case", [(4, 6.0), (40, 20.0)])
+    def test_law_of_two_coefficients(self, case):
+        """Of both, of their sum, and of their difference."""
+        one = target(*case, n_features=2)
+        states = run(MALA(300), one, 4500)[500:]
+        reach = 6.0 * states.std(axis=0).max() + np.abs(states.mean(axis=0)).max()
+        axis = np.linspace(-min(reach, 60.0), min(reach, 60.0), 401)
+        grid, density = grid_law(one, [axis, axis])
+        for direction in ((1.0, 0.0), (0.0, 1.0), (1.0, 1.01), (1.0, -0.99)):
+            law = bin_edges(grid @ direction, density)
+            assert worst_p_value(states @ direction, *law) > REJECT
+
+    @pytest.mark.parametrize("name", ["both", "concentrated"])
+    @pytest.mark.parametrize("factor", [0.25, 4.0])
+    def test_another_temperature_is_told_apart(self, name, factor):
+        """A quarter or four times the epsilon on the records: the test would see it."""
+        one = target(*TARGETS[name])
+        plain = one.sanitizer
+        other = Sanitizer(plain.ceiling, factor * plain.rate)
+        wrong = Target(one.likelihood, one.blocks, other)
+        assert mala_p_value(one, law_of=wrong) < REJECT
+
+    def test_only_jumps_have_the_law(self, monkeypatch):
+        """And if their density is left out of the rule, or half of it, they have not."""
+        monkeypatch.setattr(langevin, "JUMPS", 1.0)
+        one = target(*TARGETS["both"])
+        assert mala_p_value(one, 3000) > REJECT
+        monkeypatch.setattr(langevin._Mixture, "log_density", lambda self, x: 0.0)
+        assert mala_p_value(one, 3000) < REJECT
+
+        def near_alone(self, x):
+            return -0.5 * (langevin.JUMP_DF + 1) * math.log1p(float(x @ x) / langevin.JUMP_DF)
+
+        monkeypatch.setattr(langevin._Mixture, "log_density", near_alone)
+        assert mala_p_value(one, 3000) < REJECT
+
+    @pytest.mark.parametrize("burn_in", [0, 300])
+    def test_only_local_moves_have_the_law_where_they_reach(self, monkeypatch, burn_in):
+        """Whatever the step is: the acceptance rule corrects it."""
+        monkeypatch.setattr(langevin, "JUMPS", 0.0)
+        one = target(*TARGETS["concentrated"])
+        states = run(MALA(burn_in), one, 4500)[500:, 0]
+        grid, density = grid_law(one, [np.linspace(-30, 60, 14_001)])
+        assert worst_p_value(states, *bin_edges(grid[:, 0], density)) > REJECT
+
+    @pytest.mark.parametrize("name", ["flat", "both"])
+    def test_last_states_of_independent_chains(self, name):
+        """What is released: one state of a chain. Kolmogorov's test of 80, p > 1e-7."""
+        one = target(*TARGETS[name])
+        ends = [run(MALA(30), one, 60, seed)[-1, 0] for seed in range(80)]
+        grid, density = grid_law(one, [np.linspace(-70, 70, 14_001)])
+        total = np.cumsum(density) - 0.5 * density
+        result = stats.kstest(ends, lambda f: np.interp(f, grid[:, 0], total))
+        assert result.pvalue > 1e-7
+
+    def test_the_start_does_not_matter(self):
+        """Chains from six starts: the variance between is that within, as R-hat has it.
+
+        Autocorrelation is gone after some 10 steps, so that the mean of 500 has about 100
+        independent parts: R-hat - 1 is about 0.005, and above 0.1 only if F(5, .) > 20.
+        """
+        one = target(*TARGETS["both"])
+        starts = [-200.0, -30.0, 0.0, 3.0, 30.0, 200.0]
+        chains = [
+            run(MALA(200), one, 700, 7 + i, np.array([start]))[200:, 0]
+            for i, start in enumerate(starts)
+        ]
+        within = np.mean([np.var(chain) for chain in chains])
+        between = np.var([np.mean(chain) for chain in chains], ddof=1)
+        assert math.sqrt(1.0 + between / within) < 1.1
+
+    def test_the_step_follows_the_acceptance_rate_in_burn_in_only(self, monkeypatch):
+        """After it the rate of accepted local moves is near 0.574; without it, what it was."""
+        monkeypatch.setattr(langevin, "JUMPS", 0.0)
+        one = target(200, 300.0, n_features=6)
+        rates = []
+        for burn_in in (0, 500):
+            states = run(MALA(burn_in), one, 1500)[500:]
+            rates.append(np.mean(np.any(np.diff(states, axis=0) != 0, axis=1)))
+        # Steps are correlated: five standard deviations of 500 independent ones are 0.11.
+        assert abs(rates[1] - langevin.ACCEPTANCE) < 0.12
+        assert rates[0] != rates[1]
+
+    def test_nan_is_never_accepted(self, monkeypatch):
+        """An energy that is no number anywhere but near the mode."""
+        one = target(*TARGETS["bump"])
+        mode = one.mode(np.zeros(1))[0][0]
+        plain = Target.energy
+        asked = []
+
+        def broken(self, coef):
+            value, gradient = plain(self, coef)
+            if coef[0] > mode + 0.5:
+                asked.append(coef[0])
+                return math.nan, gradient
+            return value, gradient
+
+        for seed in range(8):
+            # A first state beyond would be the chain's start, not an accepted one.
+            monkeypatch.setattr(Target, "energy", plain)
+            chain = MALA(50).states(one, np.zeros(1), random_source(seed))
+            first = next(chain)
+            monkeypatch.setattr(Target, "energy", broken)
+            if first[0] > mode + 0.5:
+                continue
+            states = np.array(list(islice(chain, 100)))
+            assert np.isfinite(states).all()
+            assert (states <= mode + 0.5).all()
+        assert len(asked) > 50
+
+    def test_seeded_is_reproducible(self):
+        one = target(*TARGETS["both"])
+        first, again, other = (run(MALA(20), one, 40, seed) for seed in (3, 3, 4))
+        np.testing.assert_array_equal(first, again)
+        assert (first != other).any()
+
+    def test_mixture_is_a_density(self):
+        """Its integral is that of its two parts, and draws have it (Kolmogorov, p > 1e-7)."""
+        one = target(*TARGETS["both"])
+        mode, curvature = one.mode(np.zeros(1))
+        local = langevin._Mixture(mode, np.sqrt(curvature), 1e-2)
+        x = np.linspace(-4000, 4000, 800_001) * float(np.sqrt(curvature[0, 0])) / 10.0
+        density = np.exp([local.log_density(x[i : i + 1]) for i in range(0, x.size, 100)])
+        x = x[::100]
+        total = np.cumsum(density) * (x[1] - x[0])
+        # In units of (2 pi)^(-1/2), and without the factor 1/2 of either half.
+        assert total[-1] == pytest.approx(2.0 * math.sqrt(2.0 * math.pi), rel=1e-3)
+        rng = np.random.default_rng(0)
+        draws = [local.draw(rng)[0] for _ in range(1000)]
+        result = stats.kstest(draws, lambda v: np.interp(v, x, total / total[-1]))
+        assert result.pvalue > 1e-7
+
+
+@dataclass(frozen=True)
+class Coordinates:
+    """A likelihood of one column for each of many coefficients, all alike: many chains in one.
+
+    Stands for logistic regression with one-hot rows: coefficient j has ``block`` for itself.
+    """
+
+    n_params: int
+
+    def n_records(self, block):
+        return int(block.y.size)
+
+
+@dataclass(frozen=True)
+class Product:
+    """The product of equal one-dimensional targets, as far as a chain asks."""
+
+    one: Target
+    size: int
+
+    @property
+    def n_records(self):
+        return self.one.n_records
+
+    @property
+    def sanitizer(self):
+        return self.one.sanitizer
+
+    @property
+    def likelihood(self):
+        return Coordinates(self.size)
+
+    @property
+    def blocks(self):
+        return self.one.blocks
+
+    def energy(self, coef):
+        (block,), v = self.one.blocks, self.one.sanitizer.ceiling
+        margin = np.multiply.outer(coef, block.y * block.X[:, 0])
+        losses = np.logaddexp(0.0, -margin)
+        slopes = -special.expit(-margin) * (block.y * block.X[:, 0])
+        pull = ((1.0 - np.tanh(losses / v) ** 2) * slopes).sum(axis=1)
+        prior = self.one.sanitizer.prior_precision
+        return math.nan, prior * coef + self.one.sanitizer.rate * pull
+
+    def mode(self, start):
+        mode, curvature = self.one.mode(start[:1])
+        return np.full(self.size, mode[0]), curvature[0, 0] * np.eye(self.size)
+
+    def sampled_gradient(self, coef, rows, starts):
+        raise AssertionError("all records were asked for")
+
+
+SIZE = 400
+STEPS = 1500
+
+
+def psgld(published=False, burn_in=400, step_size=0.1, **changes):
+    """A chain on all records, unless asked otherwise."""
+    settings = {"batch_size": 10**6, "step_size": step_size, "step_exponent": 0.51}
+    return PSGLD(**{"burn_in": burn_in, "published": published, **settings, **changes})
+
+
+def by_hand(chain, gradient, n, start, seed, n_steps, floor=0.0):
+    """Return states and steps a_t G_t of a chain on all records, as its formulas have them."""
+    rng = random_source(seed).generator
+    noise = np.concatenate(
+        [rng.standard_normal((1000, start.size)) for _ in range(math.ceil(n_steps / 1000))]
+    )
+    f, second, states, steps = start, None, [], []
+    for t in range(n_steps):
+        g = gradient(f)
+        square = (g / n) ** 2
+        if chain.published:
+            second = 0.99 * (0.0 if second is None else second) + 0.01 * square
+        elif t < chain.burn_in:
+            second = 0.99 * (floor if second is None else second) + 0.01 * square
+        h = (
+            chain.step_size
+            * (t + 1) ** -chain.step_exponent
+            / (1e-5 + np.sqrt(np.maximum(second, floor)))
+        )
+        f = f - (h if chain.published else h / 2.0) * g + np.sqrt(h) * noise[t]
+        states.append(f)
+        steps.append(h)
+    return np.array(states), np.array(steps)
+
+
+class TestPSGLDSteps:
+    """The chain is its formulas, step by step: no statistics."""
+
+    @pytest.mark.parametrize("published", [False, True])
+    def test_recursion(self, published):
+        """Twice the drift, or G going on after burn-in, would show at once."""
+        one = target(*TARGETS["concentrated"], n_features=2)
+        chain = psgld(published, burn_in=150)
+        start = np.zeros(2) if published else one.mode(np.full(2, 0.3))[0]
+        curvature = np.diag(one.mode(np.full(2, 0.3))[1])
+        floor = 0.0 if published else one.sanitizer.rate * curvature / 60**2
+        exact, _ = by_hand(chain, lambda f: one.energy(f)[1], 60, start, 4, 1300, floor)
+        states = run(chain, one, 1300, 4, np.full(2, 0.3))
+        np.testing.assert_allclose(states, exact, rtol=1e-8, atol=1e-10)
+
+    def test_published_starts_from_0_and_the_corrected_one_from_the_mode(self):
+        one = target(*TARGETS["concentrated"], n_features=2)
+        start = np.full(2, 0.3)
+        for published, expected in ((True, np.zeros(2)), (False, one.mode(start)[0])):
+            state = run(psgld(published, step_size=1e-20), one, 1, 4, start)[0]
+            np.testing.assert_allclose(state, expected, atol=1e-6)
+
+    def test_preconditioner_is_frozen_after_burn_in(self):
+        """Gradients fall to nothing after 50 steps: a G that followed them would grow."""
+        one = target(*TARGETS["concentrated"])
+
+        @dataclass(frozen=True)
+        class Fading(Target):
+            def energy(self, coef):
+                calls[0] += 1
+                return 0.0, np.full(1, 1.0 if calls[0] <= 50 else 1e-9)
+
+            def mode(self, start):
+                return start, np.eye(1)
+
+        fading = Fading(one.likelihood, one.blocks, one.sanitizer)
+        for published in (False, True):
+            calls = [0]
+            chain = psgld(published, burn_in=50, step_size=0.02)
+            states = run(chain, fading, 2001, 4)
+            late = np.diff(states[1000:, 0]) * np.arange(1001, 2001) ** (0.51 / 2)
+            early = np.diff(states[100:500, 0]) * np.arange(101, 500) ** (0.51 / 2)
+            ratio = late.std() / early.std()
+            # Frozen: equal but for chance (5 standard deviations of 399 draws: 0.19).
+            assert (ratio > 5.0) == published
+            if not published:
+                assert ratio == pytest.approx(1.0, abs=0.22)
+
+    @pytest.mark.parametrize("batch_size", [40, 41, 10**9])
+    def test_all_records_and_no_sampling_from_n_on(self, monkeypatch, batch_size):
+        def sampled(*args):
+            raise AssertionError("records were sampled")
+
+        monkeypatch.setattr(Target, "sampled_gradient", sampled)
+        one = target(40, 3.0, n_features=2)
+        states = run(psgld(batch_size=batch_size), one, 60, 2)
+        np.testing.assert_array_equal(states, run(psgld(), one, 60, 2))
+        with pytest.raises(AssertionError, match="sampled"):
+            run(psgld(batch_size=39), one, 60, 2)
+
+    @pytest.mark.parametrize("n_blocks", [1, 3])
+    def test_batches_are_uniform_with_replacement(self, monkeypatch, n_blocks):
+        """Ascending positions over all blocks; chi-square with p > 1e-7."""
+        whole = labelled(30)
+        parts = np.array_split(np.arange(30), n_blocks)
+        blocks = [LabelledBlock(whole.X[part], whole.y[part]) for part in parts]
+        one = Target(Logistic(1), blocks, calibrate(1.0, 30))
+        seen = []
+        plain = Target.sampled_gradient
+
+        def spy(self, coef, rows, starts):
+            np.testing.assert_array_equal(starts, [0, *np.cumsum([len(p) for p in parts])])
+            seen.append(rows.copy())
+            return plain(self, coef, rows, starts)
+
+        monkeypatch.setattr(Target, "sampled_gradient", spy)
+        run(psgld(batch_size=7), one, 1200)
+        rows = np.array(seen)
+        assert rows.shape == (1200, 7)
+        assert (np.diff(rows, axis=1) >= 0).all()
+        assert (np.diff(rows, axis=1) == 0).any()
+        assert stats.chisquare(np.bincount(rows.ravel(), minlength=30)).pvalue > 1e-7
+        assert len(np.unique(rows, axis=0)) > 1190  # each step and each thousand anew
+
+    def test_divergence(self):
+        """A huge step leaves every bound: an error that says why, and no number."""
+        one = target(*TARGETS["concentrated"])
+        for chain in (psgld(step_size=1e9), psgld(True, step_size=1e30)):
+            with pytest.raises(ValueError, match="step_size is too large") as caught:
+                run(chain, one, 5000)
+            assert not any(character.isdigit() for character in str(caught.value))
+
+    def test_a_state_that_is_no_number_is_never_returned(self, monkeypatch):
+        one = target(*TARGETS["concentrated"])
+        monkeypatch.setattr(Target, "mode", lambda self, start: (start, np.eye(1)))
+        monkeypatch.setattr(Target, "energy", lambda self, coef: (0.0, np.full(1, np.nan)))
+        with pytest.raises(ValueError, match="step_size"):
+            run(psgld(), one, 1)
+
+    def test_memory_is_the_papers(self):
+        assert (langevin.DAMPING, MEMORY) == (1e-5, 0.99)
+
+
+@pytest.fixture(scope="module")
+def one():
+    """Few records that count for much: cheap, and concentrated."""
+    return target(12, 60.0)
+
+
+@pytest.fixture(scope="module")
+def law(one):
+    grid, density = grid_law(one, [np.linspace(-20, 40, 30_001)])
+    return grid[:, 0], density
+
+
+@pytest.fixture(scope="module")
+def last_states(one):
+    """The last state of 400 independent chains, corrected and published."""
+    product = Product(one, SIZE)
+    return {
+        published: run(psgld(published), product, STEPS, 5, np.zeros(SIZE))[-1]
+        for published in (False, True)
+    }
+
+
+class TestPSGLDLaw:
+    """Corrected steps have the target's law; the published ones that of the target squared.
+
+    A coefficient of curvature c under steps h has stationary variance 1/(c (1 - ch/4)), published
+    1/(2c (1 - ch/2)). ch is below 0.25 at the end and ch/2 adds up to more than 12: the standard
+    deviation is off by less than 4 or 7 %, and the start has weight e^-12. That of 400 independent
+    draws is within 5.5/sqrt(800) = 0.195 of itself with probability 1 - 4e-8 (its tails are no
+    heavier than a normal's by much), and 1/sqrt(2) is 0.29 off.
+    """
+
+    def test_product_is_the_target(self, one):
+        """The stand-in has the gradient of the real likelihood, coordinate by coordinate."""
+        coef = np.linspace(-3, 9, SIZE)
+        exact = [one.energy(coef[i : i + 1])[1][0] for i in range(SIZE)]
+        np.testing.assert_allclose(Product(one, SIZE).energy(coef)[1], exact, rtol=1e-9, atol=1e-9)
+
+    @pytest.mark.parametrize("published", [False, True])
+    def test_steps_are_small_and_many_enough(self, one, published):
+        """What the docstring derives its tolerances from."""
+        product, chain = Product(one, SIZE), psgld(published)
+        mode, curvature = product.mode(np.zeros(SIZE))
+        start = 0.0 * mode if published else mode
+        floor = 0.0 if published else one.sanitizer.rate * curvature[0, 0] / 12**2
+        _, steps = by_hand(chain, lambda f: product.energy(f)[1], 12, start, 5, STEPS, floor)
+        ch = float(curvature[0, 0]) * steps
+        assert np.quantile(ch[-1], 0.95) < 0.25
+        assert 0.5 * np.quantile(ch[400:].sum(axis=0), 0.01) > 12.0
+
+    def test_corrected_law(self, law, last_states):
+        """Standard deviation, and Kolmogorov's test (p > 1e-7) of the whole law."""
+        grid, density = law
+        deviation = math.sqrt(density @ (grid - density @ grid) ** 2)
+        last = last_states[False]
+        assert last.std() / deviation == pytest.approx(1.0, abs=0.195 + 0.04)
+        result = stats.kstest(last, lambda f: np.interp(f, grid, np.cumsum(density)))
+        assert result.pvalue > 1e-7
+
+    def test_published_law_is_that_of_the_target_squared(self, law, last_states):
+        """Twice the energy, hence twice the epsilon: 1/sqrt(2) of the standard deviation."""
+        grid, density = law
+        squared = density**2 / np.sum(density**2)
+        deviations = [math.sqrt(p @ (grid - p @ grid) ** 2) for p in (density, squared)]
+        spread = last_states[True].std()
+        assert spread / deviations[1] == pytest.approx(1.0, abs=0.195 + 0.07)
+        assert spread / deviations[0] < 0.85
+        assert deviations[1] / deviations[0] == pytest.approx(1.0 / math.sqrt(2.0), abs=0.06)
+
+
+class TestAutomaticStep:
+    """step_size=None: at the first step f goes to the mode along the steepest direction."""
+
+    def test_stable_step(self):
+        curvature = np.array([[4.0, 1.0], [1.0, 3.0]])
+        scale = np.array([0.5, 2.0])
+        step = langevin._stable_step(curvature, scale)
+        contraction = np.eye(2) - 0.5 * step * scale[:, None] * curvature
+        assert np.linalg.eigvals(contraction).real.min() == pytest.approx(0.0, abs=1e-12)
+        assert np.linalg.eigvals(contraction).real.max() < 1.0
+
+    def test_published_begins_with_one(self, monkeypatch):
+        """No mode and no curvature are looked for; the first noise has variance G."""
+        monkeypatch.setattr(Target, "mode", None)
+        one, other = (
+            next(
+                PSGLD(10, 5, step, 0.51, published=True).states(
+                    target(6, 4.0), np.zeros(1), random_source(0)
+                )
+            )
+            for step in (None, 1.0)
+        )
+        assert one == other
