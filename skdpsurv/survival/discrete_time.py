@@ -96,7 +96,8 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
     data_norm : float or "auto", default="auto"
         Public bound on the Euclidean norm of a row of X; longer rows are scaled down to it. "auto"
         is ``sqrt(n_features) / 2``, meant for columns in [-1, 1] as made by
-        :class:`~skdpsurv.preprocessing.PublicBoundsScaler`.
+        :class:`~skdpsurv.preprocessing.PublicBoundsScaler`, or twice that, which clips none of
+        them, with ``method="psgld"``: its guarantee needs no bound.
     alpha : float, default=0.0
         Least ridge, on the scale of the mean loss, on top of what privacy needs anyway.
     max_cumulative_hazard : float, "auto" or None, default="auto"
@@ -120,7 +121,7 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
         first gets there a hundred times faster.
     n_epochs : int or "auto", default="auto"
         Passes over the data: one step of "mala", n steps of "psgld" as in the paper. "auto" is 400
-        and 250.
+        (to 4000 below 10,000 records), and 250.
     batch_size : int, default=200
         Records in a step of "psgld"; all of them if there are fewer.
     step_size : float or "auto", default="auto"
@@ -450,11 +451,10 @@ class DPDiscreteTimeSurvival(PrivateEstimator):
 
     def _plan(self, n_records: int, n_features: int) -> Plan:
         """Decide from public numbers alone how epsilon is spent."""
-        data_norm = (
-            math.sqrt(n_features) / 2.0
-            if isinstance(self.data_norm, str)
-            else float(self.data_norm)
-        )
+        if not isinstance(self.data_norm, str):
+            data_norm = float(self.data_norm)
+        else:
+            data_norm = math.sqrt(n_features) / (1.0 if self.method == "psgld" else 2.0)
         model = HazardModel(
             link=self.link,
             n_intervals=self.n_intervals,

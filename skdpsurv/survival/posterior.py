@@ -29,8 +29,9 @@ from skdpsurv.survival.spline import orthogonal_basis, published_basis
 FloatArray = NDArray[np.float64]
 
 SAMPLERS = ("mala", "psgld")
-#: Passes over the data: steps of MALA, n steps of pSGLD each (the paper's 250).
-EPOCHS = {"mala": 400, "psgld": 250}
+#: Passes over the data of pSGLD, n steps each, as in the paper; and steps of MALA, one pass each:
+#: as many as so many records take, within bounds. Laws of few records are far from normal.
+PSGLD_EPOCHS, MALA_RECORDS, MALA_RANGE = 250, 4_000_000, (400, 4000)
 MOST_EPOCHS = 10**9
 #: Share of a chain in which it adapts.
 BURN_IN = {"mala": 0.5, "psgld": 0.1}
@@ -50,8 +51,12 @@ class Schedule:
 
     def n_steps(self, n_records: int) -> int:
         """Return the length of the chain."""
-        epochs = EPOCHS[self.sampler] if isinstance(self.n_epochs, str) else int(self.n_epochs)
-        return epochs * (n_records if self.sampler == "psgld" else 1)
+        epochs = self.n_epochs
+        if isinstance(epochs, str):
+            few, many = MALA_RANGE
+            mala = min(many, max(few, MALA_RECORDS // n_records))
+            epochs = mala if self.sampler == "mala" else PSGLD_EPOCHS
+        return int(epochs) * (n_records if self.sampler == "psgld" else 1)
 
     def burn_in(self, n_records: int) -> int:
         """Return the number of steps in which the chain adapts."""

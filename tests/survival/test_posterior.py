@@ -26,7 +26,7 @@ from skdpsurv.privacy import random_source
 from skdpsurv.survival import posterior
 from skdpsurv.survival.posterior import (
     BURN_IN,
-    EPOCHS,
+    PSGLD_EPOCHS,
     PosteriorSampling,
     Schedule,
     checked_schedule,
@@ -139,8 +139,9 @@ class TestParameters:
         }
 
     def test_length_and_chain(self):
-        assert Schedule("mala").n_steps(1000) == EPOCHS["mala"]
-        assert Schedule("psgld").n_steps(1000) == 1000 * EPOCHS["psgld"]
+        steps = [Schedule("mala").n_steps(n) for n in (10, 1000, 8000, 10**4, 10**6)]
+        assert steps == [4000, 4000, 500, 400, 400]
+        assert Schedule("psgld").n_steps(1000) == 1000 * PSGLD_EPOCHS
         assert Schedule("psgld", 3).n_steps(1000) == 3000
         mala = Schedule("mala", 41).chain(1000, False)
         assert mala == MALA(int(np.ceil(41 * BURN_IN["mala"])))
