@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
 from skdpsurv.hybrid import HybridMEstimator, PerturbedHistogramMEstimator
+from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.preprocessing import PublicBoundsScaler
 from skdpsurv.privacy import (
     BudgetExceededError,
@@ -24,6 +25,7 @@ __all__ = [
     "PrivacyAccountant",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
+    "PrivateSearchCV",
     "PrivateStackingClassifier",
     "PublicBoundsScaler",
     "Release",

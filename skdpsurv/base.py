@@ -133,6 +133,11 @@ class PrivateEstimator(BaseEstimator):
             If the release was made by an estimator of another class, or its parameters break a
             rule.
         """
+        return cls._rebuilt(release)
+
+    @classmethod
+    def _rebuilt(cls, release: Release, **parameters: Any) -> Self:
+        """Build from a release and from constructor parameters that no release holds."""
         if release.estimator != cls.__name__:
             raise ValueError(
                 f"release must come from a {cls.__name__}, got one from {release.estimator}."
@@ -140,7 +145,7 @@ class PrivateEstimator(BaseEstimator):
         allowed = set(cls._get_param_names()) - {"epsilon", "random_state", "accountant"}
         if not allowed.issuperset(release.parameters):
             raise ValueError(f"parameters of the release must be among {sorted(allowed)}.")
-        estimator = cls(epsilon=release.guarantee.epsilon, **release.parameters)
+        estimator = cls(epsilon=release.guarantee.epsilon, **release.parameters, **parameters)
         estimator._check_parameters()
         estimator.n_features_in_ = release.n_features_in
         if release.feature_names_in is not None:

@@ -119,7 +119,8 @@ def checked_times(time: ArrayLike, name: str) -> NDArray[np.float64]:
     times = _column(time, name)
     if times.dtype.kind not in "uif":
         raise ValueError(f"Unknown label type: {name} must be numbers.")
-    times = times.astype(np.float64, copy=False)
+    with np.errstate(all="ignore"):  # long doubles overflow to infinity
+        times = times.astype(np.float64, copy=False)
     if not np.isfinite(times).all() or (times < 0).any():
         raise ValueError(f"{name} must be finite and not negative.")
     return times
@@ -206,7 +207,10 @@ def is_two_dimensional(X: Any) -> bool:
 
 
 def _length(X: Any) -> int:
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+    shape = getattr(X, "shape", None)
+    if shape == ():
+        raise ValueError("X must be an array with one row for each record.")
+    return len(X) if shape is None else int(shape[0])
 
 
 def _column(values: ArrayLike, name: str) -> NDArray[Any]:

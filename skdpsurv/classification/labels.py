@@ -71,6 +71,8 @@ def class_indices(
         )
     refuse_masked(y, "y")
     labels = np.asarray(_without_data(column_or_1d, y, warn=True))
+    if labels.dtype.names:
+        raise ValueError("y must be a 1d array of class labels, without fields.")
     if labels.shape[0] != n_records:
         raise ValueError(
             "X and y must have the same number of records: found input variables with inconsistent "

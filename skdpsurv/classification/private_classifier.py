@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.base import PrivateEstimator
@@ -36,6 +37,10 @@ ASSUMPTIONS = (
     "bounds were not read off these records",
     "real arithmetic, up to the rounding that docs/user_guide/limits describes",
 )
+
+
+#: Products of larger numbers are no numbers.
+LARGEST_UNCLIPPED = 1e100
 
 
 class PrivateClassifier(ClassifierMixin, PrivateEstimator):
@@ -131,6 +136,26 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
 
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the accuracy, which is not private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or None
+
+        Returns
+        -------
+        float
+        """
+        predicted = self.predict(X)
+        try:
+            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
+        except Exception:  # its message may quote labels
+            pass
+        raise ValueError("y must hold a label for each row of X, of the same type as classes.")
+
     def _status(self) -> str:
         """Return "none" where classes come from the records: a new label shows."""
         return "none" if self.classes is None else super()._status()
@@ -174,6 +199,10 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         """Return rows, classes, and signs of shape (n_outputs, n_samples)."""
         refuse_masked(X, "X")
         rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64)
+        if math.isinf(self.epsilon) and max(rows.max(), -rows.min()) > LARGEST_UNCLIPPED:
+            raise ValueError(
+                f"X must be within {LARGEST_UNCLIPPED:g} with epsilon=inf, where no row is clipped."
+            )
         classes, index = class_indices(y, stated_classes(self.classes), rows.shape[0])
         return rows, classes, one_vs_rest(index, classes.size)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -47,7 +46,7 @@ from skdpsurv.privacy import (
     positive_int,
     random_source,
 )
-from skdpsurv.progress import check_verbose
+from skdpsurv.progress import check_n_jobs, check_verbose
 from skdpsurv.release import Release
 
 __all__ = ["PrivateStackingClassifier"]
@@ -56,7 +55,6 @@ FloatArray = NDArray[np.float64]
 Groups = tuple[tuple[int, ...], ...]
 
 PARTITIONS = ("features", "samples")
-LARGEST_JOBS = 2**15
 
 
 class PrivateStackingClassifier(PrivateClassifier):
@@ -344,10 +342,7 @@ class PrivateStackingClassifier(PrivateClassifier):
         one_of("combiner", self.combiner, COMBINERS)
         positive_int("n_partitions", self.n_partitions)
         check_lists(self.feature_groups)
-        if self.n_jobs is not None and (
-            _not_integer(self.n_jobs) or not 0 < abs(self.n_jobs) <= LARGEST_JOBS
-        ):
-            raise ValueError(f"n_jobs must be None or an integer other than 0, to {LARGEST_JOBS}.")
+        check_n_jobs(self.n_jobs)
         check_verbose(self.verbose)
         fraction("holdout", self.holdout)
         checked_importances(self.importances)
@@ -467,7 +462,3 @@ class PrivateStackingClassifier(PrivateClassifier):
             assumptions=tuple(assumptions),
             source="docs/proofs/stacking",
         )
-
-
-def _not_integer(value: object) -> bool:
-    return isinstance(value, bool | np.bool_) or not isinstance(value, Integral)

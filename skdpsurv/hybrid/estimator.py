@@ -342,16 +342,20 @@ class HybridMEstimator(WeighedEstimator):
         options = {}
         if sample_weight is not None:
             options["sample_weight"] = np.asarray(sample_weight)[scored]
-        target = np.asarray(outcome[scored].tolist())  # labels in a type of their own
         try:
+            target = np.asarray(outcome[scored].tolist())  # labels in a type of their own
             return float(self.estimator_.score(matrix[scored], target, **options))
-        except (TypeError, ValueError):
-            pass  # its message may quote labels
+        except Exception:  # its message may quote labels
+            pass
         raise ValueError("y must hold labels, or numbers, of the same type as the public ones.")
 
     def _read(self, X: Any, categorical: Collection[int], reset: bool) -> Table:
+        known = not reset and len(getattr(X, "shape", ())) == 2
+        if known:  # the columns are counted before any of them is looked for
+            call_without_data(validate_data, self, X, skip_check_array=True, reset=False)
         table = read_table(X, categorical)
-        call_without_data(validate_data, self, X, skip_check_array=True, reset=reset)
+        if not known:
+            call_without_data(validate_data, self, X, skip_check_array=True, reset=reset)
         return table
 
     def _check_parameters(self) -> None:

@@ -194,8 +194,7 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
         -------
         PerturbedHistogramMEstimator
         """
-        built = super().from_release(release)
-        built.estimator = estimator
+        built = cls._rebuilt(release, estimator=estimator)
         if built.weights_.shape != (math.prod(built._shape()),):
             raise ValueError("values of the release must hold a weight for each cell.")
         built._learn(built.weights_, built._fit_equally())
@@ -316,8 +315,8 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
         options = {} if sample_weight is None else {"sample_weight": sample_weight}
         try:
             return float(self.estimator_.score(rows, np.asarray(target.tolist()), **options))
-        except (TypeError, ValueError):
-            pass  # its message may quote labels
+        except Exception:  # its message may quote labels
+            pass
         raise ValueError("y must hold labels, or numbers, of the same type as outcome does.")
 
 

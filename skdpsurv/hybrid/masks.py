@@ -104,6 +104,10 @@ def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
         numbers = as_float_array(outcome, "y")
         check_finite(numbers, "y")
         return numbers
-    if pd.isna(outcome).any():
+    try:
+        complete = not pd.isna(outcome).any()
+    except Exception:  # of an object that compares with nothing
+        complete = False
+    if not complete:
         raise ValueError("y contains NaN or missing labels; every record must have a label.")
     return outcome

@@ -6,6 +6,7 @@ Nothing here knows a model; every other part of the package may import from here
 from __future__ import annotations
 
 from skdpsurv.privacy.accountant import BudgetExceededError, PrivacyAccountant
+from skdpsurv.privacy.composition import compose
 from skdpsurv.privacy.domain import (
     check_finite,
     clip_rows,
@@ -39,6 +40,7 @@ __all__ = [
     "check_finite",
     "clip_rows",
     "clip_times",
+    "compose",
     "exponential_mechanism",
     "fraction",
     "lattice_laplace",

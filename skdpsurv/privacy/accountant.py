@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from skdpsurv.privacy.composition import compose
 from skdpsurv.privacy.domain import fraction, positive_number
 from skdpsurv.privacy.guarantee import PrivacyGuarantee
 from skdpsurv.privacy.ledger import (
@@ -66,7 +67,8 @@ class PrivacyAccountant:
 
     Notes
     -----
-    Composition is basic: epsilons add up, and so do deltas. Budgets are per data set, named by
+    Composition is basic: epsilons add up, and so do deltas (:meth:`epsilon_at` says what optimal
+    composition makes of them). Budgets are per data set, named by
     the caller (:meth:`for_dataset`); whether two data sets share people is for the caller to know.
     A fit that is not private (epsilon=inf) is charged infinity; a seeded one its nominal epsilon.
 
@@ -265,6 +267,25 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         float
         """
         return math.fsum(e.delta for e in self._own_entries())
+
+    def epsilon_at(self, delta: float) -> float:
+        """Return the epsilon at which everything charged to this data set holds with ``delta``.
+
+        By optimal composition (:func:`~skdpsurv.privacy.compose`, which needs the extra
+        ``accounting``), far below :meth:`spent` after many small charges. It is a statement about
+        epsilons that were fixed before the first result was seen. The budget is enforced by plain
+        sums, which hold for epsilons chosen in view of earlier results too.
+
+        Parameters
+        ----------
+        delta : float
+            In (0, 1).
+
+        Returns
+        -------
+        float
+        """
+        return compose([(e.epsilon, e.delta) for e in self._own_entries()], delta)
 
     def remaining(self) -> float:
         """Return what is left of this data set's epsilon; infinite if the budget is.

@@ -164,7 +164,8 @@ def as_float_array(values: ArrayLike, name: str) -> NDArray[np.float64]:
     try:
         array = np.asarray(values)
         if array.dtype.kind in "biufO":
-            return np.asarray(array, dtype=np.float64)
+            with np.errstate(all="ignore"):  # long doubles overflow to infinity
+                return np.asarray(array, dtype=np.float64)
     except Exception:  # whatever an object says of itself may be private
         pass  # raised below, outside the handler, so that no chained message quotes a value
     raise ValueError(f"{name} must be an array of real numbers.")

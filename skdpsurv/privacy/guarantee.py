@@ -25,7 +25,7 @@ _STATUSES = {
 
 _NOT_COVERED = (
     "Choosing among several fits by scores computed on private data (a grid search, "
-    "cross-validation, trying settings by hand).",
+    "cross-validation, trying settings by hand), beyond what the mechanism above does.",
     "Preprocessing fitted on the same data: a scaler, an imputer, selected features, "
     "class weights, bounds read off the data.",
     "Publishing a score, a plot or a table computed from private records.",

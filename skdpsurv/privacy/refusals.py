@@ -50,10 +50,11 @@ def call_without_data(function: Callable[..., Any], *args: Any, **options: Any) 
     try:
         with silent_arithmetic():
             return function(*args, **options)
-    except (ValueError, TypeError, OverflowError) as error:
+    except Exception as error:  # an object's own conversion may raise what it likes
         text = str(error)
         reworded = [m for fragment, m in _MESSAGES_WITHOUT_DATA.items() if fragment in text]
-        if not reworded and _SAFE.search(text):
+        ours = isinstance(error, ValueError | TypeError)
+        if ours and not reworded and _SAFE.search(text):
             # The errors behind this one may quote a value.
             error.__cause__ = error.__context__ = None
             raise

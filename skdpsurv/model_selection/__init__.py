@@ -1,0 +1,7 @@
+"""Choosing hyper-parameters at a privacy cost that is stated in advance."""
+
+from __future__ import annotations
+
+from skdpsurv.model_selection.search import PrivateSearchCV
+
+__all__ = ["PrivateSearchCV"]

@@ -1,0 +1,168 @@
+"""What a search passes on to the model that it chose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import MetaEstimatorMixin
+from sklearn.utils import get_tags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from skdpsurv.base import PrivateEstimator
+from skdpsurv.model_selection.candidates import private_step
+from skdpsurv.model_selection.losses import through_pipeline
+
+__all__ = ["BestModel"]
+
+#: Methods that scikit-learn's Pipeline does not pass on.
+CURVES = ("predict_survival_function", "predict_cumulative_hazard_function")
+
+
+def _delegated(name: str) -> Callable[[Any], bool]:
+    """Say that a method is there if the estimator inside has it."""
+
+    def check(search: Any) -> bool:
+        model = getattr(search, "best_estimator_", search.estimator)
+        # Raises AttributeError, with the name of the estimator inside, if it has no such method.
+        getattr(private_step(model)[1] if name in CURVES else model, name)
+        return True
+
+    return check
+
+
+class BestModel(MetaEstimatorMixin, PrivateEstimator):
+    """Base of a search: it predicts as ``best_estimator_`` does, in as many ways."""
+
+    estimator: Any
+    best_estimator_: Any
+
+    @available_if(_delegated("predict"))
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return what ``best_estimator_`` predicts.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        """
+        return np.asarray(self._fitted.predict(X))
+
+    @available_if(_delegated("predict_proba"))
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the class probabilities of ``best_estimator_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        """
+        return np.asarray(self._fitted.predict_proba(X))
+
+    @available_if(_delegated("predict_log_proba"))
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the logarithms of class probabilities of ``best_estimator_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        """
+        return np.asarray(self._fitted.predict_log_proba(X))
+
+    @available_if(_delegated("decision_function"))
+    def decision_function(self, X: Any) -> NDArray[np.float64]:
+        """Return the decision function of ``best_estimator_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        """
+        return np.asarray(self._fitted.decision_function(X))
+
+    @available_if(_delegated("predict_survival_function"))
+    def predict_survival_function(self, X: Any, return_array: bool = False) -> NDArray[Any]:
+        """Return the survival functions of ``best_estimator_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_array : bool, default=False
+            Return values at ``unique_times_`` instead of step functions.
+        """
+        final, rows = through_pipeline(self._fitted, X)
+        return np.asarray(final.predict_survival_function(rows, return_array=return_array))
+
+    @available_if(_delegated("predict_cumulative_hazard_function"))
+    def predict_cumulative_hazard_function(
+        self, X: Any, return_array: bool = False
+    ) -> NDArray[Any]:
+        """Return the cumulative hazard functions of ``best_estimator_``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_array : bool, default=False
+            Return values at ``unique_times_`` instead of step functions.
+        """
+        final, rows = through_pipeline(self._fitted, X)
+        values = final.predict_cumulative_hazard_function(rows, return_array=return_array)
+        return np.asarray(values)
+
+    @available_if(_delegated("score"))
+    def score(self, X: Any, y: Any = None, **options: Any) -> float:
+        """Return the score of ``best_estimator_``, which is not private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        **options : object
+            Passed on.
+
+        Returns
+        -------
+        float
+        """
+        return float(self._fitted.score(X, y, **options))
+
+    @property
+    def _fitted(self) -> Any:
+        check_is_fitted(self, "best_estimator_")
+        return self.best_estimator_
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Labels that a classifier knows."""
+        return np.asarray(self._of_best("classes_"))
+
+    @property
+    def n_features_in_(self) -> int:
+        """Number of columns."""
+        return int(self._of_best("n_features_in_"))
+
+    @property
+    def feature_names_in_(self) -> NDArray[Any]:
+        """Names of the columns."""
+        return np.asarray(self._of_best("feature_names_in_"))
+
+    @property
+    def unique_times_(self) -> NDArray[np.float64]:
+        """Public grid of a model of survival."""
+        return np.asarray(private_step(self._of_best(None))[1].unique_times_)
+
+    def _of_best(self, name: str | None) -> Any:
+        model = self.__dict__.get("best_estimator_")
+        if model is None:
+            raise AttributeError(f"{type(self).__name__} is not fitted.")
+        return model if name is None else getattr(model, name)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags = inner.classifier_tags
+        tags.regressor_tags = inner.regressor_tags
+        tags.input_tags = inner.input_tags
+        tags.target_tags = inner.target_tags
+        return tags

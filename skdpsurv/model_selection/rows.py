@@ -1,0 +1,48 @@
+"""Rows of whatever holds records: arrays, data frames, lists."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["length", "take", "take_parameters"]
+
+
+def length(values: Any) -> int:
+    """Return the number of records."""
+    shape = getattr(values, "shape", None)
+    return int(shape[0]) if shape else len(values)
+
+
+def take(values: Any, rows: slice | NDArray[np.intp]) -> Any:
+    """Return some of the records, in the container that they came in."""
+    if values is None:
+        return None
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]
+    if hasattr(values, "shape"):
+        return values[rows]
+    if isinstance(rows, slice):
+        return values[rows]
+    return [values[i] for i in rows.tolist()]
+
+
+def take_parameters(
+    parameters: dict[str, Any], rows: NDArray[np.intp], n_records: int
+) -> dict[str, Any]:
+    """Return parameters of ``fit`` with those that have an entry for each record cut to rows."""
+
+    def per_record(value: Any) -> bool:
+        if value is None or isinstance(value, str | bytes | dict | set):
+            return False
+        try:
+            return length(value) == n_records
+        except TypeError:
+            return False
+
+    return {
+        name: take(value, rows) if per_record(value) else value
+        for name, value in parameters.items()
+    }

@@ -1,0 +1,443 @@
+"""PrivateSearchCV: choose hyper-parameters at a privacy cost that is stated in advance."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from numbers import Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils import indexable
+
+from skdpsurv.model_selection.best_model import BestModel
+from skdpsurv.model_selection.candidates import (
+    Candidate,
+    announced_guarantee,
+    list_candidates,
+    private_step,
+    unprotected_steps,
+)
+from skdpsurv.model_selection.losses import Loss, chosen_loss
+from skdpsurv.model_selection.strategies import STRATEGIES, Parts, Repeat, Split, what_is_left
+from skdpsurv.model_selection.trials import Records, Trials, fitted, new_seed
+from skdpsurv.privacy import (
+    PrivacyAccountant,
+    PrivacyGuarantee,
+    PrivacyLeakWarning,
+    fraction,
+    one_of,
+    positive_int,
+    positive_number,
+    random_source,
+    uniform_below,
+    validate_random_state,
+)
+from skdpsurv.progress import check_n_jobs, check_verbose
+
+__all__ = ["PrivateSearchCV"]
+
+#: From the strongest statement about a result to the weakest.
+STRENGTH = ("proved", "asymptotic", "seeded", "none")
+#: Runs to expect for each candidate, so that most are tried.
+RUNS_PER_CANDIDATE = 10
+ASSUMPTIONS = (
+    "the candidates, and everything that the guarantee of a single fit takes for public",
+    "a record's loss depends on that record and on the model alone",
+    "run time is not observed",
+)
+
+
+class PrivateSearchCV(BestModel):
+    r"""Search over hyper-parameters that protects every record, its choice included.
+
+    What is released (the chosen parameters and the fitted model) is epsilon-differentially private
+    under replacement of one record. ``epsilon`` is the price of the whole search: it is stated, and
+    charged once, before any record is used. A grid search over private fits pays for every fit.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator of this package, or a Pipeline that ends in one. Its own ``epsilon`` is
+        replaced, its ``accountant`` must be None. Steps before it must learn nothing from records,
+        as :class:`~skdpsurv.preprocessing.PublicBoundsScaler`, ``Normalizer``, ``Binarizer`` and
+        ``PolynomialFeatures`` do; with any other step the search has no guarantee (status
+        "none"), with a PrivacyLeakWarning.
+    param_grid : dict or list of dict, or None, default=None
+        As for :class:`sklearn.model_selection.GridSearchCV`. Public: chosen without looking at the
+        records. May not hold epsilon, random_state or accountant.
+    param_distributions : dict or list of dict, or None, default=None
+        Instead of ``param_grid``: as for
+        :class:`sklearn.model_selection.RandomizedSearchCV`.
+    n_candidates : int, default=10
+        Candidates drawn from ``param_distributions``.
+    epsilon : float, default=1.0
+        Privacy loss of one ``fit``, spent whole. ``numpy.inf`` searches without privacy.
+    strategy : {"repeat", "split"}, default="repeat"
+        "repeat": random candidates, a random number of times, each trained on one part of the
+        records with ``epsilon / (2 + eta)`` and scored on the other. "split": each candidate once,
+        on a part of its own, with all of epsilon; for many records and few candidates.
+    refit : float in (0, 1) or None, default=None
+        None releases the model that was chosen. A number is the share of epsilon for a new
+        fit to all records with the chosen parameters; the choice has the rest.
+    scoring : str, callable or None, default=None
+        Loss of one record, in [0, 1]. Classifiers: "error" (the default) or "brier". Survival:
+        "likelihood" (the default) or "brier", on a public grid up to ``max_time``. Or a callable
+        ``loss(estimator, X, y)`` that returns an array with the loss of each record, computed
+        from that record and the model alone. Clipped to [0, 1]; NaN and failures count 1.
+    holdout : float, default=0.2
+        Share of the records to score on.
+    eta : float in (-1, 1], default=1.0
+        Of ``strategy="repeat"``. 0: logarithmic law, 1: geometric law of the number of runs. The
+        larger, the surer that there are many runs, and the less epsilon each has.
+    expected_runs : float or None, default=None
+        Of ``strategy="repeat"``: expected number of runs. Costs time, and no privacy. None: ten
+        for each candidate.
+    n_jobs : int or None, default=None
+        Runs at the same time, as for joblib.
+    verbose : int, default=0
+        Above 0, a progress bar, with ``strategy="split"`` only: the number of runs of "repeat" is
+        private.
+    random_state : None or int, default=None
+        None draws from the operating system's entropy. An int makes the search reproducible and
+        therefore not private: status "seeded", with a PrivacyLeakWarning.
+    accountant : PrivacyAccountant or None, default=None
+        Ledger that every search is charged to, once.
+
+    Attributes
+    ----------
+    best_estimator_ : estimator
+        Chosen and fitted. Its ``guarantee_`` and ``release_`` state the price of the search, its
+        ``accountant`` is that of the search.
+    best_params_ : dict
+        Chosen parameters. Private release.
+    best_index_ : int
+        Their place in ``candidates_``. Private release.
+    candidates_ : list of dict
+        All candidates. Public. Their scores, and the number of runs, are private and not kept:
+        there is no ``cv_results_``.
+    guarantee_ : PrivacyGuarantee
+        What was promised, about what, under which assumptions.
+    release_ : Release
+        That of the chosen estimator: ``from_release`` of its class rebuilds the model.
+    classes_ : ndarray
+        Only for a classifier.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only if X had text column names.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter of the search or of any candidate breaks its rule, a candidate refuses its
+        part of the records, or there are too few records. No budget is spent.
+    BudgetExceededError
+        If the accountant's budget would be exceeded; no record has been read then.
+    RuntimeError
+        If the chosen candidate could not be fitted, for reasons that were not public. The budget
+        is spent.
+
+    See Also
+    --------
+    sklearn.model_selection.GridSearchCV : Pays for (or leaks) each of its fits.
+
+    Notes
+    -----
+    Neighbours: replace-one; the number of records is public. Parts are dealt by an order that
+    depends on their number alone: never stratified.
+
+    **Split** [1]_. m candidates, m + 1 disjoint parts. *If the training of each candidate is
+    epsilon-DP, so is the search.* Proof: the record that differs is in one part. In part j: model j
+    changes its law by a factor of at most :math:`e^\epsilon`, the others not at all, and the choice
+    is a function of the models, other records and fresh noise. In the part that is scored on:
+    the models have the same law; given these, each sum of losses moves by at most 1, and
+    permute-and-flip with sensitivity 1 is epsilon-DP. Average over the order.
+
+    **Repeat** [2]_, [3]_. K has the truncated negative binomial law with parameters
+    :math:`\eta \in (-1, 1]` and :math:`\gamma`. Each of the K runs draws a candidate, trains it on
+    one part, and adds Laplace noise of scale :math:`1/\epsilon_1` to the sum of its losses on
+    the other; that of the smallest noisy sum is released. *If training is* :math:`\epsilon_1`
+    *-DP, the search is* :math:`(2 + \eta)\epsilon_1` *-DP.* Proof: one run is
+    :math:`\epsilon_1`-DP, since training and scoring use different records. Let Q be the law of
+    its outcome, (score, number, model), with a number drawn uniformly from [0, 1] that decides
+    between equal scores: outcomes are totally ordered. The best is y with probability
+
+    .. math:: E[Q(\le y)^K - Q(<y)^K] = Q(y) \int_0^1 f'(Q(<y) + u Q(y))\,du ,
+
+    where :math:`f(q) = E[q^K]`, so that :math:`f'(q) \propto (1 - (1 - \gamma) q)^{-1 - \eta}`. At
+    :math:`q = Q(<y) + u Q(y)` the base of this power is :math:`\gamma q + (1 - q)`, a sum of
+    Q(<y), Q(y) and Q(>y) with weights that are not negative. For a neighbour each of these, and so
+    the base, changes by a factor of at most :math:`e^{\epsilon_1}`, hence the integrand by
+    :math:`e^{(1 + \eta)\epsilon_1}`, and the Q(y) before it by :math:`e^{\epsilon_1}`. The code
+    keeps the first among equals: as the runs are exchangeable, that has the law of the number's
+    choice. K, drawn exactly, is not bounded; it stays hidden, as losing runs do, but for the run
+    time.
+
+    **Refit.** The model of the search is dropped, its parameters are kept; basic composition.
+
+    Records that need no protection (``public`` of HybridMEstimator) are in every training part.
+
+    References
+    ----------
+    .. [1] K. Chaudhuri, C. Monteleoni and A. D. Sarwate, "Differentially private empirical risk
+       minimization", JMLR 12, 2011. Section 6.
+    .. [2] J. Liu and K. Talwar, "Private selection from private candidates", STOC 2019.
+    .. [3] N. Papernot and T. Steinke, "Hyperparameter tuning with Renyi differential privacy",
+       ICLR 2022, arXiv 2110.03620.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from sklearn.preprocessing import normalize
+    >>> from skdpsurv import DPLogisticRegression, PrivacyAccountant
+    >>> from skdpsurv.model_selection import PrivateSearchCV
+    >>> X, y = load_digits(n_class=2, return_X_y=True)
+    >>> X = normalize(X)  # each row by itself: nothing is learned from the others
+    >>> accountant = PrivacyAccountant(epsilon=5.0)
+    >>> search = PrivateSearchCV(
+    ...     DPLogisticRegression(classes=[0, 1]),
+    ...     {"alpha": [1e-3, 1e-1, 1e4]},
+    ...     epsilon=4.0,
+    ...     accountant=accountant,
+    ... ).fit(X, y)
+    >>> accountant.spent(), search.guarantee_.epsilon, search.best_estimator_.guarantee_.epsilon
+    (4.0, 4.0, 4.0)
+    >>> search.predict(X[:2]).shape
+    (2,)
+    """
+
+    def __init__(
+        self,
+        estimator: Any,
+        param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]] | None = None,
+        *,
+        param_distributions: Any = None,
+        n_candidates: int = 10,
+        epsilon: float = 1.0,
+        strategy: str = "repeat",
+        refit: float | None = None,
+        scoring: str | Loss | None = None,
+        holdout: float = 0.2,
+        eta: float = 1.0,
+        expected_runs: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        random_state: int | None = None,
+        accountant: PrivacyAccountant | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.param_grid = param_grid
+        self.param_distributions = param_distributions
+        self.n_candidates = n_candidates
+        self.epsilon = epsilon
+        self.strategy = strategy
+        self.refit = refit
+        self.scoring = scoring
+        self.holdout = holdout
+        self.eta = eta
+        self.expected_runs = expected_runs
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+        self.random_state = random_state
+        self.accountant = accountant
+
+    def fit(self, X: Any, y: Any = None, **fit_params: Any) -> Self:
+        """Search, spending ``epsilon``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            As the estimator takes it. Private.
+        y : array-like of shape (n_samples,)
+            As the estimator takes it. Private.
+        **fit_params : array-like or object
+            Passed to ``fit`` of the estimator; what has an entry for each record is cut to parts as
+            the records are. ``public``, of a :class:`~skdpsurv.hybrid.HybridMEstimator`, names the
+            records that need no protection: all candidates are trained on all of them, and they
+            are not scored on.
+
+        Returns
+        -------
+        self
+        """
+        candidates, loss, strategy = self._check_parameters()
+        self._check_budget()
+        leaks = self._reasons(candidates)
+        announced_guarantee(
+            candidates[0].ready(strategy.run_epsilon), X, y, fit_params, quiet=False
+        )
+        X, y = indexable(X, y)
+        candidates = [candidate.knowing_classes(y) for candidate in candidates]
+        records = Records.sorted_out(X, y, fit_params, self.estimator)
+        split = random_source(self.random_state, purpose="split")
+        parts = strategy.parts(records.private.size, split)
+        promises = [
+            announced_guarantee(candidate.ready(strategy.run_epsilon), *records.training(part))
+            for candidate, part in zip(candidates, parts.training, strict=True)
+        ]
+        if self.refit is not None:
+            promises += [
+                announced_guarantee(candidate.ready(self._refit_epsilon), X, y, fit_params)
+                for candidate in candidates
+            ]
+        guarantee = self._guarantee(strategy, candidates, promises, records, parts)
+
+        for reason in leaks:
+            warnings.warn(reason, PrivacyLeakWarning, stacklevel=2)
+        if self.accountant is not None:
+            self.accountant.charge(guarantee, estimator=type(self).__name__)
+        seeds = None
+        if self.random_state is not None:
+            seeds = random_source(self.random_state, purpose="runs")
+        trials = Trials(
+            candidates=candidates,
+            records=records,
+            parts=parts,
+            loss=loss,
+            epsilon=strategy.run_epsilon,
+            seeds=seeds,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose if strategy.counted else 0,
+        )
+        best, model = strategy.choose(trials, random_source(self.random_state))
+        if self.refit is not None:
+            again = candidates[best].ready(self._refit_epsilon, new_seed(seeds))
+            model = fitted(again, (X, y, fit_params))
+        return self._keep(candidates, best, model, guarantee)
+
+    def _keep(
+        self,
+        candidates: Sequence[Candidate],
+        best: int,
+        model: Any,
+        guarantee: PrivacyGuarantee,
+    ) -> Self:
+        """Set the fitted attributes from what is released, and from nothing else."""
+        if model is None:
+            raise RuntimeError(
+                "the chosen candidate could not be fitted. The budget is spent, and the reason is "
+                "private: fit the candidates to made-up records to find it."
+            )
+        _, step = private_step(model)
+        # Whoever looks at the model sees what its choice has cost, too.
+        step.guarantee_ = guarantee
+        step.release_ = replace(step.release_, guarantee=guarantee)
+        step.accountant = self.accountant
+        if candidates[best].reads_classes:
+            step.classes = None
+        self.best_estimator_ = model
+        self.best_index_ = best
+        self.best_params_ = dict(candidates[best].params)
+        self.candidates_ = [dict(candidate.params) for candidate in candidates]
+        self.guarantee_ = guarantee
+        self.release_ = step.release_
+        return self
+
+    @property
+    def _refit_epsilon(self) -> float:
+        """Epsilon of the last fit, to all records."""
+        return 0.0 if self.refit is None else float(self.epsilon) * float(self.refit)
+
+    @property
+    def _choice_epsilon(self) -> float:
+        """Epsilon that is left for the choice: rounded so that both add up to no more than all."""
+        if self.refit is None or math.isinf(self.epsilon):
+            return float(self.epsilon)
+        return what_is_left(float(self.epsilon), self._refit_epsilon)
+
+    def _check_parameters(self) -> tuple[list[Candidate], Loss, Split | Repeat]:
+        """Refuse parameters that break a rule, of the search or of a candidate; they are public."""
+        positive_number("epsilon", self.epsilon, allow_inf=True)
+        one_of("strategy", self.strategy, STRATEGIES)
+        if self.refit is not None:
+            fraction("refit", self.refit)
+        holdout = fraction("holdout", self.holdout)
+        if isinstance(self.eta, bool | np.bool_) or not isinstance(self.eta, Real):
+            raise TypeError(f"eta must be a number in (-1, 1], got {type(self.eta).__name__}.")
+        if not -1.0 < self.eta <= 1.0:
+            raise ValueError(f"eta must be a number in (-1, 1], got {self.eta}.")
+        if self.expected_runs is not None:
+            positive_number("expected_runs", self.expected_runs)
+            if self.expected_runs < 1:
+                raise ValueError(f"expected_runs must be at least 1, got {self.expected_runs}.")
+        check_n_jobs(self.n_jobs)
+        check_verbose(self.verbose)
+        validate_random_state(self.random_state)
+        self._check_accountant()
+        draws = random_source(self.random_state, purpose="candidates")
+        candidates = list_candidates(
+            self.estimator,
+            self.param_grid,
+            self.param_distributions,
+            positive_int("n_candidates", self.n_candidates),
+            uniform_below(2**32, draws),
+        )
+        horizons = {getattr(candidate.private, "max_time", None) for candidate in candidates}
+        if len(horizons) > 1 and not callable(self.scoring):
+            raise ValueError("max_time must be the same for all candidates, or scoring a callable.")
+        loss = chosen_loss(self.scoring, self.estimator, horizons.pop())
+        m = len(candidates)
+        if self.strategy == "split":
+            return candidates, loss, Split(self._choice_epsilon, m, holdout)
+        runs = RUNS_PER_CANDIDATE * m if self.expected_runs is None else self.expected_runs
+        return (
+            candidates,
+            loss,
+            Repeat(self._choice_epsilon, m, holdout, float(self.eta), float(runs)),
+        )
+
+    def _reasons(self, candidates: Sequence[Candidate]) -> list[str]:
+        """Return why this search is not private although its epsilon is finite, if it is not."""
+        reasons = self._leaks()
+        if math.isinf(self.epsilon):
+            return reasons
+        steps = {name for c in candidates for name in unprotected_steps(c.estimator)}
+        if steps:
+            reasons.append(
+                f"{', '.join(sorted(steps))} may learn from the records, outside of every "
+                "guarantee: this search has none. Use steps that learn nothing, such as "
+                "PublicBoundsScaler."
+            )
+        for candidate in candidates:
+            reasons += private_step(candidate.ready(self.epsilon))[1]._leaks()
+        return list(dict.fromkeys(reasons))
+
+    def _guarantee(
+        self,
+        strategy: Split | Repeat,
+        candidates: Sequence[Candidate],
+        promises: Sequence[PrivacyGuarantee],
+        records: Records,
+        parts: Parts,
+    ) -> PrivacyGuarantee:
+        """Say what the search promises, given what each of its fits would."""
+        allowed = max(strategy.run_epsilon, self._refit_epsilon)
+        if any(p.delta > 0 or p.epsilon > allowed for p in promises):
+            raise ValueError("estimator must be purely differentially private, with its epsilon.")
+        weakest = [self._status(), *(promise.status for promise in promises)]
+        if any(c.reads_classes or unprotected_steps(c.estimator) for c in candidates):
+            weakest.append("none")
+        fits = "; ".join(dict.fromkeys(promise.mechanism for promise in promises))
+        inputs: dict[str, Any] = {
+            "n_records": records.private.size,
+            "n_scored": parts.scoring.size,
+            "n_candidates": len(candidates),
+            "strategy": self.strategy,
+            **strategy.public_inputs(),
+        }
+        if self.refit is not None:
+            inputs["epsilon_refit"] = self._refit_epsilon
+        if records.public.size:
+            inputs["n_public"] = records.public.size
+        assumptions = [*ASSUMPTIONS, *(a for promise in promises for a in promise.assumptions)]
+        again = ", then a fit to all records" if self.refit is not None else ""
+        return PrivacyGuarantee(
+            epsilon=float(self.epsilon),
+            mechanism=f"{strategy.mechanism}{again}: {fits}",
+            status=max(weakest, key=STRENGTH.index),
+            public_inputs=inputs,
+            assumptions=tuple(dict.fromkeys(assumptions)),
+            source=strategy.source,
+        )

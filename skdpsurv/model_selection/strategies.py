@@ -1,0 +1,176 @@
+"""The two ways to choose privately: who is trained on what, and what it costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdpsurv.model_selection.losses import UNIT
+from skdpsurv.model_selection.run_count import RunCount
+from skdpsurv.privacy import RandomSource, lattice_laplace, permute_and_flip, uniform_below
+
+__all__ = ["STRATEGIES", "Parts", "Repeat", "Split", "at_most", "what_is_left"]
+
+IntArray = NDArray[np.intp]
+#: Runs candidates, by their places, and returns models with summed losses.
+Trials = Callable[[Sequence[int]], list[tuple[Any, int]]]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Disjoint parts of the private records, by their places; public.
+
+    Parameters
+    ----------
+    training : sequence of ndarray
+        What each candidate is trained on.
+    scoring : ndarray
+        What all are scored on; shares no record with any of the others.
+    """
+
+    training: Sequence[IntArray]
+    scoring: IntArray
+
+
+@dataclass(frozen=True)
+class Split:
+    """Each candidate on a part of its own, and a choice by permute-and-flip.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of the whole.
+    n_candidates : int
+    holdout : float
+        Share of the records to score on.
+    """
+
+    epsilon: float
+    n_candidates: int
+    holdout: float
+
+    mechanism: ClassVar[str] = "permute-and-flip among candidates on disjoint parts of the records"
+    source: ClassVar[str] = "Chaudhuri, Monteleoni and Sarwate (2011), section 6, algorithm 3"
+    #: Whether the number of runs is public.
+    counted: ClassVar[bool] = True
+
+    @property
+    def run_epsilon(self) -> float:
+        """Epsilon of each candidate's training, and of the choice."""
+        return self.epsilon
+
+    def parts(self, n_records: int, source: RandomSource) -> Parts:
+        """Deal records to parts, by their number and the stream alone."""
+        training, scoring = _held_out(n_records, self.holdout, self.n_candidates, source)
+        return Parts(np.array_split(training, self.n_candidates), scoring)
+
+    def choose(self, trials: Trials, source: RandomSource) -> tuple[int, Any]:
+        """Return the place of the chosen candidate, and its model."""
+        results = trials(range(self.n_candidates))
+        scores = np.array([-total for _, total in results], dtype=np.int64)
+        winner = permute_and_flip(scores, self.epsilon, UNIT, source)
+        return winner, results[winner][0]
+
+    def public_inputs(self) -> dict[str, Any]:
+        """Return the numbers that the guarantee rests on."""
+        return {"epsilon_run": self.run_epsilon}
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """A random number of runs of random candidates, of which the best is kept.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of the whole.
+    n_candidates : int
+    holdout : float
+        Share of the records to score on.
+    eta : float
+        Of the law of the number of runs.
+    expected_runs : float
+        Its expectation.
+    """
+
+    epsilon: float
+    n_candidates: int
+    holdout: float
+    eta: float
+    expected_runs: float
+
+    mechanism: ClassVar[str] = "best of a random number of private runs of random candidates"
+    source: ClassVar[str] = "Papernot and Steinke (2022), pure case; Liu and Talwar (2019)"
+    counted: ClassVar[bool] = False
+
+    @property
+    def run_epsilon(self) -> float:
+        """Epsilon of one run: the maximum of training and scoring, on disjoint parts."""
+        return at_most(self.epsilon, 2 + Fraction(self.eta))
+
+    def parts(self, n_records: int, source: RandomSource) -> Parts:
+        """Deal records to two parts, by their number and the stream alone."""
+        training, scoring = _held_out(n_records, self.holdout, 1, source)
+        return Parts([training] * self.n_candidates, scoring)
+
+    def choose(self, trials: Trials, source: RandomSource) -> tuple[int, Any]:
+        """Return the place of the chosen candidate, and its model."""
+        count = RunCount.with_mean(self.eta, self.expected_runs).draw(source)
+        drawn = [uniform_below(self.n_candidates, source) for _ in range(count)]
+        results = trials(drawn)
+        totals = np.array([total for _, total in results], dtype=np.int64)
+        if not math.isinf(self.epsilon):
+            # One record moves one sum by at most UNIT.
+            scale = math.nextafter(UNIT / self.run_epsilon, math.inf)
+            totals = lattice_laplace(totals, scale, source)
+        # The first among equals: the runs are exchangeable, so that this is a fair draw.
+        best = int(np.argmin(totals))
+        return drawn[best], results[best][0]
+
+    def public_inputs(self) -> dict[str, Any]:
+        """Return the numbers that the guarantee rests on."""
+        return {
+            "epsilon_run": self.run_epsilon,
+            "eta": self.eta,
+            "expected_runs": self.expected_runs,
+        }
+
+
+STRATEGIES = ("split", "repeat")
+
+
+def at_most(budget: float, parts: Fraction) -> float:
+    """Return the largest float of which ``parts`` do not exceed the budget, exactly."""
+    if math.isinf(budget):
+        return budget
+    part = float(Fraction(budget) / parts)
+    while Fraction(part) * parts > Fraction(budget):
+        part = math.nextafter(part, 0.0)
+    return part
+
+
+def what_is_left(budget: float, spent: float) -> float:
+    """Return the largest float that with what was spent does not exceed the budget, exactly."""
+    rest = budget - spent
+    while Fraction(rest) + Fraction(spent) > Fraction(budget):
+        rest = math.nextafter(rest, 0.0)
+    return rest
+
+
+def _held_out(
+    n_records: int, holdout: float, n_parts: int, source: RandomSource
+) -> tuple[IntArray, IntArray]:
+    n_scoring = max(1, round(holdout * n_records))
+    if n_records - n_scoring < n_parts:
+        raise ValueError(
+            f"X must hold a record for each of the {n_parts} parts to train on, and one to score "
+            f"on, got n_samples={n_records}."
+        )
+    order = source.generator.permutation(n_records)
+    return order[n_scoring:], order[:n_scoring]

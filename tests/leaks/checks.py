@@ -1,0 +1,383 @@
+"""What may not leave a fit, as checks of any estimator: each is tried on one that leaks."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import logging
+import pickle
+import pickletools
+import re
+import struct
+import types
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
+
+from skdpsurv import BudgetExceededError, PrivacyAccountant, PrivacyLeakWarning
+
+from .registry import N_FAULTY, NAME, ROW, Data, Setting
+
+Leaves = dict[str, tuple[Any, ...]]
+
+
+def each(settings: list[Setting]) -> Any:
+    """Return a parametrization over settings; slow ones are marked."""
+
+    def parameter(setting: Setting) -> Any:
+        marks = [pytest.mark.slow] if setting.slow else []
+        return pytest.param(setting, marks=marks)
+
+    return pytest.mark.parametrize("setting", [parameter(one) for one in settings], ids=str)
+
+
+# ---- What an object holds.
+
+
+def leaves(value: Any, path: str = "", open_: tuple[int, ...] = ()) -> Leaves:
+    """Return everything that an object holds, bit for bit, by the path that leads there."""
+    if value is None or isinstance(value, bool | int | str | bytes):
+        return {path: (type(value).__name__, value)}
+    if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
+        return {path: (type(value).__name__, value.dtype.str, value.shape, value.tobytes())}
+    if isinstance(value, float):
+        return {path: (type(value).__name__, float.hex(value))}
+    if isinstance(value, type | types.ModuleType | types.FunctionType | types.BuiltinFunctionType):
+        return {path: ("name", getattr(value, "__qualname__", repr(value)))}
+    if id(value) in open_:
+        return {path: ("itself",)}
+    open_ = (*open_, id(value))
+    found: Leaves = {f"{path}!": (type(value).__qualname__,)}
+    for name, part in _parts(value):
+        found |= leaves(part, f"{path}.{name}" if path else name, open_)
+    return found
+
+
+def _parts(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        yield from ((str(name), part) for name, part in value.items())
+    elif isinstance(value, list | tuple):
+        yield from ((str(place), part) for place, part in enumerate(value))
+    elif isinstance(value, set | frozenset):
+        yield from enumerate(sorted(value, key=repr))
+    elif isinstance(value, np.ndarray):
+        yield from enumerate(value.ravel().tolist())
+    elif isinstance(value, pd.DataFrame | pd.Series):
+        yield "frame", value.to_json()
+    elif hasattr(value, "__dict__"):
+        yield from vars(value).items()
+        for kind in type(value).__mro__:
+            for name in getattr(kind, "__slots__", ()):
+                if hasattr(value, name):
+                    yield name, getattr(value, name)
+    else:
+        yield from enumerate(value.__reduce_ex__(4)[1:3])
+
+
+def differences(one: Leaves, other: Leaves) -> set[str]:
+    """Return the paths at which two objects differ."""
+    return {path for path in one.keys() | other.keys() if one.get(path) != other.get(path)}
+
+
+def numbers_at(found: Leaves, paths: set[str]) -> set[Any]:
+    """Return the numbers of some leaves, as a pickle writes them."""
+    written: set[Any] = set()
+    for path in paths & found.keys():
+        leaf = found[path]
+        if len(leaf) == 4:
+            written.add(leaf[3])
+        elif leaf[0] == "float":
+            written.add(float.fromhex(leaf[1]))
+        elif len(leaf) == 2:
+            written.add(leaf[1])
+    return written
+
+
+# ---- What a fit says.
+
+
+@dataclass
+class Outcome:
+    """What a fit has returned, raised, said and spent."""
+
+    estimator: Any = None
+    fitted: Any = None
+    error: Exception | None = None
+    warned: list[tuple[str, str]] = field(default_factory=list)
+    logged: list[str] = field(default_factory=list)
+    printed: str = ""
+    charges: list[float] = field(default_factory=list)
+
+    @property
+    def said(self) -> tuple[Any, ...]:
+        """Everything but the error, without how long anything took."""
+        return self.warned, self.logged, re.sub(r"elapsed:[ \d.a-z]*", "", self.printed)
+
+    def texts(self) -> list[str]:
+        """Return every text that somebody might read, the errors behind an error included."""
+        found = [text for _, text in self.warned] + self.logged + [self.printed]
+        errors, seen = [self.error], set()
+        while errors:
+            error = errors.pop()
+            if error is None or id(error) in seen:
+                continue
+            seen.add(id(error))
+            found += [_safely(str, error), _safely(repr, error), *getattr(error, "__notes__", ())]
+            errors += [error.__cause__, error.__context__]
+        return found
+
+
+def _safely(show: Callable[[Any], str], error: BaseException) -> str:
+    try:
+        return show(error)
+    except Exception:  # an error that holds an object which fails to be shown
+        return f"{NAME}: an error that cannot be shown holds an object"
+
+
+class _Listener(logging.Handler):
+    def __init__(self, into: list[str]) -> None:
+        super().__init__(logging.NOTSET)
+        self.into = into
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.into.append(f"{record.name}: {record.getMessage()} {record.exc_info or ''}")
+
+
+@contextlib.contextmanager
+def listening(outcome: Outcome) -> Iterator[None]:
+    """Hear warnings, logs and both streams."""
+    stream, listener, root = io.StringIO(), _Listener(outcome.logged), logging.getLogger()
+    level = root.level
+    root.addHandler(listener)
+    root.setLevel(logging.NOTSET)
+    try:
+        with (
+            contextlib.redirect_stdout(stream),
+            contextlib.redirect_stderr(stream),
+            warnings.catch_warnings(record=True) as caught,
+        ):
+            warnings.simplefilter("always")
+            yield
+    finally:
+        root.setLevel(level)
+        root.removeHandler(listener)
+    outcome.warned += [(w.category.__name__, _safely(str, w.message)) for w in caught]
+    outcome.printed += stream.getvalue()
+
+
+def quiet() -> contextlib.AbstractContextManager[Any]:
+    """Return what takes in progress bars."""
+    stack = contextlib.ExitStack()
+    stack.enter_context(contextlib.redirect_stdout(io.StringIO()))
+    stack.enter_context(contextlib.redirect_stderr(io.StringIO()))
+    return stack
+
+
+def fit(estimator: Any, X: Any, y: Any, options: Mapping[str, Any] | None = None) -> Outcome:
+    """Fit, and return what happened; an accountant is put in if there is none."""
+    outcome = Outcome(estimator)
+    accountant = getattr(estimator, "accountant", None)
+    if accountant is None:
+        accountant = PrivacyAccountant()
+        if "accountant" in estimator.get_params(deep=False):
+            estimator.set_params(accountant=accountant)
+    with listening(outcome):
+        try:
+            outcome.fitted = estimator.fit(X, y, **(options or {}))
+        except Exception as error:
+            outcome.error = error
+    if isinstance(accountant, PrivacyAccountant):
+        outcome.charges = accountant.entries()["epsilon"].tolist()
+    return outcome
+
+
+def fit_data(setting: Setting, data: Data, random_state: int | None = None) -> Outcome:
+    """Fit a setting to its data."""
+    outcome = fit(setting.make(random_state), data.X, data.y, data.options)
+    if outcome.fitted is not None:
+        forget_accountant(outcome.fitted)
+    return outcome
+
+
+def forget_accountant(fitted: Any) -> None:
+    """Leave out the ledger, which says when it was charged."""
+    for name in [n for n in fitted.get_params() if n.split("__")[-1] == "accountant"]:
+        fitted.set_params(**{name: None})
+    best = getattr(fitted, "best_estimator_", None)
+    if best is not None:
+        forget_accountant(best)
+
+
+# ---- Checks.
+
+
+def check_neighbours(setting: Setting, one: Outcome, other: Outcome) -> None:
+    """Two fits to neighbours with the same noise differ in released values, and in nothing else."""
+    for outcome in (one, other):
+        assert outcome.error is None, outcome.error
+    assert one.said == other.said
+    first, second = leaves(one.fitted), leaves(other.fitted)
+    differ = differences(first, second)
+    strange = {path for path in differ if not may_differ(setting, path)}
+    if getattr(one.fitted, "best_index_", 0) != getattr(other.fitted, "best_index_", 0):
+        # The choice among public candidates is a release too.
+        strange = {path for path in strange if not path.startswith("release_.")}
+        assert not strange, strange
+        return
+    assert not strange, strange
+    assert repr(one.fitted) == repr(other.fitted)
+    check_pickles(
+        *(pickle.dumps(outcome.fitted) for outcome in (one, other)),
+        numbers_at(first, differ) | numbers_at(second, differ),
+    )
+
+
+def may_differ(setting: Setting, path: str) -> bool:
+    """Whether a value is released, or an attribute that follows from what is."""
+    parts = path.rstrip("!").split(".")
+    if parts[0] == "release_":
+        return parts[1:2] == ["values"] and parts[2].startswith(setting.values)
+    return parts[0] in setting.attributes
+
+
+def check_pickles(one: bytes, other: bytes, released: set[Any]) -> None:
+    """Two pickles are the same, instruction by instruction, but for released numbers."""
+    pairs = zip(pickletools.genops(one), pickletools.genops(other), strict=True)
+    for (code, written, _), (other_code, other_written, _) in pairs:
+        if code.name == "FRAME":
+            continue
+        both = (written, other_written)
+        if code.name != other_code.name:  # numbers of other sizes
+            assert all(isinstance(number, int) for number in both), (code.name, other_code.name)
+        if written != other_written:
+            assert {_bytes(value) for value in both} <= {_bytes(value) for value in released}
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, float):
+        return struct.pack("<d", value)
+    return bytes(value) if isinstance(value, bytes | bytearray) else repr(value).encode()
+
+
+def shown(estimator: Any) -> str:
+    """Return what a notebook shows, without the numbers that it counts its tables by."""
+    return re.sub(
+        r"(sk-container-id|sk-estimator-id|sk-global)-[\w-]+", "", estimator._repr_html_()
+    )
+
+
+def check_rebuilt(setting: Setting, outcome: Outcome, data: Data) -> None:
+    """All that a fitted estimator holds and shows follows from its release and public values."""
+    built, fitted = setting.rebuild(outcome.fitted, data)
+    differ = differences(leaves(built), leaves(fitted))
+    assert not differ, differ
+    assert repr(built) == repr(fitted)
+    assert shown(built) == shown(fitted)
+
+
+#: Words that a pickle of a source of noise has.
+SOURCES = re.compile(r"random|chacha|generator|randomsource|bitgen|secrets|seedsequence", re.I)
+
+
+def check_pickle(content: bytes, numbers: np.ndarray, labels: list[str]) -> None:
+    """A pickle holds no number or word of a private record, and no source of noise."""
+    for value in numbers:
+        # Some numbers are public by themselves: not those with many digits.
+        if float(value) != round(float(value), 3):
+            forms = [repr(float(value)), f"{value:.6g}"]
+            forms += [float.hex(float(value))]
+            packed = [struct.pack(code, value) for code in ("<d", ">d")]
+            for form in [*packed, *(text.encode() for text in forms)]:
+                assert form not in content
+    for label in labels:
+        assert label.encode() not in content
+    for _, written, _ in pickletools.genops(content):
+        if isinstance(written, str) and " " not in written:  # a name, not a sentence
+            assert not SOURCES.search(written.replace("random_state", "")), written
+        if isinstance(written, int):
+            assert abs(written) < 2**64, "a key"
+
+
+def check_shapes(fitted: Any, n_records: set[int]) -> None:
+    """Nothing has as many entries as there are private records."""
+    for path, leaf in leaves(fitted).items():
+        if len(leaf) == 4:
+            assert not n_records & set(leaf[2]), path
+
+
+#: Digits of NUMBER, rounded or not; the name; a row; the count of faulty records.
+PRIVATE = re.compile(
+    rf"7654|7\.65\d*e|{NAME.split()[0]}|{NAME.split()[1]}"
+    rf"|(?<![\d.])({ROW}|{N_FAULTY})(?![\d]|\.\d)"
+)
+
+
+def check_texts(texts: list[str]) -> None:
+    """No text has a private number, name or row, or how many records are faulty."""
+    for text in texts:
+        match = PRIVATE.search(text)
+        assert match is None, f"{match and match.group()!r} in {text!r}"
+
+
+REFUSALS = (ValueError, TypeError, BudgetExceededError)
+#: What may be warned of: a guarantee that is void, a column for a vector (of public types), and
+#: inner estimators that have not converged on public records with released weights.
+EXPECTED = {PrivacyLeakWarning.__name__, DataConversionWarning.__name__}
+EXPECTED_INSIDE = {ConvergenceWarning.__name__}
+
+
+def check_outcome(
+    outcome: Outcome, *, diverges: bool = False, inner: bool = False, tells: bool = False
+) -> None:
+    """A fit succeeds and is charged once, or is refused in our words and costs nothing.
+
+    ``tells``: leave texts out, where all records are public that they might tell of.
+    """
+    if not tells:
+        check_texts(outcome.texts())
+    expected = EXPECTED | (EXPECTED_INSIDE if inner else set())
+    strange = [w for w in outcome.warned if w[0] not in expected]
+    assert not strange, strange
+    if outcome.error is None:
+        assert len(outcome.charges) == ("accountant" in outcome.fitted.get_params(deep=False))
+        return
+    error = outcome.error
+    if diverges and "has diverged" in str(error):
+        assert len(outcome.charges) == 1
+        return
+    assert isinstance(error, REFUSALS), repr(error)
+    assert outcome.charges == [], f"{error!r} after the charge"
+    assert not isinstance(error, UnicodeError | np.exceptions.AxisError), repr(error)
+    assert str(error).strip(), "a refusal without a reason"
+
+
+def check_nothing_kept(outcome: Outcome) -> None:
+    """A refused fit has left nothing of the records on the estimator."""
+    held = vars(outcome.estimator)
+    assert not {"release_", "guarantee_", "best_estimator_"} & set(held)
+    # Number and names of columns are public, and may have been seen.
+    kept = set(held) - set(outcome.estimator.get_params(deep=False))
+    assert kept <= {"n_features_in_", "feature_names_in_"}, kept
+
+
+def called(method: Callable[..., Any], *args: Any) -> Outcome:
+    """Call, and return what happened."""
+    outcome = Outcome()
+    with listening(outcome):
+        try:
+            method(*args)
+        except Exception as error:
+            outcome.error = error
+    return outcome
+
+
+def check_refusal(outcome: Outcome) -> None:
+    """A call has returned something, or refused without a word of the records."""
+    check_texts(outcome.texts())
+    assert isinstance(outcome.error, ValueError | TypeError | None), repr(outcome.error)

@@ -1,0 +1,202 @@
+"""Inputs with a fault, that hold a private number, name or place: nothing of it may be told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from .registry import N_FAULTY, N_RECORDS, NAME, NUMBER, ROW, SURVIVAL
+
+
+class Tongue:
+    """A value that speaks of itself whatever it is asked."""
+
+    def _speak(self, *args: Any) -> Any:
+        raise RuntimeError(f"I am {NAME} in row {ROW}, and {NUMBER}")
+
+    __float__ = __int__ = __index__ = __bool__ = __array__ = __len__ = __hash__ = __eq__ = _speak
+    __lt__ = __gt__ = __iter__ = _speak
+
+    def __repr__(self) -> str:
+        return f"<{NAME} {NUMBER}>"
+
+
+class Whisper(float):
+    """A number that can be used, and fails to be compared or copied."""
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError(f"{NAME} is {NUMBER}")
+
+    __lt__ = __gt__ = __le__ = __ge__ = __eq__
+    __hash__ = float.__hash__
+
+
+#: What may stand in the place of one value.
+CELLS: dict[str, Any] = {
+    "NaN": np.nan,
+    "infinity": np.inf,
+    "less than nothing": -NUMBER,
+    "text of a number": f"{NUMBER}",
+    "text of a number and a unit": f"{NUMBER} mg",
+    "a name": NAME,
+    "bytes": NAME.encode(),
+    "None": None,
+    "NA": pd.NA,
+    "NaT": pd.NaT,
+    "a list": [NUMBER, NAME],
+    "an array": np.array([NUMBER, 1.0]),
+    "a dict": {NAME: NUMBER},
+    "a set": {NAME},
+    "a tuple": (NAME, NUMBER),
+    "a complex number": NUMBER + 1j,
+    "a date": np.datetime64("7654-03-21"),
+    "a day": pd.Timestamp("1765-04-03"),
+    "a huge integer": 7654 * 10**400,
+    "a decimal": Decimal("7654.321"),
+    "no decimal": Decimal("sNaN7654321"),
+    "a tongue": Tongue(),
+    "a whisper": Whisper(NUMBER),
+    "a class": Tongue,
+    "a boolean": np.True_,
+    "a nested array": np.array([[NUMBER]]),
+}
+
+
+#: Cells that fail in their own words when they are used.
+SPEAKING = ("a tongue", "a whisper", "a class", "no decimal")
+
+
+def with_cell(X: np.ndarray, value: Any) -> np.ndarray:
+    """Return an array of objects with one more value, beside a private number."""
+    X = X.astype(object)
+    X[(ROW, 0) if X.ndim == 2 else ROW] = None
+    flat = X[ROW, :] if X.ndim == 2 else X[ROW : ROW + 1]
+    flat[0] = value
+    if X.ndim == 2:
+        X[ROW, 1] = NUMBER
+    return X
+
+
+def faulty_matrices(X: Any) -> Iterator[tuple[str, Any]]:
+    """Yield X with a fault; X of shape (n, d), or (n,) where a fit takes durations."""
+    X = np.asarray(X.iloc[:, :2] if isinstance(X, pd.DataFrame) else X, dtype=float).copy()
+    X[ROW] = NUMBER
+    yield from _faulty_numbers(X)
+    for name, value in CELLS.items():
+        yield f"{name} in X", with_cell(X, value)
+    yield from _other_containers(X)
+
+
+def _faulty_numbers(X: np.ndarray) -> Iterator[tuple[str, Any]]:
+    for name, value in (("NaN", np.nan), ("infinity", np.inf), ("-infinity", -np.inf)):
+        faulty = X.copy()
+        faulty.reshape(len(X), -1)[ROW, 0] = value
+        yield f"{name} among floats", faulty
+    faulty = X.copy()
+    faulty[-N_FAULTY:] = np.nan
+    yield "many NaN", faulty
+    yield "complex numbers", X + NUMBER * 1j
+    yield "words", np.full(X.shape, NAME)
+    yield "numbers as text", X.astype(str)
+    yield "numbers as bytes", X.astype(str).astype("S")
+    yield "dates", X.astype("datetime64[s]")
+    yield "spans of time", X.astype("timedelta64[s]")
+    yield "long doubles beyond doubles", X.astype(np.longdouble) * np.longdouble("1e4000")
+    yield "masked", np.ma.MaskedArray(X, mask=X == NUMBER)
+    yield "voids", np.zeros(X.shape, dtype="V8")
+
+
+def _other_containers(X: np.ndarray) -> Iterator[tuple[str, Any]]:
+    rows = X.reshape(len(X), -1)
+    yield "a row too few", X[:-1]
+    yield "no row", X[:0]
+    yield "three dimensions", rows[:, :, None]
+    yield "one dimension", rows[:, 0]
+    yield "no column", rows[:, :0]
+    yield "one row", X[ROW : ROW + 1]
+    ragged = rows.tolist()
+    ragged[ROW] = [NUMBER]
+    yield "ragged", ragged
+    yield "ragged objects", np.array([np.array(row) for row in ragged], dtype=object)
+    yield "sparse", sparse.csr_matrix(rows)
+    yield "a number", NUMBER
+    yield "a word", NAME
+    yield "nothing", None
+    yield "a dict of columns", {NAME: rows[:, 0]}
+    yield "a set of numbers", {NUMBER}
+    yield "an iterator", iter(rows)
+    yield "records", np.array([(NUMBER, NAME)] * len(X), dtype=[("dose", "f8"), ("name", "U20")])
+    frame = pd.DataFrame(rows, columns=[f"c{j}" for j in range(rows.shape[1])])
+    named = frame.set_axis([f"{NAME} {i}" for i in range(len(frame))])
+    named.iloc[ROW, 0] = np.nan
+    yield "a frame by name with NaN", named
+    yield "a frame of words", frame.astype(object).where(frame != NUMBER, NAME)
+    yield "a frame with NA", frame.where(frame != NUMBER, np.nan).astype("Float64")
+    yield "a frame of categories", frame.round(1).astype("category")
+    yield "a frame of dates", frame.assign(c0=pd.Timestamp("1765-04-03"))
+    yield "a frame of text", frame.astype("string")
+    yield "a frame with columns of one name", frame.set_axis(["c"] * rows.shape[1], axis=1) * np.nan
+    yield (
+        "a frame with mixed names",
+        frame.set_axis([0, *map(str, range(1, rows.shape[1]))], axis=1),
+    )
+    levels = pd.MultiIndex.from_tuples([("a", str(j)) for j in range(rows.shape[1])])
+    yield "a frame with two levels", frame.set_axis(levels, axis=1)
+
+
+def faulty_targets(y: Any) -> Iterator[tuple[str, Any]]:
+    """Yield y with a fault, be it of times, events, labels or numbers."""
+    for name, value in CELLS.items():
+        faulty = np.empty(N_RECORDS, dtype=object)
+        faulty[:] = list(_plain(y))
+        faulty[ROW] = value
+        yield f"{name} in y", faulty
+    column = np.array([float(v) if isinstance(v, float | int) else 1.0 for v in _plain(y)])
+    column[ROW] = NUMBER
+    yield from ((f"y: {name}", faulty) for name, faulty in _faulty_numbers(column))
+    yield from ((f"y: {name}", faulty) for name, faulty in _other_containers(column))
+    yield "y: a series by name", pd.Series(column, index=[f"{NAME} {i}" for i in range(N_RECORDS)])
+    yield "y: categories", pd.Categorical([NAME if v == NUMBER else "a" for v in column])
+    yield "y: two columns", np.column_stack([column, column])
+    yield from ((f"y: {name}", faulty) for name, faulty in _faulty_structures())
+
+
+def _plain(y: Any) -> list[Any]:
+    values = np.asarray(y)
+    return (values["time"] if values.dtype.names else values).tolist()
+
+
+def _faulty_structures() -> Iterator[tuple[str, Any]]:
+    good = np.zeros(N_RECORDS, dtype=SURVIVAL)
+    good["time"] = 1.0
+    for name, value in (("NaN", np.nan), ("infinity", np.inf), ("negative", -NUMBER)):
+        faulty = good.copy()
+        faulty["time"][ROW] = value
+        yield f"a time that is {name}", faulty
+    for name, fields in (
+        ("events that are numbers", [("event", "f8"), ("time", "f8")]),
+        ("events that are names", [("event", "U20"), ("time", "f8")]),
+        ("times that are names", [("event", "?"), ("time", "U20")]),
+        ("objects", [("event", "O"), ("time", "O")]),
+        ("complex times", [("event", "?"), ("time", "c16")]),
+        ("dates", [("event", "?"), ("time", "M8[s]")]),
+        ("two events", [("event", "?"), ("time", "?")]),
+    ):
+        faulty = np.zeros(N_RECORDS, dtype=fields)
+        kinds = [faulty.dtype[j].kind for j in range(2)]
+        faulty[ROW] = tuple(NAME if k == "U" else True if k == "?" else 7654 for k in kinds)
+        if kinds[0] == "O":
+            faulty[ROW] = (Tongue(), Whisper(-NUMBER))
+        yield name, faulty
+    yield "three fields", np.zeros(N_RECORDS, dtype=[*SURVIVAL.descr, ("name", "U20")])
+    yield "one field", np.zeros(N_RECORDS, dtype=SURVIVAL.descr[:1])
+    yield "fields of arrays", np.zeros(N_RECORDS, dtype=[("event", "?"), ("time", "f8", (2,))])
+    yield "masked structures", np.ma.array(good, mask=[i == ROW for i in range(N_RECORDS)])
+    yield "tuples", [(True, NUMBER)] * N_RECORDS
+    yield "a frame of events and times", pd.DataFrame(good)
+    yield "records too few", good[:-1]

@@ -1,0 +1,431 @@
+"""Every public estimator, in every setting, with a tiny data set: what the tests here walk over.
+
+A new public estimator, or a new word for one of its parameters, belongs in ``SETTINGS``; a test
+fails until it is there.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
+
+from skdpsurv import (
+    DPDiscreteTimeSurvival,
+    DPLogisticRegression,
+    DPWeibullFitter,
+    HybridMEstimator,
+    PerturbedHistogramMEstimator,
+    PrivacyLeakWarning,
+    PrivateStackingClassifier,
+    PublicBoundsScaler,
+)
+from skdpsurv.model_selection import PrivateSearchCV
+
+#: Numbers that no public quantity has: of records, of those that need protection, a place, and a
+#: count of faulty records.
+N_RECORDS, N_PUBLIC, ROW, N_FAULTY = 47, 20, 37, 29
+#: What a private record holds, and no message may.
+NUMBER, NAME = 7654.321, "Zebedee Quux"
+MAX_TIME = 10.0
+LARGEST = float(np.finfo(float).max)
+SURVIVAL = np.dtype([("event", "?"), ("time", "f8")])
+WARDS = ("east", "west", "north")
+
+
+@dataclass(frozen=True)
+class Data:
+    """Arguments of a fit, and records that may stand in place of one of them."""
+
+    X: Any
+    y: Any
+    options: dict[str, Any] = field(default_factory=dict)
+    extremes: tuple[tuple[Any, Any], ...] = ()
+
+    def replaced(self, x: Any, y: Any, row: int = ROW) -> Data:
+        """Return data in which one record has other values."""
+        X, target = self.X, self.y
+        if X is not None:
+            X = X.copy()
+            if isinstance(X, pd.DataFrame):
+                X = X.astype({name: object for name in X if X[name].dtype.kind not in "fiu"})
+                for j, value in enumerate(x):
+                    X.at[row, X.columns[j]] = value
+            else:
+                X[row] = x
+        if target is not None:
+            target = target.copy()
+            target[row] = y
+        return replace(self, X=X, y=target)
+
+    def neighbours(self) -> list[Data]:
+        """Return data sets of which any two differ in one record."""
+        return [self, *(self.replaced(*record) for record in self.extremes)]
+
+    @property
+    def private(self) -> Any:
+        """Which records are to be protected."""
+        return ~np.asarray(self.options.get("public", np.zeros(N_RECORDS, dtype=bool)))
+
+
+ROWS = (
+    (9.0, 9.0, 9.0),
+    (-LARGEST, LARGEST, -LARGEST),
+    (5e-324, -0.0, 2.3e-308),
+    (0.0, 0.0, 0.0),
+    (LARGEST, LARGEST, LARGEST),
+)
+
+
+def _rng() -> np.random.Generator:
+    return np.random.default_rng(20)
+
+
+def _columns() -> np.ndarray:
+    return _rng().uniform(-0.5, 0.5, (N_RECORDS, 3))
+
+
+def _survival_target() -> np.ndarray:
+    rng = np.random.default_rng(21)
+    y = np.empty(N_RECORDS, dtype=SURVIVAL)
+    y["event"], y["time"] = rng.random(N_RECORDS) < 0.6, rng.uniform(0.1, 9.9, N_RECORDS)
+    return y
+
+
+def survival() -> Data:
+    targets = ((True, 0.0), (False, LARGEST), (True, 5e-324), (True, MAX_TIME), (False, 0.0))
+    return Data(_columns(), _survival_target(), {}, tuple(zip(ROWS, targets, strict=True)))
+
+
+def frame() -> Data:
+    data = survival()
+    return replace(data, X=pd.DataFrame(data.X, columns=["age", "dose", "size"]))
+
+
+def moderate() -> Data:
+    """For fits without privacy, which take columns as they are."""
+    data = survival()
+    rows = ((0.5, 0.5, 0.5), (-0.5, 0.5, -0.5), (5e-324, -0.0, 2.3e-308), (0.0, 0.0, 0.0))
+    targets = ((True, 0.0), (False, 99.0), (True, 5e-324), (False, 0.0))
+    return replace(data, extremes=tuple(zip(rows, targets, strict=True)))
+
+
+def durations() -> Data:
+    y = _survival_target()
+    records = ((0.0, True), (LARGEST, False), (5e-324, True), (MAX_TIME, True), (0.0, False))
+    return Data(y["time"], y["event"], {}, records)
+
+
+def labelled() -> Data:
+    X = _columns()
+    y = (X[:, 0] + 0.3 * np.random.default_rng(22).normal(size=N_RECORDS) > 0).astype(int)
+    return Data(X, y, {}, tuple(zip(ROWS, (0, 1, 0, 1, 0), strict=True)))
+
+
+def gentle() -> Data:
+    """As ``moderate``."""
+    return replace(labelled(), extremes=tuple((x, x[0] > 0) for x, _ in moderate().extremes))
+
+
+def words() -> Data:
+    data = labelled()
+    y = np.where(data.y == 1, "ill", "well")
+    return replace(data, y=y, extremes=tuple((x, ("well", "ill")[c]) for x, c in data.extremes))
+
+
+def three() -> Data:
+    data = labelled()
+    return replace(data, y=data.y + (data.X[:, 1] > 0.2))
+
+
+def columns() -> Data:
+    return Data(_columns(), None, {}, tuple((x, None) for x in ROWS))
+
+
+def hybrid() -> Data:
+    """A label that no public record has is allowed."""
+    data = labelled()
+    public = np.arange(N_RECORDS) < N_PUBLIC
+    y = data.y.astype(object)
+    others = (0, 1, "unheard of", 1, LARGEST)
+    extremes = tuple(zip(ROWS, others, strict=True))
+    return Data(data.X, y, {"public": public}, extremes)
+
+
+def hybrid_numbers() -> Data:
+    data = hybrid()
+    y = np.abs(data.X[:, 0] + data.X[:, 1])
+    outcomes = (LARGEST, -LARGEST, 5e-324, 0.0, 1.0)
+    return replace(data, y=y, extremes=tuple(zip(ROWS, outcomes, strict=True)))
+
+
+def hybrid_frame() -> Data:
+    data = hybrid()
+    ward = np.random.default_rng(23).choice(WARDS, N_RECORDS).astype(object)
+    X = pd.DataFrame({"age": data.X[:, 0], "dose": data.X[:, 1], "ward": ward})
+    wards = ("unheard of", None, "east", 7, {"no": "hash"})
+    extremes = tuple(((*x[:2], w), y) for (x, y), w in zip(data.extremes, wards, strict=True))
+    return replace(data, X=X, extremes=extremes)
+
+
+def numbers() -> Data:
+    data = hybrid_numbers()
+    return replace(data, options={})
+
+
+@dataclass(frozen=True)
+class Setting:
+    """An estimator with parameters.
+
+    Parameters
+    ----------
+    name : str
+    kind : type
+    data : callable
+        Makes its data.
+    parameters : dict
+        Beside ``epsilon``, ``random_state`` and ``accountant``.
+    values : tuple of str
+        Prefixes of what in ``release_.values`` may depend on private records.
+    attributes : tuple of str
+        Fitted attributes that may, as they follow from the release.
+    epsilon : float
+    representative : bool
+        Whether it stands for its kind where all settings would take too long.
+    diverges : bool
+        Whether a failure after the charge is documented.
+    slow : bool
+        Whether its fits take a tenth of a second.
+    """
+
+    name: str
+    kind: type
+    data: Callable[[], Data]
+    parameters: dict[str, Any]
+    values: tuple[str, ...]
+    attributes: tuple[str, ...]
+    epsilon: float = 1.0
+    representative: bool = False
+    diverges: bool = False
+    slow: bool = False
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def is_private(self) -> bool:
+        """Whether it spends epsilon at all."""
+        return self.kind is not PublicBoundsScaler
+
+    def make(self, random_state: int | None = None, **changes: Any) -> Any:
+        """Return the estimator, not fitted."""
+        own = {"epsilon": self.epsilon, "random_state": random_state} if self.is_private else {}
+        if not self.is_private:
+            changes.pop("accountant", None)
+        return self.kind(**{**own, **self.parameters, **changes})
+
+    def rebuild(self, fitted: Any, data: Data) -> tuple[Any, Any]:
+        """Return what follows from the release and public values, and what it is to equal."""
+        if not self.is_private:
+            return self.kind(**fitted.get_params()).fit(np.zeros((1, 3))), fitted
+        if self.kind is PrivateSearchCV:
+            from skdpsurv.model_selection.candidates import private_step
+
+            fitted = private_step(fitted.best_estimator_)[1]
+        arguments = {}
+        if isinstance(fitted, HybridMEstimator):
+            public = data.options["public"]
+            arguments = {"X": data.X[public], "y": data.y[public], "estimator": fitted.estimator}
+        elif isinstance(fitted, PerturbedHistogramMEstimator):
+            arguments = {"estimator": fitted.estimator}
+        built = type(fitted).from_release(fitted.release_, **arguments)
+        return built.set_params(**fitted.get_params(deep=False)), fitted
+
+
+def hypothesis_release() -> Any:
+    """Return a release from elsewhere: the same one in every process, so seeded."""
+    data = labelled()
+    model = PrivateStackingClassifier(n_partitions=2, classes=[0, 1], random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        return model.fit(data.X[:30], data.y[:30]).release_
+
+
+def _settings() -> Iterator[Setting]:
+    def several(kind, values, attributes, **common):
+        def one(name, data, *, epsilon=1.0, **parameters):
+            flags = {
+                flag: parameters.pop(flag, False) for flag in ("representative", "diverges", "slow")
+            }
+            return Setting(
+                f"{kind.__name__}: {name}",
+                kind,
+                data,
+                {**common, **parameters},
+                values,
+                attributes,
+                epsilon,
+                **flags,
+            )
+
+        return one
+
+    one = several(
+        DPDiscreteTimeSurvival,
+        ("coef", "baseline_coef"),
+        ("coef_", "baseline_coef_"),
+        max_time=MAX_TIME,
+        n_intervals=8,
+    )
+    yield one("objective", survival, representative=True)
+    yield one("objective with a first look", frame, epsilon=10.0)
+    yield one("objective as published", survival, calibration="published", epsilon=5.0)
+    yield one("output", survival, method="out_pert", link="cloglog", epsilon=10.0)
+    yield one("output as published", survival, method="out_pert", calibration="published")
+    yield one("uncapped", survival, max_cumulative_hazard=None, link="logit", data_norm=1.0)
+    yield one("probit", survival, link="probit", alpha=0.1, center_share=0.0)
+    yield one("no privacy", moderate, epsilon=np.inf)
+    chain = {"method": "psgld", "epsilon": 5.0}
+    yield one("mala", survival, n_epochs=10, verbose=1, representative=True, **chain)
+    short = {"sampler": "psgld", "n_epochs": 1, "batch_size": 8, "diverges": True, **chain}
+    yield one("psgld", survival, verbose=1, link="cloglog", **short)
+    yield one("psgld as published", survival, calibration="published", **short)
+
+    one = several(
+        DPWeibullFitter,
+        ("rho", "lambda", "n_events"),
+        ("rho_", "lambda_", "median_survival_time_"),
+        max_time=MAX_TIME,
+    )
+    yield one("ladder", durations, representative=True)
+    yield one("ladder, X and y", survival, representative=True)
+    yield one("exact ladder", durations, calibration="exact", epsilon=2.0)
+    yield one("published ladder", durations, calibration="published", n_rungs=5, slow=True)
+    yield one("Laplace", frame, method="laplace")
+    yield one("sample and aggregate", durations, method="sample_aggregate")
+    yield one("no privacy", durations, epsilon=np.inf)
+
+    one = several(
+        DPLogisticRegression, ("coef", "intercept"), ("coef_", "intercept_"), classes=[0, 1]
+    )
+    yield one("objective", labelled, representative=True)
+    yield one("output", labelled, method="out_pert", max_residual=1.0, data_norm=2.0)
+    yield one("published", labelled, calibration="published", fit_intercept=False)
+    yield one("three classes of words", words, classes=["ill", "well", "dead"], alpha=0.01)
+    yield one("classes from y", three, classes=None)
+    yield one("no privacy", gentle, epsilon=np.inf, alpha=0.01)
+
+    parts = ("low_level_coef", "low_level_intercept", "high_level_coef", "high_level_intercept")
+    one = several(
+        PrivateStackingClassifier,
+        parts,
+        tuple(f"{name}_" for name in parts),
+        classes=[0, 1],
+        n_partitions=2,
+    )
+    top = {"combiner": "logistic"}
+    yield one("columns", labelled, representative=True, verbose=1)
+    yield one("columns, stacked", labelled, importances=[1.0, 2.0, 0.5], **top)
+    yield one("columns, plain votes", words, combiner="vote", classes=["ill", "well"], n_jobs=1)
+    yield one("rows", labelled, partition="samples", verbose=11)
+    yield one("rows, stacked", three, partition="samples", classes=[0, 1, 2], **top)
+    yield one("published", labelled, calibration="published", group_norms=[0.5, 0.7])
+    yield one("hypothesis", labelled, hypothesis=hypothesis_release())
+    yield one("classes from y", labelled, classes=None)
+    yield one("no privacy", gentle, epsilon=np.inf)
+
+    one = several(HybridMEstimator, ("weights", "curve"), ("weights_", "curve_", "estimator_"))
+    yield one("auto", hybrid, representative=True)
+    yield one("cells and residuals", hybrid, epsilon=500.0)
+    yield one("cells", hybrid_frame, method="cells", weights="signed")
+    yield one("residuals", hybrid_frame, method="residuals", weights="nonnegative", epsilon=20.0)
+    yield one("all", hybrid, method="all", estimator=DecisionTreeClassifier(random_state=0))
+    yield one("numbers", hybrid_numbers, estimator=LinearRegression(), representative=True)
+    yield one("counts", hybrid_numbers, method="cells", estimator=PoissonRegressor(), n_cells=4)
+    yield one("no privacy", hybrid, epsilon=np.inf, method="all")
+    one = several(
+        HybridMEstimator,
+        ("weights", "curve", "public_index"),
+        ("weights_", "curve_", "estimator_", "public_index_"),
+        method="subset",
+        candidate_sizes=[5, 20],
+    )
+    yield one("subset", hybrid, selection="permute_and_flip")
+    yield one("curve", hybrid_numbers, selection="noisy_curve", estimator=LinearRegression())
+
+    one = several(
+        PerturbedHistogramMEstimator,
+        ("weights",),
+        ("weights_", "estimator_"),
+        bounds=[(-0.5, 0.5)] * 3,
+        n_bins=2,
+    )
+    yield one("labels", labelled, outcome=[0, 1], representative=True)
+    yield one("numbers", numbers, outcome=[0.0, 1.0], estimator=LinearRegression())
+    yield one("no privacy", labelled, outcome=[0, 1], epsilon=np.inf)
+
+    one = several(PublicBoundsScaler, (), ())
+    yield one("errors", columns, representative=True)
+    yield one("midpoints", columns, missing="midpoint", lower=-2.0, upper=3.0)
+
+    def search(name, estimator, grid, data, values, *, representative=False, **parameters):
+        parameters = {"expected_runs": 2.0, **parameters}
+        if grid is not None:
+            parameters["param_grid"] = grid
+        parameters["estimator"] = estimator
+        return Setting(
+            f"PrivateSearchCV: {name}",
+            PrivateSearchCV,
+            data,
+            parameters,
+            values,
+            ("best_estimator_", "best_index_", "best_params_"),
+            4.0,
+            representative,
+        )
+
+    logistic = DPLogisticRegression(classes=[0, 1])
+    alphas, linear = {"alpha": [0.01, 1.0]}, ("coef", "intercept")
+    yield search("repeat", logistic, alphas, labelled, linear, representative=True)
+    yield search("split", logistic, alphas, labelled, linear, strategy="split", verbose=1)
+    yield search("refit", logistic, alphas, labelled, linear, refit=0.5, scoring="brier")
+    yield search("classes from y", DPLogisticRegression(), alphas, labelled, linear)
+    piped = make_pipeline(PublicBoundsScaler(), logistic)
+    grid = {"dplogisticregression__alpha": [0.01, 1.0]}
+    yield search("pipeline", piped, grid, labelled, linear)
+    hazard = DPDiscreteTimeSurvival(max_time=MAX_TIME, n_intervals=8)
+    ways = {"method": ["obj_pert", "out_pert"]}
+    yield search("survival", hazard, ways, frame, ("coef", "baseline_coef"))
+    weibull = DPWeibullFitter(max_time=MAX_TIME)
+    values = ("rho", "lambda", "n_events")
+    yield search("Weibull", weibull, {"omega": [4.0, 6.0]}, survival, values, scoring="brier")
+    grid = {"method": ["cells", "all"]}
+    yield search("hybrid", HybridMEstimator(), grid, hybrid, ("weights",))
+    drawn = {"param_distributions": alphas, "n_candidates": 2}
+    yield search("drawn", logistic, None, labelled, linear, **drawn)
+
+
+SETTINGS = list(_settings())
+PRIVATE = [setting for setting in SETTINGS if setting.is_private]
+PROTECTED = [setting for setting in PRIVATE if np.isfinite(setting.epsilon)]
+REPRESENTATIVE = [setting for setting in SETTINGS if setting.representative]
+
+#: Inner estimators for the fuzz, some of which cannot be used.
+INNER = (
+    None,
+    LogisticRegression(C=0.1),
+    DecisionTreeClassifier(max_depth=2, random_state=0),
+    LinearRegression(),
+    KNeighborsClassifier(),
+    LogisticRegression(C=-1.0),
+    LogisticRegression,
+    "LogisticRegression",
+)

@@ -1,0 +1,76 @@
+"""Past the charge nothing fails by the records, whatever NumPy and SciPy were told to raise."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+from scipy import special
+from sklearn.exceptions import ConvergenceWarning
+
+from skdpsurv import PrivacyAccountant, PrivacyLeakWarning
+
+from . import checks
+from .registry import PRIVATE, Data, Setting
+
+
+def data_sets(setting: Setting) -> Iterator[Data]:
+    """Yield neighbours with one extreme record, and sets of nothing but extreme ones."""
+    data = setting.data()
+    for record in data.extremes:
+        yield data.replaced(*record)
+    for _ in range(2):
+        for place in np.flatnonzero(data.private):
+            data = data.replaced(*data.extremes[place % len(data.extremes)], row=place)
+        yield data
+        data = setting.data()
+        records = data.extremes[1:3]
+        for place in np.flatnonzero(data.private):
+            data = data.replaced(*records[place % 2], row=place)
+
+
+def strict_fit(setting: Setting, data: Data, seed: int) -> checks.Outcome:
+    """Fit where every floating-point event raises, and every warning but two."""
+    outcome = checks.Outcome()
+    accountant = PrivacyAccountant()
+    model = setting.make(seed, accountant=accountant)
+    with (
+        np.errstate(all="raise"),
+        special.errstate(all="raise"),
+        warnings.catch_warnings(),
+        checks.quiet(),
+    ):
+        warnings.simplefilter("error")
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        # Of an estimator inside, on public records or with released weights.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        try:
+            outcome.fitted = model.fit(data.X, data.y, **data.options)
+        except Exception as error:
+            outcome.error = error
+    outcome.charges = accountant.entries()["epsilon"].tolist()
+    return outcome
+
+
+@checks.each(PRIVATE)
+def test_arithmetic_that_raises_does_not_show(setting):
+    """Extreme records are fitted, charged once, and to the same release as anywhere.
+
+    Without such settings nothing is said of them, or the same of all.
+    """
+    said = []
+    for place, data in enumerate(data_sets(setting)):
+        strict = strict_fit(setting, data, seed=place)
+        assert strict.charges == [setting.epsilon]
+        if setting.diverges and strict.error is not None:
+            assert "has diverged" in str(strict.error)
+            continue
+        assert strict.error is None, (place, repr(strict.error))
+        usual = checks.fit_data(setting, data, random_state=place)
+        assert usual.error is None, (place, repr(usual.error))
+        said.append([w for w in usual.warned if w[0] != ConvergenceWarning.__name__])
+        expected = usual.fitted.release_.values
+        for name, value in strict.fitted.release_.values.items():
+            np.testing.assert_array_equal(value, expected[name])
+    assert all(one == said[0] for one in said)

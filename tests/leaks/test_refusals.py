@@ -1,0 +1,170 @@
+"""What is wrong with records is said without saying anything of them, and costs nothing."""
+
+from __future__ import annotations
+
+import warnings
+from functools import partial
+
+import numpy as np
+import pytest
+
+from . import checks, faults
+from .registry import NAME, NUMBER, REPRESENTATIVE, ROW, SETTINGS, Setting, labelled
+
+OTHERS = [setting for setting in SETTINGS if not setting.representative]
+both = pytest.mark.parametrize("part", ["X", "y"])
+every = pytest.mark.parametrize(
+    "setting",
+    [*REPRESENTATIVE, *(pytest.param(s, marks=pytest.mark.slow) for s in OTHERS)],
+    ids=str,
+)
+
+
+def faulty(setting: Setting, part: str):
+    """Yield a name, and data with a fault in X or in y; of private records, if some are public."""
+    data = setting.data()
+    if part == "X":
+        for name, X in faults.faulty_matrices(data.X):
+            yield name, spared(X, data.X, data), data.y
+    elif data.y is not None:
+        for name, y in faults.faulty_targets(data.y):
+            yield name, data.X, spared(y, data.y, data)
+
+
+def spared(faulty, good, data):
+    """Return an array with a fault and with public records as they were."""
+    public = data.options.get("public")
+    shape = getattr(faulty, "shape", None)
+    if public is None or not isinstance(faulty, np.ndarray) or shape != np.shape(good):
+        return faulty
+    if faulty.dtype.names or isinstance(faulty, np.ma.MaskedArray):
+        return faulty
+    mixed = faulty.astype(object) if faulty.dtype.kind != "f" else faulty.copy()
+    mixed[public] = np.asarray(good)[public]
+    return mixed
+
+
+def inner(setting: Setting) -> bool:
+    return "Hybrid" in setting.name or "Histogram" in setting.name or "hybrid" in setting.name
+
+
+def failures(setting, cases):
+    """Run checks of many cases, and tell of all that fail."""
+    failed = {}
+    for op, name, outcome, check in cases:
+        try:
+            check(outcome)
+        except AssertionError as error:
+            failed[op, name] = str(error)
+    assert not failed, failed
+
+
+def quiet_fit(setting):
+    data = setting.data()
+    with warnings.catch_warnings(), checks.quiet():
+        warnings.simplefilter("ignore")
+        return setting.make(3).fit(data.X, data.y, **data.options)
+
+
+@every
+@both
+def test_a_refused_fit_tells_nothing_and_costs_nothing(setting, part):
+    check = partial(checks.check_outcome, diverges=setting.diverges, inner=inner(setting))
+
+    def cases():
+        for name, X, y in faulty(setting, part):
+            outcome = checks.fit(setting.make(3), X, y, setting.data().options)
+            yield "fit", name, outcome, check
+            if outcome.error is not None:
+                yield "kept", name, outcome, checks.check_nothing_kept
+
+    failures(setting, cases())
+
+
+@every
+def test_a_refused_prediction_tells_nothing(setting):
+    fitted = quiet_fit(setting)
+
+    def cases():
+        for method in ("predict", "predict_proba", "transform", "inverse_transform"):
+            if not hasattr(fitted, method):
+                continue
+            for name, X, _ in faulty(setting, "X"):
+                outcome = checks.called(getattr(fitted, method), X)
+                yield method, name, outcome, checks.check_refusal
+
+    failures(setting, cases())
+
+
+@every
+@pytest.mark.parametrize("part", [pytest.param("X", marks=pytest.mark.slow), "y"])
+def test_a_refused_score_tells_nothing(setting, part):
+    fitted = quiet_fit(setting)
+
+    def cases():
+        for name, X, y in faulty(setting, part) if hasattr(fitted, "score") else ():
+            yield "score", name, checks.called(fitted.score, X, y), checks.check_refusal
+
+    failures(setting, cases())
+
+
+class TestTheChecksFindWhatIsTold:
+    """An estimator that tells, to be sure that somebody listens."""
+
+    @pytest.mark.parametrize(
+        "text",
+        [
+            f"{NUMBER} is too large",
+            f"no {NAME}",
+            f"row {ROW}",
+            "29 rows",
+            "7.654321e+03",
+            "[37, 1]",
+        ],
+    )
+    def test_of_a_text(self, text):
+        with pytest.raises(AssertionError):
+            checks.check_texts([text])
+
+    @pytest.mark.parametrize("text", ["n=47", "at least 1", "[0, 1]", "0.37", "13.7", "370"])
+    def test_of_public_numbers(self, text):
+        checks.check_texts([text])
+
+    def test_of_an_error_behind_an_error(self):
+        try:
+            try:
+                raise ValueError(NAME)
+            except ValueError:
+                raise ValueError("X must be better.") from None
+        except ValueError as error:
+            outcome = checks.Outcome(error=error)
+        with pytest.raises(AssertionError):
+            checks.check_outcome(outcome)
+
+    @pytest.mark.parametrize(
+        "outcome",
+        [
+            checks.Outcome(error=KeyError("x")),
+            checks.Outcome(error=ValueError("X must be better."), charges=[1.0]),
+            checks.Outcome(error=ValueError("")),
+            checks.Outcome(error=ValueError("x"), warned=[("RuntimeWarning", "overflow")]),
+        ],
+    )
+    def test_of_outcomes(self, outcome):
+        with pytest.raises(AssertionError):
+            checks.check_outcome(outcome)
+
+    def test_of_charges(self):
+        data = labelled()
+        setting = next(s for s in REPRESENTATIVE if s.name.startswith("DPLogistic"))
+        outcome = checks.fit(setting.make(3), data.X, data.y)
+        checks.check_outcome(outcome)
+        for charges in ([], [1.0, 1.0]):
+            outcome.charges = charges
+            with pytest.raises(AssertionError):
+                checks.check_outcome(outcome)
+
+    def test_of_values_that_speak(self):
+        for speak in (float, hash, bool, np.asarray, list):
+            with pytest.raises(RuntimeError, match=NAME):
+                speak(faults.Tongue())

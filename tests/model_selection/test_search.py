@@ -1,0 +1,510 @@
+"""PrivateSearchCV: what it costs, what it chooses, what it keeps."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import pickle
+import warnings
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+from sksurv.util import Surv
+
+from skdpsurv import (
+    BudgetExceededError,
+    DPDiscreteTimeSurvival,
+    DPLogisticRegression,
+    DPWeibullFitter,
+    HybridMEstimator,
+    PerturbedHistogramMEstimator,
+    PrivacyAccountant,
+    PrivacyLeakWarning,
+    PrivateStackingClassifier,
+    PublicBoundsScaler,
+)
+from skdpsurv.model_selection import PrivateSearchCV
+from skdpsurv.model_selection.strategies import at_most, what_is_left
+
+GRID = {"alpha": [1e-3, 1e4]}
+
+
+def against_ridge(model, X, y):
+    """As far apart as losses can be."""
+    return np.full(len(X), float(model.alpha > 1.0))
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3)) / 3.0
+    return X, np.where(X[:, 0] + 0.1 * rng.normal(size=600) > 0, "ill", "well")
+
+
+@pytest.fixture(scope="module")
+def survival():
+    rng = np.random.default_rng(1)
+    X = rng.choice([-1.0, 1.0], size=(800, 2))
+    time = rng.exponential(np.exp(-X[:, 0]))
+    return X, Surv.from_arrays(time <= 1.0, np.minimum(time, 1.0))
+
+
+def logistic(**parameters):
+    return DPLogisticRegression(**{"classes": ["ill", "well"], **parameters})
+
+
+def search(estimator=None, grid=GRID, **parameters):
+    estimator = logistic() if estimator is None else estimator
+    return PrivateSearchCV(estimator, grid, **{"expected_runs": 6.0, **parameters})
+
+
+strategies = pytest.mark.parametrize("strategy", ["split", "repeat"])
+
+
+class TestBudget:
+    @strategies
+    @pytest.mark.parametrize("refit", [None, 0.3])
+    def test_is_charged_once(self, data, strategy, refit):
+        accountant = PrivacyAccountant(5.0)
+        model = search(epsilon=2.0, strategy=strategy, refit=refit, accountant=accountant)
+        model.fit(*data)
+        assert accountant.entries()["epsilon"].tolist() == [2.0]
+        assert accountant.entries()["estimator"].tolist() == ["PrivateSearchCV"]
+        assert model.guarantee_.epsilon == 2.0
+        assert model.guarantee_.status == "proved"
+
+    @strategies
+    @pytest.mark.parametrize("epsilon", [0.1, 0.3, 1.0, 1.7, math.pi])
+    @pytest.mark.parametrize("refit", [None, 0.1, 1 / 3, 0.7])
+    @pytest.mark.parametrize("eta", [-0.4, 0.0, 1 / 3, 1.0])
+    def test_parts_add_up_exactly(self, strategy, epsilon, refit, eta):
+        one = search(epsilon=epsilon, strategy=strategy, refit=refit, eta=eta)
+        plan = one._check_parameters()[2]
+        price = 1 if strategy == "split" else 2 + Fraction(eta)
+        spent = price * Fraction(plan.run_epsilon) + Fraction(one._refit_epsilon)
+        assert spent <= Fraction(epsilon)
+        assert float(spent) == pytest.approx(epsilon, rel=1e-15)
+
+    def test_every_child_has_its_share(self, data, monkeypatch):
+        spent = []
+        original = DPLogisticRegression.fit
+
+        def fit(self, X, y):
+            fitted = original(self, X, y)
+            spent.append((self.epsilon, len(X), self.accountant))
+            return fitted
+
+        monkeypatch.setattr(DPLogisticRegression, "fit", fit)
+        search(epsilon=1.5, refit=0.5, eta=1.0, holdout=0.25).fit(*data)
+        assert set(spent[:-1]) == {(0.25, 450, None)}
+        assert spent[-1] == (0.75, 600, None)
+        spent.clear()
+        search(epsilon=1.5, strategy="split", holdout=0.25).fit(*data)
+        assert spent == [(1.5, 225, None)] * 2
+
+    def test_an_exhausted_budget_stops_before_the_records(self, data):
+        accountant = PrivacyAccountant(1.0)
+        with pytest.raises(BudgetExceededError):
+            search(epsilon=2.0, accountant=accountant).fit(np.full((3, 2), np.nan), [0, 0, 0])
+        assert accountant.spent() == 0.0
+
+    @strategies
+    @pytest.mark.parametrize(
+        ("change", "match"),
+        [
+            (lambda X, y: (np.where(np.arange(600)[:, None] == 7, np.nan, X), y), "NaN"),
+            (lambda X, y: (X, y[:-1]), "number"),
+            (lambda X, y: (X, np.where(np.arange(600) == 599, "dead", y)), "not among classes"),
+            (lambda X, y: (X[:1], y[:1]), "n_samples=1"),
+            (lambda X, y: (X, None), "y must be given"),
+        ],
+    )
+    def test_refused_records_cost_nothing(self, data, strategy, change, match):
+        accountant = PrivacyAccountant(5.0)
+        with pytest.raises(ValueError, match=match):
+            search(strategy=strategy, accountant=accountant).fit(*change(*data))
+        assert accountant.spent() == 0.0
+
+    @pytest.mark.parametrize(
+        ("parameters", "match"),
+        [
+            ({"grid": {"alpha": [0.1, -1.0]}}, "alpha must be"),
+            ({"grid": {"epsilon": [1.0]}}, "epsilon must not vary"),
+            ({"grid": {"random_state": [1]}}, "random_state must not vary"),
+            ({"grid": {"accountant": [None]}}, "accountant must not vary"),
+            ({"grid": {"surprise": [1]}}, "Invalid parameter"),
+            ({"grid": None}, "param_grid or param_distributions"),
+            ({"grid": []}, "at least one candidate"),
+            ({"param_distributions": {}}, "not both"),
+            ({"epsilon": 0.0}, "epsilon must be"),
+            ({"strategy": "grid"}, "strategy must be"),
+            ({"refit": 1.0}, "refit must be"),
+            ({"holdout": 0.0}, "holdout must be"),
+            ({"eta": -1.0}, "eta must be"),
+            ({"eta": 1.5}, "eta must be"),
+            ({"expected_runs": 0.5}, "expected_runs must be"),
+            ({"scoring": "roc_auc"}, "scoring must be"),
+            ({"n_jobs": 0}, "n_jobs must be"),
+            ({"verbose": -1}, "verbose must be"),
+            ({"random_state": -1}, "random_state must be"),
+            ({"estimator": logistic(accountant=PrivacyAccountant())}, "passed to PrivateSearchCV"),
+            ({"estimator": HybridMEstimator(), "grid": {"n_cells": [0]}}, "n_cells must be"),
+        ],
+    )
+    def test_refused_parameters_cost_nothing(self, data, parameters, match):
+        accountant = PrivacyAccountant(5.0)
+        with pytest.raises(ValueError, match=match):
+            search(accountant=accountant, **parameters).fit(*data)
+        assert accountant.spent() == 0.0
+
+    @pytest.mark.parametrize(
+        "parameters",
+        [
+            {"estimator": StandardScaler()},
+            {"estimator": make_pipeline(logistic(), StandardScaler())},
+            {"estimator": DPLogisticRegression},
+            {"accountant": 5.0},
+            {"eta": True},
+            {"scoring": 3},
+        ],
+    )
+    def test_types(self, data, parameters):
+        with pytest.raises(TypeError):
+            search(**parameters).fit(*data)
+
+    def test_a_candidate_that_refuses_its_part_is_found_before_the_charge(self, data):
+        """Sixty parts of rows need sixty rows, and a part of the search has fewer."""
+        accountant = PrivacyAccountant(5.0)
+        stack = PrivateStackingClassifier(partition="samples", classes=["ill", "well"])
+        grid = {"n_partitions": [2, 60]}
+        with pytest.raises(ValueError, match="n_partitions"):
+            search(stack, grid, strategy="split", accountant=accountant).fit(
+                data[0][:100], data[1][:100]
+            )
+        assert accountant.spent() == 0.0
+
+    def test_exact_shares(self):
+        for budget in (0.1, 1.0, 7.3):
+            for parts in (Fraction(2), Fraction(7, 3), Fraction(3)):
+                part = at_most(budget, parts)
+                assert parts * Fraction(part) <= Fraction(budget)
+                assert parts * Fraction(math.nextafter(part, 9.0)) > Fraction(budget)
+            rest = what_is_left(budget, budget / 3)
+            assert Fraction(rest) + Fraction(budget / 3) <= Fraction(budget)
+        assert at_most(math.inf, Fraction(3)) == math.inf
+
+
+class TestChoice:
+    @strategies
+    def test_a_clearly_better_candidate_is_chosen(self, data, strategy):
+        """Sums of losses are 120 apart, which noise bridges with a probability below 1e-9.
+
+        "repeat" may never draw a candidate: in 1 of 100 searches: seeds are fixed.
+        """
+        model = search(
+            epsilon=8.0,
+            strategy=strategy,
+            scoring=against_ridge,
+            expected_runs=200.0,
+            random_state=0,
+        ).fit(*data)
+        assert model.best_params_ == {"alpha": 1e-3}
+        assert model.best_index_ == 0
+        assert model.candidates_ == [{"alpha": 1e-3}, {"alpha": 1e4}]
+        assert model.best_estimator_.alpha == 1e-3
+        assert model.score(*data) > 0.85
+
+    @strategies
+    def test_without_privacy(self, data, strategy):
+        model = search(
+            epsilon=np.inf,
+            strategy=strategy,
+            refit=0.5,
+            grid={"alpha": [10.0, 1e-3]},
+            scoring=against_ridge,
+            expected_runs=50.0,
+            random_state=0,
+        )
+        model.fit(*data)
+        assert model.guarantee_.status == "none"
+        assert model.best_params_ == {"alpha": 1e-3}
+
+    def test_ties_are_broken_fairly(self, data):
+        """All losses equal: 300 choices among 2, binomial; false alarm below 1e-8, seeds fixed."""
+        one = search(epsilon=np.inf, scoring=lambda m, X, y: np.zeros(len(X)))
+        small = data[0][:30], data[1][:30]
+        first = sum(one.set_params(random_state=i).fit(*small).best_index_ == 0 for i in range(300))
+        assert 100 < first < 200
+
+    def test_all_runs_may_fail_to_score(self, data):
+        def broken(model, X, y):
+            raise RuntimeError("a record: 4711")
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            search(scoring=broken).fit(data[0][:40], data[1][:40])
+
+    def test_a_candidate_that_fails_after_the_charge_is_not_chosen(self, data, monkeypatch):
+        original = DPLogisticRegression._publish
+
+        def publish(self, *args):
+            if self.alpha > 1:
+                raise FloatingPointError("of record 4711")
+            return original(self, *args)
+
+        monkeypatch.setattr(DPLogisticRegression, "_publish", publish)
+        model = search(epsilon=20.0, expected_runs=100.0, random_state=1).fit(*data)
+        assert model.best_params_ == {"alpha": 1e-3}
+
+    def test_if_all_fail_the_reason_stays_hidden(self, data, monkeypatch):
+        def publish(self, *args):
+            raise FloatingPointError("of record 4711")
+
+        monkeypatch.setattr(DPLogisticRegression, "_publish", publish)
+        accountant = PrivacyAccountant(5.0)
+        with pytest.raises(RuntimeError, match="could not be fitted") as caught:
+            search(accountant=accountant).fit(*data)
+        assert caught.value.__cause__ is None
+        assert caught.value.__context__ is None
+        assert accountant.spent() == 1.0
+
+    def test_the_split_depends_on_the_number_of_records_alone(self, data):
+        parts = []
+
+        def spy(model, X, y):
+            parts.append(X.copy())
+            return np.zeros(len(X))
+
+        for y in (data[1], data[1][::-1]):
+            search(scoring=spy, random_state=3, strategy="split").fit(data[0], y)
+        np.testing.assert_array_equal(parts[0], parts[2])
+        assert len(parts[0]) == 120
+
+
+class TestStatus:
+    @pytest.mark.parametrize(
+        ("parameters", "status", "match"),
+        [
+            ({}, "proved", None),
+            ({"random_state": 0}, "seeded", "random_state is an integer"),
+            ({"estimator": logistic(random_state=0)}, "seeded", "random_state is an integer"),
+            ({"estimator": logistic(classes=None)}, "none", "classes were read from y"),
+            ({"epsilon": np.inf}, "none", None),
+            (
+                {
+                    "estimator": make_pipeline(StandardScaler(), logistic()),
+                    "grid": {"dplogisticregression__alpha": [0.1, 1.0]},
+                },
+                "none",
+                "StandardScaler may learn",
+            ),
+        ],
+    )
+    @strategies
+    def test_one_warning_at_the_call(self, data, parameters, status, match, strategy):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = search(strategy=strategy, **parameters).fit(*data)
+        assert model.guarantee_.status == status
+        assert len(caught) == (match is not None)
+        for warning in caught:
+            assert warning.category is PrivacyLeakWarning
+            assert match in str(warning.message)
+            assert warning.filename == __file__
+
+    def test_classes_that_were_read_are_not_stated(self, data):
+        model = search(logistic(classes=None)).fit(*data)
+        assert model.best_estimator_.classes is None
+        assert list(model.classes_) == ["ill", "well"]
+
+    def test_the_model_says_what_the_search_has_cost(self, data):
+        accountant = PrivacyAccountant()
+        model = search(epsilon=3.0, eta=1.0, accountant=accountant).fit(*data)
+        best = model.best_estimator_
+        assert best.epsilon == 1.0
+        assert best.guarantee_ == model.guarantee_ == model.release_.guarantee
+        assert best.release_ == model.release_
+        assert best.accountant is accountant
+        rebuilt = DPLogisticRegression.from_release(model.release_)
+        np.testing.assert_array_equal(rebuilt.predict(data[0]), model.predict(data[0]))
+        assert model.guarantee_.public_inputs["epsilon_run"] == 1.0
+
+
+class TestNothingPrivateIsKept:
+    def test_state(self, data):
+        model = search(strategy="split").fit(*data)
+        kept = {name for name in vars(model) if name.endswith("_")}
+        kept -= {"best_estimator_", "best_params_", "best_index_"}
+        assert kept == {"candidates_", "guarantee_", "release_"}
+        for name in ("cv_results_", "best_score_", "n_runs_"):
+            assert not hasattr(model, name)
+
+    @strategies
+    def test_neighbours_with_the_same_choice_leave_the_same_traces(self, data, strategy):
+        """Seeded noise, and a record whose loss changes: all but the noisy release is equal."""
+        X, y = data
+        other = y.copy()
+        other[5] = "ill" if y[5] == "well" else "well"
+        one, two = (search(strategy=strategy, random_state=2).fit(X, z) for z in (y, other))
+        assert one.guarantee_ == two.guarantee_
+        assert (one.best_params_, one.candidates_) == (two.best_params_, two.candidates_)
+        for model in (one, two):
+            fitted = model.best_estimator_
+            left = set(vars(fitted)) - set(inspect.signature(type(fitted)).parameters)
+            fresh = DPLogisticRegression.from_release(model.release_)
+            assert left <= set(vars(fresh))
+
+    def test_pickle_and_repr(self, data):
+        model = search().fit(*data)
+        again = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(again.predict(data[0]), model.predict(data[0]))
+        for text in (repr(model), model._repr_html_(), model.guarantee_.describe()):
+            assert not any(f"{number:.4f}" in text for number in data[0].ravel())
+
+    def test_verbose_does_not_show_the_number_of_runs(self, data, capsys):
+        search(verbose=10).fit(*data)
+        seen = capsys.readouterr()
+        assert seen.out == seen.err == ""
+        search(verbose=10, strategy="split").fit(*data)
+        assert "candidates" in capsys.readouterr().err
+
+
+class TestEstimators:
+    def test_pipeline_with_public_bounds(self, data):
+        frame = pd.DataFrame(data[0], columns=["a", "b", "c"])
+        pipeline = make_pipeline(PublicBoundsScaler(-2.0, 2.0), Normalizer(), logistic())
+        model = search(pipeline, {"dplogisticregression__alpha": [1e-3, 1e-2]})
+        model.fit(frame, pd.Series(data[1], index=np.arange(600)[::-1]))
+        assert model.guarantee_.status == "proved"
+        assert list(model.feature_names_in_) == ["a", "b", "c"]
+        assert model.n_features_in_ == 3
+        assert model.predict_proba(frame).shape == (600, 2)
+        assert model.predict_log_proba(frame).shape == (600, 2)
+        assert model.decision_function(frame).shape == (600,)
+        assert model.best_estimator_[-1].guarantee_ == model.guarantee_
+        assert not hasattr(model, "predict_survival_function")
+
+    def test_a_step_may_be_a_candidate(self, data):
+        stack = PrivateStackingClassifier(classes=["ill", "well"], n_partitions=2)
+        pipeline = make_pipeline(PublicBoundsScaler(-2.0, 2.0), logistic())
+        model = search(pipeline, {"dplogisticregression": [logistic(alpha=0.1), stack]})
+        assert model.fit(*data).guarantee_.status == "proved"
+
+    @strategies
+    @pytest.mark.parametrize("scoring", [None, "brier"])
+    def test_survival(self, survival, strategy, scoring):
+        model = search(
+            make_pipeline(PublicBoundsScaler(), DPDiscreteTimeSurvival(max_time=1.0)),
+            {"dpdiscretetimesurvival__n_intervals": [10, 25]},
+            strategy=strategy,
+            scoring=scoring,
+            epsilon=5.0,
+        ).fit(*survival)
+        assert model.score(*survival) > 0.6
+        shape = (800, model.best_estimator_[-1].n_intervals)
+        assert model.predict_survival_function(survival[0], return_array=True).shape == shape
+        assert len(model.predict_cumulative_hazard_function(survival[0][:3])) == 3
+        assert model.unique_times_.size == shape[1]
+        assert not hasattr(model, "predict_proba")
+
+    def test_a_hopeless_model_of_survival_is_not_chosen(self, survival):
+        """About 50 nats apart on 160 records at epsilon = 20: false alarm below 1e-6."""
+        estimator = DPDiscreteTimeSurvival(max_time=1.0, n_intervals=20)
+        model = search(estimator, {"data_norm": [1e-3, 2.0]}, epsilon=20.0, strategy="split")
+        assert model.set_params(random_state=0).fit(*survival).best_params_ == {"data_norm": 2.0}
+
+    def test_weibull(self, survival):
+        for records in (survival, (survival[1]["time"], survival[1]["event"])):
+            model = search(DPWeibullFitter(max_time=1.0), {"shape_fraction": [0.3, 0.6]})
+            assert model.fit(*records).best_estimator_.rho_ > 0
+
+    def test_histogram(self, data):
+        estimator = PerturbedHistogramMEstimator(bounds=[(-1, 1)] * 3, outcome=["ill", "well"])
+        model = search(estimator, {"n_bins": [2, 3]}).fit(*data)
+        assert set(model.predict(data[0])) <= {"ill", "well"}
+
+    def test_param_distributions(self, data):
+        model = PrivateSearchCV(
+            logistic(), param_distributions={"alpha": [1e-3, 1e-2, 1e-1]}, n_candidates=2
+        ).fit(*data)
+        assert len(model.candidates_) == 2
+
+    def test_regression_needs_a_loss(self, data):
+        from sklearn.linear_model import LinearRegression
+
+        estimator = HybridMEstimator(LinearRegression())
+        with pytest.raises(ValueError, match="scoring must be a callable"):
+            search(estimator, {"n_cells": [5, 9]}).fit(data[0], data[0][:, 0])
+
+    def test_in_parallel(self, data):
+        for strategy in ("split", "repeat"):
+            model = search(strategy=strategy, n_jobs=2, random_state=0).fit(*data)
+            alone = clone(model).set_params(n_jobs=None).fit(*data)
+            assert model.release_ == alone.release_
+
+
+class TestHybrid:
+    def test_public_records_are_in_every_part_and_not_scored_on(self, data, monkeypatch):
+        X, y = data
+        public = np.arange(600) < 200
+        fits, scored = [], []
+        original = HybridMEstimator.fit
+
+        def fit(self, X, y, public=None):
+            fitted = original(self, X, y, public=public)
+            fits.append((public.sum(), (~public).sum(), X[public].sum()))
+            return fitted
+
+        def loss(model, X, y):
+            scored.append(X)
+            return (model.predict(X) != y).astype(float)
+
+        monkeypatch.setattr(HybridMEstimator, "fit", fit)
+        model = search(HybridMEstimator(), {"n_cells": [5, 9]}, strategy="split", scoring=loss).fit(
+            X, y, public=public
+        )
+        assert [f[:2] for f in fits] == [(200, 160), (200, 160)]
+        assert fits[0][2] == pytest.approx(X[public].sum())
+        assert len(scored[0]) == 80
+        assert not (scored[0][:, None] == X[public]).all(axis=2).any()
+        assert model.guarantee_.public_inputs["n_public"] == 200
+
+    def test_estimators_that_may_mix_rows_predict_one_by_one(self, data):
+        class Unknown(DecisionTreeClassifier):
+            pass
+
+        sizes = set()
+
+        def loss(model, X, y):
+            sizes.add(len(X))
+            return np.zeros(len(X))
+
+        public = np.arange(100) < 50
+        for inner, expected in ((Unknown(), {1}), (DecisionTreeClassifier(), {10})):
+            sizes.clear()
+            estimator = HybridMEstimator(inner, method="cells")
+            one = search(estimator, {"n_cells": [5]}, strategy="split", scoring=loss)
+            one.fit(data[0][:100], data[1][:100], public=public)
+            assert sizes == expected
+
+    def test_needs_the_mask(self, data):
+        accountant = PrivacyAccountant()
+        with pytest.raises(ValueError, match="public must be given"):
+            search(HybridMEstimator(), {"n_cells": [5]}, accountant=accountant).fit(*data)
+        assert accountant.spent() == 0.0
+
+    def test_in_a_pipeline_at_the_step_s_own_parameter(self, data):
+        X, y = data
+        public = (np.arange(600) < 200).tolist()
+        pipeline = make_pipeline(PublicBoundsScaler(-2.0, 2.0), HybridMEstimator())
+        model = search(pipeline, {"hybridmestimator__n_cells": [5, 9]}, refit=0.5, scoring="brier")
+        model.fit(X, y, hybridmestimator__public=public)
+        assert model.guarantee_.public_inputs["n_records"] == 400
+        assert model.guarantee_.status == "proved"
+        assert set(model.predict(X)) <= {"ill", "well"}

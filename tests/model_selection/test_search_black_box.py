@@ -1,0 +1,114 @@
+"""Black-box audit of the whole search, on the smallest estimator that spends its epsilon whole.
+
+Two neighbouring data sets are searched many times; from the rates of an event stated beforehand,
+Clopper-Pearson bounds give a lower bound on epsilon. A correct search passes each audit with
+probability above 1 - 2e-7 (below 1e-6 for all of this file; seeds are fixed anyway), and one whose
+runs spend all of epsilon must be caught by the same audit.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from sklearn.utils.validation import validate_data
+
+from skdpsurv.base import PrivateEstimator
+from skdpsurv.model_selection import PrivateSearchCV
+from skdpsurv.model_selection.strategies import Repeat
+from skdpsurv.privacy import PrivacyGuarantee, random_source
+
+CONFIDENCE = 1e-7
+TRIALS = 3000
+N = 12
+
+
+class Answer(PrivateEstimator):
+    """Randomised response: says whether any record is 1, wrongly with odds exp(-epsilon)."""
+
+    def __init__(self, epsilon=1.0, *, flip=False, random_state=None, accountant=None):
+        self.epsilon = epsilon
+        self.flip = flip
+        self.random_state = random_state
+        self.accountant = accountant
+
+    def fit(self, X, y=None):
+        X = validate_data(self, X)
+        guarantee = PrivacyGuarantee(self.epsilon, mechanism="response", status=self._status())
+        with self._charged(guarantee):
+            wrong = random_source(self.random_state).generator.random() < 1 / (
+                1 + np.exp(self.epsilon)
+            )
+            answer = bool((X == 1).any()) != wrong
+        return self._publish(guarantee, {"flip": self.flip}, {"answer": float(answer)})
+
+    def _check_parameters(self):
+        pass
+
+    def _set_fitted(self, release):
+        self.answer_ = bool(release.values["answer"])
+
+
+def against_no(model, X, y):
+    """A loss of the model alone: the search prefers the answer yes."""
+    return np.full(len(X), 1.0 - model.answer_)
+
+
+def against_ones(model, X, y):
+    """A loss of records: those that are 1 speak against one of the candidates."""
+    return (X[:, 0] == 1).astype(float) * model.flip
+
+
+def place(part, **parameters):
+    """Return the place of a record in some part of the seeded split."""
+    split = random_source(parameters["random_state"], purpose="split")
+    parts = Repeat(1.0, 2, 0.5, 1.0, 6.0).parts(N, split)
+    return parts.scoring[0] if part == "scoring" else parts.training[0][0]
+
+
+def rates(event, strategy, loss, part, value):
+    count = 0
+    for seed in range(TRIALS):
+        search = PrivateSearchCV(
+            Answer(),
+            {"flip": [False, True]},
+            strategy=strategy,
+            scoring=loss,
+            holdout=0.5,
+            expected_runs=6.0,
+            random_state=2 * seed + value,
+        )
+        X = np.zeros((N, 1))
+        # The order is public: the audit may put the record that differs where it likes.
+        X[place(part, random_state=search.random_state)] = value
+        count += event(search.fit(X).best_estimator_)
+    return count
+
+
+def audit(event, **parameters):
+    """Return a lower bound on epsilon."""
+    counts = np.array([rates(event, value=value, **parameters) for value in (0, 1)])
+    low = stats.beta.ppf(CONFIDENCE, counts, TRIALS - counts + 1)
+    high = stats.beta.ppf(1 - CONFIDENCE, counts + 1, TRIALS - counts)
+    return max(np.log(low[0] / high[1]), np.log(low[1] / high[0]))
+
+
+CASES = {
+    "what was trained": (against_no, "training", lambda best: not best.answer_),
+    "what was scored": (against_ones, "scoring", lambda best: best.flip),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strategy", ["split", "repeat"])
+@pytest.mark.parametrize("case", CASES)
+def test_nobody_tells_neighbours_apart(strategy, case):
+    loss, part, event = CASES[case]
+    assert audit(event, strategy=strategy, loss=loss, part=part) <= 1.0
+
+
+@pytest.mark.slow
+def test_runs_that_spend_all_of_epsilon_are_caught(monkeypatch):
+    monkeypatch.setattr(Repeat, "run_epsilon", property(lambda self: self.epsilon))
+    loss, part, event = CASES["what was trained"]
+    assert audit(event, strategy="repeat", loss=loss, part=part) > 1.0
