@@ -1,7 +1,21 @@
-"""Look behind a guarantee. Nothing in here is private: run it on data that you may see."""
+"""Look behind a guarantee: attack it, or watch a sampler. Nothing in here is private."""
 
 from __future__ import annotations
 
+from skdpsurv.audit.density_ratio import DensityRatioResult, density_ratio_audit
+from skdpsurv.audit.epsilon import audit_epsilon
+from skdpsurv.audit.neighbour_pair import NeighbourPair
+from skdpsurv.audit.neighbours import worst_neighbours
 from skdpsurv.audit.posterior import PosteriorChains, nonprivate_posterior_chains
+from skdpsurv.audit.result import AuditResult
 
-__all__ = ["PosteriorChains", "nonprivate_posterior_chains"]
+__all__ = [
+    "AuditResult",
+    "DensityRatioResult",
+    "NeighbourPair",
+    "PosteriorChains",
+    "audit_epsilon",
+    "density_ratio_audit",
+    "nonprivate_posterior_chains",
+    "worst_neighbours",
+]

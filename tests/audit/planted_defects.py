@@ -1,0 +1,226 @@
+"""Mechanisms that are not private enough, and where they show it.
+
+Used by the tests of the audit and by benchmarks/audit.py.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+from unittest import mock
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.tree import DecisionTreeClassifier
+
+from skdpsurv import (
+    DPDiscreteTimeSurvival,
+    DPLogisticRegression,
+    DPWeibullFitter,
+    HybridMEstimator,
+    PrivacyGuarantee,
+    Release,
+)
+from skdpsurv.audit.neighbours import worst_neighbours
+from skdpsurv.classification.columns import Columns
+from skdpsurv.hybrid import selection
+from skdpsurv.mechanisms import perturbation, vector_noise
+from skdpsurv.privacy import lattice_laplace, random_source
+from skdpsurv.survival import weibull_plans
+
+
+class Planted(NamedTuple):
+    """A defect, and where it shows."""
+
+    estimator: Any
+    data: tuple[Any, ...]
+    neighbour: tuple[Any, ...]
+    n_trials: int
+    defect: Callable[[], Any]
+    statistic: Callable[[Any], float] | None = None
+
+
+@contextmanager
+def sixth_of_the_vector_noise() -> Iterator[None]:
+    honest = perturbation.spherical_laplace
+
+    def small(dimension, scale, source):
+        return honest(dimension, scale / 6, source)
+
+    with (
+        mock.patch.object(perturbation, "spherical_laplace", small),
+        mock.patch.object(vector_noise, "spherical_laplace", small),
+    ):
+        yield
+
+
+@contextmanager
+def sixth_of_the_lattice_noise() -> Iterator[None]:
+    def small(value, scale, source):
+        return lattice_laplace(value, scale / 6, source)
+
+    with mock.patch.object(weibull_plans, "lattice_laplace", small):
+        yield
+
+
+@contextmanager
+def intercept_outside_the_norm() -> Iterator[None]:
+    with mock.patch.object(Columns, "bound", property(lambda self: self.factor * self.norm)):
+        yield
+
+
+N_CANDIDATES = 10
+
+
+@contextmanager
+def noisy_curve_as_published() -> Iterator[None]:
+    """Noise of scale 1 / epsilon on each of k points, at the price of one."""
+
+    def small(value, scale, source):
+        return lattice_laplace(value, scale / N_CANDIDATES, source)
+
+    with mock.patch.object(selection, "lattice_laplace", small):
+        yield
+
+
+class NoisySum(BaseEstimator):
+    """The sum of one column within [0, 1], with noise on a lattice or in floats."""
+
+    def __init__(self, epsilon=1.0, *, random_state=None, lattice=True):
+        self.epsilon = epsilon
+        self.random_state = random_state
+        self.lattice = lattice
+
+    def fit(self, X, y=None):
+        source = random_source(self.random_state)
+        terms = np.clip(np.ravel(X), 0.0, 1.0)
+        if self.lattice:
+            total = int(np.rint(np.ldexp(terms, 30)).sum())
+            noisy = math.ldexp(lattice_laplace(total, 2.0**30 / self.epsilon, source), -30)
+        else:
+            noisy = terms.sum() + source.generator.laplace(scale=1.0 / self.epsilon)
+        guarantee = PrivacyGuarantee(self.epsilon, status="seeded")
+        self.release_ = Release("NoisySum", guarantee, {}, {"sum": noisy}, 1)
+        return self
+
+
+@contextmanager
+def noise_in_floats() -> Iterator[None]:
+    honest = NoisySum.fit
+
+    def fit(self, X, y=None):
+        return honest(self.set_params(lattice=False), X, y)
+
+    with mock.patch.object(NoisySum, "fit", fit):
+        yield
+
+
+def low_bits(fitted) -> float:
+    """Whether the number has bits below 2^-53.
+
+    A sum of 1 and noise has none: its last bit is at least that of the noise near -1, or of 1.
+    """
+    return float(math.ldexp(fitted.release_.values["sum"], 53) % 1.0 != 0.0)
+
+
+@contextmanager
+def published_drift() -> Iterator[None]:
+    """The step of the paper, whose limit is the target squared."""
+    honest = DPDiscreteTimeSurvival.fit
+
+    def fit(self, X, y):
+        return honest(self.set_params(calibration="published"), X, y)
+
+    with mock.patch.object(DPDiscreteTimeSurvival, "fit", fit):
+        yield
+
+
+def mean_of_curve(fitted) -> float:
+    """Sums of losses are nearly 0, or nearly 1: for Laplace noise the likelihood ratio."""
+    return float(np.clip(fitted.curve_, 0.0, 1.0).mean())
+
+
+def predictor(fitted) -> float:
+    """Of rows at their bound: all that the losses see."""
+    return float(fitted.baseline_coef_[0] + fitted.coef_[0])
+
+
+def right_or_wrong() -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """A private record that every candidate predicts rightly, or wrongly."""
+    x = np.repeat([-1.0, 1.0], 15) * np.tile(np.linspace(0.5, 1.0, 15), 2)
+    X, public = np.r_[1.0, -1.0, x][:, None], np.arange(32) > 1
+    y = (X[:, 0] > 0).astype(int)
+    other = y.copy()
+    other[0] = 0
+    return (X, y, public), (X, other, public)
+
+
+def pair(estimator, name, **sizes):
+    return next(p for p in worst_neighbours(estimator, **sizes) if p.name == name)[1:]
+
+
+def _planted() -> dict[str, Planted]:
+    hazard = DPDiscreteTimeSurvival(
+        max_time=1.0,
+        n_intervals=4,
+        n_knots=1,
+        data_norm=1.0,
+        max_cumulative_hazard=1.0,
+        center_share=0.0,
+        alpha=20.0,
+    )
+    at_once = "event at once or censored at the end, alone"
+    flipped = "label flipped, others at zero with one label"
+    logistic = DPLogisticRegression(
+        classes=[0, 1], intercept_scaling=10.0, alpha=0.0, max_residual=0.5
+    )
+    curve = HybridMEstimator(
+        DecisionTreeClassifier(max_depth=1, random_state=0),
+        method="subset",
+        selection="noisy_curve",
+        candidate_sizes=list(range(20, 20 + N_CANDIDATES)),
+        budget_split=(0.02, 0.08, 0.9),
+    )
+    chain = DPDiscreteTimeSurvival(
+        epsilon=2.0,
+        method="psgld",
+        max_time=1.0,
+        n_intervals=1,
+        n_knots=1,
+        data_norm=1.0,
+        sampler="psgld",
+        step_size=0.2,
+        n_epochs=50,
+    )
+    far_away = "event at once or censored at the end, others with events at once"
+    weibull = DPWeibullFitter(max_time=1.0, method="laplace")
+    return {
+        "a sixth of the noise, objective perturbation": Planted(
+            hazard, *pair(hazard, at_once, n=1), 3000, sixth_of_the_vector_noise
+        ),
+        "a sixth of the noise, noisy estimates": Planted(
+            weibull,
+            *pair(
+                weibull, "event at zero or at the horizon, others with events at the horizon", n=2
+            ),
+            600,
+            sixth_of_the_lattice_noise,
+        ),
+        "intercept outside the norm": Planted(
+            logistic, *pair(logistic, flipped, n=6), 700, intercept_outside_the_norm
+        ),
+        "noise in floats": Planted(
+            NoisySum(), ([[0.0]], [0]), ([[1.0]], [0]), 2000, noise_in_floats, low_bits
+        ),
+        "noisy curve at the price of a point": Planted(
+            curve, *right_or_wrong(), 500, noisy_curve_as_published, mean_of_curve
+        ),
+        "twice the drift in every step": Planted(
+            chain, *pair(chain, far_away, n=2), 1500, published_drift, predictor
+        ),
+    }
+
+
+PLANTED = _planted()

@@ -1,0 +1,391 @@
+"""The audit keeps its confidence, finds planted defects, and refuses what makes no sense.
+
+Audits of private mechanisms are at confidence 1 - 1e-8 each, so that all of this file fails by
+chance with probability below 1e-6; seeds are fixed anyway.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from joblib import parallel_config
+from planted_defects import PLANTED, NoisySum
+from scipy import stats
+from sklearn.base import BaseEstimator, clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skdpsurv import (
+    DPDiscreteTimeSurvival,
+    DPLogisticRegression,
+    DPWeibullFitter,
+    HybridMEstimator,
+    PerturbedHistogramMEstimator,
+    PrivacyAccountant,
+    PrivateStackingClassifier,
+    PublicBoundsScaler,
+)
+from skdpsurv.audit.bounds import (
+    epsilon_bound,
+    fewest_trials,
+    largest_bound,
+    probability_bounds,
+)
+from skdpsurv.audit.epsilon import audit_epsilon
+from skdpsurv.audit.neighbours import worst_neighbours
+from skdpsurv.audit.trials import released_numbers, released_table
+from skdpsurv.model_selection import PrivateSearchCV
+
+CONFIDENCE = 1.0 - 1e-8
+ONE, OTHER = ([[0.0], [1.0]], [0, 0]), ([[1.0], [1.0]], [0, 0])
+
+
+class Shifted(BaseEstimator):
+    """Releases a number with a law that is known: Laplace noise on the first value."""
+
+    def __init__(self, epsilon=1.0, *, true_epsilon=1.0, delta=0.0, random_state=None):
+        self.epsilon = epsilon
+        self.true_epsilon = true_epsilon
+        self.delta = delta
+        self.random_state = random_state
+
+    def fit(self, X, y=None):
+        rng = np.random.default_rng(self.random_state)
+        first = float(np.ravel(X)[0])
+        self.number_ = first + rng.laplace(scale=1.0 / self.true_epsilon)
+        if rng.random() < self.delta:
+            self.number_ = 1e6 * (1.0 + first)
+        return self
+
+
+def number(fitted):
+    return fitted.number_
+
+
+class TestBounds:
+    @pytest.mark.parametrize("hits", [0, 1, 7, 19, 20])
+    def test_probabilities_are_those_of_the_beta_law(self, hits):
+        low, high = probability_bounds(hits, 20, 0.01)
+        assert low == pytest.approx(stats.beta.ppf(0.01, hits, 21 - hits) if hits else 0.0)
+        assert high == pytest.approx(stats.beta.ppf(0.99, hits + 1, 20 - hits) if hits < 20 else 1)
+
+    @pytest.mark.parametrize("p", [0.003, 0.2, 0.5, 0.9])
+    def test_coverage_is_exact(self, p):
+        """Summed over all outcomes: no sampling."""
+        k = np.arange(201)
+        low, high = probability_bounds(k, 200, 0.05)
+        mass = stats.binom.pmf(k, 200, p)
+        assert mass[low > p].sum() <= 0.05
+        assert mass[high < p].sum() <= 0.05
+
+    @pytest.mark.parametrize("delta", [0.0, 0.05])
+    def test_bound_exceeds_epsilon_no_more_often_than_stated(self, delta):
+        """Exactly, for an event at the limit of what epsilon = 1 and delta allow."""
+        n, other = 150, 0.25
+        p = math.e * other + delta
+        k = np.arange(n + 1)
+        bounds = epsilon_bound(k[:, None], k[None], n, 0.1, delta)
+        mass = stats.binom.pmf(k, n, p)[:, None] * stats.binom.pmf(k, n, other)
+        assert 0.0 < mass[bounds > 1.0].sum() <= 0.1
+
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
+    @pytest.mark.parametrize("delta", [0.0, 1e-3])
+    def test_fewest_trials(self, epsilon, delta):
+        n = fewest_trials(epsilon, 0.01, delta)
+        assert largest_bound(n - 1, 0.01, delta) <= epsilon < largest_bound(n, 0.01, delta)
+
+    def test_delta_that_nothing_can_refute(self):
+        with pytest.raises(ValueError, match="no number of trials"):
+            fewest_trials(math.inf, 0.01)
+
+
+class TestAudit:
+    def test_tight_where_the_law_is_known(self):
+        result = audit_epsilon(
+            Shifted(), ONE, OTHER, statistic=number, n_trials=5000, random_state=0
+        )
+        assert 0.6 < result.lower_bound <= 1.0
+        assert result.passed
+
+    def test_finds_what_it_must(self):
+        result = audit_epsilon(
+            Shifted(true_epsilon=6.0),
+            ONE,
+            OTHER,
+            statistic=number,
+            n_trials=2000,
+            confidence=CONFIDENCE,
+            random_state=0,
+        )
+        assert 2.0 < result.lower_bound < 6.0
+        assert not result.passed
+        assert "REFUTED" in repr(result)
+
+    def test_delta_is_allowed_for(self):
+        """One release in ten gives the record away, which delta = 0.1 permits, and 0 does not."""
+        estimator = Shifted(delta=0.1)
+        options = {"statistic": number, "n_trials": 4000, "random_state": 0}
+        assert audit_epsilon(estimator, ONE, OTHER, confidence=CONFIDENCE, **options).passed
+
+        class Silent(Shifted):
+            def get_params(self, deep=True):
+                return {n: v for n, v in super().get_params(deep).items() if n != "delta"}
+
+            def __sklearn_clone__(self):
+                return Silent(delta=0.1)
+
+        found = audit_epsilon(Silent(delta=0.1), ONE, OTHER, confidence=CONFIDENCE, **options)
+        assert found.lower_bound > 1.5
+
+    def test_repeatable(self):
+        options = {"n_trials": 60, "random_state": 3, "confidence": 0.5}
+        model = DPWeibullFitter(max_time=1.0, method="laplace")
+        data = ([0.1, 1.0], [1, 1]), ([0.9, 1.0], [1, 1])
+        first, again = (audit_epsilon(model, *data, **options) for _ in range(2))
+        assert first.lower_bound == again.lower_bound
+        np.testing.assert_array_equal(first.scores, again.scores)
+
+    def test_parallel_fits_are_the_same(self):
+        options = {"n_trials": 60, "random_state": 3, "confidence": 0.5}
+        model = DPWeibullFitter(max_time=1.0, method="laplace")
+        data = ([0.1, 1.0], [1, 1]), ([0.9, 1.0], [1, 1])
+        here = audit_epsilon(model, *data, **options)
+        with parallel_config("threading"):  # quicker to start than processes
+            there = audit_epsilon(model, *data, n_jobs=2, **options)
+        np.testing.assert_array_equal(here.scores, there.scores)
+
+    def test_estimator_and_ledger_are_left_alone(self):
+        accountant = PrivacyAccountant(epsilon=1.0)
+        model = DPLogisticRegression(classes=[0, 1], accountant=accountant)
+        audit_epsilon(model, ([[1.0]], [0]), ([[1.0]], [1]), n_trials=30, confidence=0.5)
+        assert accountant.spent() == 0.0
+        assert model.accountant is accountant
+        assert not hasattr(model, "coef_")
+
+    def test_failures_are_seen(self):
+        class Fails(Shifted):
+            def fit(self, X, y=None):
+                super().fit(X)
+                if np.ravel(X)[0] > 0.5 and self.number_ > 1.0:
+                    raise RuntimeError
+                return self
+
+        # Half of the fits of one data set fail, the first of them excepted.
+        result = audit_epsilon(
+            Fails(), ONE, OTHER, statistic=lambda fitted: 0.0, n_trials=400, random_state=3
+        )
+        assert result.lower_bound > 1.0
+        assert result.n_failed[0] == 0 < result.n_failed[1]
+        assert "fits failed" in repr(result)
+
+    def test_progress(self, capsys):
+        audit_epsilon(
+            Shifted(), ONE, OTHER, statistic=number, n_trials=60, confidence=0.5, verbose=1
+        )
+        assert "fits" in capsys.readouterr().err
+
+    def test_plot(self):
+        pytest.importorskip("matplotlib").use("Agg")
+        model = DPWeibullFitter(max_time=1.0, method="laplace")
+        data = ([0.1, 1.0], [1, 1]), ([0.9, 1.0], [1, 1])
+        result = audit_epsilon(model, *data, n_trials=60, confidence=0.5)
+        assert len(result.plot().axes) == 2
+        same = audit_epsilon(NoisySum(), ONE, OTHER, statistic=lambda f: 1.0, n_trials=60)
+        assert same.lower_bound == 0.0
+        assert len(same.plot().axes) == 2
+
+
+class TestData:
+    def test_all_that_is_released_is_looked_at(self):
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(40, 1)), np.arange(40) % 2
+        public = np.arange(40) < 20
+        fits = [
+            HybridMEstimator(method="subset", random_state=i).fit(X, y, public=public)
+            for i in range(4)
+        ]
+        (table,), names = released_table([[released_numbers(fit) for fit in fits]])
+        assert table.shape == (4, len(names))
+        for row, fit in zip(table, fits, strict=True):
+            shown = dict(zip(names, row, strict=True))
+            for place, weight in zip(fit.public_index_, fit.weights_, strict=True):
+                assert shown.get(f"weights[{place}]", weight) == weight
+
+    def test_search_shows_its_choice(self):
+        rng = np.random.default_rng(0)
+        X, y = rng.normal(size=(30, 1)), np.arange(30) % 2
+        search = PrivateSearchCV(
+            DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]}, strategy="split"
+        )
+        numbers = released_numbers(search.fit(X, y))
+        assert numbers["best_index_"] == [search.best_index_]
+
+    @pytest.mark.parametrize(
+        ("model", "data", "neighbour"),
+        [
+            (
+                make_pipeline(
+                    PublicBoundsScaler.from_bounds({"a": (0, 1)}),
+                    DPLogisticRegression(classes=[0, 1]),
+                ),
+                (pd.DataFrame({"a": [0.0, 1.0]}), pd.Series([0, 1])),
+                (pd.DataFrame({"a": [1.0, 1.0]}), pd.Series([0, 1])),
+            ),
+            (
+                DPWeibullFitter(max_time=1.0, method="laplace"),
+                ([0.1, 0.2], [1, 0]),
+                ([0.1, 0.2], [1, 1]),
+            ),
+            (
+                DPWeibullFitter(max_time=1.0, method="laplace"),
+                (None, {"durations": [0.1, 0.2]}),
+                (None, {"durations": [0.1, 0.5]}),
+            ),
+            (
+                HybridMEstimator(method="all"),
+                ([[0.0], [1.0], [2.0]], [0, 1, 0], {"public": [True, True, False]}),
+                ([[0.0], [1.0], [5.0]], [0, 1, 0], {"public": [True, True, False]}),
+            ),
+        ],
+    )
+    def test_forms_of_fit(self, model, data, neighbour):
+        result = audit_epsilon(model, data, neighbour, n_trials=30, confidence=0.5)
+        assert result.claimed == 1.0
+
+
+class TestRefusals:
+    def refuse(self, match, model=None, data=ONE, neighbour=OTHER, kind=ValueError, **options):
+        with pytest.raises(kind, match=match):
+            audit_epsilon(NoisySum() if model is None else model, data, neighbour, **options)
+
+    def test_estimators(self):
+        self.refuse("must be a private estimator", LogisticRegression(), kind=TypeError)
+        self.refuse("must be a private estimator", DPLogisticRegression, kind=TypeError)
+        self.refuse("must be a private estimator", 3, kind=TypeError)
+        pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+        self.refuse("LogisticRegression", pipeline, kind=TypeError)
+        self.refuse("must not be fitted", NoisySum().fit([[1.0]]))
+        self.refuse("no claim", NoisySum(epsilon=math.inf))
+        self.refuse("no claim", NoisySum(epsilon=-1.0))
+        self.refuse("release_", Shifted(), kind=TypeError)
+
+    def test_data(self):
+        self.refuse("identical", neighbour=ONE)
+        self.refuse("differ in more", neighbour=([[1.0], [0.0]], [0, 0]))
+        self.refuse("differ in more", neighbour=([[1.0], [1.0]], [0, 1]))
+        self.refuse("same number of records", neighbour=([[0.0]], [0]))
+        self.refuse("same columns", neighbour=([[0.0, 0.0], [1.0, 1.0]], [0, 0]))
+        frames = [(pd.DataFrame({name: [0.0, 1.0]}), [0, 0]) for name in "ab"]
+        self.refuse("same columns", data=frames[0], neighbour=frames[1])
+        self.refuse("same arguments", neighbour=([[1.0], [1.0]], None, {"z": 1}))
+        self.refuse("must be a tuple", data=[[0.0]], kind=TypeError)
+        self.refuse("at most 2", data=(1, 2, 3), kind=TypeError)
+
+    def test_public_records(self):
+        X, y, public = [[0.0], [1.0], [2.0]], [0, 1, 0], [True, True, False]
+        moved = [[5.0], [1.0], [2.0]]
+        data, model = (X, y, public), HybridMEstimator()
+        self.refuse("must be private", model, data, (moved, y, public))
+        self.refuse("no secret", model, data, (X, y, [True, False, False]))
+
+    def test_missing_values_are_equal_to_themselves(self):
+        data = pd.DataFrame({"a": [np.nan, 1.0]}), [0, 0]
+        self.refuse("identical", data=data, neighbour=(data[0].copy(), [0, 0]))
+
+    def test_numbers(self):
+        self.refuse("n_trials must be at least", n_trials=10)
+        self.refuse("n_trials must be at least", NoisySum(epsilon=8.0), n_trials=3000)
+        self.refuse("confidence must be between", confidence=1.0)
+        self.refuse("confidence must be a number", confidence="high", kind=TypeError)
+        self.refuse("n_trials", n_trials=0)
+        self.refuse("random_state", random_state=np.random.default_rng(0), kind=TypeError)
+        self.refuse("statistic", statistic=3, kind=TypeError)
+        self.refuse("finite", statistic=lambda fitted: math.nan)
+
+    def test_number_of_trials_that_is_named_suffices(self):
+        with pytest.raises(ValueError, match="n_trials must be at least") as caught:
+            audit_epsilon(NoisySum(), ONE, OTHER, n_trials=4)
+        needed = int(str(caught.value).split("at least ")[1].split()[0])
+        self.refuse("n_trials", n_trials=needed - 1)
+        result = audit_epsilon(NoisySum(), ONE, OTHER, n_trials=needed)
+        assert result.resolution > 1.0
+
+
+QUICK = ("a sixth of the noise, noisy estimates", "intercept outside the norm", "noise in floats")
+
+
+def audit_planted(name):
+    case = PLANTED[name]
+    return audit_epsilon(
+        clone(case.estimator),
+        case.data,
+        case.neighbour,
+        n_trials=case.n_trials,
+        statistic=case.statistic,
+        confidence=CONFIDENCE,
+        random_state=0,
+    )
+
+
+@pytest.mark.parametrize(
+    "name", [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in PLANTED]
+)
+def test_planted_defect_is_found(name):
+    assert audit_planted(name).passed
+    with PLANTED[name].defect():
+        assert not audit_planted(name).passed
+
+
+HAZARD = {"max_time": 1.0, "n_intervals": 4, "n_knots": 1, "data_norm": 1.0, "alpha": 20.0}
+BINARY = {"classes": [0, 1]}
+SHORT = {**HAZARD, "method": "psgld", "n_intervals": 1}
+SHIPPED = [
+    (DPDiscreteTimeSurvival(**HAZARD), 2, 400),
+    (DPDiscreteTimeSurvival(**HAZARD, method="out_pert"), 2, 400),
+    (DPDiscreteTimeSurvival(**HAZARD, calibration="published"), 2, 400),
+    (DPDiscreteTimeSurvival(**HAZARD, calibration="published", method="out_pert"), 2, 400),
+    (DPDiscreteTimeSurvival(**SHORT, n_epochs=50), 2, 150),
+    (DPLogisticRegression(**BINARY), 2, 600),
+    (DPLogisticRegression(**BINARY, alpha=20.0), 2, 600),
+    (DPLogisticRegression(**BINARY, alpha=20.0, method="out_pert"), 2, 600),
+    (DPLogisticRegression(**BINARY, calibration="published"), 2, 600),
+    (DPLogisticRegression(classes=[0, 1, 2]), 2, 400),
+    (PrivateStackingClassifier(**BINARY, n_partitions=1), 2, 600),
+    (PrivateStackingClassifier(**BINARY, n_partitions=1, combiner="logistic"), 4, 400),
+    (PrivateStackingClassifier(**BINARY, n_partitions=2, partition="samples"), 4, 400),
+    (DPWeibullFitter(max_time=1.0), 5, 400),
+    (DPWeibullFitter(max_time=1.0, calibration="exact"), 3, 300),
+    (DPWeibullFitter(max_time=1.0, calibration="published"), 3, 150),
+    (DPWeibullFitter(max_time=1.0, method="laplace"), 2, 600),
+    (DPWeibullFitter(max_time=1.0, method="sample_aggregate"), 2, 600),
+    *((HybridMEstimator(method=m), 3, 200) for m in ("auto", "cells", "residuals", "all")),
+    (HybridMEstimator(method="subset"), 3, 200),
+    (HybridMEstimator(method="subset", selection="noisy_curve"), 3, 200),
+    (PerturbedHistogramMEstimator(bounds=[(-1, 1)], outcome=[0, 1], n_bins=3), 2, 200),
+    (PrivateSearchCV(DPLogisticRegression(**BINARY), {"alpha": [0.1, 9.0]}), 8, 150),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("model", "n", "n_trials"), SHIPPED)
+def test_worst_pairs_of_everything_that_is_shipped(model, n, n_trials):
+    """At confidence 1 - 1e-9 for each of some 400 pairs: all fail by chance in 4e-7 of runs.
+
+    The first 16 pairs, which are the strongest changes among all sorts of others.
+    """
+    for i, (name, data, neighbour) in enumerate(worst_neighbours(model, n=n)):
+        if i == 16:
+            break
+        result = audit_epsilon(
+            clone(model),
+            data,
+            neighbour,
+            n_trials=n_trials,
+            confidence=1.0 - 1e-9,
+            random_state=i,
+        )
+        assert result.passed, name

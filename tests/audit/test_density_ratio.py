@@ -1,0 +1,220 @@
+"""Exact ratios: below the claim for what is shipped, near it somewhere, above it with a defect."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from planted_defects import intercept_outside_the_norm
+from sklearn.linear_model import LogisticRegression
+
+from skdpsurv import (
+    DPDiscreteTimeSurvival,
+    DPLogisticRegression,
+    DPWeibullFitter,
+    HybridMEstimator,
+    PrivateStackingClassifier,
+)
+from skdpsurv.audit.density_ratio import density_ratio_audit
+from skdpsurv.audit.ladder_law import log_law
+from skdpsurv.audit.neighbours import worst_neighbours
+from skdpsurv.audit.perturbation_law import laws_of
+from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
+from skdpsurv.likelihoods.logistic import Logistic
+from skdpsurv.mechanisms.ladder import UNIT
+from skdpsurv.survival import weibull_rungs
+
+FLIPPED = ([[1.0]], [0]), ([[1.0]], [1])
+
+
+def logistic(**parameters):
+    return DPLogisticRegression(**{"classes": [0, 1], **parameters})
+
+
+def hazard(**parameters):
+    fixed = {"max_time": 1.0, "n_intervals": 4, "n_knots": 1, "data_norm": 1.0}
+    return DPDiscreteTimeSurvival(**{**fixed, "center_share": 0.0, **parameters})
+
+
+def pair(model, name, **sizes):
+    return next(p for p in worst_neighbours(model, **sizes) if p.name == name)[1:]
+
+
+AT_ONCE = "event at once or censored at the end, alone"
+
+
+class TestMinimisers:
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+    def test_all_of_epsilon_but_the_sliver_is_attained(self, epsilon):
+        model = logistic(epsilon=epsilon, alpha=60.0, max_residual=0.5, fit_intercept=False)
+        result = density_ratio_audit(model, *FLIPPED)
+        assert result.passed
+        assert 0.99 * epsilon < result.largest <= 0.999 * epsilon
+        assert "not refuted" in repr(result)
+
+    @pytest.mark.parametrize("method", ["obj_pert", "out_pert"])
+    def test_hazards(self, method):
+        model = hazard(method=method, alpha=20.0)
+        result = density_ratio_audit(model, *pair(model, AT_ONCE, n=1))
+        assert result.passed
+        assert result.largest > 0.5
+
+    def test_output_perturbation(self):
+        result = density_ratio_audit(logistic(method="out_pert", alpha=60.0), *FLIPPED)
+        assert 0.9 < result.largest <= 1.0
+
+    def test_classes_share_epsilon(self):
+        model = logistic(classes=[0, 1, 2], alpha=60.0, max_residual=0.5)
+        result = density_ratio_audit(model, *FLIPPED)
+        # Two of the three models see a label that is flipped.
+        assert 0.6 < result.largest < 0.7
+        assert len(result.where) == 6
+
+    def test_groups_share_epsilon(self):
+        model = PrivateStackingClassifier(classes=[0, 1], n_partitions=2, alpha=60.0)
+        flipped = pair(model, "label flipped at a row of all columns, alone", n=1, n_features=2)
+        result = density_ratio_audit(model, *flipped)
+        assert result.passed
+        assert result.largest > 0.5
+
+    def test_the_ratio_is_that_of_the_densities_at_the_point(self):
+        model = logistic(fit_intercept=False)
+        result = density_ratio_audit(model, *FLIPPED)
+        laws = [laws_of(model, {"X": np.array(X), "y": np.array(y)})[0] for X, y in FLIPPED]
+        points = np.linspace(-3000.0, 3000.0, 400_001)[:, None]
+        mass = np.exp([law.log_density(points[200_000]) for law in laws])
+        densities = [np.exp([law.log_density(p) for p in points[::100]]) for law in laws]
+        # Both have one constant: the densities as they are integrate to the same.
+        assert np.sum(densities[0]) == pytest.approx(np.sum(densities[1]), rel=0.05)
+        assert (mass > 0).all()
+        gap = laws[0].log_density(np.array(result.where)) - laws[1].log_density(
+            np.array(result.where)
+        )
+        assert abs(gap) == pytest.approx(result.largest)
+
+
+class TestLadders:
+    @pytest.mark.parametrize("calibration", ["tight", "exact", "published"])
+    def test_below_their_share_and_not_far(self, calibration):
+        model = DPWeibullFitter(max_time=1.0, calibration=calibration)
+        name = "event at zero or censored at the horizon, others with events at zero"
+        result = density_ratio_audit(model, *pair(model, name, n=4), n_cells=64)
+        assert 0.3 * result.claimed < result.largest <= result.claimed < 1.0
+        assert 0.0 < result.where[0] <= 10.0
+
+    def test_law_of_levels_that_are_known(self):
+        class Steps:
+            n_cells = 4
+
+            def down_to(self, node):
+                return {1: 2, 2: 1, 3: 0}[node] * UNIT
+
+            def up_to(self, node):
+                return {1: 0, 2: 0, 3: 1}[node] * UNIT
+
+        weights = np.exp(-0.5 * 1.5 * np.array([2.0, 1.0, 0.0, 1.0]))
+        found = np.exp(log_law(Steps(), 1.5, None, 4))
+        np.testing.assert_allclose(found, weights / weights.sum())
+
+    def test_levels_that_move_by_two_are_caught(self, monkeypatch):
+        class Doubled(weibull_rungs.ExactRungs):
+            def down_to(self, node):
+                return 2 * super().down_to(node)
+
+            def up_to(self, node):
+                return 2 * super().up_to(node)
+
+        model = DPWeibullFitter(max_time=1.0, calibration="exact")
+        name = "event at zero or censored at the horizon, others with events at zero"
+        data = pair(model, name, n=4)
+        assert density_ratio_audit(model, *data, n_cells=64).passed
+        monkeypatch.setattr(weibull_rungs, "ExactRungs", Doubled)
+        assert not density_ratio_audit(model, *data, n_cells=64).passed
+
+
+class TestPlantedDefects:
+    def test_intercept_outside_the_norm(self):
+        model = logistic(intercept_scaling=1.0, alpha=60.0)
+        assert density_ratio_audit(model, *FLIPPED).passed
+        with intercept_outside_the_norm():
+            result = density_ratio_audit(model, *FLIPPED)
+        assert not result.passed
+        assert "REFUTED" in repr(result)
+
+    @pytest.mark.parametrize("kind", [Logistic, DiscreteHazard])
+    def test_half_of_the_sensitivity(self, monkeypatch, kind):
+        honest = kind.constants
+        honest = honest.fget if isinstance(honest, property) else honest.func
+
+        def half(self):
+            whole = honest(self)
+            return replace(whole, gradient_sensitivity=whole.gradient_sensitivity / 2)
+
+        model = logistic(alpha=60.0) if kind is Logistic else hazard(alpha=60.0)
+        data = FLIPPED if kind is Logistic else pair(model, AT_ONCE, n=1)
+        assert density_ratio_audit(model, *data).passed
+        monkeypatch.setattr(kind, "constants", property(half))
+        assert not density_ratio_audit(model, *data).passed
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("model", "match"),
+        [
+            (HybridMEstimator(), "closed form"),
+            (hazard(method="psgld"), "method"),
+            (hazard(center_share=0.1, epsilon=500.0), "center_share"),
+            (DPWeibullFitter(max_time=1.0, method="laplace"), "ladder"),
+            (PrivateStackingClassifier(classes=[0, 1], partition="samples"), "partition"),
+            (LogisticRegression(), "private"),
+            (logistic(epsilon=np.inf), "no claim"),
+        ],
+    )
+    def test_laws_that_are_not_known(self, model, match):
+        y = np.array([(True, 0.1)], dtype=[("e", "?"), ("t", "f8")])
+        other = np.array([(False, 0.1)], dtype=y.dtype)
+        survival = isinstance(model, DPDiscreteTimeSurvival | DPWeibullFitter)
+        data = (([[1.0]], y), ([[1.0]], other)) if survival else FLIPPED
+        if isinstance(model, HybridMEstimator):
+            data = tuple((*each, [False]) for each in data)
+        with pytest.raises((TypeError, ValueError), match=match):
+            density_ratio_audit(model, *data)
+
+    def test_not_neighbours(self):
+        with pytest.raises(ValueError, match="identical"):
+            density_ratio_audit(logistic(), FLIPPED[0], FLIPPED[0])
+
+    def test_cells(self):
+        data = ([0.1], [1]), ([0.5], [1])
+        with pytest.raises(ValueError, match="n_cells"):
+            density_ratio_audit(DPWeibullFitter(max_time=1.0), *data, n_cells=1)
+
+
+SHIPPED = [
+    *(
+        hazard(method=method, link=link, alpha=alpha, n_knots=knots)
+        for method in ("obj_pert", "out_pert")
+        for link, knots in (("logit", 1), ("cloglog", 2), ("probit", 1))
+        for alpha in (0.0, 20.0)
+    ),
+    hazard(calibration="published", alpha=20.0),
+    *(logistic(max_residual=c, alpha=a) for c in (0.5, 1.0) for a in ("auto", 20.0)),
+    logistic(intercept_scaling=10.0),
+    logistic(data_norm=100.0, fit_intercept=False),
+    logistic(calibration="published"),
+    logistic(classes=[0, 1, 2]),
+    PrivateStackingClassifier(classes=[0, 1], n_partitions=2),
+    PrivateStackingClassifier(classes=[0, 1], n_partitions=2, calibration="published"),
+    *(DPWeibullFitter(max_time=1.0, calibration=c) for c in ("tight", "exact", "published")),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("model", SHIPPED)
+def test_all_worst_pairs(model, epsilon):
+    model = model.set_params(epsilon=epsilon)
+    n_features = 2 if isinstance(model, PrivateStackingClassifier) else 1
+    for name, data, neighbour in worst_neighbours(model, n=3, n_features=n_features):
+        assert density_ratio_audit(model, data, neighbour, n_cells=64).passed, name

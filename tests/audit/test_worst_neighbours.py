@@ -1,0 +1,126 @@
+"""Worst pairs are neighbours, always the same, and are accepted by their estimators."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+
+from skdpsurv import (
+    DPDiscreteTimeSurvival,
+    DPLogisticRegression,
+    DPWeibullFitter,
+    HybridMEstimator,
+    PerturbedHistogramMEstimator,
+    PrivateStackingClassifier,
+)
+from skdpsurv.audit.neighbours import PAIRS, worst_neighbours
+from skdpsurv.audit.subject import Subject, check_neighbours
+from skdpsurv.base import PrivateEstimator
+from skdpsurv.model_selection import PrivateSearchCV
+
+MODELS = [
+    DPDiscreteTimeSurvival(max_time=2.0, n_intervals=3, n_knots=1),
+    DPWeibullFitter(max_time=2.0),
+    DPLogisticRegression(classes=[0, 1, 2], data_norm=3.0),
+    DPLogisticRegression(classes=["no", "yes"]),
+    PrivateStackingClassifier(classes=[0, 1], n_partitions=1),
+    HybridMEstimator(),
+    HybridMEstimator(LinearRegression()),
+    PerturbedHistogramMEstimator(bounds=[(-1, 1), (0, 2)], n_bins=3, outcome=[0, 1]),
+    PerturbedHistogramMEstimator(
+        LinearRegression(), bounds=[(-1, 1), (0, 2)], n_bins=3, outcome=(0, 1)
+    ),
+    PrivateSearchCV(DPLogisticRegression(classes=[0, 1]), {"alpha": [0.1, 1.0]}, strategy="split"),
+]
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(("n", "n_features"), [(1, 1), (2, 1), (5, 2)])
+class TestPairs:
+    def test_pairs_are_neighbours_with_names_of_their_own(self, model, n, n_features):
+        pairs = list(worst_neighbours(model, n=n, n_features=n_features))
+        assert len({pair.name for pair in pairs}) == len(pairs) >= 4
+        subject = Subject.of(model)
+        for pair in pairs:
+            arguments = [subject.fit_arguments(data, "data") for data in pair[1:]]
+            check_neighbours(*arguments)
+
+    def test_pairs_are_always_the_same(self, model, n, n_features):
+        first, again = (list(worst_neighbours(model, n=n, n_features=n_features)) for _ in range(2))
+        for one, other in zip(first, again, strict=True):
+            assert one.name == other.name
+            for a, b in zip(one.data + one.neighbour, other.data + other.neighbour, strict=True):
+                np.testing.assert_array_equal(a, b)
+
+    def test_sizes(self, model, n, n_features):
+        for pair in worst_neighbours(model, n=n, n_features=n_features):
+            *arguments, last = pair.data
+            private = ~last if isinstance(model, HybridMEstimator) else np.ones(len(last), bool)
+            assert private.sum() == n
+            if np.ndim(arguments[0]) == 2:
+                stated = getattr(model, "bounds", None)
+                assert arguments[0].shape[1] == (len(stated) if stated else n_features)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_estimators_accept_them(model):
+    n = 8 if isinstance(model, PrivateSearchCV) else 3
+    subject = Subject.of(model)
+    for pair in worst_neighbours(model, n=n, n_features=2):
+        for data in pair[1:]:
+            fitted = subject.seeded(0).fit(**subject.fit_arguments(data, "data"))
+            assert fitted.guarantee_.epsilon == 1.0
+
+
+def test_extremes_are_those_of_the_parameters():
+    """Rows at the bound and beyond, times at the horizon and beyond, labels as stated."""
+    model = DPDiscreteTimeSurvival(max_time=7.0, data_norm=3.0)
+    norms, times = set(), set()
+    for pair in worst_neighbours(model, n=1):
+        for X, y in pair[1:]:
+            norms.add(float(np.linalg.norm(X[0])))
+            times.add(float(y["time"][0]))
+    assert {0.0, 3.0} < norms
+    assert max(norms) > 1e6
+    assert 7.0 in times
+    assert min(times) < 7.0 / 200
+    assert max(times) > 1e6
+    labels = {
+        label
+        for pair in worst_neighbours(DPLogisticRegression(classes=["b", "a"]), n=1)
+        for _, y in pair[1:]
+        for label in y
+    }
+    assert labels == {"a", "b"}
+
+
+def test_every_estimator_of_the_package_has_pairs():
+    import skdpsurv
+
+    private = {
+        one
+        for one in vars(skdpsurv).values()
+        if isinstance(one, type) and issubclass(one, PrivateEstimator)
+    }
+    # A search has the pairs of what it chooses among.
+    assert private - {PrivateSearchCV} == set(PAIRS)
+
+
+def test_other_estimators_are_refused():
+    with pytest.raises(TypeError, match="DPWeibullFitter"):
+        worst_neighbours(LogisticRegression())
+    with pytest.raises(ValueError, match="n must be"):
+        worst_neighbours(DPLogisticRegression(), n=0)
+
+
+def test_another_seed_moves_the_others_only():
+    model = DPLogisticRegression(classes=[0, 1])
+    for one, other in zip(
+        worst_neighbours(model), worst_neighbours(model, random_state=1), strict=True
+    ):
+        np.testing.assert_array_equal(one.data[0][0], other.data[0][0])
+        if not one.name.endswith("others spread out"):
+            np.testing.assert_array_equal(one.data[0], other.data[0])
+        else:
+            assert not np.array_equal(one.data[0], other.data[0])
