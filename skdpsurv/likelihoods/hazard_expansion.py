@@ -10,8 +10,8 @@ sums over a record's intervals need the cumulative sums of :math:`v_{js}` and :m
 and sums over the records at risk need those of :math:`w_i T_j(b_i)` by exit: a dozen terms per
 record, whatever the number of intervals. Two such expansions are used:
 
-- powers :math:`T_j(b) = e^{jb}` where the link has a series and hazards are small (the slope
-  :math:`\sum_j c_j u^j` with :math:`u = e^\eta` integrates to :math:`\sum_j c_j u^j / j`);
+- powers :math:`T_j(b) = e^{jb}` where the slope is a polynomial in :math:`u = e^\eta`, up to some
+  largest hazard (:math:`\sum_j c_j u^j` integrates to :math:`\sum_j c_j u^j / j`);
 - Chebyshev polynomials on :math:`|b| \le B` elsewhere. With the loss analytic within
   :math:`\pm i\sigma` of the real line, degree m leaves an error of order :math:`\rho^{-m}`,
   :math:`\rho = \sigma/B + \sqrt{1 + \sigma^2/B^2}` (Trefethen 2013, theorem 8.2).
@@ -33,6 +33,8 @@ IntArray = NDArray[np.int64]
 
 #: Error of sums that are meant to be exact, relative to the largest that |b| <= B allows.
 FULL = 1e-15
+#: Error from which on a link's rough series will do.
+ROUGH = 1e-8
 #: The most Chebyshev polynomials that are worth their while, and the largest B.
 MOST_TERMS, LARGEST_REACH = 256, 1e3
 
@@ -47,29 +49,34 @@ class Expansion:
         T_j(b_i).
     slope : ndarray of shape (n_terms, n_intervals)
         d_js.
-    value : ndarray of shape (n_terms, n_intervals)
-        v_js.
+    value : ndarray of shape (n_terms, n_intervals) or None
+        v_js; None for d_js / j, as powers have it.
     """
 
     records: FloatArray
     slope: FloatArray
-    value: FloatArray
+    value: FloatArray | None = None
 
     def survived(self, k: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the losses and slopes of the first k_i intervals, summed for each record."""
-        return self._upto(self.value, k), self._upto(self.slope, k)
+        slopes = self._upto(self.slope, k)
+        ones = np.ones(slopes.shape[0])
+        if self.value is None:
+            return (1.0 / np.cumsum(ones)) @ slopes, ones @ slopes
+        return ones @ self._upto(self.value, k), ones @ slopes
 
     def _upto(self, terms: FloatArray, k: IntArray) -> FloatArray:
+        """Return T_j(b_i) times the sum of the terms over s <= k_i."""
         sums = np.zeros((terms.shape[0], terms.shape[1] + 1))
         np.add.accumulate(terms, axis=1, out=sums[:, 1:])
-        return np.asarray(np.einsum("jn,jn->n", self.records, sums.take(k, axis=1)))
+        return np.asarray(self.records * sums.take(k, axis=1))
 
     def by_interval(self, weights: FloatArray, k: IntArray) -> FloatArray:
         """Return, for each interval, the weighted slopes of the records that survived it."""
         n_terms, q = self.slope.shape
-        mass = np.empty((n_terms, q + 1))
-        for row, weighted in zip(mass, self.records * weights, strict=True):
-            row[:] = np.bincount(k, weights=weighted, minlength=q + 1)
+        cells = (k + (q + 1) * np.arange(n_terms)[:, None]).ravel()
+        weighted = (self.records * weights).ravel()
+        mass = np.bincount(cells, weighted, n_terms * (q + 1)).reshape(n_terms, q + 1)
         at_risk = np.add.accumulate(mass[:, ::-1], axis=1)[:, -2::-1]  # those with k >= s
         return np.asarray(np.einsum("js,js->s", self.slope, at_risk))
 
@@ -94,27 +101,26 @@ def expand(
         None where neither is any good: huge coefficients, or a link that is cut off there.
     """
     top = float(a.max())
-    if link.series is not None:
-        largest = top + float(b.max(initial=-np.inf)) - math.log(link.series.reach)
-        if largest <= 0.0:
-            return _powers(link, a, b, top, largest, tolerance)
+    largest = top + float(b.max(initial=-np.inf))
+    if link.series is not None and largest <= math.log(link.series.reach):
+        coefficients = link.series.slope
+        if coefficients.size > 1:
+            # Nearly Taylor's, c_j ~ reach^j: what is cut off is of order u^n_terms.
+            n_terms = max(1, math.ceil(math.log(tolerance) / largest))
+            coefficients = coefficients[:n_terms]
+        return _powers(coefficients, math.log(link.series.reach), a, b, top)
+    rough = link.rough_series
+    if rough is not None and tolerance >= ROUGH and largest <= math.log(rough.reach):
+        return _powers(rough.slope, math.log(rough.reach), a, b, top)
     return _chebyshev(link, a, b, reach, tolerance)
 
 
 def _powers(
-    link: Link, a: FloatArray, b: FloatArray, top: float, largest: float, tolerance: float
+    coefficients: FloatArray, log_reach: float, a: FloatArray, b: FloatArray, top: float
 ) -> Expansion:
-    assert link.series is not None
-    threshold, coefficients, _ = link.series
-    # The coefficients are nearly Taylor's, c_j ~ reach^j: what is cut off is of order u^terms.
-    log_u = largest + math.log(threshold)
-    n_terms = coefficients.size
-    if n_terms > 1:
-        n_terms = min(n_terms, max(1, math.ceil(math.log(tolerance) / log_u)))
     # (u / reach)^j = exp(j (b + top - log reach)) exp(j (a - top)): both factors at most 1.
-    slope = _raised(np.exp(a - top), n_terms) * coefficients[:n_terms, None]
-    value = slope / np.arange(1.0, n_terms + 1.0)[:, None]
-    return Expansion(_raised(np.exp(b + (top - math.log(threshold))), n_terms), slope, value)
+    slope = _raised(np.exp(a - top), coefficients.size) * coefficients[:, None]
+    return Expansion(_raised(np.exp(b + (top - log_reach)), coefficients.size), slope)
 
 
 def _raised(base: FloatArray, n_powers: int) -> FloatArray:

@@ -76,6 +76,8 @@ class Link:
     strip = 0.0
     #: the survival slope as a polynomial in exp(eta), where there is one
     series: ClassVar[Series | None] = None
+    #: another one that reaches further, to some 1e-8
+    rough_series: ClassVar[Series | None] = None
 
     def predictor(self, hazard: float) -> float:
         """Return g(hazard)."""
@@ -121,14 +123,14 @@ class Link:
         return self
 
 
-def _logit_series() -> Series:
-    r"""Return :math:`u/(1 + u)` and :math:`u/(1 + u)^2` on [0, 1/4] as u times interpolants.
+def _logit_series(reach: float, degree: int) -> Series:
+    r"""Return :math:`u/(1 + u)` and :math:`u/(1 + u)^2` on [0, reach] as u times interpolants.
 
-    The pole at -1 is 9 half-widths from the middle: with :math:`\rho = 9 + \sqrt{80}` a Chebyshev
-    interpolant of degree m is off by about :math:`\rho^{-m-1}` (Trefethen 2013, theorem 8.2): below
-    1e-17 at degree 13, and some 1e-6 at degree 5.
+    On [0, 1/4] the pole at -1 is 9 half-widths from the middle: with :math:`\rho = 9 + \sqrt{80}` a
+    Chebyshev interpolant of degree m is off by about :math:`\rho^{-m-1}` (Trefethen 2013, theorem
+    8.2): below 1e-17 at degree 13, and some 1e-6 at degree 5. On [0, 1] it is 3 half-widths, and
+    1e-8 takes degree 10; many more terms would lose in rounding what they gain.
     """
-    reach = 0.25
 
     def coefficients(power: int, degree: int) -> FloatArray:
         interpolant = np.polynomial.Chebyshev.interpolate(
@@ -137,7 +139,7 @@ def _logit_series() -> Series:
         plain = interpolant.convert(kind=np.polynomial.Polynomial, domain=[-1.0, 1.0])
         return reach * np.asarray(plain.coef, dtype=np.float64)
 
-    return Series(reach, coefficients(1, 13), coefficients(2, 5))
+    return Series(reach, coefficients(1, degree), coefficients(2, 5))
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,8 @@ class Logit(Link):
     strip = np.pi
     event_curvature = 0.25
     bounded_slope = True
-    series = _logit_series()
+    series = _logit_series(0.25, 13)
+    rough_series = _logit_series(1.0, 10)
 
     def predictor(self, hazard: float) -> float:
         return float(special.logit(hazard))

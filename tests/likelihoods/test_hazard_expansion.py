@@ -205,7 +205,7 @@ class TestLinearized:
 
         def spoiled(*args):
             whole = expand(*args)
-            return replace(whole, value=0.999 * whole.value)
+            return replace(whole, slope=0.999 * whole.slope)
 
         monkeypatch.setattr(discrete_hazard, "expand", spoiled)
         likelihood = DiscreteHazard(BASIS, 2, 1.0, link)
