@@ -34,13 +34,12 @@ from skdpsurv.privacy import (
     random_source,
     uniform_below,
     validate_random_state,
+    weakest_status,
 )
 from skdpsurv.progress import check_n_jobs, check_verbose
 
 __all__ = ["PrivateSearchCV"]
 
-#: From the strongest statement about a result to the weakest.
-STRENGTH = ("proved", "asymptotic", "seeded", "none")
 #: Runs to expect for each candidate, so that most are tried.
 RUNS_PER_CANDIDATE = 10
 ASSUMPTIONS = (
@@ -436,7 +435,7 @@ class PrivateSearchCV(BestModel):
         return PrivacyGuarantee(
             epsilon=float(self.epsilon),
             mechanism=f"{strategy.mechanism}{again}: {fits}",
-            status=max(weakest, key=STRENGTH.index),
+            status=weakest_status(weakest),
             public_inputs=inputs,
             assumptions=tuple(dict.fromkeys(assumptions)),
             source=strategy.source,

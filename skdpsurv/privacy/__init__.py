@@ -16,7 +16,12 @@ from skdpsurv.privacy.domain import (
     positive_int,
     positive_number,
 )
-from skdpsurv.privacy.guarantee import FrozenMapping, PrivacyGuarantee, PrivacyLeakWarning
+from skdpsurv.privacy.guarantee import (
+    FrozenMapping,
+    PrivacyGuarantee,
+    PrivacyLeakWarning,
+    weakest_status,
+)
 from skdpsurv.privacy.noise import (
     lattice_laplace,
     lattice_step,
@@ -58,4 +63,5 @@ __all__ = [
     "to_lattice",
     "uniform_below",
     "validate_random_state",
+    "weakest_status",
 ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from skdpsurv.privacy.composition import compose
 from skdpsurv.privacy.domain import fraction, positive_number
-from skdpsurv.privacy.guarantee import PrivacyGuarantee
+from skdpsurv.privacy.guarantee import PrivacyGuarantee, weakest_status
 from skdpsurv.privacy.ledger import (
     Budget,
     BudgetExceededError,
@@ -36,8 +36,6 @@ class _Omitted(float):
 
 _UNLIMITED = _Omitted("inf")
 _PURE = _Omitted(0.0)
-# From the strongest statement about a result to the weakest.
-_STRENGTH = ("proved", "asymptotic", "seeded", "none")
 
 
 class PrivacyAccountant:
@@ -238,15 +236,13 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
             raise ValueError("guarantees must hold at least one PrivacyGuarantee.")
         if len({g.neighbours for g in guarantees}) > 1:
             raise ValueError("guarantees must all be for the same neighbours.")
-        # The weakest statement of all is what holds for all.
-        weakest = max((g.status for g in guarantees), key=_STRENGTH.index)
         mechanisms = ", ".join(dict.fromkeys(g.mechanism for g in guarantees if g.mechanism))
         together = PrivacyGuarantee(
             epsilon=max(g.epsilon for g in guarantees),
             delta=max(g.delta for g in guarantees),
             neighbours=guarantees[0].neighbours,
             mechanism=f"{len(guarantees)} disjoint parts: {mechanisms or 'unnamed'}",
-            status=weakest,
+            status=weakest_status(g.status for g in guarantees),
         )
         self.charge(together, dataset, estimator=estimator)
 

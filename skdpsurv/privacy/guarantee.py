@@ -23,6 +23,9 @@ _STATUSES = {
     "seeded": "no guarantee: reproducible from a known seed",
 }
 
+# From the strongest statement about a result to the weakest.
+_STRENGTH = ("proved", "asymptotic", "seeded", "none")
+
 _NOT_COVERED = (
     "Choosing among several fits by scores computed on private data (a grid search, "
     "cross-validation, trying settings by hand), beyond what the mechanism above does.",
@@ -33,6 +36,26 @@ _NOT_COVERED = (
     "only if every row was kept.",
     "Other releases about the same people: their epsilons add up.",
 )
+
+
+def weakest_status(statuses: Iterable[str]) -> str:
+    """Return what holds for all of several results: the weakest of their statuses.
+
+    Parameters
+    ----------
+    statuses : iterable of str
+        Of a :class:`PrivacyGuarantee`; at least one.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> weakest_status(["proved", "none", "seeded"])
+    'none'
+    """
+    return max(statuses, key=_STRENGTH.index)
 
 
 class PrivacyLeakWarning(UserWarning):
