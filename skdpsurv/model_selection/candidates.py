@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, Normalizer, PolynomialFeatures
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.preprocessing import PublicBoundsScaler
-from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee, PrivacyLeakWarning
+from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee, call_without_data
 
 __all__ = ["Candidate", "announced_guarantee", "list_candidates", "private_step"]
 
@@ -69,9 +70,23 @@ class Candidate:
             Replaces its ``random_state``; None keeps it.
         """
         fresh = clone(self.estimator)
+        # Whoever speaks would tell how many runs there are; whoever writes into the rows that it
+        # is given would make a run depend on the one before.
+        fresh.set_params(**_calm(fresh))
         seeds = {} if seed is None else {"random_state": seed}
         private_step(fresh)[1].set_params(epsilon=epsilon, **seeds)
         return fresh
+
+
+def _calm(estimator: Any) -> dict[str, Any]:
+    """Return parameters, at any depth, that keep an estimator quiet and the rows unchanged."""
+    calm: dict[str, Any] = {}
+    for name, value in estimator.get_params(deep=True).items():
+        if name.split("__")[-1] == "verbose":
+            calm[name] = type(value)(0) if isinstance(value, bool | int) else 0
+        elif name.split("__")[-1] == "copy":
+            calm[name] = True
+    return calm
 
 
 def private_step(estimator: Any) -> tuple[str, PrivateEstimator]:
@@ -155,6 +170,16 @@ def _candidate(estimator: Any, params: Mapping[str, Any]) -> Candidate:
     return candidate
 
 
+def _before(estimator: Any, X: Any) -> None:
+    """Put rows through the steps before the private one: what these refuse they may quote."""
+    while isinstance(estimator, Pipeline):
+        for _, step in estimator.steps[:-1]:
+            if type(step) not in LEARN_NOTHING:
+                return
+            X = clone(step).fit_transform(X)
+        estimator = estimator.steps[-1][1]
+
+
 def clone_values(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters with copies of those that are estimators."""
     return {name: clone(value, safe=False) for name, value in params.items()}
@@ -197,8 +222,11 @@ def announced_guarantee(
     _, step = private_step(estimator)
     step.set_params(accountant=_Announcer())
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", Warning if quiet else PrivacyLeakWarning)
+        warnings.simplefilter("ignore")
+        if not quiet:
+            warnings.simplefilter("default", DataConversionWarning)  # of y's shape alone
         try:
+            call_without_data(_before, estimator, X)
             estimator.fit(X, y, **parameters)
         except _AnnouncedError as announced:
             return announced.guarantee

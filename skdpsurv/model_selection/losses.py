@@ -8,7 +8,6 @@ each, under a model that was made from other records.
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -19,6 +18,7 @@ from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 
 from skdpsurv.model_selection.rows import length, take
+from skdpsurv.model_selection.silence import silence
 from skdpsurv.privacy import lattice_sum, one_of, positive_number, silent_arithmetic
 from skdpsurv.target import fit_target
 
@@ -66,18 +66,17 @@ def summed_losses(loss: Loss, model: Any, X: Any, y: Any, *, row_by_row: bool = 
     n_records = length(X)
     if model is None:
         return n_records * UNIT
-    # Whatever a model may remember of the records that it predicts is thrown away.
-    model = copy.deepcopy(model)
 
     def of(rows: slice) -> FloatArray | None:
         try:
-            found = np.asarray(loss(model, take(X, rows), take(y, rows)), dtype=np.float64)
+            # Whatever a model may remember of the records that it predicts is thrown away.
+            asked = copy.deepcopy(model)
+            found = np.asarray(loss(asked, take(X, rows), take(y, rows)), dtype=np.float64)
         except Exception:  # whatever it is, it may speak of a private record
             return None
         return found if found.shape == (len(range(*rows.indices(n_records))),) else None
 
-    with warnings.catch_warnings(), silent_arithmetic():
-        warnings.simplefilter("ignore")
+    with silence(), silent_arithmetic():
         losses = None if row_by_row else of(slice(0, n_records))
         if losses is None:
             single = (of(slice(i, i + 1)) for i in range(n_records))
@@ -87,15 +86,20 @@ def summed_losses(loss: Loss, model: Any, X: Any, y: Any, *, row_by_row: bool = 
 
 def error_loss(model: Any, X: Any, y: ArrayLike) -> FloatArray:
     """Return 1 where the predicted class is wrong, else 0."""
-    said, truth = np.asarray(model.predict(X)).tolist(), np.ravel(np.asarray(y)).tolist()
+    said, truth = np.asarray(model.predict(X)).tolist(), _labels(y)
     return np.array([float(a != b) for a, b in zip(said, truth, strict=True)])
+
+
+def _labels(y: Any) -> list[Any]:
+    """Return labels as they are: an array made of them would have one type for all."""
+    return np.ravel(y).tolist() if isinstance(y, np.ndarray) else list(y)
 
 
 def brier_loss(model: Any, X: Any, y: ArrayLike) -> FloatArray:
     """Return half the squared distance of probabilities and outcome: (1 - p)^2 for two classes."""
     likely = np.clip(np.asarray(model.predict_proba(X), dtype=np.float64), 0.0, 1.0)
     places = {label: place for place, label in enumerate(np.asarray(model.classes_).tolist())}
-    truth = np.ravel(np.asarray(y)).tolist()
+    truth = _labels(y)
     outcome = np.zeros_like(likely)
     for row, label in enumerate(truth):
         if label in places:

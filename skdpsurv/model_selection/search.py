@@ -21,6 +21,7 @@ from skdpsurv.model_selection.candidates import (
     unprotected_steps,
 )
 from skdpsurv.model_selection.losses import Loss, chosen_loss
+from skdpsurv.model_selection.run_count import RunCount
 from skdpsurv.model_selection.strategies import STRATEGIES, Parts, Repeat, Split, what_is_left
 from skdpsurv.model_selection.trials import Records, Trials, fitted, new_seed
 from skdpsurv.privacy import (
@@ -42,6 +43,8 @@ __all__ = ["PrivateSearchCV"]
 
 #: Runs to expect for each candidate, so that most are tried.
 RUNS_PER_CANDIDATE = 10
+#: More runs than anybody will wait for; and a law that is as slow to draw from.
+MOST_RUNS, LEAST_GAMMA = 100_000, 1e-6
 ASSUMPTIONS = (
     "the candidates, and everything that the guarantee of a single fit takes for public",
     "a record's loss depends on that record and on the model alone",
@@ -365,6 +368,8 @@ class PrivateSearchCV(BestModel):
         check_verbose(self.verbose)
         validate_random_state(self.random_state)
         self._check_accountant()
+        if isinstance(private_step(self.estimator)[1], BestModel):
+            raise TypeError("estimator must not be a search itself: one search takes any grid.")
         draws = random_source(self.random_state, purpose="candidates")
         candidates = list_candidates(
             self.estimator,
@@ -381,6 +386,12 @@ class PrivateSearchCV(BestModel):
         if self.strategy == "split":
             return candidates, loss, Split(self._choice_epsilon, m, holdout)
         runs = RUNS_PER_CANDIDATE * m if self.expected_runs is None else self.expected_runs
+        gamma = RunCount.with_mean(float(self.eta), float(min(runs, MOST_RUNS))).gamma
+        if runs > MOST_RUNS or gamma < LEAST_GAMMA:
+            raise ValueError(
+                f"expected_runs must be at most {MOST_RUNS:,}, and eta not so near -1 that they "
+                f"are hardly ever reached, got expected_runs={runs:g} and eta={self.eta:g}."
+            )
         return (
             candidates,
             loss,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from skdpsurv.hybrid.weighed_estimator import WeighedEstimator
 from skdpsurv.model_selection.candidates import Candidate, private_step
 from skdpsurv.model_selection.losses import Loss, summed_losses
 from skdpsurv.model_selection.rows import length, take, take_parameters
+from skdpsurv.model_selection.silence import silence
 from skdpsurv.model_selection.strategies import Parts
 from skdpsurv.privacy import RandomSource, silent_arithmetic, uniform_below
 from skdpsurv.progress import first
@@ -64,7 +64,12 @@ class Records:
     def held_out(self, places: IntArray) -> tuple[Any, Any]:
         """Return some of the private records."""
         rows = np.sort(self.private[places])
-        return take(self.X, rows), take(self.y, rows)
+        y = take(self.y, rows)
+        if y is not None and not hasattr(y, "dtype"):
+            # One label must not decide the type of all.
+            y, labels = np.empty(rows.size, dtype=object), y
+            y[:] = labels
+        return take(self.X, rows), y
 
 
 @dataclass(frozen=True)
@@ -102,7 +107,8 @@ class Trials:
         for part in self.parts.training:
             if id(part) not in cut:
                 cut[id(part)] = self.records.training(part)
-        results = Parallel(n_jobs=self.n_jobs, return_as="generator")(
+        # joblib is silent, whatever parallel_config says: it would tell how many runs there are.
+        results = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)(
             delayed(_trial)(
                 self.candidates[place].ready(self.epsilon, new_seed(self.seeds)),
                 cut[id(self.parts.training[place])],
@@ -111,7 +117,8 @@ class Trials:
             )
             for place in places
         )
-        return list(first(results, len(places), "candidates", self.verbose))
+        with silence():
+            return list(first(results, len(places), "candidates", self.verbose))
 
 
 def new_seed(seeds: RandomSource | None) -> int | None:
@@ -122,9 +129,8 @@ def new_seed(seeds: RandomSource | None) -> int | None:
 def fitted(estimator: Any, data: tuple[Any, Any, dict[str, Any]]) -> Any:
     """Return the estimator, fitted; None if it failed, which must not show."""
     X, y, parameters = data
-    with warnings.catch_warnings(), silent_arithmetic():
-        # Past the charge nothing but the release may depend on the records.
-        warnings.simplefilter("ignore")
+    # Past the charge nothing but the release may depend on the records.
+    with silence(), silent_arithmetic():
         try:
             return estimator.fit(X, y, **parameters)
         except Exception:  # whatever it is, it may speak of a private record

@@ -22,6 +22,13 @@ __all__ = ["compose"]
 #: Grid of the privacy loss: at most this, and at least so many steps for the smallest epsilon_i,
 #: but never finer than what takes minutes.
 GRID, STEPS, FINEST_GRID = 1e-4, 100.0, 1e-7
+#: No more steps than this in all: coarser steps round epsilon up.
+MOST_STEPS = 2e6
+#: An epsilon beyond this gains nothing, and its exponential may be no number.
+LARGEST = 50.0
+#: What the sums of Fourier transforms may be off by, for up to ten thousand mechanisms: kept back
+#: from delta.
+ROUNDING = 1e-12
 
 
 def compose(guarantees: Iterable[tuple[float, float]], delta: float) -> float:
@@ -39,8 +46,8 @@ def compose(guarantees: Iterable[tuple[float, float]], delta: float) -> float:
     Returns
     -------
     float
-        Never more than the sum of the epsilons, where the deltas' sum is at most ``delta``;
-        infinite where no epsilon does.
+        Never more than the sum of the epsilons, where the deltas' sum is at most ``delta``; that
+        sum where ``delta`` is below 1e-12 or an epsilon above 50; infinite where no epsilon does.
 
     Raises
     ------
@@ -71,7 +78,10 @@ def compose(guarantees: Iterable[tuple[float, float]], delta: float) -> float:
     basic = math.inf
     if math.fsum(own * k for (_, own), k in counts.items()) <= delta:
         basic = math.fsum(epsilon * k for (epsilon, _), k in counts.items())
-    return min(basic, _by_privacy_loss(counts, delta))
+    left = delta - ROUNDING * max(1.0, counts.total() / 1e4)
+    if left <= 0.0 or max(epsilon for epsilon, _ in counts) > LARGEST:
+        return basic
+    return min(basic, _by_privacy_loss(counts, left))
 
 
 def _by_privacy_loss(counts: Counter[tuple[float, float]], delta: float) -> float:
@@ -82,7 +92,8 @@ def _by_privacy_loss(counts: Counter[tuple[float, float]], delta: float) -> floa
             'compose needs dp-accounting: pip install "skdpsurv[accounting]"'
         ) from error
     smallest = min((epsilon for epsilon, _ in counts if epsilon > 0.0), default=1.0)
-    grid = max(min(GRID, smallest / STEPS), FINEST_GRID)
+    total_epsilon = math.fsum(epsilon * k for (epsilon, _), k in counts.items())
+    grid = max(min(GRID, smallest / STEPS), FINEST_GRID, total_epsilon / MOST_STEPS)
     total = None
     for (epsilon, own), k in sorted(counts.items()):
         one = privacy_loss_distribution.from_privacy_parameters(

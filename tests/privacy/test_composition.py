@@ -80,3 +80,36 @@ class TestAccountant:
             accountant.charge(PrivacyGuarantee(0.05))
         assert accountant.epsilon_at(1e-3) < 1.0
         assert accountant.remaining() == pytest.approx(0.0, abs=1e-9)
+
+
+class TestNeverTooSmall:
+    @pytest.mark.parametrize("delta", [1e-14, 1e-13, 1e-12, 2e-12, 1e-11, 1e-10, 1e-8])
+    @pytest.mark.parametrize(("epsilon", "k"), [(0.01, 10_000), (0.1, 1000), (0.1, 3000)])
+    def test_small_deltas(self, epsilon, k, delta):
+        """Exact binomial sums, in fifty digits: delta at the epsilon found is within delta."""
+        from decimal import Decimal, localcontext
+
+        found = compose([(epsilon, 0.0)] * k, delta)
+        if found >= k * epsilon * (1.0 - 1e-12):
+            return
+        with localcontext() as context:
+            context.prec = 60
+            e = Decimal(epsilon)
+            ratio = e.exp()
+            likely, unlikely = ratio / (1 + ratio), 1 / (1 + ratio)
+            weight = likely**k
+            total, bound = Decimal(0), Decimal(found)
+            for j in range(k // 2 + 1):  # j of them against the record: loss (k - 2 j) epsilon
+                loss = (k - 2 * j) * e
+                if loss <= bound:
+                    break
+                total += weight * (1 - (bound - loss).exp())
+                weight *= unlikely / likely * (k - j) / (j + 1)
+        assert total <= Decimal(delta)
+
+    @pytest.mark.parametrize(
+        "pairs", [[(800.0, 0.0)] * 3, [(1e6, 0.0)], [(1e-8, 0.0)] * 5 + [(5.0, 0.0)] * 200]
+    )
+    def test_what_no_grid_can_hold(self, pairs):
+        total = math.fsum(epsilon for epsilon, _ in pairs)
+        assert 0.9 * total <= compose(pairs, 1e-6) <= total

@@ -1,0 +1,156 @@
+"""What a search must not do: couple records, tell how many runs there were, or leave traces."""
+
+from __future__ import annotations
+
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Binarizer, Normalizer
+
+from skdpsurv import (
+    DPLogisticRegression,
+    HybridMEstimator,
+    PrivacyAccountant,
+    PrivacyLeakWarning,
+    PrivateStackingClassifier,
+)
+from skdpsurv.model_selection import PrivateSearchCV
+from skdpsurv.model_selection.losses import UNIT, brier_loss, error_loss, summed_losses
+from skdpsurv.model_selection.trials import Records
+
+GRID = {"alpha": [1e-3, 1e4]}
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2)) / 3.0
+    return X, (X[:, 0] > 0).astype(int)
+
+
+def logistic(**parameters):
+    return DPLogisticRegression(**{"classes": [0, 1], **parameters})
+
+
+class TestOneRecordMovesOneLoss:
+    @pytest.mark.parametrize("loss", [error_loss, brier_loss])
+    @pytest.mark.parametrize("label", ["x", b"1", "1", 1.5, None, True])
+    def test_whatever_its_label_is(self, data, loss, label):
+        """Lists of labels are what NumPy would turn into text, or floats, as a whole."""
+        X, y = data
+        public = np.arange(300) < 100
+        model = HybridMEstimator(method="cells").fit(X, y, public=public)
+        labels = y[~public].tolist()
+        sums = []
+        for first in (0, 1, label):
+            labels[0] = first
+            sums.append(summed_losses(loss, model, X[~public], labels))
+        assert max(sums) - min(sums) <= UNIT
+
+    def test_a_loss_of_ones_own_gets_an_array_of_objects(self, data):
+        X, y = data
+        labels = [*y.tolist()[:-1], "x"]
+        records = Records.sorted_out(X, labels, {}, logistic())
+        _, held_out = records.held_out(np.arange(290, 300))
+        assert held_out.dtype == object
+        assert held_out[0] in (0, 1)
+        assert held_out[-1] == "x"
+
+    def test_a_model_that_remembers_forgets_row_by_row(self, data):
+        class Startled:
+            """Predicts something else once it has seen an extreme row."""
+
+            seen = False
+
+            def predict(self, X):
+                self.seen = self.seen or bool((np.abs(X) > 100).any())
+                return np.full(len(X), int(self.seen))
+
+        X, _ = data
+        frightening = X.copy()
+        frightening[0] = 1e3
+        sums = [
+            summed_losses(error_loss, Startled(), rows, np.zeros(300), row_by_row=True)
+            for rows in (X, frightening)
+        ]
+        assert sums == [0, UNIT]
+
+
+class TestSilence:
+    """The number of runs is private: whoever speaks in a run would tell it."""
+
+    @pytest.mark.parametrize(
+        "estimator",
+        [
+            PrivateStackingClassifier(classes=[0, 1], n_partitions=2, verbose=1),
+            make_pipeline(Normalizer(), logistic(), verbose=True),
+        ],
+        ids=["estimator", "pipeline"],
+    )
+    def test_verbose_estimators(self, data, estimator, capfd):
+        step = "" if isinstance(estimator, PrivateStackingClassifier) else "dplogisticregression__"
+        search = PrivateSearchCV(estimator, {f"{step}alpha": [0.1, 1.0]}, expected_runs=5)
+        search.fit(*data)
+        assert capfd.readouterr() == ("", "")
+
+    def test_joblib(self, data, capfd):
+        with joblib.parallel_config("threading", verbose=60):
+            PrivateSearchCV(logistic(), GRID, expected_runs=5, n_jobs=2).fit(*data)
+        assert capfd.readouterr() == ("", "")
+
+    def test_filters_of_warnings_survive_threads(self, data):
+        with warnings.catch_warnings():
+            warnings.resetwarnings()
+            before = list(warnings.filters)
+            with joblib.parallel_config("threading"):
+                for _ in range(3):
+                    PrivateSearchCV(logistic(), GRID, expected_runs=20, n_jobs=4).fit(*data)
+            assert warnings.filters == before
+            with pytest.warns(PrivacyLeakWarning):
+                logistic(random_state=0).fit(*data)
+
+
+class TestRunsAreAlike:
+    def test_steps_that_write_into_their_input_do_not(self, data):
+        X, y = data
+        sums = []
+
+        def loss(model, X, y):
+            sums.append(X.sum())
+            return (model.predict(X) != y).astype(float)
+
+        kept = X.copy()
+        model = make_pipeline(Binarizer(threshold=-0.1, copy=False), logistic())
+        grid = {"dplogisticregression__alpha": [0.1, 1.0]}
+        PrivateSearchCV(model, grid, scoring=loss, expected_runs=20).fit(X, y)
+        np.testing.assert_array_equal(X, kept)
+        assert len(set(sums)) == 1
+
+    def test_a_search_inside_is_refused(self, data):
+        inner = PrivateSearchCV(logistic(), GRID)
+        with pytest.raises(TypeError, match="must not be a search itself"):
+            PrivateSearchCV(inner, {"eta": [0.0, 1.0]}).fit(*data)
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{"expected_runs": 1e12}, {"eta": -0.9}, {"eta": -0.99, "expected_runs": 5.0}],
+)
+def test_laws_that_take_forever_are_refused_before_the_charge(data, parameters):
+    accountant = PrivacyAccountant()
+    with pytest.raises(ValueError, match="expected_runs must be"):
+        PrivateSearchCV(logistic(), GRID, accountant=accountant, **parameters).fit(*data)
+    assert accountant.spent() == 0.0
+
+
+def test_a_step_before_does_not_quote_what_it_refuses(data):
+    X = data[0].astype(object)
+    X[5, 0] = "SECRET"
+    search = PrivateSearchCV(make_pipeline(Normalizer(), logistic()), {})
+    with pytest.raises(ValueError, match="X must be numeric") as refusal:
+        search.fit(X, data[1])
+    assert "SECRET" not in str(refusal.value)
+    assert refusal.value.__context__ is None or "SECRET" not in str(refusal.value.__context__)
