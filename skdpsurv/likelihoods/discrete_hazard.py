@@ -211,12 +211,9 @@ class DiscreteHazard:
     ) -> Linearized:
         """Return losses and weighted gradients, in O(n + q) time where there is no cap."""
         a, b = self._predictor(coef, block)
-        reach = self.data_norm * float(np.linalg.norm(coef[self.basis.shape[1] :]))
-        # Rows may be longer than R by the rounding of their norm.
-        reach *= 1.0 + 1e-9
         expansion = None
         if self.max_cumulative_hazard is None:
-            expansion = expand(self.link, a, b, reach, tolerance)
+            expansion = expand(self.link, a, b, tolerance)
         if expansion is None:
             return Linearized(
                 self.losses(coef, block),

@@ -35,6 +35,8 @@ IntArray = NDArray[np.int64]
 FULL = 1e-15
 #: Error from which on a link's rough series will do.
 ROUGH = 1e-8
+#: Up to here counting into cells is faster than adding up runs of equal exits.
+FEW_RECORDS = 1024
 #: The most Chebyshev polynomials that are worth their while, and the largest B.
 MOST_TERMS, LARGEST_REACH = 256, 1e3
 
@@ -74,16 +76,19 @@ class Expansion:
     def by_interval(self, weights: FloatArray, k: IntArray) -> FloatArray:
         """Return, for each interval, the weighted slopes of the records that survived it."""
         n_terms, q = self.slope.shape
-        cells = (k + (q + 1) * np.arange(n_terms)[:, None]).ravel()
-        weighted = (self.records * weights).ravel()
-        mass = np.bincount(cells, weighted, n_terms * (q + 1)).reshape(n_terms, q + 1)
+        weighted = self.records * weights
+        if k.size <= FEW_RECORDS:
+            cells = (k + (q + 1) * np.arange(n_terms)[:, None]).ravel()
+            mass = np.bincount(cells, weighted.ravel(), n_terms * (q + 1)).reshape(n_terms, q + 1)
+        else:
+            mass = np.zeros((n_terms, q + 1))
+            starts = np.flatnonzero(np.diff(k, prepend=-1))  # k is ascending
+            mass[:, k[starts]] = np.add.reduceat(weighted, starts, axis=1)
         at_risk = np.add.accumulate(mass[:, ::-1], axis=1)[:, -2::-1]  # those with k >= s
         return np.asarray(np.einsum("js,js->s", self.slope, at_risk))
 
 
-def expand(
-    link: Link, a: FloatArray, b: FloatArray, reach: float, tolerance: float = FULL
-) -> Expansion | None:
+def expand(link: Link, a: FloatArray, b: FloatArray, tolerance: float = FULL) -> Expansion | None:
     """Return the cheaper expansion that reaches an error of about ``tolerance``.
 
     Parameters
@@ -91,8 +96,6 @@ def expand(
     link : Link
     a : ndarray of shape (n_intervals,)
     b : ndarray of shape (n,)
-    reach : float
-        B, with every ``|b| <= B``.
     tolerance : float
 
     Returns
@@ -112,7 +115,8 @@ def expand(
     rough = link.rough_series
     if rough is not None and tolerance >= ROUGH and largest <= math.log(rough.reach):
         return _powers(rough.slope, math.log(rough.reach), a, b, top)
-    return _chebyshev(link, a, b, reach, tolerance)
+    # B is the records' own: nothing but the last digits depends on it.
+    return _chebyshev(link, a, b, float(np.abs(b).max(initial=0.0)), tolerance)
 
 
 def _powers(
