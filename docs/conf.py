@@ -28,7 +28,8 @@ autodoc_default_options = {
     # Written by scikit-learn, with links into its own documentation.
     "exclude-members": (
         "set_fit_request, set_predict_request, set_score_request, set_transform_request, "
-        "set_inverse_transform_request, set_partial_fit_request"
+        "set_inverse_transform_request, set_partial_fit_request, "
+        "get_metadata_routing, get_params, set_params"
     ),
 }
 autodoc_typehints = "none"  # numpydoc sections state the types, with shapes and units
