@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +78,7 @@ class MALA:
         size, step = mode.size, 1.65**2 / mode.size ** (1.0 / 3.0)
         # Coordinates x = root' (f - mode), in which U is nearly a standard normal's.
         point = _Point.at(target, mode, root, local.draw_near(rng))
-        for t in _count():
+        for t in count():
             if rng.random() < JUMPS:
                 new = _Point.at(target, mode, root, local.draw(rng))
                 gain = point.energy - new.energy
@@ -197,7 +198,7 @@ class PSGLD:
                 first_step = _stable_step(curvature, _preconditioner(floor))
         moment, scale = floor.copy(), np.zeros_like(coef)
         at_once = min(STEPS_AT_ONCE, max(1, ROWS_AT_ONCE // size))
-        for t in _count():
+        for t in count():
             now = t % at_once
             if now == 0:
                 noise = rng.standard_normal((at_once, coef.size))
@@ -231,10 +232,3 @@ def _stable_step(curvature: FloatArray, scale: FloatArray) -> float:
     """Return the a at which a step of a G / 2 goes to the mode along the steepest direction."""
     root = np.sqrt(scale)
     return 2.0 / float(np.linalg.eigvalsh(curvature * np.outer(root, root))[-1])
-
-
-def _count() -> Iterator[int]:
-    t = 0
-    while True:
-        yield t
-        t += 1

@@ -64,7 +64,8 @@ class DPDiscreteTimeSurvival(HazardPredictions, PrivateEstimator):
 
     What is released (coefficients and baseline hazard) is epsilon-differentially private under
     replacement of one record: whatever one person's covariates, time and event status are, the
-    probability of any release changes by a factor of at most :math:`e^\epsilon`.
+    probability of any release changes by a factor of at most :math:`e^\epsilon`. (With
+    ``method="psgld"`` this guarantee is asymptotic: true at the limit of a Markov chain only.)
 
     Time up to ``max_time`` is cut into ``n_intervals`` equal intervals. The hazard h of interval s
     for a person with covariates x is :math:`g(h) = \gamma(s) + x^\top\beta`, with g the link and
