@@ -15,7 +15,7 @@ from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.langevin import MALA
-from skdpsurv.mechanisms.posterior_sampling import Target
+from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target
 from skdpsurv.privacy import random_source
 from skdpsurv.survival.posterior import PosteriorSampling
 from skdpsurv.survival.private_fit import Records
@@ -100,14 +100,19 @@ def errors(coefs: np.ndarray, mle: np.ndarray) -> np.ndarray:
     return np.asarray(np.linalg.norm(coefs - mle, axis=-1) / np.linalg.norm(mle))
 
 
-#: pSGLD as shipped, and to the letter.
-CORRECTED, LETTER = "corrected", "to the letter"
+#: pSGLD as shipped; with the drift doubled and nothing else; and to the letter.
+CORRECTED, DOUBLED, LETTER = "corrected", "doubled", "to the letter"
 
 
 def psgld_states(problem: Problem, kind: str, n_steps: int, **options: object) -> Iterator:
     """Yield coefficients on the scale of X, state by state."""
     calibration = "published" if kind == LETTER else "tight"
     plan = problem.plan(sampler="psgld", calibration=calibration, **options)
+    if kind == DOUBLED:
+        # Twice the energy, twice its gradient; the noise is the same.
+        law = plan.sanitizer
+        twice = Sanitizer(law.ceiling, 2.0 * law.rate, 2.0 * law.prior_precision)
+        object.__setattr__(plan, "sanitizer", twice)
     for state in islice(plan.states(problem.records(), random_source(None)), n_steps):
         yield state[plan.model.n_knots :] / plan.model.data_norm
 

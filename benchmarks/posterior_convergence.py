@@ -21,6 +21,7 @@ from _classification import save
 from _common import SurvivalData, arguments, flchain, survival_sets, table
 from _posterior import (
     CORRECTED,
+    DOUBLED,
     EPOCHS,
     LETTER,
     Problem,
@@ -124,7 +125,11 @@ def small_chains() -> tuple[Problem, dict[str, np.ndarray]]:
     problem = Problem(small(), 100.0, **SMALL)
     found = {"random walk (target)": long_walk(problem), "MALA": problem.draws(20_000)}
     n_steps = SMALL_CHAIN["n_epochs"] * len(problem.data.y)
-    for kind, name in ((CORRECTED, "pSGLD, corrected"), (LETTER, "pSGLD, published step")):
+    for kind, name in (
+        (CORRECTED, "pSGLD, corrected"),
+        (DOUBLED, "pSGLD, twice the drift, G frozen"),
+        (LETTER, "pSGLD, published step"),
+    ):
         states = psgld_states(problem, kind, n_steps, **SMALL_CHAIN)
         found[name] = np.array(list(islice(states, n_steps // 10, None)))
     return problem, found
@@ -226,6 +231,7 @@ def densities(problem: Problem, folder: Path, others: dict[str, np.ndarray]) -> 
         "random walk (target)": {"color": COLOURS[6], "linewidth": 3.0, "alpha": 0.5},
         "MALA": {"color": COLOURS[0], "linestyle": "--"},
         "pSGLD, corrected": {"color": COLOURS[2]},
+        "pSGLD, twice the drift, G frozen": {"color": COLOURS[3]},
         "pSGLD, published step": {"color": COLOURS[1]},
     }
     sheet = Figure(figsize=(11.0, 7.4), layout="constrained")
