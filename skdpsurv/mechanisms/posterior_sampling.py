@@ -37,7 +37,7 @@ PRIOR_PRECISION = 1e-2
 #: good guess is good enough.
 MODE_STEPS, MODE_DECREMENT = 50, 1e-6
 #: Errors of losses, over all records and over a sample of them, relative to the largest.
-TOLERANCE, SAMPLED_TOLERANCE = 1e-12, 1e-8
+TOLERANCE, SAMPLED_TOLERANCE = 1e-12, 1e-6
 
 
 @dataclass(frozen=True)
