@@ -20,6 +20,7 @@ from skdpsurv.classification.labels import class_indices, one_vs_rest, stated_cl
 from skdpsurv.classification.stack_plan import StackPlan
 from skdpsurv.privacy import (
     call_without_data,
+    check_unclipped,
     one_of,
     positive_number,
     refuse_masked,
@@ -37,10 +38,6 @@ ASSUMPTIONS = (
     "bounds were not read off these records",
     "real arithmetic, up to the rounding that docs/user_guide/limits describes",
 )
-
-
-#: Products of larger numbers are no numbers.
-LARGEST_UNCLIPPED = 1e100
 
 
 class PrivateClassifier(ClassifierMixin, PrivateEstimator):
@@ -199,10 +196,9 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         """Return rows, classes, and signs of shape (n_outputs, n_samples)."""
         refuse_masked(X, "X")
         rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64)
-        if math.isinf(self.epsilon) and max(rows.max(), -rows.min()) > LARGEST_UNCLIPPED:
-            raise ValueError(
-                f"X must be within {LARGEST_UNCLIPPED:g} with epsilon=inf, where no row is clipped."
-            )
+        if math.isinf(self.epsilon):
+            check_unclipped(rows, "X")
+            check_unclipped(np.array([float(self.intercept_scaling)]), "intercept_scaling")
         classes, index = class_indices(y, stated_classes(self.classes), rows.shape[0])
         return rows, classes, one_vs_rest(index, classes.size)
 

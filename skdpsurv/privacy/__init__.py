@@ -9,6 +9,7 @@ from skdpsurv.privacy.accountant import BudgetExceededError, PrivacyAccountant
 from skdpsurv.privacy.composition import compose
 from skdpsurv.privacy.domain import (
     check_finite,
+    check_unclipped,
     clip_rows,
     clip_times,
     fraction,
@@ -43,6 +44,7 @@ __all__ = [
     "RandomSource",
     "call_without_data",
     "check_finite",
+    "check_unclipped",
     "clip_rows",
     "clip_times",
     "compose",

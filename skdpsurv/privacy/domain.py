@@ -171,6 +171,25 @@ def as_float_array(values: ArrayLike, name: str) -> NDArray[np.float64]:
     raise ValueError(f"{name} must be an array of real numbers.")
 
 
+#: Products of larger numbers may be none.
+LARGEST_UNCLIPPED = 1e100
+
+
+def check_unclipped(rows: NDArray[np.float64], name: str) -> None:
+    """Refuse numbers that a fit without privacy, which clips nothing, could not multiply.
+
+    Raises
+    ------
+    ValueError
+        If one is beyond 1e100 in size.
+    """
+    if max(rows.max(initial=0.0), -rows.min(initial=0.0)) > LARGEST_UNCLIPPED:
+        raise ValueError(
+            f"{name} must be within {LARGEST_UNCLIPPED:g} with epsilon=inf, where nothing is "
+            "clipped."
+        )
+
+
 def positive_number(name: str, value: object, *, allow_inf: bool = False) -> float:
     """Return a public parameter as a positive float.
 

@@ -15,6 +15,7 @@ from skdpsurv.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
     call_without_data,
+    check_unclipped,
     fraction,
     one_of,
     positive_int,
@@ -282,6 +283,8 @@ class DPDiscreteTimeSurvival(HazardPredictions, PrivateEstimator):
         refuse_masked(X, "X")
         rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64)
         n_records, n_features = rows.shape
+        if math.isinf(self.epsilon):
+            check_unclipped(rows, "X")
         event, time = _checked_target(y, n_records)
         plan = self._plan(n_records, n_features)
         _refuse_extremes(plan)
