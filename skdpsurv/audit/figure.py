@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from skdpsurv.audit.result import AuditResult, claim_line
-from skdpsurv.plotting.style import colour
+from skdpsurv.plotting.style import colour, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,14 +27,9 @@ def plot_audit(result: AuditResult) -> Figure:
     -------
     matplotlib.figure.Figure
     """
-    try:
-        # Imported here: everything else in the package works without it.
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(
-            'AuditResult.plot needs matplotlib: pip install "skdpsurv[plot]"'
-        ) from error
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10.0, 4.5), layout="constrained")
+    figure, (left, right) = pyplot("AuditResult.plot").subplots(
+        1, 2, figsize=(10.0, 4.5), layout="constrained"
+    )
     pooled = np.concatenate(result.scores)
     if pooled.size:
         low, high = (float(end) for end in np.quantile(pooled, [0.002, 0.998]))

@@ -72,7 +72,7 @@ class Law:
     @property
     def minimum(self) -> FloatArray:
         """Where the objective without noise is least."""
-        n = sum(self.objective.likelihood.n_records(block) for block in self.objective.blocks)
+        n = self.objective.n_records
         sensitivity = self.objective.likelihood.constants.gradient_sensitivity
         return minimize(self.objective, 1e-12 * (n + 1.0) * (sensitivity + 1.0))
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.stats import gaussian_kde
 
-from skdpsurv.plotting.style import colour
+from skdpsurv.plotting.style import colour, pyplot
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -92,11 +92,7 @@ def _positions(chains: Any, parameters: Sequence[str] | None) -> list[int]:
 
 
 def _panels(n: int, function: str) -> tuple[Figure, list[Any]]:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(f'{function} needs matplotlib: pip install "skdpsurv[plot]"') from error
-    figure, axes = plt.subplots(
+    figure, axes = pyplot(function).subplots(
         n, 1, figsize=(8.0, 1.6 * n + 0.6), layout="constrained", squeeze=False
     )
     for ax in axes[:, 0]:

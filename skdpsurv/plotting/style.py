@@ -51,6 +51,26 @@ def colour(i: int) -> str:
     return COLOURS[i % len(COLOURS)]
 
 
+def pyplot(function: str) -> Any:
+    """Return matplotlib.pyplot: everything else in the package works without it.
+
+    Parameters
+    ----------
+    function : str
+        Name of the function that needs matplotlib, for the error.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    """
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(f'{function} needs matplotlib: pip install "skdpsurv[plot]"') from error
+    return plt
+
+
 def new_axes(function: str) -> Axes:
     """Return the axes of a new pyplot figure, with room for a legend beside them.
 
@@ -68,13 +88,9 @@ def new_axes(function: str) -> Axes:
     ImportError
         If matplotlib is not installed.
     """
-    try:
-        # Imported here: everything else in the package works without it.
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(f'{function} needs matplotlib: pip install "skdpsurv[plot]"') from error
-    _, ax = plt.subplots(figsize=(8.0, 5.0), layout="constrained")
-    return ax
+    _, ax = pyplot(function).subplots(figsize=(8.0, 5.0), layout="constrained")
+    axes: Axes = ax
+    return axes
 
 
 def dress(ax: Axes, end: float, time_unit: str | None) -> None:
