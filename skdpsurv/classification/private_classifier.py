@@ -36,7 +36,7 @@ SPAN = (1e-12, 1e12)
 ASSUMPTIONS = (
     "n, the columns, the classes and every constructor parameter are public",
     "bounds were not read off these records",
-    "real arithmetic, up to the rounding that docs/user_guide/limits describes",
+    "real arithmetic: docs/user_guide/limits says where floating point departs from it",
 )
 
 

@@ -34,11 +34,12 @@ class PrivacyConstants:
     hessian_rank : int
         r, the largest rank of that Hessian.
     rounding : float
-        Units of 2^-53 n S that the computed gradient of n records may be off by.
+        Units of 2^-53 n S that the computed gradient of n records may be off by: an estimate, for
+        linear predictors of up to about 50, and the one constant here that is not proved.
 
     Notes
     -----
-    Every proof about perturbation in this package starts from these three numbers and from the
+    Every proof about perturbation in this package starts from the first three numbers and from the
     convexity of a loss that is continuously differentiable with a Lipschitz gradient.
     """
 

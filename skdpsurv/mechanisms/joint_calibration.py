@@ -8,7 +8,7 @@ Model k sees part k of every record and is perturbed by noise :math:`b_k` of its
 
 with public weights :math:`a_k`. Neighbours: replace-one. Sensitivity: the gradients of one record
 in model k differ by at most :math:`S_k`, and all of them together, as one vector, by at most S.
-Theorem (docs/proofs/stacking): the K minimisers together are
+Theorem (docs/proofs/stacking), in real arithmetic: the K minimisers together are
 :math:`(\epsilon_b + J)`-differentially private with
 
 .. math::

@@ -4,7 +4,8 @@ r"""Minimise a regularised likelihood to a certified gradient norm.
 
 Privacy rests on the certificate alone: the point returned has :math:`\|\nabla F\| \le g`, hence
 lies within :math:`g/\kappa` of the minimiser. How it was found is free, so starting from a thinned
-sample is too.
+sample is too. The certificate is a computed gradient below g/2; that rounding takes less than the
+other half rests on an estimate, and not on a theorem (docs/proofs/objective_perturbation).
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from skdpsurv.likelihoods.base import Derivatives, Likelihood, PrivacyConstants
 
 FloatArray = NDArray[np.float64]
 
-#: Newton steps before the method with a proved bound takes over. Six to ten are usual.
+#: Newton steps before the method with a proved number of steps takes over. Six to ten are usual.
 NEWTON_STEPS = 60
 #: Records of the smallest sample that a starting point is found on; each next one is 4 times it.
 PILOT_RECORDS = 1200
@@ -64,8 +65,9 @@ def gradient_tolerance(
     Returns
     -------
     float
-        At least 1e-9, and at least twice the bound on rounding: that of a sum of n gradients, and
-        that of :math:`\kappa(f - c) + b`, which near the minimum is no longer than nS + 2||b||.
+        At least 1e-9, and at least twice an estimated bound on rounding: that of a sum of n
+        gradients, and that of :math:`\kappa(f - c) + b`, which near the minimum is no longer than
+        nS + 2||b||.
         :func:`minimize` certifies half of it; the other half is left to rounding.
     """
     total = n_records * constants.gradient_sensitivity
@@ -126,7 +128,9 @@ class Objective:
 
 
 def minimize(objective: Objective, tolerance: float) -> FloatArray:
-    """Return a point with ``||grad F|| <= tolerance``, half of it left to rounding.
+    """Return a point whose computed gradient is at most half of ``tolerance``.
+
+    The other half is left to rounding.
 
     Parameters
     ----------
@@ -142,9 +146,9 @@ def minimize(objective: Objective, tolerance: float) -> FloatArray:
     Notes
     -----
     Newton's method with the exact Hessian, started from the solution on a thinned sample. Should it
-    stall, Nesterov's accelerated gradient finishes within :func:`accelerated_steps` steps, a number
-    made of public quantities, for any convex loss with the stated constants. Nothing is raised for
-    reasons that depend on data.
+    stall, Nesterov's accelerated gradient finishes, in real arithmetic, within
+    :func:`accelerated_steps` steps, a number made of public quantities, for any convex loss with
+    the stated constants. Nothing is raised for reasons that depend on data.
     """
     computed = 0.5 * tolerance
     shift, certified = _newton(objective, _pilot(objective, computed), computed)
@@ -270,7 +274,7 @@ def _line_search(
 
 
 def accelerated_steps(objective: Objective, gradient_norm: float, tolerance: float) -> int:
-    r"""Return how many accelerated steps surely reach ``tolerance``.
+    r"""Return how many accelerated steps surely reach ``tolerance``, in real arithmetic.
 
     With :math:`L = n\tau + \kappa` and :math:`\rho = \sqrt{\kappa/L}`,
     :math:`F(x_k) - F^* \le \frac{L + \kappa}{2}\|x_0 - x^*\|^2 (1 - \rho)^k` (Nesterov 2004,

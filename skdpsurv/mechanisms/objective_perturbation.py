@@ -12,7 +12,8 @@ the minimiser is :math:`(\epsilon_b + J)`-differentially private with
 
 one logarithm, where Chaudhuri, Monteleoni and Sarwate (2011) and Nguyen and Hui (2017) pay two.
 What is released is a point within :math:`g/\kappa` of the minimiser plus noise that hides the
-difference at the price :math:`\epsilon_o`; :math:`\epsilon_b + J + \epsilon_o = \epsilon`.
+difference at the price :math:`\epsilon_o`; :math:`\epsilon_b + J + \epsilon_o = \epsilon`. All
+of this in real arithmetic (docs/user_guide/limits).
 """
 
 from __future__ import annotations

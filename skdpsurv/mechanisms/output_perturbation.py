@@ -8,7 +8,8 @@ r"""Output perturbation: minimise a ridged objective, then add noise to the mini
 Neighbours: replace-one. Sensitivity: the objective is kappa-strongly convex and the gradients of
 neighbours differ by at most S, so their exact minimisers differ by at most :math:`S/\kappa`, and
 points whose gradients are below g by at most :math:`\Delta`. Theorem: the L2-Laplace mechanism
-(docs/proofs/output_perturbation; Chaudhuri, Monteleoni and Sarwate 2011, algorithm 1).
+(docs/proofs/output_perturbation; Chaudhuri, Monteleoni and Sarwate 2011, algorithm 1), in real
+arithmetic (docs/user_guide/limits).
 """
 
 from __future__ import annotations

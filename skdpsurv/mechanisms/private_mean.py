@@ -2,7 +2,8 @@ r"""Mean of norm-bounded rows by the L2-Laplace mechanism.
 
 Neighbours: replace-one. Sensitivity: with rows clipped to :math:`\|x\|_2 \le R`, changing one of n
 rows moves the mean by at most :math:`2R/n`. Theorem: adding noise with density :math:`\propto
-e^{-\epsilon n\|e\|_2/(2R)}` is epsilon-differentially private (docs/proofs/noise).
+e^{-\epsilon n\|e\|_2/(2R)}` is epsilon-differentially private (docs/proofs/noise). The
+sum is exact; the theorem about the noise is one in real arithmetic (docs/user_guide/limits).
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""L2-Laplace noise on a vector, rounded to a public lattice (docs/proofs/noise)."""
+"""L2-Laplace noise on a vector, rounded to a public lattice (docs/proofs/noise).
+
+The theorem is about real numbers; noise and sum are floating-point, and the lattice is a safeguard
+(docs/user_guide/limits).
+"""
 
 from __future__ import annotations
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 _STATUSES = {
-    "proved": "proved",
-    "asymptotic": "true only in the limit of the sampler",
+    "proved": "proved in real arithmetic",
+    "asymptotic": "true only in the limit of the sampler, in real arithmetic",
     "none": "no guarantee",
     "seeded": "no guarantee: reproducible from a known seed",
 }
@@ -35,6 +35,10 @@ _NOT_COVERED = (
     "The number of records, if rows were dropped for what they contain; it counts as public "
     "only if every row was kept.",
     "Other releases about the same people: their epsilons add up.",
+    "Floating-point arithmetic: the theorems are about real numbers. Laplace noise on counts and "
+    "sums, permute-and-flip and ladders are drawn exactly, in integers, so theirs hold on the "
+    "computer too. Noise on vectors (perturbed objectives, coefficients, means) is drawn, and "
+    "minima are computed, in floating point (docs/user_guide/limits).",
 )
 
 
@@ -98,13 +102,15 @@ class PrivacyGuarantee:
     epsilon : float
         Privacy loss; ``numpy.inf`` promises nothing.
     delta : float, default=0.0
-        Probability with which the bound by epsilon may fail; 0 is pure differential privacy.
+        Probability with which the bound by epsilon may fail; 0 is pure differential privacy. Like
+        epsilon, of the mechanism in real arithmetic.
     neighbours : str, default="replace-one"
         Relation between the data sets that cannot be told apart.
     mechanism : str
         What was perturbed, and how.
     status : {"proved", "asymptotic", "none", "seeded"}, default="proved"
-        "proved": a theorem; "asymptotic": true only at the limit of the sampler; "none": no
+        "proved": a theorem, in real arithmetic (what the computer makes of it:
+        docs/user_guide/limits); "asymptotic": true only at the limit of the sampler; "none": no
         guarantee, such as a fit with epsilon=inf; "seeded": the noise came from a known integer,
         so epsilon is nominal and there is no privacy.
     public_inputs : mapping of str to object
@@ -237,7 +243,8 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
 
     def _headline(self) -> str:
         delta = f", delta = {self.delta:g}" if self.delta else ""
-        return f"Differential privacy with epsilon = {self.epsilon:g}{delta}: status {self.status}."
+        status = f"{self.status} in real arithmetic" if self.status == "proved" else self.status
+        return f"Differential privacy with epsilon = {self.epsilon:g}{delta}: status {status}."
 
     def _promise(self) -> str:
         if self.status == "seeded":
@@ -256,7 +263,8 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         promise = (
             "Promise: somebody who sees the result, and knows every other record, learns little "
             "about the values in one record: replacing them by any other values makes no result "
-            f"more than exp({self.epsilon:g}) = {factor:.4g} times as probable{slack}."
+            f"more than exp({self.epsilon:g}) = {factor:.4g} times as probable{slack}, in real "
+            "arithmetic."
         )
         if self.status == "asymptotic":
             promise += (

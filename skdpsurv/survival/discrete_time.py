@@ -56,7 +56,7 @@ EXTREME = (
 ASSUMPTIONS = (
     "n, the columns and every constructor parameter are public",
     "max_time and data_norm were not read off these records",
-    "real arithmetic, up to the rounding that docs/user_guide/limits describes",
+    "real arithmetic: docs/user_guide/limits says where floating point departs from it",
 )
 
 

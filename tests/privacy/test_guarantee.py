@@ -151,6 +151,19 @@ def test_description_of_a_proof(guarantee):
     assert max(map(len, text.splitlines())) <= 88
 
 
+def test_a_proof_is_one_in_real_arithmetic(guarantee):
+    """Floating point is among what is not covered; what is drawn in integers is told apart."""
+    promised, uncovered = guarantee.describe().split("Not covered")
+    assert "status proved in real arithmetic" in promised
+    assert "times as probable, in real arithmetic." in " ".join(promised.split())
+    (item,) = (line for line in uncovered.split("\n  - ") if line.startswith("Floating-point"))
+    item = " ".join(item.split())
+    assert "theorems are about real numbers" in item
+    assert "counts and sums, permute-and-flip and ladders are drawn exactly" in item
+    assert "proved in real arithmetic" in guarantee._repr_html_()
+    assert PrivacyGuarantee.from_dict(guarantee.to_dict()).status == "proved"
+
+
 @pytest.mark.parametrize("status", ["none", "seeded"])
 def test_description_promises_nothing_without_privacy(status):
     text = " ".join(PrivacyGuarantee(1.0, status=status).describe().split())
