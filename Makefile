@@ -1,8 +1,10 @@
 # Needs python3 (3.11 or newer) with pip, and a network. It brings its own uv into .uv, makes
-# .venv and installs from constraints.txt; nothing outside this directory is changed but uv's cache.
+# .venv and installs from constraints.txt (test-lowest makes .venv-lowest, from lower bounds);
+# nothing outside this directory is changed but uv's cache.
 
 PYTHON ?= python3
 VENV := .venv
+LOWEST := .venv-lowest
 BIN := $(VENV)/bin
 UV := .uv/bin/uv
 INSTALL = $(UV) pip install --quiet --python $(VENV) --constraints constraints.txt
@@ -14,7 +16,7 @@ PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=A
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow lint format docs bench constraints clean distclean
+.PHONY: help demo test test-slow test-lowest lint format docs bench constraints clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -27,6 +29,10 @@ test: $(VENV)/.installed-test ## quick tests and the docstrings' examples
 
 test-slow: $(VENV)/.installed-test ## the slow tests: statistical checks of the privacy guarantees
 	$(PYTEST) -m slow $(ARGS)
+
+test-lowest: BIN := $(LOWEST)/bin
+test-lowest: $(LOWEST)/.installed-test ## quick tests with the oldest Python and dependencies allowed
+	$(PYTEST) -m "not slow" $(ARGS)
 
 lint: $(VENV)/.installed-lint ## ruff and mypy, changing nothing
 	$(BIN)/ruff check .
@@ -55,8 +61,8 @@ clean: ## remove what builds, tests and tools leave behind
 		.benchmarks .coverage htmlcov *.egg-info
 	find skdpsurv tests benchmarks docs -type d -name __pycache__ -exec rm -rf {} + 2>/dev/null || true
 
-distclean: clean ## remove the environment too
-	rm -rf $(VENV) .uv
+distclean: clean ## remove the environments too
+	rm -rf $(VENV) $(LOWEST) .uv
 
 # --- The environment. A stamp records an installation; it is redone when the pins change. ---
 
@@ -82,6 +88,19 @@ $(VENV)/.installed-demo: $(PINS) | $(VENV)/pyvenv.cfg
 $(VENV)/.installed-test: $(PINS) | $(VENV)/pyvenv.cfg
 	@echo "installing skdpsurv and its tests' dependencies into $(VENV)"
 	@$(INSTALL) --editable '.[all]' --group test
+	@touch $@
+
+# The lower bounds of pyproject.toml, and the newest of what these need in turn. Say where Python 3.11
+# is, if it is not on the path: make test-lowest LOWEST_PYTHON=/opt/python3.11/bin/python
+LOWEST_PYTHON ?= 3.11
+
+$(LOWEST)/pyvenv.cfg: | $(UV)
+	@$(UV) venv --quiet --python $(LOWEST_PYTHON) $(LOWEST)
+
+$(LOWEST)/.installed-test: pyproject.toml | $(LOWEST)/pyvenv.cfg
+	@echo "installing skdpsurv and its oldest dependencies into $(LOWEST)"
+	@$(UV) pip install --quiet --python $(LOWEST) --resolution lowest-direct --upgrade \
+		--editable '.[all]' --group test
 	@touch $@
 
 # All extras, so that mypy sees the same packages in every environment.

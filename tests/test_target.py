@@ -55,7 +55,7 @@ def test_event_and_time_does_not_copy_what_has_the_right_type():
         (np.ma.array([1.0, 7.5]), "must not be a masked array"),
         (np.ma.array([(True, 7.5)], dtype=[("a", "?"), ("b", "f8")]), "must not be a masked array"),
         (np.array([(True, (7.5, 1))], dtype=[("a", "?"), ("b", "f8", 2)]), "hold one number each"),
-        (np.array([(True, 7.5)], dtype=[("a", "?", 1), ("b", "f8")]), "hold one number each"),
+        (np.array([(True, 7.5)], dtype=[("a", "?", (1,)), ("b", "f8")]), "hold one number each"),
         (np.array([((1, 0), 7.5)], dtype=[("a", "?", 2), ("b", "f8")]), "hold one number each"),
     ],
 )

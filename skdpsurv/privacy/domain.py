@@ -14,6 +14,8 @@ from numbers import Integral, Real
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdpsurv.privacy.refusals import nested_arrays_refused
+
 
 def clip_rows(X: ArrayLike, norm: float) -> NDArray[np.float64]:
     """Scale each row down to Euclidean norm at most ``norm``; shorter rows are unchanged.
@@ -164,7 +166,8 @@ def as_float_array(values: ArrayLike, name: str) -> NDArray[np.float64]:
     try:
         array = np.asarray(values)
         if array.dtype.kind in "biufO":
-            with np.errstate(all="ignore"):  # long doubles overflow to infinity
+            # Long doubles overflow to infinity.
+            with np.errstate(all="ignore"), nested_arrays_refused():
                 return np.asarray(array, dtype=np.float64)
     except Exception:  # whatever an object says of itself may be private
         pass  # raised below, outside the handler, so that no chained message quotes a value

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import threading
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -48,7 +50,7 @@ def call_without_data(function: Callable[..., Any], *args: Any, **options: Any) 
         As the function does, with a text of ours where its own might quote a record.
     """
     try:
-        with silent_arithmetic():
+        with silent_arithmetic(), nested_arrays_refused():
             return function(*args, **options)
     except Exception as error:  # an object's own conversion may raise what it likes
         text = str(error)
@@ -72,6 +74,21 @@ def silent_arithmetic() -> Iterator[None]:
     """
     # The stubs of SciPy misspell the word.
     with np.errstate(all="ignore"), special.errstate(all="ignore"):  # type: ignore[arg-type]
+        yield
+
+
+@contextmanager
+def nested_arrays_refused() -> Iterator[None]:
+    """Have NumPy refuse a cell that is an array of one number, as NumPy 2.4 and later do.
+
+    Earlier ones use the number and warn, and the warning tells of a record. Filters of warnings
+    belong to the process, so this is for its main thread; in others it does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "Conversion of an array with ndim > 0", DeprecationWarning)
         yield
 
 

@@ -58,7 +58,7 @@ def selection_p_value(choose, probabilities, n, source):
 
 class TestLatticeLaplace:
     @SEEDS
-    @pytest.mark.parametrize("scale", [0.4, 2.5, 7])
+    @pytest.mark.parametrize("scale", [0.4, 2.5, 3, 7])
     def test_law(self, seed, scale):
         """Chi-square against the exact pmf; false alarms below 1e-6 (module docstring)."""
         value = 41
