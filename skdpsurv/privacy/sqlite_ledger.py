@@ -173,11 +173,14 @@ class SQLiteLedger:
         try:
             if not all(isinstance(value, str) for value in (*entry[:3], *entry[5:])):
                 raise ValueError("a text is none")
-            PrivacyGuarantee(entry.epsilon, entry.delta, status=entry.status)
+            nominal = entry.epsilon
+            if not (self._terms.rehearsal or entry.proved):
+                if nominal != math.inf:
+                    raise ValueError("what is not proved costs infinity")
+                nominal = 0.0
+            PrivacyGuarantee(nominal, entry.delta, status=entry.status)
             if entry.dataset != dataset_name(entry.dataset):
                 raise ValueError("the data set is not named in its only form")
-            if not (self._terms.rehearsal or entry.proved or math.isinf(entry.epsilon)):
-                raise ValueError("what is not proved costs infinity")
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"The ledger at {self.path!r} holds an entry that was never charged ({error}): "
