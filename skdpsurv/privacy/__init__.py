@@ -5,7 +5,8 @@ Nothing here knows a model; every other part of the package may import from here
 
 from __future__ import annotations
 
-from skdpsurv.privacy.accountant import BudgetExceededError, PrivacyAccountant
+from skdpsurv.privacy.accountant import PrivacyAccountant
+from skdpsurv.privacy.budget import BudgetExceededError
 from skdpsurv.privacy.composition import compose
 from skdpsurv.privacy.domain import (
     check_finite,

@@ -5,27 +5,30 @@ from __future__ import annotations
 import html
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from skdpsurv.privacy.budget import (
+    Entry,
+    Terms,
+    dataset_name,
+    exact_sum,
+    float_above,
+    limited_together,
+    remaining,
+    text,
+)
 from skdpsurv.privacy.composition import compose
 from skdpsurv.privacy.domain import fraction, positive_number
 from skdpsurv.privacy.guarantee import PrivacyGuarantee, weakest_status
-from skdpsurv.privacy.ledger import (
-    Budget,
-    BudgetExceededError,
-    Entry,
-    Ledger,
-    MemoryLedger,
-    SQLiteLedger,
-    remaining,
-)
+from skdpsurv.privacy.ledger import Ledger, MemoryLedger
+from skdpsurv.privacy.sqlite_ledger import SQLiteLedger
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["BudgetExceededError", "PrivacyAccountant"]
+__all__ = ["PrivacyAccountant"]
 
 _DEFAULT_DATASET = "default"
 
@@ -53,26 +56,41 @@ class PrivacyAccountant:
     delta : float, default=0.0
         Budget of each data set for delta, in [0, 1).
     path : str or os.PathLike, optional
-        SQLite file that keeps the ledger, made if missing. Needed for a budget that outlives
-        this process or is shared by worker processes (``n_jobs=2``). On an existing ledger
-        epsilon and delta, if given, must be what it was made with; if omitted, the stored
-        budget is adopted. The file must be on a file system with working locks.
+        SQLite file that keeps the ledger. Needed for a budget that outlives this process or is
+        shared by worker processes (``n_jobs=2``). With ``epsilon`` the ledger is made where there
+        is no file; without, it must be there. What else is given must be what an existing ledger
+        was made with; what is omitted is taken from it. The file must be on a file system with
+        working locks, and stays beside its lock, ``path + ".lock"``.
+    rehearsal : bool, optional
+        Whether fits that promise nothing may be tried out on this ledger: what is not proved
+        (seeded, asymptotic, without guarantee) then stands apart, at its nominal epsilon, in a
+        sum of its own (:meth:`rehearsed`) with the same limits, and leaves the proved spend
+        alone. By default False, and such fits cost infinity, as they promise nothing.
+    charge_refusals : bool, optional
+        Whether a fit that is refused for what its records hold is charged as if it had run. For
+        services that fit on behalf of others, who could otherwise learn from refusals for
+        nothing. By default False.
 
     Raises
     ------
     ValueError
-        If a budget is out of range, or ``path`` holds a ledger with another budget.
+        If a budget is out of range, or ``path`` holds a ledger that was made otherwise, or
+        something else.
+    FileNotFoundError
+        If there is no ledger at ``path`` and no ``epsilon`` to make one.
 
     Notes
     -----
     Composition is basic: epsilons add up, and so do deltas (:meth:`epsilon_at` says what optimal
-    composition makes of them). Budgets are per data set, named by
+    composition makes of them). Numbers count as the decimals they print as, and sums are exact:
+    ten times 0.1 fills a budget of 1 and leaves nothing. Budgets are per data set, named by
     the caller (:meth:`for_dataset`); whether two data sets share people is for the caller to know.
-    A fit that is not private (epsilon=inf) is charged infinity; a seeded one its nominal epsilon.
 
     Without a path, threads of one process share the ledger safely. A copy that reaches another
-    process, by pickle or fork, can be read there but refuses to charge. Unpickled in the process
-    where the original lives it is the original again, so that models fitted by workers come home.
+    process, by pickle or fork, neither charges nor knows what was charged. Unpickled in the
+    process where the original lives it is the original again, so that models fitted by workers
+    come home. With a path, an accountant knows its ledger: it refuses a file that was made anew,
+    replaced, or restored from an older copy. A pickle holds no entry in either case.
 
     Examples
     --------
@@ -84,7 +102,7 @@ class PrivacyAccountant:
     >>> accountant.charge(PrivacyGuarantee(0.5))
     Traceback (most recent call last):
     ...
-    skdpsurv.privacy.ledger.BudgetExceededError: The privacy budget of data set 'default' does \
+    skdpsurv.privacy.budget.BudgetExceededError: The privacy budget of data set 'default' does \
 not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was charged.
     """
 
@@ -93,32 +111,51 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         epsilon: float = _UNLIMITED,
         delta: float = _PURE,
         path: str | os.PathLike[str] | None = None,
+        *,
+        rehearsal: bool | None = None,
+        charge_refusals: bool | None = None,
     ) -> None:
-        asked_epsilon = positive_number("epsilon", epsilon, allow_inf=True)
-        asked_delta = fraction("delta", delta, open_low=False)
+        terms = Terms(
+            positive_number("epsilon", epsilon, allow_inf=True),
+            fraction("delta", delta, open_low=False),
+            _flag("rehearsal", rehearsal),
+            _flag("charge_refusals", charge_refusals),
+        )
         self._dataset = _DEFAULT_DATASET
         self._ledger: Ledger
         if path is None:
-            self._ledger = MemoryLedger(Budget(asked_epsilon, asked_delta))
+            self._ledger = MemoryLedger(terms)
             return
         name = os.fspath(path)
         if not isinstance(name, str):
             raise TypeError("path must be a str or an os.PathLike of str.")
-        self._ledger = SQLiteLedger.open(
-            os.path.abspath(name),
-            None if isinstance(epsilon, _Omitted) else asked_epsilon,
-            None if isinstance(delta, _Omitted) else asked_delta,
-        )
+        arguments = (epsilon, delta, rehearsal, charge_refusals)
+        given = {
+            field: value
+            for field, value, argument in zip(Terms._fields, terms, arguments, strict=True)
+            if argument is not None and not isinstance(argument, _Omitted)
+        }
+        self._ledger = SQLiteLedger.open(name, given)
 
     @property
     def epsilon(self) -> float:
         """Budget of each data set."""
-        return self._ledger.budget.epsilon
+        return self._ledger.terms.epsilon
 
     @property
     def delta(self) -> float:
         """Budget of each data set for delta."""
-        return self._ledger.budget.delta
+        return self._ledger.terms.delta
+
+    @property
+    def rehearsal(self) -> bool:
+        """Whether what is not proved stands apart, at its nominal epsilon."""
+        return self._ledger.terms.rehearsal
+
+    @property
+    def charge_refusals(self) -> bool:
+        """Whether a fit that is refused for what its records hold is charged as if it had run."""
+        return self._ledger.terms.charge_refusals
 
     @property
     def dataset(self) -> str:
@@ -127,7 +164,7 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
 
     @property
     def path(self) -> str | None:
-        """Absolute path of the SQLite ledger; None for a ledger in memory."""
+        """Absolute path of the SQLite ledger, links resolved; None for a ledger in memory."""
         return self._ledger.path if isinstance(self._ledger, SQLiteLedger) else None
 
     def for_dataset(self, name: str) -> PrivacyAccountant:
@@ -137,16 +174,14 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         ----------
         name : str
             Name of the data set. Each has the full budget of this ledger for itself: give one
-            name to data about the same people.
+            name to data about the same people. White space at its ends does not count, nor does
+            how an accent is encoded (Unicode's form NFC is kept).
 
         Returns
         -------
         PrivacyAccountant
         """
-        view = PrivacyAccountant.__new__(PrivacyAccountant)
-        view._ledger = self._ledger
-        view._dataset = _dataset_name(name)
-        return view
+        return _restore(self._ledger, dataset_name(name))
 
     def check(self, guarantee: PrivacyGuarantee, dataset: str | None = None) -> None:
         """Raise if the guarantee would not fit the budget now; record nothing.
@@ -164,15 +199,16 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         RuntimeError
             If this is a copy, in another process, of an accountant without a path.
         """
-        self._ledger.check(self._entry(guarantee, dataset, ""))
+        self._ledger.check(self._entry(_guarantee(guarantee), dataset, ""))
 
     def charge(
         self, guarantee: PrivacyGuarantee, dataset: str | None = None, *, estimator: str = ""
     ) -> None:
         """Record a guarantee, or raise and record nothing.
 
-        Check and charge are one step: among threads, and with a path among processes, no
-        interleaving overspends the budget.
+        What is proved costs its epsilon. What is not costs infinity, or stands apart in a ledger
+        for rehearsals. Check and charge are one step: among threads, and with a path among
+        processes, no interleaving overspends the budget.
 
         Parameters
         ----------
@@ -190,7 +226,7 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         RuntimeError
             If this is a copy, in another process, of an accountant without a path.
         """
-        self._ledger.charge(self._entry(guarantee, dataset, estimator))
+        self._ledger.charge(self._entry(_guarantee(guarantee), dataset, estimator))
 
     def charge_parallel(
         self,
@@ -201,6 +237,9 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         estimator: str = "",
     ) -> None:
         """Charge mechanisms run on disjoint parts of the data: the largest epsilon and delta.
+
+        One part that is not proved makes the whole cost infinity; in a ledger for rehearsals the
+        proved parts are one entry, and the others another.
 
         Parameters
         ----------
@@ -234,26 +273,28 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
             )
         if not guarantees:
             raise ValueError("guarantees must hold at least one PrivacyGuarantee.")
-        if len({g.neighbours for g in guarantees}) > 1:
+        if len({_guarantee(g).neighbours for g in guarantees}) > 1:
             raise ValueError("guarantees must all be for the same neighbours.")
-        mechanisms = ", ".join(dict.fromkeys(g.mechanism for g in guarantees if g.mechanism))
-        together = PrivacyGuarantee(
-            epsilon=max(g.epsilon for g in guarantees),
-            delta=max(g.delta for g in guarantees),
-            neighbours=guarantees[0].neighbours,
-            mechanism=f"{len(guarantees)} disjoint parts: {mechanisms or 'unnamed'}",
-            status=weakest_status(g.status for g in guarantees),
+        groups = [list(guarantees)]
+        if self.rehearsal:
+            # Together they would be one rehearsal, and the proved parts, which are released
+            # for good, would cost nothing.
+            groups = [[g for g in guarantees if (g.status == "proved") == p] for p in (True, False)]
+        self._ledger.charge(
+            *(self._entry(_together(group), dataset, estimator) for group in groups if group)
         )
-        self.charge(together, dataset, estimator=estimator)
 
     def spent(self) -> float:
         """Return the sum of the epsilons charged to this accountant's data set.
 
+        Infinite once anything that is not proved was charged; rehearsals are not counted.
+
         Returns
         -------
         float
+            The exact sum, rounded up where no float prints as it.
         """
-        return math.fsum(e.epsilon for e in self._own_entries())
+        return _summed(e.epsilon for e in self._own_entries())
 
     def spent_delta(self) -> float:
         """Return the sum of the deltas charged to this accountant's data set.
@@ -261,11 +302,28 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         Returns
         -------
         float
+            The exact sum, rounded up where no float prints as it.
         """
-        return math.fsum(e.delta for e in self._own_entries())
+        return _summed(e.delta for e in self._own_entries())
+
+    def rehearsed(self) -> float:
+        """Return the sum of the nominal epsilons of this data set's rehearsals.
+
+        They promise nothing: it is what they would have spent, had they been proved.
+
+        Returns
+        -------
+        float
+            0.0 in a ledger that is not for rehearsals.
+        """
+        if not self.rehearsal:
+            return 0.0
+        return _summed(e.epsilon for e in self._own_entries(proved=False))
 
     def epsilon_at(self, delta: float) -> float:
         """Return the epsilon at which everything charged to this data set holds with ``delta``.
+
+        Infinite once anything that is not proved was charged; rehearsals are not counted.
 
         By optimal composition (:func:`~skdpsurv.privacy.compose`, which needs the extra
         ``accounting``), far below :meth:`spent` after many small charges. It is a statement about
@@ -289,8 +347,9 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         Returns
         -------
         float
+            Rounded down where no float prints as it: a charge of this much fits.
         """
-        return remaining(self.spent(), self.epsilon)
+        return remaining(exact_sum(e.epsilon for e in self._own_entries()), self.epsilon)
 
     def entries(self) -> pd.DataFrame:
         """Return the whole ledger, all data sets, oldest entry first.
@@ -299,29 +358,28 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         -------
         pandas.DataFrame
             Columns ``when`` (ISO 8601, UTC), ``estimator``, ``mechanism``, ``epsilon``,
-            ``delta``, ``status``, ``dataset``.
+            ``delta``, ``status``, ``dataset``. The epsilon is what was charged.
         """
         import pandas as pd
 
         table = pd.DataFrame(self._ledger.entries(), columns=list(Entry._fields))
         return table.astype({"epsilon": float, "delta": float})
 
-    def _own_entries(self) -> list[Entry]:
-        return [e for e in self._ledger.entries() if e.dataset == self._dataset]
+    def _own_entries(self, *, proved: bool = True) -> list[Entry]:
+        return limited_together(
+            self._ledger.entries(), self._ledger.terms, self._dataset, proved=proved
+        )
 
     def _entry(self, guarantee: PrivacyGuarantee, dataset: str | None, estimator: str) -> Entry:
-        if not isinstance(guarantee, PrivacyGuarantee):
-            raise TypeError(
-                f"guarantee must be a PrivacyGuarantee, got {type(guarantee).__name__}."
-            )
+        counts = self.rehearsal or guarantee.status == "proved"
         return Entry(
             when=datetime.now(UTC).isoformat(timespec="seconds"),
-            estimator=str(estimator),
-            mechanism=guarantee.mechanism,
-            epsilon=guarantee.epsilon,
+            estimator=text("estimator", str(estimator)),
+            mechanism=text("mechanism", guarantee.mechanism),
+            epsilon=guarantee.epsilon if counts else math.inf,
             delta=guarantee.delta,
             status=guarantee.status,
-            dataset=self._dataset if dataset is None else _dataset_name(dataset),
+            dataset=self._dataset if dataset is None else dataset_name(dataset),
         )
 
     def __sklearn_clone__(self) -> PrivacyAccountant:
@@ -333,17 +391,20 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
 
     def __repr__(self) -> str:
         shown = [f"epsilon={self.epsilon:g}", f"delta={self.delta:g}"]
+        shown += [
+            f"{name}=True" for name in ("rehearsal", "charge_refusals") if getattr(self, name)
+        ]
         if self.path is not None:
             shown.append(f"path={self.path!r}")
         if self._dataset != _DEFAULT_DATASET:
             shown.append(f"dataset={self._dataset!r}")
         try:
             shown.append(f"spent={self.spent():g}")
+            if self.rehearsal:
+                shown.append(f"rehearsed={self.rehearsed():g}")
         except (OSError, RuntimeError, ValueError):
             # Printing a model must work where the ledger is out of reach.
-            shown.append("ledger unavailable")
-        if self._is_detached():
-            shown.append("detached")
+            shown.append("detached" if self._is_detached() else "ledger unavailable")
         return f"PrivacyAccountant({', '.join(shown)})"
 
     def _repr_html_(self) -> str:
@@ -373,10 +434,31 @@ def _restore(ledger: Ledger, dataset: str) -> PrivacyAccountant:
     return accountant
 
 
-def _dataset_name(name: str) -> str:
-    if not isinstance(name, str) or not name:
-        raise TypeError("dataset must be a non-empty string.")
-    return name
+def _guarantee(value: object) -> PrivacyGuarantee:
+    if not isinstance(value, PrivacyGuarantee):
+        raise TypeError(f"guarantee must be a PrivacyGuarantee, got {type(value).__name__}.")
+    return value
+
+
+def _together(parts: Sequence[PrivacyGuarantee]) -> PrivacyGuarantee:
+    mechanisms = ", ".join(dict.fromkeys(g.mechanism for g in parts if g.mechanism))
+    return PrivacyGuarantee(
+        epsilon=max(g.epsilon for g in parts),
+        delta=max(g.delta for g in parts),
+        neighbours=parts[0].neighbours,
+        mechanism=f"{len(parts)} disjoint parts: {mechanisms or 'unnamed'}",
+        status=weakest_status(g.status for g in parts),
+    )
+
+
+def _summed(values: Iterable[float]) -> float:
+    return float_above(exact_sum(values))
+
+
+def _flag(name: str, value: object) -> bool:
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"{name} must be True, False or None, got {value!r}.")
+    return bool(value)
 
 
 def _cell(value: object) -> str:

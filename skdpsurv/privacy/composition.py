@@ -15,6 +15,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 
+from skdpsurv.privacy.budget import exact_sum, float_above
 from skdpsurv.privacy.domain import fraction
 
 __all__ = ["compose"]
@@ -76,8 +77,8 @@ def compose(guarantees: Iterable[tuple[float, float]], delta: float) -> float:
     if not counts:
         return 0.0
     basic = math.inf
-    if math.fsum(own * k for (_, own), k in counts.items()) <= delta:
-        basic = math.fsum(epsilon * k for (epsilon, _), k in counts.items())
+    if float_above(exact_sum(own for _, own in counts.elements())) <= delta:
+        basic = float_above(exact_sum(epsilon for epsilon, _ in counts.elements()))
     left = delta - ROUNDING * max(1.0, counts.total() / 1e4)
     if left <= 0.0 or max(epsilon for epsilon, _ in counts) > LARGEST:
         return basic

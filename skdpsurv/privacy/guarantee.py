@@ -202,16 +202,16 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         Raises
         ------
         ValueError
-            If a key is unknown or epsilon is missing.
+            If a key is unknown or missing: what was not said is not taken for granted.
         """
         known = {f.name for f in fields(cls)}
         if unknown := sorted(set(data) - known):
             raise ValueError(f"unknown key(s) in a privacy guarantee: {', '.join(unknown)}.")
-        if "epsilon" not in data:
-            raise ValueError("a privacy guarantee needs an epsilon.")
+        if missing := sorted(known - set(data)):
+            raise ValueError(f"missing key(s) in a privacy guarantee: {', '.join(missing)}.")
         numeric = ("epsilon", "delta", "public_inputs")
         values: dict[str, Any] = dict(data)
-        values.update({k: _from_json(values[k]) for k in numeric if k in values})
+        values.update({k: _from_json(values[k]) for k in numeric})
         return cls(**values)
 
     def describe(self) -> str:

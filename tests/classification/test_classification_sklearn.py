@@ -99,16 +99,16 @@ class TestGridSearch:
     @both
     def test_inside_one_vs_rest(self, data, make):
         """A model of each class is fitted, and charged, by itself."""
-        accountant = PrivacyAccountant()
+        accountant = PrivacyAccountant(rehearsal=True)
         y = np.digitize(data[0][:, 0], [-1.0, 1.0])
         OneVsRestClassifier(make(classes=[0, 1], accountant=accountant)).fit(data[0], y)
-        assert accountant.spent() == 3.0
+        assert accountant.rehearsed() == 3.0
 
 
 class TestParameters:
     @both
     def test_clone_keeps_parameters_and_the_ledger(self, make):
-        accountant = PrivacyAccountant(3.0)
+        accountant = PrivacyAccountant(3.0, rehearsal=True)
         one = make(0.3, alpha=0.1, max_residual=0.7, accountant=accountant)
         other = clone(one)
         assert other.get_params() == one.get_params()

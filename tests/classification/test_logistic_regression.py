@@ -307,9 +307,9 @@ class TestRefusals:
         return str(caught.value)
 
     def test_the_good_input_is_good(self):
-        accountant = PrivacyAccountant()
+        accountant = PrivacyAccountant(rehearsal=True)
         model(accountant=accountant).fit(GOOD_X, GOOD_Y)
-        assert accountant.spent() == 1.0
+        assert accountant.rehearsed() == 1.0
         assert len(accountant.entries()) == 1
 
     @pytest.mark.parametrize(("parameters", "name"), BAD_PARAMETERS)
@@ -355,25 +355,25 @@ class TestRefusals:
 
 class TestBudget:
     def test_no_record_is_touched_when_the_budget_is_spent(self):
-        accountant = PrivacyAccountant(1.0)
+        accountant = PrivacyAccountant(1.0, rehearsal=True)
         one = model(0.8, accountant=accountant).fit(GOOD_X, GOOD_Y)
         with pytest.raises(BudgetExceededError):
             one.fit(Untouchable(), Untouchable())
-        assert accountant.spent() == pytest.approx(0.8)
+        assert accountant.rehearsed() == pytest.approx(0.8)
 
     def test_a_fit_without_privacy_charges_infinity(self):
-        accountant = PrivacyAccountant()
+        accountant = PrivacyAccountant(rehearsal=True)
         model(np.inf, accountant=accountant).fit(GOOD_X, GOOD_Y)
-        assert accountant.spent() == np.inf
+        assert accountant.rehearsed() == np.inf
 
     def test_classes_share_one_charge(self, three):
-        accountant = PrivacyAccountant(10.0)
+        accountant = PrivacyAccountant(10.0, rehearsal=True)
         model(2.0, classes=range(3), accountant=accountant).fit(*three)
         assert len(accountant.entries()) == 1
-        assert accountant.spent() == 2.0
+        assert accountant.rehearsed() == 2.0
 
     def test_a_failure_after_the_charge_stays_charged(self, monkeypatch):
-        accountant = PrivacyAccountant(10.0)
+        accountant = PrivacyAccountant(10.0, rehearsal=True)
 
         def fail(*args):
             raise MemoryError
@@ -381,7 +381,7 @@ class TestBudget:
         monkeypatch.setattr(logistic_regression, "perturb_all", fail)
         with pytest.raises(MemoryError):
             model(accountant=accountant).fit(GOOD_X, GOOD_Y)
-        assert accountant.spent() == 1.0
+        assert accountant.rehearsed() == 1.0
 
     @pytest.mark.parametrize("method", METHODS)
     def test_classes_share_epsilon(self, three, method):

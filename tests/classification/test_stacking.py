@@ -284,11 +284,11 @@ class TestColumns:
 
     def test_iterators_are_refused_or_read_once(self, data):
         """Not exhausted by a first reading, to fail after the charge."""
-        accountant = PrivacyAccountant()
+        accountant = PrivacyAccountant(rehearsal=True)
         one = model(feature_groups=[iter([0, 1, 2]), iter([3, 4, 5])], accountant=accountant)
         with contextlib.suppress(TypeError, ValueError):
             one.fit(*data)
-        assert hasattr(one, "release_") or accountant.spent() == 0
+        assert hasattr(one, "release_") or accountant.rehearsed() == 0
 
     def test_group_norms_bound_the_columns(self, data):
         """Longer parts are scaled down, row by row; shorter ones are not."""
@@ -337,10 +337,10 @@ class TestEpsilon:
 
     @pytest.mark.parametrize("variant", VARIANTS)
     def test_one_charge(self, data, variant):
-        accountant = PrivacyAccountant(10.0)
+        accountant = PrivacyAccountant(10.0, rehearsal=True)
         model(2.0, accountant=accountant, **variant).fit(*data)
         assert len(accountant.entries()) == 1
-        assert accountant.spent() == 2.0
+        assert accountant.rehearsed() == 2.0
         assert accountant.entries().iloc[0]["estimator"] == "PrivateStackingClassifier"
 
     def test_models_have_noise_of_their_own(self):
@@ -477,9 +477,9 @@ class TestRefusals:
         return str(caught.value)
 
     def test_the_good_input_is_good(self):
-        accountant = PrivacyAccountant()
+        accountant = PrivacyAccountant(rehearsal=True)
         model(accountant=accountant).fit(FRAME, GOOD_Y)
-        assert accountant.spent() == 1.0
+        assert accountant.rehearsed() == 1.0
 
     @pytest.mark.parametrize(("parameters", "name"), BAD_PARAMETERS)
     def test_values_of_parameters(self, parameters, name):
@@ -527,11 +527,13 @@ class TestRefusals:
 
     def test_exhausted_budget(self):
         with pytest.raises(BudgetExceededError):
-            model(2.0, accountant=PrivacyAccountant(1.0)).fit(Untouchable(), Untouchable())
+            model(2.0, accountant=PrivacyAccountant(1.0, rehearsal=True)).fit(
+                Untouchable(), Untouchable()
+            )
 
 
 def test_a_failure_after_the_charge_stays_charged(data, monkeypatch):
-    accountant = PrivacyAccountant()
+    accountant = PrivacyAccountant(rehearsal=True)
 
     def fail(*args, **options):
         raise MemoryError
@@ -539,7 +541,7 @@ def test_a_failure_after_the_charge_stays_charged(data, monkeypatch):
     monkeypatch.setattr(stack_plan, "perturb_all", fail)
     with pytest.raises(MemoryError):
         model(accountant=accountant).fit(*data)
-    assert accountant.spent() == 1.0
+    assert accountant.rehearsed() == 1.0
 
 
 class TestStatus:

@@ -88,7 +88,7 @@ class TestRefusals:
         one.set_params(accountant=accountant)
         with pytest.raises(error, match=message):
             one.fit(X, y, public=mask)
-        assert accountant.spent() == 0.0
+        assert len(accountant.entries()) == 0
 
     @pytest.mark.parametrize(
         ("mask", "error", "message"),
@@ -154,10 +154,10 @@ class TestRefusals:
         self.refuse(model(), X, np.where(mask, 1, y), mask, ValueError, "class")
 
     def test_exhausted_budget_reads_no_record(self):
-        accountant = PrivacyAccountant(0.5)
+        accountant = PrivacyAccountant(0.5, rehearsal=True)
         with pytest.raises(BudgetExceededError):
             model(1.0, accountant=accountant).fit("never read", None)
-        assert accountant.spent() == 0.0
+        assert len(accountant.entries()) == 0
 
     @pytest.mark.parametrize("parameters", [{"y": None}, {"X": None}, {"X": "few"}])
     def test_release_without_all_public_records(self, data, parameters):
@@ -187,11 +187,11 @@ class TestCharge:
             raise RuntimeError("out of entropy")
 
         monkeypatch.setattr(counts, "lattice_laplace", fail)
-        accountant = PrivacyAccountant()
+        accountant = PrivacyAccountant(rehearsal=True)
         one = model(method=method, accountant=accountant)
         with pytest.raises(RuntimeError, match="entropy"):
             one.fit(*data)
-        assert accountant.spent() == 1.0
+        assert accountant.rehearsed() == 1.0
         assert not hasattr(one, "estimator_")
 
     @methods
@@ -200,11 +200,11 @@ class TestCharge:
         X, y, mask = data
         X = X.copy()
         X[np.flatnonzero(~mask)[:2]] = [[1e300, -1e300], [5e-324, 0.0]]
-        accountant = PrivacyAccountant()
+        accountant = PrivacyAccountant(rehearsal=True)
         one = model(method=method, estimator=estimator, accountant=accountant)
         with special.errstate(all="raise"), np.errstate(over="raise", invalid="raise"):
             one.fit(X, y, public=mask)
-        assert accountant.spent() == 1.0
+        assert accountant.rehearsed() == 1.0
 
     def test_seed_is_warned_of(self, data):
         with pytest.warns(PrivacyLeakWarning):
@@ -494,7 +494,7 @@ def test_score_of_private_rows(data):
 
 
 def test_clone_and_parameters(data):
-    accountant = PrivacyAccountant(3.0)
+    accountant = PrivacyAccountant(3.0, rehearsal=True)
     one = model(0.5, Ridge(), method="cells", n_cells=9, accountant=accountant)
     assert clone(one).accountant is accountant
     before = {k: v for k, v in one.get_params().items() if k != "estimator"}

@@ -184,7 +184,7 @@ def fit(estimator: Any, X: Any, y: Any, options: Mapping[str, Any] | None = None
     outcome = Outcome(estimator)
     accountant = getattr(estimator, "accountant", None)
     if accountant is None:
-        accountant = PrivacyAccountant()
+        accountant = PrivacyAccountant(rehearsal=True)
         if "accountant" in estimator.get_params(deep=False):
             estimator.set_params(accountant=accountant)
     with listening(outcome):

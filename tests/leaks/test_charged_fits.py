@@ -33,7 +33,7 @@ def data_sets(setting: Setting) -> Iterator[Data]:
 def strict_fit(setting: Setting, data: Data, seed: int) -> checks.Outcome:
     """Fit where every floating-point event raises, and every warning but two."""
     outcome = checks.Outcome()
-    accountant = PrivacyAccountant()
+    accountant = PrivacyAccountant(rehearsal=True)
     model = setting.make(seed, accountant=accountant)
     with (
         np.errstate(all="raise"),

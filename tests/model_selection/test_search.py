@@ -71,7 +71,7 @@ class TestBudget:
     @strategies
     @pytest.mark.parametrize("refit", [None, 0.3])
     def test_is_charged_once(self, data, strategy, refit):
-        accountant = PrivacyAccountant(5.0)
+        accountant = PrivacyAccountant(5.0, rehearsal=True)
         model = search(epsilon=2.0, strategy=strategy, refit=refit, accountant=accountant)
         model.fit(*data)
         assert accountant.entries()["epsilon"].tolist() == [2.0]
@@ -109,10 +109,10 @@ class TestBudget:
         assert spent == [(1.5, 225, None)] * 2
 
     def test_an_exhausted_budget_stops_before_the_records(self, data):
-        accountant = PrivacyAccountant(1.0)
+        accountant = PrivacyAccountant(1.0, rehearsal=True)
         with pytest.raises(BudgetExceededError):
             search(epsilon=2.0, accountant=accountant).fit(np.full((3, 2), np.nan), [0, 0, 0])
-        assert accountant.spent() == 0.0
+        assert len(accountant.entries()) == 0
 
     @strategies
     @pytest.mark.parametrize(
@@ -126,10 +126,10 @@ class TestBudget:
         ],
     )
     def test_refused_records_cost_nothing(self, data, strategy, change, match):
-        accountant = PrivacyAccountant(5.0)
+        accountant = PrivacyAccountant(5.0, rehearsal=True)
         with pytest.raises(ValueError, match=match):
             search(strategy=strategy, accountant=accountant).fit(*change(*data))
-        assert accountant.spent() == 0.0
+        assert len(accountant.entries()) == 0
 
     @pytest.mark.parametrize(
         ("parameters", "match"),
@@ -153,15 +153,18 @@ class TestBudget:
             ({"n_jobs": 0}, "n_jobs must be"),
             ({"verbose": -1}, "verbose must be"),
             ({"random_state": -1}, "random_state must be"),
-            ({"estimator": logistic(accountant=PrivacyAccountant())}, "passed to PrivateSearchCV"),
+            (
+                {"estimator": logistic(accountant=PrivacyAccountant(rehearsal=True))},
+                "passed to PrivateSearchCV",
+            ),
             ({"estimator": HybridMEstimator(), "grid": {"n_cells": [0]}}, "n_cells must be"),
         ],
     )
     def test_refused_parameters_cost_nothing(self, data, parameters, match):
-        accountant = PrivacyAccountant(5.0)
+        accountant = PrivacyAccountant(5.0, rehearsal=True)
         with pytest.raises(ValueError, match=match):
             search(accountant=accountant, **parameters).fit(*data)
-        assert accountant.spent() == 0.0
+        assert len(accountant.entries()) == 0
 
     @pytest.mark.parametrize(
         "parameters",
@@ -180,14 +183,14 @@ class TestBudget:
 
     def test_a_candidate_that_refuses_its_part_is_found_before_the_charge(self, data):
         """Sixty parts of rows need sixty rows, and a part of the search has fewer."""
-        accountant = PrivacyAccountant(5.0)
+        accountant = PrivacyAccountant(5.0, rehearsal=True)
         stack = PrivateStackingClassifier(partition="samples", classes=["ill", "well"])
         grid = {"n_partitions": [2, 60]}
         with pytest.raises(ValueError, match="n_partitions"):
             search(stack, grid, strategy="split", accountant=accountant).fit(
                 data[0][:100], data[1][:100]
             )
-        assert accountant.spent() == 0.0
+        assert len(accountant.entries()) == 0
 
     def test_exact_shares(self):
         for budget in (0.1, 1.0, 7.3):
@@ -497,7 +500,7 @@ class TestHybrid:
         accountant = PrivacyAccountant()
         with pytest.raises(ValueError, match="public must be given"):
             search(HybridMEstimator(), {"n_cells": [5]}, accountant=accountant).fit(*data)
-        assert accountant.spent() == 0.0
+        assert len(accountant.entries()) == 0
 
     def test_in_a_pipeline_at_the_step_s_own_parameter(self, data):
         X, y = data

@@ -143,7 +143,7 @@ def test_laws_that_take_forever_are_refused_before_the_charge(data, parameters):
     accountant = PrivacyAccountant()
     with pytest.raises(ValueError, match="expected_runs must be"):
         PrivateSearchCV(logistic(), GRID, accountant=accountant, **parameters).fit(*data)
-    assert accountant.spent() == 0.0
+    assert len(accountant.entries()) == 0
 
 
 def test_a_step_before_does_not_quote_what_it_refuses(data):

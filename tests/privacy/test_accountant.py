@@ -9,7 +9,6 @@ import math
 import multiprocessing
 import os
 import pickle
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -22,30 +21,9 @@ from sklearn.base import clone
 
 from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
 
+from .costs import cost
+
 FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-
-
-def cost(epsilon, delta=0.0, **fields):
-    if math.isinf(epsilon):
-        fields.setdefault("status", "none")
-    return PrivacyGuarantee(epsilon, delta, **fields)
-
-
-@pytest.fixture(params=["memory", "file"])
-def make(request, tmp_path):
-    """Make an accountant of either kind; one path for all of a test's files."""
-
-    def factory(*args, **kwargs):
-        if request.param == "file":
-            kwargs.setdefault("path", tmp_path / "ledger.sqlite")
-        return PrivacyAccountant(*args, **kwargs)
-
-    return factory
-
-
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "ledger.sqlite"
 
 
 class TestBudget:
@@ -107,7 +85,7 @@ class TestBudget:
         assert accountant.spent() == 0.0
 
     def test_infinite_budget(self, make):
-        accountant = make()
+        accountant = make(math.inf)
         accountant.charge(cost(1e6))
         accountant.charge(cost(math.inf))
         accountant.charge(cost(1.0))
@@ -115,18 +93,13 @@ class TestBudget:
         assert accountant.remaining() == math.inf
         assert accountant.entries()["epsilon"].tolist() == [1e6, math.inf, 1.0]
 
-    def test_seeded_and_void_guarantees_cost_their_epsilon(self, make):
-        accountant = make(1.0)
-        accountant.charge(cost(0.5, status="seeded"))
-        accountant.charge(cost(0.5, status="none"))
-        assert accountant.spent() == 1.0
-
     def test_error_has_attributes_and_survives_pickling(self):
-        error = pickle.loads(pickle.dumps(BudgetExceededError(2.0, 0.5, "trial", "delta")))
+        said = BudgetExceededError(math.inf, 0.5, "trial", "epsilon", "seeded")
+        error = pickle.loads(pickle.dumps(said))
         assert isinstance(error, RuntimeError)
-        assert (error.requested, error.remaining) == (2.0, 0.5)
-        assert (error.dataset, error.quantity) == ("trial", "delta")
-        assert str(error) == str(BudgetExceededError(2.0, 0.5, "trial", "delta"))
+        assert (error.requested, error.remaining) == (math.inf, 0.5)
+        assert (error.dataset, error.quantity, error.status) == ("trial", "epsilon", "seeded")
+        assert str(error) == str(said)
 
     @pytest.mark.parametrize(
         ("arguments", "error"),
@@ -138,11 +111,13 @@ class TestBudget:
             ({"epsilon": None}, TypeError),
             ({"delta": -0.1}, ValueError),
             ({"delta": 1.0}, ValueError),
+            ({"rehearsal": 1}, TypeError),
+            ({"charge_refusals": "yes"}, TypeError),
         ],
     )
     def test_parameters(self, make, arguments, error):
         with pytest.raises(error, match=next(iter(arguments))):
-            make(**arguments)
+            make(**{"epsilon": 1.0, **arguments})
 
     def test_only_guarantees_are_charged(self, make):
         accountant = make(1.0)
@@ -179,10 +154,36 @@ class TestDatasets:
         assert accountant.for_dataset("a").remaining() == 0.75
         assert (accountant.dataset, accountant.for_dataset("a").dataset) == ("default", "a")
 
-    @pytest.mark.parametrize("name", ["", None, 3])
-    def test_names(self, make, name):
-        with pytest.raises(TypeError, match="dataset must be a non-empty string"):
-            make().for_dataset(name)
+    @pytest.mark.parametrize("name", [None, 3, b"trial"])
+    def test_names_are_strings(self, make, name):
+        with pytest.raises(TypeError, match="dataset must be a string"):
+            make(1.0).for_dataset(name)
+
+    @pytest.mark.parametrize("name", ["", " \n", "\udc80", "x\0a"])
+    def test_names_can_be_written(self, make, name):
+        accountant = make(1.0)
+        with pytest.raises(ValueError, match="dataset must be"):
+            accountant.for_dataset(name)
+        with pytest.raises(ValueError, match="dataset must be"):
+            accountant.charge(cost(0.5), name)
+        assert len(accountant.entries()) == 0
+
+    @pytest.mark.parametrize("other", ["e\u0301tude", " \u00e9tude\n", "e\u0301tude "])
+    def test_names_that_look_alike_are_one_budget(self, make, other):
+        accountant = make(1.0).for_dataset("\u00e9tude")
+        accountant.charge(cost(0.75), other)
+        assert accountant.for_dataset(other).dataset == "\u00e9tude"
+        assert accountant.spent() == 0.75
+        with pytest.raises(BudgetExceededError):
+            accountant.for_dataset(other).charge(cost(0.75))
+
+    def test_other_texts_that_cannot_be_written(self, make):
+        accountant = make(1.0)
+        with pytest.raises(ValueError, match="estimator must be text"):
+            accountant.charge(cost(0.5), estimator="\udc80")
+        with pytest.raises(ValueError, match="mechanism must be text"):
+            accountant.charge(cost(0.5, mechanism="a\0"))
+        assert accountant.spent() == 0.0
 
 
 class TestParallelComposition:
@@ -190,14 +191,29 @@ class TestParallelComposition:
         accountant = make(2.0, 0.1)
         parts = [
             cost(0.5, 0.01, mechanism="a"),
-            cost(2.0, mechanism="b", status="seeded"),
+            cost(2.0, mechanism="b"),
             cost(1.0, 0.02, mechanism="a"),
         ]
         accountant.charge_parallel(parts, disjoint=True, estimator="Stack")
         assert (accountant.spent(), accountant.spent_delta()) == (2.0, 0.02)
         [entry] = accountant.entries().to_dict("records")
         assert entry["mechanism"] == "3 disjoint parts: a, b"
-        assert (entry["status"], entry["estimator"]) == ("seeded", "Stack")
+        assert (entry["status"], entry["estimator"]) == ("proved", "Stack")
+
+    def test_a_part_that_is_not_proved_makes_it_infinite(self, make):
+        accountant = make(math.inf)
+        accountant.charge_parallel([cost(1.0), cost(0.5, status="asymptotic")], disjoint=True)
+        assert accountant.spent() == math.inf
+        assert accountant.entries()["status"].tolist() == ["asymptotic"]
+
+    def test_proved_parts_beside_rehearsals_are_spent(self, make):
+        accountant = make(2.0, rehearsal=True)
+        parts = [cost(0.5), cost(0.25, status="seeded"), cost(1.0), cost(2.0, status="none")]
+        accountant.charge_parallel(parts, disjoint=True)
+        assert (accountant.spent(), accountant.rehearsed()) == (1.0, 2.0)
+        with pytest.raises(BudgetExceededError):  # all or nothing
+            accountant.charge_parallel(parts, disjoint=True)
+        assert (accountant.spent(), accountant.rehearsed()) == (1.0, 2.0)
 
     @pytest.mark.parametrize("disjoint", [False, None, 1, "yes"])
     def test_disjointness_must_be_stated(self, make, disjoint):
@@ -221,10 +237,10 @@ class TestTable:
         accountant = make(5.0)
         columns = ["when", "estimator", "mechanism", "epsilon", "delta", "status", "dataset"]
         assert accountant.entries().columns.tolist() == columns
-        accountant.charge(cost(1.0, mechanism="counts", status="asymptotic"), estimator="Fitter")
+        accountant.charge(cost(1.0, mechanism="counts"), estimator="Fitter")
         table = accountant.entries()
         assert table.columns.tolist() == columns
-        assert table.iloc[0, 1:].tolist() == ["Fitter", "counts", 1.0, 0.0, "asymptotic", "default"]
+        assert table.iloc[0, 1:].tolist() == ["Fitter", "counts", 1.0, 0.0, "proved", "default"]
         when = datetime.fromisoformat(table.loc[0, "when"])
         assert when.utcoffset() == timedelta(0)
         assert abs(datetime.now(UTC) - when) < timedelta(minutes=10)
@@ -358,15 +374,14 @@ class TestProcesses:
             try:
                 copied.charge(PrivacyGuarantee(0.125))
             except RuntimeError as error:
-                return str(error), copied.spent(), repr(copied), copied
+                return str(error), repr(copied), copied
             return None
 
-        [(message, spent, text, home)] = joblib.Parallel(n_jobs=2, backend="loky")(
+        [(message, text, home)] = joblib.Parallel(n_jobs=2, backend="loky")(
             [joblib.delayed(attempt)(accountant)]
         )
         assert "Make it with a path" in message
-        assert spent == 0.25
-        assert text.endswith("detached)")
+        assert text == "PrivacyAccountant(epsilon=1, delta=0, detached)"
         # Back where the original lives, it is the original.
         home.charge(cost(0.5))
         assert accountant.spent() == 0.75
@@ -390,9 +405,9 @@ class TestProcesses:
                 for call in (view.check, view.charge):
                     try:
                         call(cost(0.125))
-                        answers.put(("done", view.spent()))
+                        answers.put("done")
                     except RuntimeError as error:
-                        answers.put((str(error), view.spent()))
+                        answers.put(str(error))
 
         context = multiprocessing.get_context("fork")
         answers = context.SimpleQueue()
@@ -403,32 +418,12 @@ class TestProcesses:
         results = [answers.get() for _ in range(6)]
         process.join()
         if kind == "memory":
-            assert all("Make it with a path" in said and spent == 0.25 for said, spent in results)
+            assert all("Make it with a path" in said for said in results)
             assert accountant.spent() == 0.25
         else:
-            assert {said for said, _ in results} == {"done"}
+            assert set(results) == {"done"}
             assert accountant.spent() == 0.625
         accountant.charge(cost(0.125))  # the parent goes on
-
-    @FORK
-    def test_forked_child_reads_a_later_pickle(self):
-        """A pickle made after the fork shows what was spent by then."""
-        accountant = PrivacyAccountant(1.0)
-        context = multiprocessing.get_context("fork")
-        questions, answers = context.SimpleQueue(), context.SimpleQueue()
-
-        def child():
-            copied = pickle.loads(questions.get())
-            answers.put((copied.spent(), accountant.spent()))
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            process = context.Process(target=child)
-            process.start()
-        accountant.charge(cost(0.5))
-        questions.put(pickle.dumps(accountant))
-        assert answers.get() == (0.5, 0.0)
-        process.join()
 
 
 class TestCopies:
@@ -456,17 +451,19 @@ class TestCopies:
         assert clone(accountant) is accountant
 
     def test_pickle_outliving_its_ledger_is_detached(self):
-        """Otherwise an old pickle would forget what was spent after it was made."""
-        accountant = PrivacyAccountant(1.0)
+        """Nobody knows then what was spent."""
+        accountant = PrivacyAccountant(1.0, rehearsal=True)
         accountant.charge(cost(0.25))
         pickled = pickle.dumps(accountant)
         accountant.charge(cost(0.75))
         del accountant
         gc.collect()
         old = pickle.loads(pickled)
-        assert old.spent() == 0.25
         assert "detached" in repr(old)
-        assert old.entries()["epsilon"].tolist() == [0.25]
+        assert "detached" in old._repr_html_()
+        for read in (old.spent, old.spent_delta, old.remaining, old.rehearsed, old.entries):
+            with pytest.raises(RuntimeError, match=r"does not know what was charged.*with a path"):
+                read()
         for call in (old.charge, old.check):
             with pytest.raises(RuntimeError, match="Make it with a path"):
                 call(cost(0.25))
@@ -478,116 +475,3 @@ class TestCopies:
         one, other = PrivacyAccountant(1.0), PrivacyAccountant(1.0)
         pickle.loads(pickle.dumps(one)).charge(cost(0.5))
         assert (one.spent(), other.spent()) == (0.5, 0.0)
-
-
-class TestFile:
-    def test_a_new_session_goes_on(self, path):
-        PrivacyAccountant(1.0, path=path).charge(cost(0.75), estimator="Fitter")
-        again = PrivacyAccountant(1.0, path=path)
-        assert again.spent() == 0.75
-        assert again.entries()["estimator"].tolist() == ["Fitter"]
-        with pytest.raises(BudgetExceededError):
-            again.charge(cost(0.5))
-
-    @pytest.mark.parametrize("budget", [(2.0,), (math.inf,), (1.0, 0.5), (1.0, 0.0)])
-    def test_another_budget_is_refused(self, path, budget):
-        PrivacyAccountant(1.0, 0.1, path=path)
-        with pytest.raises(ValueError, match=r"made with epsilon=1 and delta=0\.1"):
-            PrivacyAccountant(*budget, path=path)
-
-    def test_omitted_budget_is_adopted(self, path):
-        PrivacyAccountant(1.0, 0.1, path=path)
-        again = PrivacyAccountant(path=path)
-        assert (again.epsilon, again.delta) == (1.0, 0.1)
-        assert PrivacyAccountant(delta=0.1, path=path).epsilon == 1.0
-        assert PrivacyAccountant(1, path=path).delta == 0.1
-
-    def test_infinite_budget_is_stored(self, path):
-        PrivacyAccountant(path=path)
-        assert PrivacyAccountant(math.inf, path=path).epsilon == math.inf
-        with pytest.raises(ValueError, match="made with epsilon=inf"):
-            PrivacyAccountant(1.0, path=path)
-
-    def test_path_is_absolute(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        accountant = PrivacyAccountant(1.0, path="my ledger #1?.sqlite")
-        assert accountant.path == str(tmp_path / "my ledger #1?.sqlite")
-        monkeypatch.chdir("/")
-        accountant.charge(cost(0.5))
-        assert (tmp_path / "my ledger #1?.sqlite").exists()
-        assert PrivacyAccountant(path=tmp_path / "my ledger #1?.sqlite").spent() == 0.5
-
-    def test_missing_file_is_an_error_on_use_only(self, path):
-        accountant = PrivacyAccountant(1.0, path=path)
-        pickled = pickle.dumps(accountant)
-        path.unlink()
-        for orphan in (accountant, pickle.loads(pickled)):
-            assert orphan.epsilon == 1.0
-            assert "ledger unavailable" in repr(orphan)
-            assert "ledger unavailable" in orphan._repr_html_()
-            pickle.dumps(orphan)
-            for call in (orphan.charge, orphan.check):
-                with pytest.raises(FileNotFoundError, match="does not exist"):
-                    call(cost(0.5))
-            with pytest.raises(FileNotFoundError, match="does not exist"):
-                orphan.spent()
-        assert not path.exists()
-
-    def test_replaced_file_is_noticed(self, path):
-        accountant = PrivacyAccountant(1.0, path=path)
-        path.unlink()
-        PrivacyAccountant(100.0, path=path)
-        with pytest.raises(ValueError, match="its budget differs"):
-            accountant.charge(cost(0.5))
-
-    def test_missing_directory(self, tmp_path):
-        with pytest.raises(FileNotFoundError, match="directory of path"):
-            PrivacyAccountant(1.0, path=tmp_path / "no" / "ledger.sqlite")
-
-    def test_bytes_path(self):
-        with pytest.raises(TypeError, match="path must be a str"):
-            PrivacyAccountant(1.0, path=b"ledger.sqlite")
-
-    def test_a_file_that_is_no_database(self, path):
-        path.write_text("records of patients, not to be overwritten" * 100)
-        before = path.read_bytes()
-        with pytest.raises(ValueError, match="is not a privacy ledger"):
-            PrivacyAccountant(1.0, path=path)
-        assert path.read_bytes() == before
-
-    @pytest.mark.parametrize("table", ["patients(age)", "ledger(age)"])
-    def test_a_database_that_is_no_ledger(self, path, table):
-        with sqlite3.connect(path) as connection:
-            connection.execute(f"CREATE TABLE {table}")
-        connection.close()
-        before = path.read_bytes()
-        with pytest.raises(ValueError, match="not a privacy ledger"):
-            PrivacyAccountant(1.0, path=path)
-        assert path.read_bytes() == before
-
-    def test_a_later_schema_is_refused(self, path):
-        PrivacyAccountant(1.0, path=path)
-        with sqlite3.connect(path) as connection:
-            connection.execute("UPDATE ledger SET schema_version = 2")
-        connection.close()
-        with pytest.raises(ValueError, match="schema version 2"):
-            PrivacyAccountant(path=path)
-
-    def test_failed_charge_leaves_no_lock(self, path):
-        accountant = PrivacyAccountant(1.0, path=path)
-        with pytest.raises(BudgetExceededError) as error:
-            accountant.charge(cost(2.0))
-        held = error.value  # its traceback keeps the frames, and a forgotten connection, alive
-        PrivacyAccountant(path=path).charge(cost(1.0))
-        assert held.remaining == 1.0
-
-    def test_lock_held_by_somebody_else_is_waited_for(self, path):
-        accountant = PrivacyAccountant(1.0, path=path)
-        blocker = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        blocker.execute("BEGIN IMMEDIATE")
-        timer = threading.Timer(0.3, lambda: blocker.execute("COMMIT"))
-        timer.start()
-        accountant.charge(cost(1.0))
-        timer.join()
-        blocker.close()
-        assert accountant.spent() == 1.0

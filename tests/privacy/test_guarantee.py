@@ -6,7 +6,7 @@ import copy
 import json
 import math
 import pickle
-from dataclasses import FrozenInstanceError, replace
+from dataclasses import FrozenInstanceError, fields, replace
 
 import numpy as np
 import pytest
@@ -91,8 +91,17 @@ def test_infinity_in_json():
 def test_from_dict_refuses_what_it_does_not_know():
     with pytest.raises(ValueError, match=r"unknown key.*: budget"):
         PrivacyGuarantee.from_dict({"epsilon": 1.0, "budget": 2})
-    with pytest.raises(ValueError, match="needs an epsilon"):
+    with pytest.raises(ValueError, match="missing key"):
         PrivacyGuarantee.from_dict({"delta": 0.0})
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(PrivacyGuarantee)])
+def test_from_dict_takes_nothing_for_granted(name):
+    """Least of all that a guarantee without a status is proved."""
+    data = PrivacyGuarantee(1.0).to_dict()
+    del data[name]
+    with pytest.raises(ValueError, match=rf"missing key\(s\) in a privacy guarantee: {name}\."):
+        PrivacyGuarantee.from_dict(data)
 
 
 @pytest.mark.parametrize(

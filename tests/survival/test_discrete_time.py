@@ -304,21 +304,21 @@ class TestRefusals:
     """A refused input costs nothing, and the message shows no value of a record."""
 
     def check(self, X, y, parameters, error, message, budget=10.0):
-        accountant = PrivacyAccountant(budget)
+        accountant = PrivacyAccountant(budget, rehearsal=True)
         one = model(**parameters, accountant=accountant)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             with pytest.raises(error, match=message) as caught:
                 one.fit(X, y)
-        assert accountant.spent() == 0
+        assert len(accountant.entries()) == 0
         assert len(accountant.entries()) == 0
         assert not hasattr(one, "release_")
         return str(caught.value)
 
     def test_the_good_input_is_good(self):
-        accountant = PrivacyAccountant(10.0)
+        accountant = PrivacyAccountant(10.0, rehearsal=True)
         model(accountant=accountant).fit(GOOD_X, GOOD_Y)
-        assert accountant.spent() == 1.0
+        assert accountant.rehearsed() == 1.0
 
     @pytest.mark.parametrize(("parameters", "name"), BAD_PARAMETERS)
     def test_values_of_parameters(self, parameters, name):
@@ -388,7 +388,7 @@ class TestMuchEpsilon:
     @pytest.mark.parametrize("link", LINKS)
     @pytest.mark.parametrize("method", METHODS)
     def test_fit_is_finite_and_near_the_one_without_privacy(self, data, epsilon, link, method):
-        accountant = PrivacyAccountant()
+        accountant = PrivacyAccountant(rehearsal=True)
         parameters = {"link": link, "method": method, "data_norm": 1.5}
         one = model(epsilon, accountant=accountant, **parameters)
         with warnings.catch_warnings():
@@ -400,7 +400,7 @@ class TestMuchEpsilon:
         # The ridge of output perturbation falls with the root of epsilon only.
         atol = 0.25 if method == "out_pert" and epsilon < 1e3 else 0.05
         np.testing.assert_allclose(one.coef_, exact.coef_, atol=atol)
-        assert accountant.spent() == epsilon
+        assert accountant.rehearsed() == epsilon
 
     def test_the_degenerate_data_sets_too(self):
         for epsilon in (500.0, 3e4, 1e6):
@@ -412,12 +412,12 @@ class TestMuchEpsilon:
 
 class TestBudget:
     def test_no_record_is_touched_when_the_budget_is_spent(self):
-        accountant = PrivacyAccountant(1.0)
+        accountant = PrivacyAccountant(1.0, rehearsal=True)
         one = model(0.8, accountant=accountant)
         one.fit(GOOD_X, GOOD_Y)
         with pytest.raises(BudgetExceededError):
             one.fit(Untouchable(), Untouchable())
-        assert accountant.spent() == pytest.approx(0.8)
+        assert accountant.rehearsed() == pytest.approx(0.8)
 
     def test_the_stand_in_does_raise_on_access(self):
         """Else the test above would test nothing."""
@@ -425,14 +425,16 @@ class TestBudget:
             model().fit(Untouchable(), GOOD_Y)
 
     def test_a_fit_without_privacy_charges_infinity(self):
-        accountant = PrivacyAccountant()
+        accountant = PrivacyAccountant(rehearsal=True)
         model(np.inf, accountant=accountant).fit(GOOD_X, GOOD_Y)
-        assert accountant.spent() == np.inf
+        assert accountant.rehearsed() == np.inf
         with pytest.raises(BudgetExceededError):
-            model(np.inf, accountant=PrivacyAccountant(100.0)).fit(Untouchable(), Untouchable())
+            model(np.inf, accountant=PrivacyAccountant(100.0, rehearsal=True)).fit(
+                Untouchable(), Untouchable()
+            )
 
     def test_a_failure_after_the_charge_stays_charged(self, monkeypatch):
-        accountant = PrivacyAccountant(10.0)
+        accountant = PrivacyAccountant(10.0, rehearsal=True)
 
         def fail(*args):
             raise MemoryError
@@ -440,10 +442,10 @@ class TestBudget:
         monkeypatch.setattr(private_fit, "perturb", fail)
         with pytest.raises(MemoryError):
             model(accountant=accountant).fit(GOOD_X, GOOD_Y)
-        assert accountant.spent() == 1.0
+        assert accountant.rehearsed() == 1.0
 
     def test_the_ledger_names_estimator_and_mechanism(self):
-        accountant = PrivacyAccountant(10.0)
+        accountant = PrivacyAccountant(10.0, rehearsal=True)
         model(accountant=accountant).fit(GOOD_X, GOOD_Y)
         entry = accountant.entries().iloc[0]
         assert entry["estimator"] == "DPDiscreteTimeSurvival"

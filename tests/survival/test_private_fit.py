@@ -246,7 +246,7 @@ def test_public_numbers_beyond_doubles_are_refused_before_the_charge(parameters)
     model = DPDiscreteTimeSurvival(max_time=1.0, accountant=accountant).set_params(**parameters)
     with pytest.raises(ValueError, match="too extreme for double precision"):
         model.fit(np.zeros((1000, 1)), np.full(1000, 0.5))
-    assert accountant.spent() == 0.0
+    assert len(accountant.entries()) == 0
 
 
 @pytest.mark.parametrize("epsilon", [100.0, 1000.0])

@@ -82,7 +82,7 @@ class TestScore:
 
 class TestGridSearch:
     def search(self, path, budget, epsilon=0.5):
-        accountant = PrivacyAccountant(budget, path=path)
+        accountant = PrivacyAccountant(budget, path=path, rehearsal=True)
         step = "dpdiscretetimesurvival"
         grid = {f"{step}__alpha": [0.0, 0.01], f"{step}__n_knots": [1, 3]}
         pipeline = make_pipeline(
@@ -102,13 +102,13 @@ class TestGridSearch:
         accountant, search = self.search(tmp_path / "ledger.db", 2.0)
         with pytest.raises(BudgetExceededError):
             search.fit(data.X, data.y)
-        assert accountant.spent() <= 2.0
-        assert PrivacyAccountant(path=tmp_path / "ledger.db").spent() <= 2.0
+        assert accountant.rehearsed() <= 2.0
+        assert PrivacyAccountant(path=tmp_path / "ledger.db").rehearsed() <= 2.0
 
 
 class TestParameters:
     def test_clone_keeps_parameters_and_the_ledger(self):
-        accountant = PrivacyAccountant(3.0)
+        accountant = PrivacyAccountant(3.0, rehearsal=True)
         one = model(epsilon=0.3, link="probit", accountant=accountant)
         other = clone(one)
         assert other.get_params() == one.get_params()

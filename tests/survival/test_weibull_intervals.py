@@ -103,11 +103,11 @@ class TestFromTheReleaseAlone:
         assert not other.equals(fitted.confidence_interval(n_resamples=FEW))
 
     def test_they_cost_nothing(self):
-        accountant = PrivacyAccountant(1.0)
+        accountant = PrivacyAccountant(1.0, rehearsal=True)
         one = model(accountant=accountant).fit(*records(100, seed=0))
         one.confidence_interval(n_resamples=FEW)
         one.survival_band([0.5], n_resamples=FEW)
-        assert accountant.spent() == 1.0
+        assert accountant.rehearsed() == 1.0
         assert len(accountant.entries()) == 1
 
     def test_no_attribute_is_added(self, fitted):

@@ -104,11 +104,11 @@ class TestCrossValidation:
         np.testing.assert_array_equal(scores, cross_val_score(model(), data[0], y, cv=folds))
 
     def test_every_fold_is_charged(self, data):
-        accountant = PrivacyAccountant(100.0)
+        accountant = PrivacyAccountant(100.0, rehearsal=True)
         result = cross_validate(
             model(epsilon=0.5, accountant=accountant), *data, cv=5, return_estimator=True
         )
-        assert accountant.spent() == pytest.approx(2.5)
+        assert accountant.rehearsed() == pytest.approx(2.5)
         assert all(one.accountant is accountant for one in result["estimator"])
 
     def test_predictions_are_equal_risks(self, data):
@@ -117,7 +117,7 @@ class TestCrossValidation:
 
 class TestGridSearch:
     def search(self, budget):
-        accountant = PrivacyAccountant(budget)
+        accountant = PrivacyAccountant(budget, rehearsal=True)
         grid = {"omega": [4.0, 6.0], "method": ["ladder", "laplace"]}
         one = DPWeibullFitter(0.5, max_time=1.0, accountant=accountant)
         return accountant, GridSearchCV(one, grid, cv=3, error_score="raise")
@@ -234,7 +234,7 @@ def test_tags_say_what_is_taken():
 
 
 def test_clone_keeps_parameters_and_the_ledger():
-    accountant = PrivacyAccountant(3.0)
+    accountant = PrivacyAccountant(3.0, rehearsal=True)
     one = model(epsilon=0.3, method="laplace", n_rungs=7, accountant=accountant)
     other = clone(one)
     assert other.get_params() == one.get_params()

@@ -1,0 +1,193 @@
+"""What a ledger adds up and what it refuses: the exact arithmetic of a budget.
+
+A number counts as the decimal it is written as: ten charges of 0.1 fill a budget of 1 and leave
+nothing. Sums are exact, whatever the sizes of their terms, and the budget has no tolerance.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable, Sequence
+from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
+from typing import NamedTuple
+
+#: Decimals of floats lie between 1e-324 and 2e308: digits enough for the sum of 1e60 of them.
+#: Should they ever not do, a sum fails; it is never rounded.
+_EXACT = Context(
+    prec=700, Emin=-9999, Emax=9999, clamp=0, traps=[Inexact, InvalidOperation, Overflow]
+)
+
+
+class Terms(NamedTuple):
+    """What a ledger was made with; fixed."""
+
+    epsilon: float
+    delta: float
+    rehearsal: bool = False
+    charge_refusals: bool = False
+
+
+class Entry(NamedTuple):
+    """One charge. Every field is public."""
+
+    when: str
+    estimator: str
+    mechanism: str
+    epsilon: float
+    delta: float
+    status: str
+    dataset: str
+
+    @property
+    def proved(self) -> bool:
+        """Whether a theorem covers it."""
+        return self.status == "proved"
+
+
+class BudgetExceededError(RuntimeError):
+    """A charge does not fit what is left of the privacy budget. Nothing was recorded.
+
+    Parameters
+    ----------
+    requested : float
+        What the charge asked for.
+    remaining : float
+        What is left.
+    dataset : str
+        Name of the data set whose budget it is.
+    quantity : {"epsilon", "delta"}, default="epsilon"
+        Which of the two budgets is exceeded.
+    status : str, default="proved"
+        Status of the guarantee that was to be charged.
+
+    Attributes
+    ----------
+    requested, remaining, dataset, quantity, status
+        As above.
+    """
+
+    def __init__(
+        self,
+        requested: float,
+        remaining: float,
+        dataset: str,
+        quantity: str = "epsilon",
+        status: str = "proved",
+    ) -> None:
+        message = (
+            f"The privacy budget of data set {dataset!r} does not allow this: it asks for "
+            f"{quantity}={requested!r}, but only {remaining!r} is left. Nothing was charged."
+        )
+        if status != "proved" and math.isinf(requested):
+            message += (
+                f" A guarantee with status {status!r} costs infinity, whatever its epsilon: only "
+                "what is proved costs its epsilon (random_state=None, classes given). To count "
+                "fits that are not private, use PrivacyAccountant(..., rehearsal=True)."
+            )
+        super().__init__(message)
+        self.requested = requested
+        self.remaining = remaining
+        self.dataset = dataset
+        self.quantity = quantity
+        self.status = status
+
+    def __reduce__(self) -> tuple[type[BudgetExceededError], tuple[float, float, str, str, str]]:
+        # The default would call the class with the message: the error must reach the parent
+        # process from a worker.
+        return type(self), (
+            self.requested,
+            self.remaining,
+            self.dataset,
+            self.quantity,
+            self.status,
+        )
+
+
+def exact_sum(values: Iterable[float]) -> Decimal:
+    """Return the exact sum of non-negative floats, each taken as the decimal that it prints as."""
+    result = Decimal(0)
+    for value in values:
+        result = _EXACT.add(result, _decimal(value))
+    return result
+
+
+def float_above(exact: Decimal) -> float:
+    """Return the least float that does not print as less."""
+    nearest = float(exact)
+    return nearest if _decimal(nearest) >= exact else math.nextafter(nearest, math.inf)
+
+
+def float_below(exact: Decimal) -> float:
+    """Return the largest float that does not print as more."""
+    nearest = float(exact)
+    return nearest if _decimal(nearest) <= exact else math.nextafter(nearest, -math.inf)
+
+
+def remaining(spent: Decimal, budget: float) -> float:
+    """Return what is left of a budget, rounded down; an infinite budget always leaves infinity."""
+    if math.isinf(budget):
+        return math.inf
+    left = _EXACT.subtract(_decimal(budget), spent)
+    return float_below(max(Decimal(0), left))
+
+
+def limited_together(
+    entries: Iterable[Entry], terms: Terms, dataset: str, *, proved: bool
+) -> list[Entry]:
+    """Return the entries that share one budget with a charge of this kind.
+
+    All those of a data set, but in a ledger for rehearsals, where what is proved and what is not
+    stand apart.
+    """
+    return [
+        entry
+        for entry in entries
+        if entry.dataset == dataset and (not terms.rehearsal or entry.proved == proved)
+    ]
+
+
+def require_room(entries: Sequence[Entry], requests: Sequence[Entry], terms: Terms) -> None:
+    """Raise BudgetExceededError unless all requests fit together, by basic composition.
+
+    Basic composition: mechanisms that are (e_i, d_i)-DP are together (sum e_i, sum d_i)-DP, also
+    when each is chosen in view of the earlier results (Dwork and Roth, 2014, theorem 3.16 and
+    section 3.5).
+    """
+    held = list(entries)
+    for request in requests:
+        beside = limited_together(held, terms, request.dataset, proved=request.proved)
+        for quantity, used, asked, limit in (
+            ("epsilon", exact_sum(e.epsilon for e in beside), request.epsilon, terms.epsilon),
+            ("delta", exact_sum(e.delta for e in beside), request.delta, terms.delta),
+        ):
+            if _EXACT.add(used, _decimal(asked)) > _decimal(limit):
+                raise BudgetExceededError(
+                    asked, remaining(used, limit), request.dataset, quantity, request.status
+                )
+        held.append(request)
+
+
+def dataset_name(name: object) -> str:
+    """Return the name of a data set, in the one form under which it is kept.
+
+    One name must be one budget: names that look alike are made equal (white space at the ends,
+    composed and decomposed accents), and what cannot be written in a ledger is refused.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"dataset must be a string, got {type(name).__name__}.")
+    plain = unicodedata.normalize("NFC", name).strip()
+    if not plain:
+        raise ValueError("dataset must be a name, not an empty string.")
+    return text("dataset", plain)
+
+
+def text(field: str, value: str) -> str:
+    """Return a text that a ledger can keep, or raise ValueError."""
+    if any(c == "\0" or unicodedata.category(c) == "Cs" for c in value):
+        raise ValueError(f"{field} must be text without NUL characters and lone surrogates.")
+    return str(value)
+
+
+def _decimal(value: float) -> Decimal:
+    return Decimal(repr(float(value)))

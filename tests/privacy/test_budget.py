@@ -1,0 +1,125 @@
+"""Tests of what a budget adds up: exactly, and only what is proved."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, compose
+from skdpsurv.privacy.budget import exact_sum, float_above, float_below
+
+from .costs import cost
+
+UNPROVED = ["none", "seeded", "asymptotic"]
+SIZES = st.floats(min_value=0.0, allow_nan=False, allow_infinity=False)
+
+
+class TestExactSums:
+    def test_ten_tenths_fill_one_and_leave_nothing(self, make):
+        accountant = make(1.0)
+        for _ in range(10):
+            accountant.charge(cost(0.1))
+        assert (accountant.spent(), accountant.remaining()) == (1.0, 0.0)
+        for little in (1e-10, 5e-324):
+            with pytest.raises(BudgetExceededError):
+                accountant.charge(cost(little))
+
+    def test_small_beside_large(self, make):
+        accountant = make(1e308)
+        accountant.charge(cost(5e-324))
+        with pytest.raises(BudgetExceededError):
+            accountant.charge(cost(1e308))
+        assert accountant.spent() == 5e-324
+        assert accountant.remaining() < 1e308
+        accountant.charge(cost(accountant.remaining()))
+
+    def test_deltas(self, make):
+        accountant = make(10.0, 3e-7)
+        for _ in range(3):
+            accountant.charge(cost(1.0, 1e-7))
+        assert accountant.spent_delta() == 3e-7
+        with pytest.raises(BudgetExceededError):
+            accountant.charge(cost(1.0, 1e-300))
+
+    def test_beyond_the_largest_float(self, make):
+        accountant = make(math.inf)
+        accountant.charge(cost(1e308))
+        accountant.charge(cost(1e308))
+        assert accountant.spent() == math.inf
+        assert accountant.remaining() == math.inf
+        assert compose([(1e308, 0.0), (1.1e308, 0.0)], 1e-6) == math.inf
+
+    @given(st.lists(SIZES, max_size=6))
+    def test_sums_are_those_of_fractions(self, values):
+        exact = sum((Fraction(repr(v)) for v in values), Fraction(0))
+        found = exact_sum(values)
+        assert Fraction(found) == exact
+        above, below = float_above(found), float_below(found)
+        assert math.isinf(above) or Fraction(repr(above)) >= exact
+        if not math.isinf(below):
+            assert Fraction(repr(below)) <= exact
+            assert above in (below, math.nextafter(below, math.inf))
+
+    @given(st.floats(min_value=0.0, max_value=1e300, exclude_min=True), st.lists(SIZES, max_size=4))
+    def test_what_remains_can_be_charged(self, budget, charges):
+        accountant = PrivacyAccountant(budget)
+        for epsilon in charges:
+            if epsilon <= accountant.remaining():
+                accountant.charge(cost(epsilon))
+        left = accountant.remaining()
+        if left > 0.0:
+            accountant.charge(cost(left))
+        assert accountant.spent() <= budget
+
+
+class TestUnproved:
+    @pytest.mark.parametrize("status", UNPROVED)
+    def test_costs_infinity(self, make, status):
+        accountant = make(1.0)
+        for call in (accountant.check, accountant.charge):
+            with pytest.raises(BudgetExceededError, match=f"status '{status}' costs infinity"):
+                call(cost(0.1, status=status))
+        with pytest.raises(BudgetExceededError, match="costs infinity"):
+            accountant.charge_parallel([cost(0.1), cost(0.1, status=status)], disjoint=True)
+        assert accountant.spent() == 0.0
+
+    @pytest.mark.parametrize("status", UNPROVED)
+    def test_shows_in_every_sum(self, make, status):
+        accountant = make(math.inf)
+        accountant.charge(cost(0.1))
+        accountant.charge(cost(0.1, status=status))
+        assert accountant.spent() == math.inf
+        assert accountant.epsilon_at(1e-6) == math.inf
+        assert accountant.entries()["epsilon"].tolist() == [0.1, math.inf]
+        assert accountant.rehearsed() == 0.0
+
+    @pytest.mark.parametrize("status", UNPROVED)
+    def test_stands_apart_in_rehearsals(self, make, status):
+        accountant = make(1.0, rehearsal=True)
+        accountant.charge(cost(0.75, status=status))
+        accountant.charge(cost(0.5))
+        assert (accountant.spent(), accountant.remaining()) == (0.5, 0.5)
+        assert accountant.rehearsed() == 0.75
+        assert accountant.entries()["epsilon"].tolist() == [0.75, 0.5]
+        assert accountant.entries()["status"].tolist() == [status, "proved"]
+        assert repr(accountant).endswith("spent=0.5, rehearsed=0.75)")
+        assert "rehearsal=True" in repr(accountant)
+        with pytest.raises(BudgetExceededError, match=r"only 0\.25 is left"):
+            accountant.charge(cost(0.5, status=status))
+        with pytest.raises(BudgetExceededError, match=r"only 0\.5 is left"):
+            accountant.charge(cost(0.75))
+        other = accountant.for_dataset("trial")
+        assert (other.rehearsed(), other.rehearsal) == (0.0, True)
+
+    def test_optimal_composition_leaves_rehearsals_out(self):
+        pytest.importorskip("dp_accounting")
+        accountant = PrivacyAccountant(rehearsal=True)
+        accountant.charge(cost(0.5))
+        alone = accountant.epsilon_at(1e-6)
+        accountant.charge(cost(0.5, status="seeded"))
+        assert accountant.epsilon_at(1e-6) == alone
+        assert 0.0 < alone <= 0.5

@@ -1,0 +1,404 @@
+"""Tests of the ledger in a file: nobody spends twice, whatever happens to the file."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import pickle
+import shutil
+import sqlite3
+import threading
+import time
+
+import pytest
+
+from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant
+from skdpsurv.privacy.file_lock import acquire, release
+
+from .costs import cost
+
+
+class TestFile:
+    def test_a_new_session_goes_on(self, path):
+        PrivacyAccountant(1.0, path=path).charge(cost(0.75), estimator="Fitter")
+        again = PrivacyAccountant(1.0, path=path)
+        assert again.spent() == 0.75
+        assert again.entries()["estimator"].tolist() == ["Fitter"]
+        with pytest.raises(BudgetExceededError):
+            again.charge(cost(0.5))
+
+    @pytest.mark.parametrize("budget", [(2.0,), (math.inf,), (1.0, 0.5), (1.0, 0.0)])
+    def test_another_budget_is_refused(self, path, budget):
+        PrivacyAccountant(1.0, 0.1, path=path)
+        with pytest.raises(ValueError, match=r"made with epsilon=1 and delta=0\.1"):
+            PrivacyAccountant(*budget, path=path)
+
+    def test_omitted_budget_is_adopted(self, path):
+        PrivacyAccountant(1.0, 0.1, path=path)
+        again = PrivacyAccountant(path=path)
+        assert (again.epsilon, again.delta) == (1.0, 0.1)
+        assert PrivacyAccountant(delta=0.1, path=path).epsilon == 1.0
+        assert PrivacyAccountant(1, path=path).delta == 0.1
+
+    def test_infinite_budget_is_stored(self, path):
+        PrivacyAccountant(math.inf, path=path)
+        assert PrivacyAccountant(path=path).epsilon == math.inf
+        with pytest.raises(ValueError, match="made with epsilon=inf"):
+            PrivacyAccountant(1.0, path=path)
+
+    def test_path_is_absolute(self, tmp_path, monkeypatch):
+        monkeypatch.chdir(tmp_path)
+        accountant = PrivacyAccountant(1.0, path="my ledger #1?.sqlite")
+        assert accountant.path == str(tmp_path / "my ledger #1?.sqlite")
+        monkeypatch.chdir("/")
+        accountant.charge(cost(0.5))
+        assert (tmp_path / "my ledger #1?.sqlite").exists()
+        assert PrivacyAccountant(path=tmp_path / "my ledger #1?.sqlite").spent() == 0.5
+
+    def test_missing_file_is_an_error_on_use_only(self, path):
+        accountant = PrivacyAccountant(1.0, path=path)
+        pickled = pickle.dumps(accountant)
+        path.unlink()
+        for orphan in (accountant, pickle.loads(pickled)):
+            assert orphan.epsilon == 1.0
+            assert "ledger unavailable" in repr(orphan)
+            assert "ledger unavailable" in orphan._repr_html_()
+            pickle.dumps(orphan)
+            for call in (orphan.charge, orphan.check):
+                with pytest.raises(FileNotFoundError, match="does not exist"):
+                    call(cost(0.5))
+            with pytest.raises(FileNotFoundError, match="does not exist"):
+                orphan.spent()
+        assert not path.exists()
+
+    def test_replaced_file_is_noticed(self, path):
+        accountant = PrivacyAccountant(1.0, path=path)
+        path.unlink()
+        PrivacyAccountant(100.0, path=path)
+        with pytest.raises(ValueError, match="is not the one"):
+            accountant.charge(cost(0.5))
+
+    def test_missing_directory(self, tmp_path):
+        with pytest.raises(FileNotFoundError, match="directory of path"):
+            PrivacyAccountant(1.0, path=tmp_path / "no" / "ledger.sqlite")
+
+    def test_bytes_path(self):
+        with pytest.raises(TypeError, match="path must be a str"):
+            PrivacyAccountant(1.0, path=b"ledger.sqlite")
+
+    def test_a_file_that_is_no_database(self, path):
+        path.write_text("records of patients, not to be overwritten" * 100)
+        before = path.read_bytes()
+        with pytest.raises(ValueError, match="is not a privacy ledger"):
+            PrivacyAccountant(1.0, path=path)
+        assert path.read_bytes() == before
+
+    @pytest.mark.parametrize("table", ["patients(age)", "ledger(age)"])
+    def test_a_database_that_is_no_ledger(self, path, table):
+        with sqlite3.connect(path) as connection:
+            connection.execute(f"CREATE TABLE {table}")
+        connection.close()
+        before = path.read_bytes()
+        with pytest.raises(ValueError, match="not a privacy ledger"):
+            PrivacyAccountant(1.0, path=path)
+        assert path.read_bytes() == before
+
+    def test_a_later_schema_is_refused(self, path):
+        PrivacyAccountant(1.0, path=path)
+        with sqlite3.connect(path) as connection:
+            connection.execute("UPDATE ledger SET schema_version = 3")
+        connection.close()
+        with pytest.raises(ValueError, match="schema version 3"):
+            PrivacyAccountant(path=path)
+
+    def test_failed_charge_leaves_no_lock(self, path):
+        accountant = PrivacyAccountant(1.0, path=path)
+        with pytest.raises(BudgetExceededError) as error:
+            accountant.charge(cost(2.0))
+        held = error.value  # its traceback keeps the frames, and a forgotten connection, alive
+        PrivacyAccountant(path=path).charge(cost(1.0))
+        assert held.remaining == 1.0
+
+    def test_lock_held_by_somebody_else_is_waited_for(self, path):
+        accountant = PrivacyAccountant(1.0, path=path)
+        blocker = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        blocker.execute("BEGIN IMMEDIATE")
+        timer = threading.Timer(0.3, lambda: blocker.execute("COMMIT"))
+        timer.start()
+        accountant.charge(cost(1.0))
+        timer.join()
+        blocker.close()
+        assert accountant.spent() == 1.0
+
+
+def edit(path, statement, *values):
+    with sqlite3.connect(path) as connection:
+        connection.execute(statement, values)
+    connection.close()
+
+
+class TestIdentity:
+    """An accountant charges the ledger that it was made with, as far as it has seen it."""
+
+    def test_another_ledger_of_the_same_budget(self, path):
+        accountant = PrivacyAccountant(1.0, path=path)
+        accountant.charge(cost(1.0))
+        carried = pickle.dumps(accountant)
+        path.unlink()
+        PrivacyAccountant(1.0, path=path)
+        for one in (accountant, pickle.loads(carried)):
+            for call in (one.charge, one.check):
+                with pytest.raises(ValueError, match="is not the one"):
+                    call(cost(0.5))
+            with pytest.raises(ValueError, match="is not the one"):
+                one.spent()
+            assert "ledger unavailable" in repr(one)
+
+    @pytest.mark.parametrize("again", [0, 1, 2])
+    def test_an_older_copy(self, path, again):
+        """Also where as much was charged to it again as it had lost."""
+        accountant = PrivacyAccountant(4.0, path=path)
+        accountant.charge(cost(1.0))
+        backup = shutil.copy(path, f"{path}.backup")
+        accountant.charge(cost(1.0))
+        carried = pickle.dumps(accountant)
+        shutil.copy(backup, path)
+        for _ in range(again):
+            PrivacyAccountant(path=path).charge(cost(1.0))
+        for one in (accountant, pickle.loads(carried)):
+            with pytest.raises(ValueError, match="restored from an older copy"):
+                one.charge(cost(1.0))
+            with pytest.raises(ValueError, match="restored from an older copy"):
+                one.remaining()
+
+    def test_a_file_cut_off(self, path):
+        accountant = PrivacyAccountant(1.0, path=path)
+        accountant.charge(cost(1.0))
+        path.write_bytes(b"")
+        for call in (
+            lambda: accountant.charge(cost(0.5)),
+            accountant.spent,
+            lambda: PrivacyAccountant(1.0, path=path),
+            lambda: PrivacyAccountant(path=path),
+        ):
+            with pytest.raises(ValueError, match="is empty, and not a privacy ledger"):
+                call()
+        assert path.read_bytes() == b""
+
+    def test_only_a_stated_epsilon_makes_a_ledger(self, path):
+        for given in ({}, {"delta": 0.1}, {"rehearsal": True}):
+            with pytest.raises(FileNotFoundError, match="There is no privacy ledger"):
+                PrivacyAccountant(path=path, **given)
+        assert not list(path.parent.iterdir())
+        assert PrivacyAccountant(1.0, path=path).delta == 0.0
+
+    def test_what_is_left_of_a_ledger_is_not_overwritten(self, path):
+        path.with_name("ledger.sqlite-journal").write_bytes(b"pages of a charge")
+        with pytest.raises(ValueError, match="belongs to a ledger that is gone"):
+            PrivacyAccountant(1.0, path=path)
+        assert not path.exists()
+
+    def test_making_leaves_no_drafts(self, path):
+        PrivacyAccountant(1.0, path=path)
+        assert {one.name for one in path.parent.iterdir()} == {
+            "ledger.sqlite",
+            "ledger.sqlite.lock",
+        }
+
+    @pytest.mark.parametrize(
+        ("column", "value"),
+        [
+            ("epsilon", -5.0),
+            ("epsilon", "much"),
+            ("delta", -0.1),
+            ("delta", 1.0),
+            ("status", "certain"),
+            ("status", "seeded"),
+            ("dataset", "default "),
+            ("mechanism", b"bytes"),
+        ],
+    )
+    def test_an_entry_that_was_never_charged(self, path, column, value):
+        PrivacyAccountant(1.0, path=path).charge(cost(0.5))
+        accountant = PrivacyAccountant(path=path)
+        PrivacyAccountant(path=path).charge(cost(0.25))
+        edit(path, f"UPDATE entries SET {column} = ? WHERE id = 2", value)
+        for call in (
+            accountant.spent,
+            lambda: accountant.charge(cost(0.125)),
+            lambda: PrivacyAccountant(path=path),
+        ):
+            with pytest.raises(ValueError, match="never charged"):
+                call()
+
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "UPDATE ledger SET epsilon = 100.0",
+            "UPDATE ledger SET rehearsal = 1",
+            "UPDATE ledger SET charge_refusals = 1",
+            "INSERT INTO ledger SELECT * FROM ledger",
+            "DELETE FROM entries",
+            "UPDATE entries SET epsilon = 0.25",
+        ],
+    )
+    def test_altered_under_an_accountant(self, path, statement):
+        accountant = PrivacyAccountant(1.0, path=path)
+        accountant.charge(cost(0.5))
+        edit(path, statement)
+        with pytest.raises(ValueError, match="ledger"):
+            accountant.charge(cost(0.125))
+        with pytest.raises(ValueError, match="ledger"):
+            accountant.spent()
+
+    @pytest.mark.parametrize("epsilon", [-1.0, 0.0, "much"])
+    def test_terms_that_no_ledger_has(self, path, epsilon):
+        PrivacyAccountant(1.0, path=path)
+        edit(path, "UPDATE ledger SET epsilon = ?", epsilon)
+        with pytest.raises(ValueError, match="terms that no ledger is made with"):
+            PrivacyAccountant(path=path)
+
+    @pytest.mark.parametrize("flag", ["rehearsal", "charge_refusals"])
+    def test_flags_are_stored(self, path, flag):
+        made = PrivacyAccountant(1.0, path=path, **{flag: True})
+        assert f"{flag}=True" in repr(made)
+        for one in (
+            PrivacyAccountant(path=path),
+            PrivacyAccountant(1.0, path=path, **{flag: True}),
+            pickle.loads(pickle.dumps(made)),
+            made.for_dataset("trial"),
+        ):
+            assert getattr(one, flag) is True
+        with pytest.raises(ValueError, match=f"reopened with {flag}=False"):
+            PrivacyAccountant(path=path, **{flag: False})
+
+    @pytest.mark.parametrize("flag", ["rehearsal", "charge_refusals"])
+    def test_flags_cannot_be_set_later(self, path, flag):
+        PrivacyAccountant(1.0, path=path)
+        with pytest.raises(ValueError, match=f"reopened with {flag}=True"):
+            PrivacyAccountant(1.0, path=path, **{flag: True})
+
+    def test_links(self, path):
+        """Symbolic links are one ledger with one lock; hard links would have two locks."""
+        accountant = PrivacyAccountant(1.0, path=path)
+        (path.parent / "elsewhere").mkdir()
+        link = path.parent / "elsewhere" / "link.sqlite"
+        link.symlink_to(path)
+        other = PrivacyAccountant(path=link)
+        assert other.path == accountant.path
+        other.charge(cost(0.75))
+        assert accountant.spent() == 0.75
+        assert not link.with_name("link.sqlite.lock").exists()
+        hard = path.with_name("hard.sqlite")
+        os.link(path, hard)
+        for call in (accountant.spent, lambda: PrivacyAccountant(path=hard)):
+            with pytest.raises(ValueError, match="has 2 names"):
+                call()
+
+
+def spend_under_a_reader(path, reading, answers):
+    """Charge as often as fits, while another thread opens and closes the file all the time."""
+    accountant = PrivacyAccountant(path=path)
+    stop = threading.Event()
+
+    def read():
+        while not stop.is_set():
+            path.read_bytes()
+            time.sleep(0.0002)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    reading.wait()
+    charged = 0
+    for _ in range(25):
+        try:
+            accountant.charge(cost(0.1))
+            charged += 1
+        except Exception:  # refused; without a lock, also a ledger that lost entries
+            time.sleep(0.002)
+    stop.set()
+    thread.join()
+    answers.put(charged)
+
+
+class TestLock:
+    @pytest.mark.slow
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+    @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # forking with threads
+    def test_readers_of_the_file_let_nobody_in(self, tmp_path):
+        """Of SQLite's own locks, such a reader leaves none: half of the ledgers were overspent."""
+        context = multiprocessing.get_context("fork")
+        for turn in range(8):
+            path = tmp_path / f"{turn}.sqlite"
+            accountant = PrivacyAccountant(1.0, path=path)
+            answers, reading = context.SimpleQueue(), context.Barrier(4)
+            processes = [
+                context.Process(target=spend_under_a_reader, args=(path, reading, answers))
+                for _ in range(4)
+            ]
+            for process in processes:
+                process.start()
+            charged = [answers.get() for _ in processes]
+            for process in processes:
+                process.join()
+            assert sum(charged) == 10
+            assert len(accountant.entries()) == 10
+
+    def test_charges_and_reads_wait_for_it(self, path, monkeypatch):
+        monkeypatch.setattr("skdpsurv.privacy.sqlite_ledger._BUSY_SECONDS", 0.05)
+        accountant = PrivacyAccountant(1.0, path=path)
+        held = acquire(f"{path}.lock", 1.0)
+        path.read_bytes()  # closes the file again
+        for call in (lambda: accountant.charge(cost(0.5)), accountant.entries):
+            with pytest.raises(RuntimeError, match="could not be locked"):
+                call()
+        release(held)
+        accountant.charge(cost(0.5))
+        assert accountant.spent() == 0.5
+
+    def test_another_opening_of_the_lock_does_not_end_it(self, path):
+        held = acquire(str(path), 1.0)
+        path.read_bytes()
+        with pytest.raises(TimeoutError):
+            acquire(str(path), 0.0)
+        release(held)
+        release(acquire(str(path), 0.0))
+
+    def test_a_lock_removed_while_waited_for_is_none(self, path):
+        """Who waited for the removed file would be alone with it."""
+        held = acquire(str(path), 1.0)
+        later = []
+        waiting = threading.Thread(target=lambda: later.append(acquire(str(path), 30.0)))
+        waiting.start()
+        time.sleep(0.05)
+        path.unlink()
+        release(held)
+        waiting.join()
+        with pytest.raises(TimeoutError):
+            acquire(str(path), 0.0)
+        release(later[0])
+
+    @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+    def test_a_child_forked_meanwhile_does_not_keep_it(self, path):
+        held = acquire(str(path), 1.0)
+        end, other_end = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.close(other_end)
+            os.read(end, 1)  # until the parent closes the pipe
+            os._exit(0)
+        release(held)
+        release(acquire(str(path), 0.0))
+        os.close(other_end)
+        os.waitpid(child, 0)
+        os.close(end)
+
+
+def test_a_pickle_holds_no_entry(path):
+    for accountant in (PrivacyAccountant(9.0), PrivacyAccountant(9.0, path=path)):
+        accountant.charge(cost(1.0, mechanism="counted"), "hiv-clinic-2019", estimator="Fitter")
+        content = pickle.dumps(accountant.for_dataset("trial"))
+        for word in (b"hiv-clinic", b"counted", b"Fitter"):
+            assert word not in content
+        assert pickle.loads(content).for_dataset("hiv-clinic-2019").spent() == 1.0
