@@ -69,7 +69,7 @@ class Problem:
         return on_grid(self.data, n_intervals=self.n_intervals)
 
     def target(self) -> tuple[Target, np.ndarray]:
-        """Return the law, and the point from which its mode is looked for."""
+        """Return the law, and the point from which a random walk looks for its mode."""
         plan = self.plan()
         model = plan.model
         basis = orthogonal_basis(model.n_intervals, model.n_knots)
@@ -82,7 +82,7 @@ class Problem:
     def draws(self, n_steps: int, burn_in: int = 1000) -> np.ndarray:
         """Return states of MALA after its burn-in, as coefficients on the scale of X."""
         model = self.plan().model
-        states = islice(mala(*self.target(), burn_in), n_steps)
+        states = islice(mala(self.target()[0], burn_in), n_steps)
         return np.array(list(states))[:, model.n_knots :] / model.data_norm
 
     def mle(self) -> np.ndarray:
@@ -137,9 +137,9 @@ def psgld_chain(
         return found["kept"][:, 1:], found["kept"][:, 0], float(found["seconds"])
 
 
-def mala(target: Target, start: np.ndarray, burn_in: int = 1000) -> Iterator[np.ndarray]:
+def mala(target: Target, burn_in: int = 1000) -> Iterator[np.ndarray]:
     """Yield states of MALA after its burn-in, without end."""
-    return islice(MALA(burn_in).states(target, start, random_source(None)), burn_in, None)
+    return islice(MALA(burn_in).states(target, random_source(None)), burn_in, None)
 
 
 def enough(states: Iterator[np.ndarray], size: float = 2000.0, most: int = 400_000) -> np.ndarray:

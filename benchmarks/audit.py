@@ -79,8 +79,8 @@ def hybrid(**parameters: Any) -> HybridMEstimator:
 
 #: A strong ridge keeps minimisers where one record moves them farthest.
 STRONG = 20.0
-SHORT = {"method": "psgld", "n_intervals": 1, "n_epochs": 50}
-PSGLD = {**SHORT, "sampler": "psgld", "n_epochs": 50, "step_size": 0.2, "epsilon": 2.0}
+SHORT = {"method": "psgld", "n_intervals": 1, "n_epochs": 100}
+PSGLD = {**SHORT, "sampler": "psgld", "n_epochs": 500, "step_size": 0.2, "epsilon": 2.0}
 
 
 def cases() -> Iterator[Case]:
@@ -97,8 +97,8 @@ def cases() -> Iterator[Case]:
     yield Case(
         "out_pert, published", hazard(alpha=STRONG, calibration="published", method="out_pert")
     )
-    yield Case("psgld, sampler='mala', 50 steps", hazard(**SHORT), share=0.2, pairs=6)
-    yield Case("psgld, sampler='psgld', 50 epochs", hazard(**PSGLD), share=0.2, pairs=6)
+    yield Case("psgld, sampler='mala', 100 steps", hazard(**SHORT), share=0.2, pairs=6)
+    yield Case("psgld, sampler='psgld', 500 epochs", hazard(**PSGLD), share=0.2, pairs=6)
     yield Case(
         "psgld, published (status none)",
         hazard(**PSGLD, calibration="published"),

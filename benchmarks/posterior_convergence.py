@@ -69,7 +69,8 @@ def law(problems: list[Problem]) -> None:
     """Table: means and standard deviations of MALA against a random walk."""
     rows = []
     for problem in problems:
-        x, y = (enough(chain(*problem.target())) for chain in (mala, random_walk))
+        target, start = problem.target()
+        x, y = enough(mala(target)), enough(random_walk(target, start))
         sizes = effective_size(x), effective_size(y)
         noise = 1.0 / sizes[0] + 1.0 / sizes[1]
         means = np.abs(x.mean(axis=0) - y.mean(axis=0)) / y.std(axis=0)
@@ -196,7 +197,7 @@ def convergence(data: SurvivalData, draws: int, folder: Path) -> None:
         several = (
             "one chain each" if max(1, draws) == 1 or kind == LETTER else f"{draws} chains each"
         )
-        start = "corrected, from the mode" if kind == CORRECTED else "to the letter, from f = 0"
+        start = "corrected, annealed" if kind == CORRECTED else "to the letter, from f = 0"
         ax.set_title(f"pSGLD, {start} ({several})", loc="left", fontsize=11)
         for (_, epsilon), curves in ((k, v) for k, v in found.items() if k[0] == kind):
             colour = COLOURS[EPSILONS.index(epsilon)]

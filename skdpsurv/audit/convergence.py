@@ -1,4 +1,7 @@
-r"""Has a Markov chain converged? Split R-hat and effective sample size.
+r"""Do several Markov chains agree? Split R-hat and effective sample size.
+
+They can show that chains have not converged, and never that they have: chains that all miss a part
+of the law agree, too. About privacy they say nothing.
 
 Chains of N draws, cut in halves to give m chains of n = N/2 each: within-chain variance W,
 between-chain variance B/n of the m means,
@@ -22,7 +25,7 @@ FloatArray = NDArray[np.float64]
 
 
 def split_r_hat(draws: FloatArray) -> FloatArray:
-    """Return split R-hat of each parameter; 1 at convergence, and worry begins at 1.01.
+    """Return split R-hat of each parameter; 1 where chains agree, and worry begins at 1.01.
 
     Parameters
     ----------

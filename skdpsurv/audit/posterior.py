@@ -1,4 +1,4 @@
-"""Several whole chains of the posterior sampler, to see whether they have converged."""
+"""Several whole chains of the posterior sampler, to see whether they agree."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class PosteriorChains:
     names: tuple[str, ...]
 
     def r_hat(self) -> FloatArray:
-        """Return split R-hat of each parameter: 1 at convergence, and worry begins at 1.01."""
+        """Return split R-hat of each parameter: 1 where chains agree, worry begins at 1.01."""
         return split_r_hat(self.draws)
 
     def effective_sample_size(self) -> FloatArray:
@@ -90,10 +90,12 @@ def nonprivate_posterior_chains(
 ) -> PosteriorChains:
     """Run several long chains of ``method="psgld"`` and keep all of them: not private.
 
-    For simulated data, or for data that you may see: to check that a chain of the length which
-    the estimator uses is at its limit, where alone its guarantee holds. What it shows must not be
-    published, and must not be used to choose how a private release of the same data is made.
-    Nothing is charged: there is no guarantee to charge for.
+    For simulated data, or for data that you may see: to find chains that are too short to be
+    accurate. **Chains that agree say nothing about privacy**: that is a claim about every pair of
+    neighbours, the worst included, and these are chains on one data set (docs/user_guide/limits has
+    a pair where they mislead). What they show must not be published, and must not be used to choose
+    how a private release of the same data is made. Nothing is charged: there is no guarantee to
+    charge for.
 
     Parameters
     ----------
@@ -162,8 +164,6 @@ def _one_chain(
     burn_in = plan.schedule.burn_in(plan.model.n_records)
     if plan.schedule.sampler == "mala":
         n_steps = burn_in + n_draws
-    if n_steps - burn_in < 4:
-        raise ValueError("n_epochs must leave each chain at least 4 states after its burn-in.")
     step = max(1, (n_steps - burn_in) // n_draws)
     states = first(plan.states(records, source), n_steps, "posterior chain", verbose)
     kept = list(islice(states, burn_in + step - 1, None, step))[:n_draws]

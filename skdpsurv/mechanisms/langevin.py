@@ -1,11 +1,15 @@
 r"""Two Markov chains for the law of :mod:`skdpsurv.mechanisms.posterior_sampling`.
 
+Both start from a draw of the prior, which knows no record, and are annealed from there
+(:mod:`skdpsurv.mechanisms.annealing`); a mode is looked for afterwards, to steer, near where the
+state is then, and the state stays where it is.
+
 **MALA**, the Metropolis-adjusted Langevin algorithm, on all records at every step:
 
 .. math:: f' = f - \tfrac{h}{2} P\,\nabla U(f) + \mathcal N(0, hP),
 
-accepted by the rule of Metropolis and Hastings, with P the inverse curvature at the mode. Its
-limit is the target, whatever h and P are.
+accepted by the rule of Metropolis and Hastings (:mod:`skdpsurv.mechanisms.metropolis`), with P the
+inverse curvature at that mode. Its limit is the target, whatever h and P are.
 
 **pSGLD**, preconditioned stochastic gradient Langevin dynamics (Nguyen and Hui, arXiv 1708.07436,
 algorithm 4; Li, Chen, Carlson and Carin, AAAI 2016), on k records at every step:
@@ -28,9 +32,10 @@ from itertools import count
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
-from skdpsurv.mechanisms.posterior_sampling import Target
+from skdpsurv.mechanisms.annealing import anneal
+from skdpsurv.mechanisms.metropolis import Frame, Walk
+from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target
 from skdpsurv.privacy import RandomSource
 
 FloatArray = NDArray[np.float64]
@@ -42,11 +47,10 @@ DAMPING, MEMORY = 1e-5, 0.99
 STEPS_AT_ONCE, ROWS_AT_ONCE = 1000, 2**18
 #: A coefficient beyond this is no draw of a prior with standard deviation 10.
 LOST = 1e6
-#: The acceptance rate at which MALA moves fastest (Roberts and Rosenthal 1998).
-ACCEPTANCE = 0.574
-#: Share of MALA's steps that propose a point from anywhere, and degrees of freedom of the
-#: proposals around the mode.
-JUMPS, JUMP_DF = 0.1, 5.0
+#: Share of MALA's burn-in that is annealed, and passes over the records that pSGLD's warm-up takes.
+ANNEALED, WARM_UP = 0.6, 100
+#: A chain of pSGLD keeps at most about exp(-10) of where it began, by a public estimate.
+FORGETTING = 10.0
 
 
 @dataclass(frozen=True)
@@ -56,95 +60,24 @@ class MALA:
     Parameters
     ----------
     burn_in : int
-        Steps in which h follows the acceptance rate; it is frozen afterwards.
-
-    Notes
-    -----
-    C is bounded, so that U is nearly the prior's far from the data: with few records that region
-    has weight, and local moves do not reach it. One step in ten is a proposal from a mixture, half
-    the prior, half a Student t around the mode, which does.
+        Steps in which the chain adapts: it is annealed first, then h follows the acceptance rate.
+        Afterwards nothing changes any more.
     """
 
     burn_in: int
 
-    def states(
-        self, target: Target, start: FloatArray, source: RandomSource
-    ) -> Iterator[FloatArray]:
-        """Yield the chain's states without end, from a point near the mode."""
+    def states(self, target: Target, source: RandomSource) -> Iterator[FloatArray]:
+        """Yield the chain's states without end; the first is a draw of the prior."""
         rng = source.generator
-        mode, curvature = target.mode(start)
-        root = linalg.cholesky(curvature, lower=True)
-        local = _Mixture(mode, root, target.sanitizer.prior_precision)
-        size, step = mode.size, 1.65**2 / mode.size ** (1.0 / 3.0)
-        # Coordinates x = root' (f - mode), in which U is nearly a standard normal's.
-        point = _Point.at(target, mode, root, local.draw_near(rng))
+        annealed = math.floor(ANNEALED * self.burn_in)
+        for coef, step in anneal(target, annealed, rng):  # noqa: B007
+            yield coef
+        # The search moves the proposals, never the state.
+        walk = Walk(target, Frame.around(target, *target.mode(coef)), coef, step)
         for t in count():
-            if rng.random() < JUMPS:
-                new = _Point.at(target, mode, root, local.draw(rng))
-                gain = point.energy - new.energy
-                gain += local.log_density(point.x) - local.log_density(new.x)
-            else:
-                noise = rng.standard_normal(size)
-                x = point.x - 0.5 * step * point.gradient + math.sqrt(step) * noise
-                new = _Point.at(target, mode, root, x)
-                back = point.x - x + 0.5 * step * new.gradient
-                gain = point.energy - new.energy
-                gain += 0.5 * float(noise @ noise) - float(back @ back) / (2.0 * step)
-                if t < self.burn_in:
-                    rate = 0.0 if math.isnan(gain) else math.exp(min(gain, 0.0))
-                    step *= math.exp((rate - ACCEPTANCE) / math.sqrt(t + 1.0))
-                    step = min(max(step, 1e-6), 1e2)
-            if math.log(1.0 - rng.random()) < gain:
-                point = new
-            yield point.coef
-
-
-@dataclass(frozen=True)
-class _Point:
-    """A state with what the acceptance rule asks of it."""
-
-    x: FloatArray
-    coef: FloatArray
-    energy: float
-    gradient: FloatArray
-
-    @staticmethod
-    def at(target: Target, mode: FloatArray, root: FloatArray, x: FloatArray) -> _Point:
-        coef = mode + linalg.solve_triangular(root, x, lower=True, trans="T", check_finite=False)
-        energy, gradient = target.energy(coef)
-        pulled = linalg.solve_triangular(root, gradient, lower=True, check_finite=False)
-        return _Point(x, coef, energy, pulled)
-
-
-@dataclass(frozen=True)
-class _Mixture:
-    """Half the prior, half a Student t around the mode, in the coordinates x."""
-
-    mode: FloatArray
-    root: FloatArray
-    prior_precision: float
-
-    def draw_near(self, rng: np.random.Generator) -> FloatArray:
-        normal = rng.standard_normal(self.mode.size)
-        return np.asarray(normal * math.sqrt(JUMP_DF / rng.chisquare(JUMP_DF)))
-
-    def draw(self, rng: np.random.Generator) -> FloatArray:
-        if rng.random() < 0.5:
-            return self.draw_near(rng)
-        prior = rng.standard_normal(self.mode.size) / math.sqrt(self.prior_precision)
-        return np.asarray(self.root.T @ (prior - self.mode))
-
-    def log_density(self, x: FloatArray) -> float:
-        """Return the log-density in x, up to a constant."""
-        size = self.mode.size
-        near = math.lgamma(0.5 * (JUMP_DF + size)) - math.lgamma(0.5 * JUMP_DF)
-        near -= 0.5 * size * math.log(0.5 * JUMP_DF)  # in units of (2 pi)^(-size/2)
-        near -= 0.5 * (JUMP_DF + size) * math.log1p(float(x @ x) / JUMP_DF)
-        coef = self.mode + linalg.solve_triangular(self.root, x, lower=True, trans="T")
-        prior = 0.5 * size * math.log(self.prior_precision)
-        prior -= float(np.sum(np.log(np.diag(self.root))))
-        prior -= 0.5 * self.prior_precision * float(coef @ coef)
-        return float(np.logaddexp(near, prior))
+            adapts = annealed + t < self.burn_in
+            walk.move(rng, 1.0 / math.sqrt(t + 1.0) if adapts else 0.0)
+            yield walk.coef
 
 
 @dataclass(frozen=True)
@@ -158,11 +91,17 @@ class PSGLD:
     batch_size : int
         k. All records, and no sampling, from n on.
     step_size : float or None
-        a_1; None for the largest that is stable at the mode, under the first G, then the frozen.
+        a_1; None for the largest that is stable at the mode near the first state, under the first
+        G, then the frozen.
     step_exponent : float
         tau.
     published : bool, default=False
-        The paper's step to the letter: twice the drift, G never frozen, from f = 0.
+        The paper's step to the letter: twice the drift, G never frozen, from f = 0, no warm-up.
+
+    Notes
+    -----
+    Before the first step the state is annealed on all records, :data:`WARM_UP` passes: from a draw
+    of the prior, gradients alone do not find back through the flat parts of U.
     """
 
     burn_in: int
@@ -171,10 +110,8 @@ class PSGLD:
     step_exponent: float
     published: bool = False
 
-    def states(
-        self, target: Target, start: FloatArray, source: RandomSource
-    ) -> Iterator[FloatArray]:
-        """Yield the chain's states without end.
+    def states(self, target: Target, source: RandomSource) -> Iterator[FloatArray]:
+        """Yield the chain's states without end, after those of its warm-up.
 
         Raises
         ------
@@ -186,11 +123,14 @@ class PSGLD:
         sizes = [target.likelihood.n_records(block) for block in target.blocks]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         size = min(self.batch_size, n)
-        coef, drift, floor = np.zeros_like(start), 1.0, np.zeros_like(start)
+        coef = np.zeros(target.likelihood.n_params)
+        drift, floor = 1.0, np.zeros_like(coef)
         first_step = 1.0 if self.step_size is None else self.step_size
         if not self.published:
             drift = 0.5
-            coef, curvature = target.mode(start)
+            for coef, _ in anneal(target, WARM_UP, rng):  # noqa: B007
+                pass
+            _, curvature = target.mode(coef)
             # What V is about where curvature is the variance of gradients; without a floor G has
             # none where there is no such variance, as in a sum over all records at the mode.
             floor = target.sanitizer.rate * np.diag(curvature) / (n * size)
@@ -226,6 +166,22 @@ class PSGLD:
 
 def _preconditioner(moment: FloatArray) -> FloatArray:
     return np.asarray(1.0 / (DAMPING + np.sqrt(moment)))
+
+
+def least_step(law: Sanitizer, n_records: int, batch_size: int, n_steps: int, tau: float) -> float:
+    r"""Return the a_1 below which n steps of pSGLD hardly leave the state where they began.
+
+    From public numbers. Gradients of losses have norms of about 1, so that G is about
+    :math:`1 / (\lambda + \text{rate}/\sqrt k)` and the curvature of U about the prior's plus
+    rate n; a step forgets a share :math:`a_t G c / 2` of where it began, and the sum of these has
+    to be :data:`FORGETTING`.
+    """
+    scale = 1.0 / (DAMPING + law.rate / math.sqrt(batch_size))
+    curvature = law.prior_precision + law.rate * n_records
+    # The sum of t ** -tau is at least its integral.
+    end = n_steps + 1.0
+    total = math.log(end) if tau == 1.0 else (end ** (1.0 - tau) - 1.0) / (1.0 - tau)
+    return 2.0 * FORGETTING / (scale * curvature * total)
 
 
 def _stable_step(curvature: FloatArray, scale: FloatArray) -> float:

@@ -33,8 +33,8 @@ IntArray = NDArray[np.int64]
 
 #: The prior's precision, rate * sigma: a normal of standard deviation 10 on each coefficient.
 PRIOR_PRECISION = 1e-2
-#: Newton steps towards the mode, and the decrement at which they end: a chain starts there, so a
-#: good guess is good enough.
+#: Newton steps towards a mode, and the decrement at which they end: it only steers, so that a good
+#: guess is good enough. No chain starts there: a record can decide which mode is found.
 MODE_STEPS, MODE_DECREMENT = 50, 1e-6
 #: Errors of losses, over all records and over a sample of them, relative to the largest.
 TOLERANCE, SAMPLED_TOLERANCE = 1e-12, 1e-6
@@ -133,7 +133,7 @@ class Target:
         return np.asarray(hessian + floor * np.eye(coef.size))
 
     def mode(self, start: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return a point near a mode of the law, and the curvature there.
+        """Return a point near a mode of the law, and the curvature there: for steering alone.
 
         Newton steps with :meth:`curvature`: as C is concave, its tangent at the present losses is a
         convex upper bound of U, whose minimum they approach.

@@ -80,7 +80,8 @@ class DPDiscreteTimeSurvival(HazardPredictions, PrivateEstimator):
     method : {"obj_pert", "out_pert", "psgld"}, default="obj_pert"
         Objective perturbation, or output perturbation (simpler, and less accurate). "psgld", one
         draw of a sanitised posterior, has an **asymptotic guarantee only**: epsilon holds for the
-        law that its Markov chain tends to, and nothing is proved about a chain of finite length.
+        law that its Markov chain tends to, and nothing is proved about a chain of finite length,
+        whatever its diagnostics show.
         Its likelihood is uncapped and it takes no first look, so that ``max_cumulative_hazard``
         and ``center_share`` do not enter, and it works with every link.
     max_time : float
@@ -121,13 +122,15 @@ class DPDiscreteTimeSurvival(HazardPredictions, PrivateEstimator):
         records, or the paper's stochastic gradients, whose step is corrected. One law, but the
         first gets there a hundred times faster.
     n_epochs : int or "auto", default="auto"
-        Passes over the data: one step of "mala", n steps of "psgld" as in the paper. "auto" is 400
-        (to 4000 below 10,000 records), and 250.
+        Passes over the data: one step of "mala", n steps of "psgld" as in the paper, after 100
+        passes from a draw of the prior. "auto" is 400 (to 4000 below 10,000 records), and 250. At
+        least 100 with "mala", and so many that "psgld" has 1000 steps.
     batch_size : int, default=200
         Records in a step of "psgld"; all of them if there are fewer.
     step_size : float or "auto", default="auto"
-        First step a_1 of "psgld"; "auto" is the largest that is stable at the mode, and 1 with
-        ``calibration="published"``.
+        First step a_1 of "psgld"; "auto" is the largest that is stable at a mode, and 1 with
+        ``calibration="published"``. Refused if so small, by public numbers, that the chain would
+        stay where it begins.
     step_exponent : float, default=0.51
         Steps of "psgld" shrink as ``t ** -step_exponent``, above 0.5 and at most 1.
     random_state : None or int, default=None

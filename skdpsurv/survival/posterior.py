@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.mechanisms.langevin import MALA, PSGLD
+from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
 from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target, calibrate
 from skdpsurv.privacy import (
     RandomSource,
@@ -32,7 +32,8 @@ SAMPLERS = ("mala", "psgld")
 #: Passes over the data of pSGLD, n steps each, as in the paper; and steps of MALA, one pass each:
 #: as many as so many records take, within bounds. Laws of few records are far from normal.
 PSGLD_EPOCHS, MALA_RECORDS, MALA_RANGE = 250, 4_000_000, (400, 4000)
-MOST_EPOCHS = 10**9
+#: Fewest steps of a chain, and most epochs.
+LEAST_STEPS, MOST_EPOCHS = {"mala": 100, "psgld": 1000}, 10**9
 #: Share of a chain in which it adapts.
 BURN_IN = {"mala": 0.5, "psgld": 0.1}
 #: What a draw is rounded to, on the scale of the fit: 10^-9 of the prior's standard deviation.
@@ -55,8 +56,41 @@ class Schedule:
         if isinstance(epochs, str):
             few, many = MALA_RANGE
             mala = min(many, max(few, MALA_RECORDS // n_records))
-            epochs = mala if self.sampler == "mala" else PSGLD_EPOCHS
-        return int(epochs) * (n_records if self.sampler == "psgld" else 1)
+            psgld = max(PSGLD_EPOCHS, self.least_epochs(n_records))
+            epochs = mala if self.sampler == "mala" else psgld
+        return int(epochs) * self._steps_in_epoch(n_records)
+
+    def least_epochs(self, n_records: int) -> int:
+        """Return the fewest epochs that have enough steps."""
+        return math.ceil(LEAST_STEPS[self.sampler] / self._steps_in_epoch(n_records))
+
+    def _steps_in_epoch(self, n_records: int) -> int:
+        return n_records if self.sampler == "psgld" else 1
+
+    def check(self, law: Sanitizer, n_records: int) -> None:
+        """Refuse a chain that stays about where it begins, by public numbers.
+
+        Raises
+        ------
+        ValueError
+            If ``n_epochs`` or ``step_size`` is too small for this many records.
+        """
+        least = self.least_epochs(n_records)
+        if not isinstance(self.n_epochs, str) and self.n_epochs < least:
+            raise ValueError(
+                f"n_epochs must be at least {least} with sampler={self.sampler!r} and {n_records} "
+                f"records: a chain has at least {LEAST_STEPS[self.sampler]} steps, got "
+                f"{self.n_epochs}."
+            )
+        if self.sampler == "mala" or isinstance(self.step_size, str):
+            return
+        size, n_steps = min(self.batch_size, n_records), self.n_steps(n_records)
+        shortest = least_step(law, n_records, size, n_steps, self.step_exponent)
+        if self.step_size < shortest:
+            raise ValueError(
+                f"step_size must be at least {shortest:.3g} for {n_steps} steps on {n_records} "
+                f"records: with less a chain stays where it begins, got {self.step_size}."
+            )
 
     def burn_in(self, n_records: int) -> int:
         """Return the number of steps in which the chain adapts."""
@@ -87,6 +121,11 @@ def checked_schedule(
         n_epochs = positive_int("n_epochs", n_epochs)
         if n_epochs > MOST_EPOCHS:
             raise ValueError(f"n_epochs must be at most {MOST_EPOCHS}, got {n_epochs}.")
+        if sampler == "mala" and n_epochs < LEAST_STEPS["mala"]:
+            raise ValueError(
+                f"n_epochs must be at least {LEAST_STEPS['mala']} with sampler='mala', got "
+                f"{n_epochs}."
+            )
     if isinstance(step_size, str):
         one_of("step_size", step_size, ("auto",))
     else:
@@ -109,7 +148,7 @@ class PosteriorSampling:
     Parameters
     ----------
     model : HazardModel
-        Its cap and ``prior_event_rate`` do not enter the law; the chain starts from the latter.
+        Its cap and ``prior_event_rate`` do not enter.
     epsilon : float
     alpha : float
         Ridge on top of the prior, on the scale of the mean loss.
@@ -135,6 +174,7 @@ class PosteriorSampling:
         make_basis = published_basis if self.published else orthogonal_basis
         object.__setattr__(self, "basis", make_basis(model.n_intervals, model.n_knots))
         object.__setattr__(self, "sanitizer", Sanitizer(plain.ceiling, plain.rate, prior))
+        self.schedule.check(self.sanitizer, model.n_records)
 
     @property
     def mechanism(self) -> str:
@@ -177,10 +217,8 @@ class PosteriorSampling:
         model, basis = self.model, self.basis
         likelihood = DiscreteHazard(basis, model.n_features, link=LINKS[model.link])
         blocks = records.blocks(0.0, model.data_norm)
-        start = np.zeros(likelihood.n_params)
-        start[0] = likelihood.link.predictor(model.prior_hazard) / basis[0, 0]
         chain = self.schedule.chain(model.n_records, self.published)
-        return chain.states(Target(likelihood, blocks, self.sanitizer), start, source)
+        return chain.states(Target(likelihood, blocks, self.sanitizer), source)
 
     def unscaled(self, state: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return a state as a baseline on the grid and coefficients on the scale of X."""

@@ -192,7 +192,7 @@ def _planted() -> dict[str, Planted]:
         data_norm=1.0,
         sampler="psgld",
         step_size=0.2,
-        n_epochs=50,
+        n_epochs=500,
     )
     far_away = "event at once or censored at the end, others with events at once"
     weibull = DPWeibullFitter(max_time=1.0, method="laplace")

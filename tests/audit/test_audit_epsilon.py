@@ -348,7 +348,7 @@ SHIPPED = [
     (DPDiscreteTimeSurvival(**HAZARD, method="out_pert"), 2, 400),
     (DPDiscreteTimeSurvival(**HAZARD, calibration="published"), 2, 400),
     (DPDiscreteTimeSurvival(**HAZARD, calibration="published", method="out_pert"), 2, 400),
-    (DPDiscreteTimeSurvival(**SHORT, n_epochs=50), 2, 150),
+    (DPDiscreteTimeSurvival(**SHORT, n_epochs=100), 2, 150),
     (DPLogisticRegression(**BINARY), 2, 600),
     (DPLogisticRegression(**BINARY, alpha=20.0), 2, 600),
     (DPLogisticRegression(**BINARY, alpha=20.0, method="out_pert"), 2, 600),

@@ -58,7 +58,7 @@ def test_draws_have_the_law_of_fit(data, chains):
 
 
 def test_stochastic_gradients_keep_spaced_states(data):
-    model = posterior(data, sampler="psgld", n_epochs=2, batch_size=50)
+    model = posterior(data, sampler="psgld", n_epochs=3, batch_size=50)
     chains = nonprivate_posterior_chains(model, data.X, data.y, n_chains=2, n_draws=100)
     assert chains.draws.shape == (2, 100, 5)
 

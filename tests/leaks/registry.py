@@ -294,8 +294,8 @@ def _settings() -> Iterator[Setting]:
     yield one("probit", survival, link="probit", alpha=0.1, center_share=0.0)
     yield one("no privacy", moderate, epsilon=np.inf)
     chain = {"method": "psgld", "epsilon": 5.0}
-    yield one("mala", survival, n_epochs=10, verbose=1, representative=True, **chain)
-    short = {"sampler": "psgld", "n_epochs": 1, "batch_size": 8, "diverges": True, **chain}
+    yield one("mala", survival, n_epochs=100, verbose=1, representative=True, **chain)
+    short = {"sampler": "psgld", "n_epochs": 25, "batch_size": 8, "diverges": True, **chain}
     yield one("psgld", survival, verbose=1, link="cloglog", **short)
     yield one("psgld as published", survival, calibration="published", **short)
 

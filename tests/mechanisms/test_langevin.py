@@ -17,8 +17,9 @@ import pytest
 from scipy import special, stats
 
 from skdpsurv.likelihoods.logistic import LabelledBlock, Logistic
-from skdpsurv.mechanisms import langevin
+from skdpsurv.mechanisms import annealing, langevin, metropolis
 from skdpsurv.mechanisms.langevin import MALA, MEMORY, PSGLD
+from skdpsurv.mechanisms.metropolis import Frame
 from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target, calibrate
 from skdpsurv.privacy import random_source
 
@@ -80,9 +81,13 @@ def worst_p_value(states, edges, probabilities):
     return BINS * float(2.0 * stats.t.sf(np.abs(t), BATCHES - 1).min())
 
 
-def run(chain, one, n_steps, seed=1, start=None):
-    start = np.zeros(one.likelihood.n_params) if start is None else start
-    return np.array(list(islice(chain.states(one, start, random_source(seed)), n_steps)))
+def run(chain, one, n_steps, seed=1):
+    return np.array(list(islice(chain.states(one, random_source(seed)), n_steps)))
+
+
+def begin_at(monkeypatch, start):
+    """Let chains of pSGLD begin there, without a warm-up and without using the randomness."""
+    monkeypatch.setattr(langevin, "anneal", lambda *_: iter([(start, None)]))
 
 
 def mala_p_value(one, n_steps=4000, law_of=None, seed=1):
@@ -132,22 +137,22 @@ class TestMALA:
 
     def test_only_jumps_have_the_law(self, monkeypatch):
         """And if their density is left out of the rule, or half of it, they have not."""
-        monkeypatch.setattr(langevin, "JUMPS", 1.0)
+        monkeypatch.setattr(metropolis, "JUMPS", 1.0)
         one = target(*TARGETS["both"])
         assert mala_p_value(one, 3000) > REJECT
-        monkeypatch.setattr(langevin._Mixture, "log_density", lambda self, x: 0.0)
+        monkeypatch.setattr(Frame, "log_density", lambda self, x: 0.0)
         assert mala_p_value(one, 3000) < REJECT
 
         def near_alone(self, x):
-            return -0.5 * (langevin.JUMP_DF + 1) * math.log1p(float(x @ x) / langevin.JUMP_DF)
+            return -0.5 * (metropolis.JUMP_DF + 1) * math.log1p(float(x @ x) / metropolis.JUMP_DF)
 
-        monkeypatch.setattr(langevin._Mixture, "log_density", near_alone)
+        monkeypatch.setattr(Frame, "log_density", near_alone)
         assert mala_p_value(one, 3000) < REJECT
 
     @pytest.mark.parametrize("burn_in", [0, 300])
     def test_only_local_moves_have_the_law_where_they_reach(self, monkeypatch, burn_in):
         """Whatever the step is: the acceptance rule corrects it."""
-        monkeypatch.setattr(langevin, "JUMPS", 0.0)
+        monkeypatch.setattr(metropolis, "JUMPS", 0.0)
         one = target(*TARGETS["concentrated"])
         states = run(MALA(burn_in), one, 4500)[500:, 0]
         grid, density = grid_law(one, [np.linspace(-30, 60, 14_001)])
@@ -163,7 +168,7 @@ class TestMALA:
         result = stats.kstest(ends, lambda f: np.interp(f, grid[:, 0], total))
         assert result.pvalue > 1e-7
 
-    def test_the_start_does_not_matter(self):
+    def test_the_start_does_not_matter(self, monkeypatch):
         """Chains from six starts: the variance between is that within, as R-hat has it.
 
         Autocorrelation is gone after some 10 steps, so that the mean of 500 has about 100
@@ -171,24 +176,24 @@ class TestMALA:
         """
         one = target(*TARGETS["both"])
         starts = [-200.0, -30.0, 0.0, 3.0, 30.0, 200.0]
-        chains = [
-            run(MALA(200), one, 700, 7 + i, np.array([start]))[200:, 0]
-            for i, start in enumerate(starts)
-        ]
+        chains = []
+        for i, start in enumerate(starts):
+            monkeypatch.setattr(annealing, "prior_draw", lambda *_, at=start: np.array([at]))
+            chains.append(run(MALA(200), one, 700, 7 + i)[200:, 0])
         within = np.mean([np.var(chain) for chain in chains])
         between = np.var([np.mean(chain) for chain in chains], ddof=1)
         assert math.sqrt(1.0 + between / within) < 1.1
 
     def test_the_step_follows_the_acceptance_rate_in_burn_in_only(self, monkeypatch):
         """After it the rate of accepted local moves is near 0.574; without it, what it was."""
-        monkeypatch.setattr(langevin, "JUMPS", 0.0)
+        monkeypatch.setattr(metropolis, "JUMPS", 0.0)
         one = target(200, 300.0, n_features=6)
         rates = []
         for burn_in in (0, 500):
             states = run(MALA(burn_in), one, 1500)[500:]
             rates.append(np.mean(np.any(np.diff(states, axis=0) != 0, axis=1)))
         # Steps are correlated: five standard deviations of 500 independent ones are 0.11.
-        assert abs(rates[1] - langevin.ACCEPTANCE) < 0.12
+        assert abs(rates[1] - metropolis.ACCEPTANCE) < 0.12
         assert rates[0] != rates[1]
 
     def test_nan_is_never_accepted(self, monkeypatch):
@@ -206,12 +211,12 @@ class TestMALA:
             return value, gradient
 
         for seed in range(8):
-            # A first state beyond would be the chain's start, not an accepted one.
+            # A state beyond, from before, would not be an accepted one.
             monkeypatch.setattr(Target, "energy", plain)
-            chain = MALA(50).states(one, np.zeros(1), random_source(seed))
-            first = next(chain)
+            chain = MALA(50).states(one, random_source(seed))
+            last = list(islice(chain, 60))[-1]
             monkeypatch.setattr(Target, "energy", broken)
-            if first[0] > mode + 0.5:
+            if last[0] > mode + 0.5:
                 continue
             states = np.array(list(islice(chain, 100)))
             assert np.isfinite(states).all()
@@ -228,7 +233,7 @@ class TestMALA:
         """Its integral is that of its two parts, and draws have it (Kolmogorov, p > 1e-7)."""
         one = target(*TARGETS["both"])
         mode, curvature = one.mode(np.zeros(1))
-        local = langevin._Mixture(mode, np.sqrt(curvature), 1e-2)
+        local = Frame.around(one, mode, curvature)
         x = np.linspace(-4000, 4000, 800_001) * float(np.sqrt(curvature[0, 0])) / 10.0
         density = np.exp([local.log_density(x[i : i + 1]) for i in range(0, x.size, 100)])
         x = x[::100]
@@ -333,27 +338,32 @@ class TestPSGLDSteps:
     """The chain is its formulas, step by step: no statistics."""
 
     @pytest.mark.parametrize("published", [False, True])
-    def test_recursion(self, published):
+    def test_recursion(self, monkeypatch, published):
         """Twice the drift, or G going on after burn-in, would show at once."""
         one = target(*TARGETS["concentrated"], n_features=2)
         chain = psgld(published, burn_in=150)
-        start = np.zeros(2) if published else one.mode(np.full(2, 0.3))[0]
+        begin_at(monkeypatch, np.full(2, 0.3))
+        start = np.zeros(2) if published else np.full(2, 0.3)
         curvature = np.diag(one.mode(np.full(2, 0.3))[1])
         floor = 0.0 if published else one.sanitizer.rate * curvature / 60**2
         exact, _ = by_hand(chain, lambda f: one.energy(f)[1], 60, start, 4, 1300, floor)
-        states = run(chain, one, 1300, 4, np.full(2, 0.3))
+        states = run(chain, one, 1300, 4)
         np.testing.assert_allclose(states, exact, rtol=1e-8, atol=1e-10)
 
-    def test_published_starts_from_0_and_the_corrected_one_from_the_mode(self):
+    def test_published_starts_from_0_and_the_corrected_one_where_its_warm_up_ends(
+        self, monkeypatch
+    ):
+        """And not at a mode, however small the steps are."""
         one = target(*TARGETS["concentrated"], n_features=2)
-        start = np.full(2, 0.3)
-        for published, expected in ((True, np.zeros(2)), (False, one.mode(start)[0])):
-            state = run(psgld(published, step_size=1e-20), one, 1, 4, start)[0]
+        begin_at(monkeypatch, np.full(2, 7.0))
+        for published, expected in ((True, np.zeros(2)), (False, np.full(2, 7.0))):
+            state = run(psgld(published, step_size=1e-20), one, 1, 4)[0]
             np.testing.assert_allclose(state, expected, atol=1e-6)
 
-    def test_preconditioner_is_frozen_after_burn_in(self):
+    def test_preconditioner_is_frozen_after_burn_in(self, monkeypatch):
         """Gradients fall to nothing after 50 steps: a G that followed them would grow."""
         one = target(*TARGETS["concentrated"])
+        begin_at(monkeypatch, np.zeros(1))
 
         @dataclass(frozen=True)
         class Fading(Target):
@@ -423,6 +433,7 @@ class TestPSGLDSteps:
 
     def test_a_state_that_is_no_number_is_never_returned(self, monkeypatch):
         one = target(*TARGETS["concentrated"])
+        begin_at(monkeypatch, np.zeros(1))
         monkeypatch.setattr(Target, "mode", lambda self, start: (start, np.eye(1)))
         monkeypatch.setattr(Target, "energy", lambda self, coef: (0.0, np.full(1, np.nan)))
         with pytest.raises(ValueError, match="step_size"):
@@ -448,10 +459,9 @@ def law(one):
 def last_states(one):
     """The last state of 400 independent chains, corrected and published."""
     product = Product(one, SIZE)
-    return {
-        published: run(psgld(published), product, STEPS, 5, np.zeros(SIZE))[-1]
-        for published in (False, True)
-    }
+    with pytest.MonkeyPatch.context() as patch:
+        begin_at(patch, product.mode(np.zeros(SIZE))[0])
+        return {p: run(psgld(p), product, STEPS, 5)[-1] for p in (False, True)}
 
 
 class TestPSGLDLaw:
@@ -517,11 +527,7 @@ class TestAutomaticStep:
         """No mode and no curvature are looked for; the first noise has variance G."""
         monkeypatch.setattr(Target, "mode", None)
         one, other = (
-            next(
-                PSGLD(10, 5, step, 0.51, published=True).states(
-                    target(6, 4.0), np.zeros(1), random_source(0)
-                )
-            )
+            next(PSGLD(10, 5, step, 0.51, published=True).states(target(6, 4.0), random_source(0)))
             for step in (None, 1.0)
         )
         assert one == other

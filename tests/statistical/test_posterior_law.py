@@ -88,7 +88,7 @@ def test_mala_and_an_independent_metropolis_agree(records, link):
     )
     start = np.zeros(KNOTS + 2)
     start[0] = LINKS[link].predictor(0.05) / basis[0, 0]
-    chain = MALA(400).states(target, start, random_source(3))
+    chain = MALA(400).states(target, random_source(3))
     mala = np.array(list(islice(chain, 5400)))[400:]
     # The energies themselves, before the laws.
     for f in mala[::1000]:

@@ -1,0 +1,190 @@
+"""Where chains begin, and which of two wells they end in."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from itertools import islice
+
+import numpy as np
+import pytest
+
+from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.likelihoods.logistic import LabelledBlock, Logistic
+from skdpsurv.mechanisms import annealing, langevin
+from skdpsurv.mechanisms.langevin import MALA
+from skdpsurv.mechanisms.posterior_sampling import Target, calibrate
+from skdpsurv.privacy import random_source
+from skdpsurv.survival.posterior import PosteriorSampling, Schedule
+from skdpsurv.survival.private_fit import HazardModel, Records
+from skdpsurv.survival.spline import orthogonal_basis
+
+
+def logistic(n=500, epsilon=5.0, label=1.0):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (n, 2)) / 2.0
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    X[0], y[0] = [0.7, 0.7], label
+    return Target(Logistic(2), [LabelledBlock(X, y)], calibrate(epsilon, n))
+
+
+class TestStart:
+    """The first state is a function of public numbers and of the seed: exact, no statistics."""
+
+    @staticmethod
+    def first_state(sampler, records, seed, alpha=0.0):
+        model = HazardModel("logit", 10, 3, len(records.X), 2, 1.0, "auto", 0.4)
+        schedule = Schedule(sampler, 500, 10, 0.1)
+        plan = PosteriorSampling(model, 20.0, alpha, schedule)
+        return next(plan.states(records, random_source(seed))), plan.sanitizer.prior_precision
+
+    @pytest.mark.parametrize("sampler", ["mala", "psgld"])
+    @pytest.mark.parametrize("alpha", [0.0, 0.3])
+    def test_any_records_have_the_same_one(self, monkeypatch, sampler, alpha):
+        """pSGLD: without its passes of annealing and with a step that does not move."""
+        monkeypatch.setattr(langevin, "WARM_UP", 0, raising=False)
+        chain = Schedule.chain
+        if sampler == "psgld":
+            still = lambda *args: replace(chain(*args), step_size=1e-20)  # noqa: E731
+            monkeypatch.setattr(Schedule, "chain", still)
+        n, rng = 40, np.random.default_rng(1)
+        one = Records(rng.uniform(-1, 1, (n, 2)), np.full(n, 3), np.full(n, True))
+        others = [
+            Records(one.X, one.interval, np.arange(n) > 0),  # a neighbour
+            Records(-9.0 * one.X, np.full(n, 10), np.full(n, False)),
+        ]
+        for seed in (0, 1):
+            state, precision = self.first_state(sampler, one, seed, alpha)
+            draw = random_source(seed).generator.standard_normal(5) / math.sqrt(precision)
+            np.testing.assert_allclose(state, draw, atol=1e-6)
+            for other in others:
+                again, _ = self.first_state(sampler, other, seed, alpha)
+                np.testing.assert_allclose(again, draw, atol=1e-6)
+
+    def test_no_record_is_read_before_it(self, monkeypatch):
+        one = logistic()
+        for name in ("energy", "curvature", "mode"):
+            monkeypatch.setattr(Target, name, None)
+        state = next(MALA(100).states(one, random_source(3)))
+        np.testing.assert_array_equal(
+            state, random_source(3).generator.standard_normal(2) / math.sqrt(1e-2)
+        )
+
+
+class TestStages:
+    @pytest.mark.parametrize(("n", "epsilon"), [(1, 1e-3), (500, 5.0), (10**6, 1.0)])
+    def test_from_one_nat_to_the_law(self, n, epsilon):
+        one = Target(
+            Logistic(1), [LabelledBlock(np.zeros((n, 1)), np.ones(n))], calibrate(epsilon, n)
+        )
+        weights = annealing.weights(one, 8)
+        assert weights[-1] == pytest.approx(1.0)
+        assert weights[0] * n * epsilon / 2.0 <= 1.0 + 1e-9
+        assert (np.diff(weights) >= 0.0).all()
+        np.testing.assert_allclose(np.diff(np.log(weights), 2), 0.0, atol=1e-12)
+
+    @pytest.mark.parametrize("n_moves", [0, 1, 9, 10, 37, 250])
+    def test_one_state_for_each_move(self, n_moves):
+        rng = np.random.default_rng(0)
+        states = [state for state, _ in annealing.anneal(logistic(), n_moves, rng)]
+        assert len(states) == n_moves + 1
+
+    def test_the_search_moves_no_state(self, monkeypatch):
+        """Steering from somewhere else: the state goes on from where annealing left it."""
+        seen = []
+        plain = Target.mode
+
+        def elsewhere(self, start):
+            seen.append(start)
+            return plain(self, start)[0] + 50.0, plain(self, start)[1]
+
+        monkeypatch.setattr(Target, "mode", elsewhere)
+        monkeypatch.setattr(langevin, "ANNEALED", 1.0)
+        moves = islice(MALA(100).states(logistic(), random_source(0)), 101, 130)
+        states = np.array(list(moves))
+        (start,) = seen
+        assert np.abs(states - start).max() < 20.0
+
+
+@dataclass(frozen=True)
+class Counted(Target):
+    """Records of a few kinds, each as many times as ``counts`` says: exact, and quick."""
+
+    counts: np.ndarray = field(default_factory=lambda: np.ones(1))
+
+    @property
+    def n_records(self):
+        return int(self.counts.sum())
+
+    def energy(self, coef):
+        (block,), law = self.blocks, self.sanitizer
+        losses, gradient = self.likelihood.linearized(coef, block, 1e-12)
+        squashed = np.tanh(losses / law.ceiling)
+        value = 0.5 * law.prior_precision * coef @ coef
+        value += law.rate * law.ceiling * (self.counts @ squashed)
+        pull = gradient(self.counts * (1.0 - squashed**2))
+        return float(value), law.prior_precision * coef + law.rate * pull
+
+    def curvature(self, coef):
+        (block,), law = self.blocks, self.sanitizer
+        slack = 1.0 - np.tanh(self.likelihood.losses(coef, block) / law.ceiling) ** 2
+        part = self.likelihood.derivatives(coef, block, weights=self.counts * slack).hessian
+        return law.prior_precision * np.eye(coef.size) + law.rate * np.asarray(part)
+
+
+def two_wells(x, n=40_000, epsilon=0.1, q=200):
+    """Records symmetric in beta but for one, censored after 44 intervals at ``x``.
+
+    70 % have x = 0 and an event in interval 4; at x = 1 and x = -1 alike 24 % are censored at the
+    end and the others have an event at once. The law has a well at beta = 3.2 and another at -3.2,
+    43 nats deep; the exact law of neighbours has beta > 0 with probability 0.488 and 0.512.
+    """
+    side = (n - 1 - int(0.7 * n)) // 2
+    censored = int(0.24 * side)
+    at_once = side - censored
+    kinds = [  # in the order of a block: by intervals survived
+        (at_once, 1.0, 1, True),
+        (at_once, -1.0, 1, True),
+        (n - 1 - 2 * side, 0.0, 4, True),
+        (1, x, 44, False),
+        (censored, 1.0, q, False),
+        (censored, -1.0, q, False),
+    ]
+    counts, X, interval, event = (np.array(column) for column in zip(*kinds, strict=True))
+    block = hazard_block(X[:, None], interval, event)
+    likelihood = DiscreteHazard(orthogonal_basis(q, 1), 1, 1.0, LINKS["logit"])
+    return Counted(likelihood, [block], calibrate(epsilon, n), counts)
+
+
+def test_the_two_wells_are_what_they_claim():
+    """Equal wells, far apart, and a ridge between them; Newton from beta = 0 goes by the record."""
+    one, other = two_wells(1.0), two_wells(-1.0)
+    assert one.n_records == 40_000
+    np.testing.assert_array_equal(one.blocks[0].survived, [0, 0, 3, 44, 200, 200])
+    start = np.array([-0.8 / one.likelihood.basis[0, 0], 0.0])
+    modes = [one.mode(start)[0], other.mode(start)[0]]
+    np.testing.assert_allclose(modes[0], modes[1] * [1, -1], rtol=1e-6)
+    assert abs(modes[0][1]) > 3.0
+    ridge = min(one.energy(np.array([a, 0.0]))[0] for a in np.linspace(start[0] - 30, 30, 600))
+    assert ridge - one.energy(modes[0])[0] > 30.0
+    other_well = one.mode(modes[1])[0]
+    assert abs(one.energy(other_well)[0] - one.energy(modes[0])[0]) < 0.1
+
+
+@pytest.mark.slow
+def test_one_record_does_not_choose_the_well():
+    """Last states of 40 chains each: beta > 0 in 5 to 35 of them.
+
+    By the exact law the number is binomial with probability 0.488 or 0.512, and by the laws on the
+    way to it between these: outside with probability 3e-7. A chain that begins at the mode has 0 or
+    40.
+    """
+    for x in (1.0, -1.0):
+        target = two_wells(x)
+        ends = [
+            list(islice(MALA(120).states(target, random_source(seed)), 160))[-1][1]
+            for seed in range(40)
+        ]
+        assert np.abs(ends).min() > 1.0
+        assert 5 <= sum(end > 0.0 for end in ends) <= 35
