@@ -35,7 +35,6 @@ from skdpsurv.classification.stack_plan import StackPlan, plan_stack
 from skdpsurv.classification.transfer import (
     Sources,
     hypothesis_centers,
-    released_array,
     released_models,
 )
 from skdpsurv.likelihoods.logistic import probability
@@ -48,7 +47,7 @@ from skdpsurv.privacy import (
     random_source,
 )
 from skdpsurv.progress import check_n_jobs, check_verbose
-from skdpsurv.release import Release
+from skdpsurv.release import Release, released_array
 
 __all__ = ["PrivateStackingClassifier"]
 

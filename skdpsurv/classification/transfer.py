@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from skdpsurv.classification.group_fit import Coefficients
 from skdpsurv.privacy import PrivacyGuarantee
-from skdpsurv.release import Release
+from skdpsurv.release import Release, released_array
 
 __all__ = ["Sources", "hypothesis_centers", "released_models"]
 
@@ -98,20 +97,6 @@ _PROMISED = ("epsilon", "delta", "status")
 def _promise(guarantee: PrivacyGuarantee) -> str:
     delta = f", delta = {guarantee.delta:g}" if guarantee.delta else ""
     return f"epsilon = {guarantee.epsilon:g}{delta}, status {guarantee.status}"
-
-
-def released_array(release: Release, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return a copy of released numbers.
-
-    Raises
-    ------
-    ValueError
-        If they are missing or of another shape.
-    """
-    array = np.array(release.values.get(name, np.nan))
-    if array.shape != shape or not np.isfinite(array).all():
-        raise ValueError(f"values of the release must hold {name!r} of shape {shape}.")
-    return array
 
 
 def released_models(

@@ -195,6 +195,8 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
         PerturbedHistogramMEstimator
         """
         built = cls._rebuilt(release, estimator=estimator)
+        if built.n_features_in_ != len(built._ranges()):
+            raise ValueError("bounds of the release must hold a pair for each column.")
         if built.weights_.shape != (math.prod(built._shape()),):
             raise ValueError("values of the release must hold a weight for each cell.")
         built._learn(built.weights_)
@@ -326,7 +328,7 @@ def _range(pair: Any, name: str) -> tuple[float, float]:
     """Return a public range."""
     try:
         low, high = (float(value) for value in pair)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         low = high = math.nan
     if not (math.isfinite(high - low) and low < high):
         raise ValueError(f"{name} must hold pairs (lowest, highest) of finite numbers, rising.")
