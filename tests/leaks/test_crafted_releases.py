@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from skdpsurv import DPWeibullFitter, Release
+from skdpsurv import DPWeibullFitter, HybridMEstimator, Release
 from skdpsurv.model_selection import PrivateSearchCV
 
 from .registry import PRIVATE, Setting
@@ -108,8 +108,8 @@ def used(model: Any, X: Any) -> None:
         model.survival_band([0.5], n_resamples=1)
         return
     rows = X[:3]
-    if isinstance(X, np.ndarray):  # as many columns as it says
-        rows = np.resize(rows, (3, model.n_features_in_))
+    if not isinstance(model, HybridMEstimator):  # as many columns as it says
+        rows = np.resize(np.asarray(rows), (3, model.n_features_in_))
     model.predict(rows)
     for name in ("predict_proba", "decision_function", "predict_survival_function"):
         if hasattr(model, name):
