@@ -261,7 +261,9 @@ class HybridMEstimator(WeighedEstimator):
         if built.public_index_.size and built.public_index_.max() >= table.size:
             raise ValueError("X must hold all public records that the release weighs.")
         records = split_records(table, outcome, everybody, classifies)
-        signed = bool(np.asarray(release.values["signed"]))
+        signed = bool(np.asarray(release.values.get("signed", 0.0)))
+        if signed and not takes_signed_weights(built._estimator):
+            raise ValueError("signed of the release must be 0 with this estimator.")
         fit = built._fit_with(signed, records)
         built._learn(records, Weighing(built.public_index_, built.weights_), fit)
         return built

@@ -41,7 +41,7 @@ FAULTS = [
     5e-324,
     1e300,
     1e308,
-    10**9,
+    10**6,
     2**63,
     10**400,
 ]
@@ -154,7 +154,7 @@ def test_all_faults(setting):
     assert failures(setting, 1) == []
 
 
-@pytest.mark.parametrize("n_records", [f for f in FAULTS if f not in (1, 2, 10**9)])
+@pytest.mark.parametrize("n_records", [f for f in FAULTS if f not in (1, 2, 10**6)])
 def test_number_of_records_of_a_weibull_fit(n_records):
     setting = next(s for s in BUILT if str(s) == "DPWeibullFitter: ladder")
     content, arguments, _ = made(setting)
