@@ -312,9 +312,9 @@ def ratios(most_pairs: int) -> None:
             "pairs tried",
         ),
         rows,
-        "Exact log ratios by skdpsurv.audit.density_ratio_audit. Of a ladder, the draw of the "
-        "shape and its part of epsilon = 1. A thousandth of epsilon, for the solver, is not in "
-        "the ratio of a minimiser.",
+        "Exact log ratios by skdpsurv.audit.density_ratio_audit. Of a ladder, what is nearer to "
+        "its claim: all draws together, or the draw of the shape and its part of epsilon = 1. A "
+        "thousandth of epsilon, for the solver, is not in the ratio of a minimiser.",
     )
 
 

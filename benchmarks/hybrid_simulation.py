@@ -115,7 +115,7 @@ def curve(
         for name, each in (("with noise", to_count / len(sizes)), ("without noise", np.inf)):
             weights = noisy_counts(held, each, source)
             X, y = data.X_public[rows], data.y_public[rows]
-            model = fit_weighted(LogisticRegression(), X, y, weights, False, equal)
+            model = fit_weighted(LogisticRegression(), X, y, weights, False, lambda: equal)
             found[p, epsilon, name, size] = error(model)
     return found
 

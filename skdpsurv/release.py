@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.privacy import FrozenMapping, PrivacyGuarantee
 
-__all__ = ["Release"]
+__all__ = ["Release", "check_parameters", "released_array"]
 
 #: Version of the JSON layout. A reader refuses versions that it does not know.
 SCHEMA_VERSION = 1
@@ -66,6 +66,8 @@ class Release:
         # object.__setattr__: the dataclass is frozen, also to its own __post_init__.
         object.__setattr__(self, "values", FrozenMapping(frozen))
         object.__setattr__(self, "parameters", FrozenMapping(self.parameters))
+        if type(self.n_features_in) is not int or self.n_features_in < 0:
+            raise ValueError("n_features_in of a release must be an integer from 0.")
         if self.feature_names_in is not None:
             names = self.feature_names_in
             if isinstance(names, str) or len(names) != self.n_features_in:
@@ -153,7 +155,7 @@ class Release:
             release = cls(**data)
         except (TypeError, AttributeError):
             release = None
-        if release is None or type(release.n_features_in) is not int:
+        if release is None:
             raise ValueError("the JSON of a Release holds a field of the wrong type.")
         return release
 
@@ -165,9 +167,35 @@ class Release:
 def _read_only(name: str, value: ArrayLike) -> NDArray[np.float64]:
     try:
         array = np.array(value, dtype=np.float64)
-    except ValueError:  # ragged, or text
+    except (TypeError, ValueError, OverflowError):  # ragged, or no number
         array = np.array(np.nan)
     if not np.isfinite(array).all():
         raise ValueError(f"values of a release must be finite numbers, {name!r} is not.")
     array.setflags(write=False)
     return array
+
+
+def released_array(release: Release, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return a copy of released numbers.
+
+    Raises
+    ------
+    ValueError
+        If they are missing or of another shape.
+    """
+    array = np.array(release.values.get(name, np.nan))
+    if array.shape != shape or not np.isfinite(array).all():
+        raise ValueError(f"values of the release must hold {name!r} of shape {shape}.")
+    return array
+
+
+def check_parameters(release: Release, *names: str) -> None:
+    """Refuse a release without the parameters that its estimator needs.
+
+    Raises
+    ------
+    ValueError
+        Naming what is missing.
+    """
+    if missing := [name for name in names if name not in release.parameters]:
+        raise ValueError(f"parameters of the release must hold {', '.join(missing)}.")

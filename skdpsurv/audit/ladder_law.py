@@ -15,7 +15,7 @@ from skdpsurv.survival import weibull_plans, weibull_published, weibull_rungs
 from skdpsurv.survival.weibull_counts import CountTable, count_table
 from skdpsurv.target import fit_target
 
-__all__ = ["ladder_ratio", "log_law"]
+__all__ = ["grid_step", "ladder_ratio", "log_law", "plan_and_tables"]
 
 FloatArray = NDArray[np.float64]
 
@@ -54,10 +54,10 @@ def log_law(rungs: Rungs, epsilon: float, n_rungs: int | None, n_cells: int) -> 
     return np.asarray(logs - np.log(np.sum(np.exp(logs))))
 
 
-def ladder_ratio(
+def plan_and_tables(
     models: Sequence[Any], arguments: Sequence[Mapping[str, Any]], n_cells: int
-) -> tuple[float, float, float]:
-    """Return the largest log ratio of two laws, the shape where it is, and the ladder's epsilon.
+) -> tuple[Any, list[CountTable]]:
+    """Return the plan of two fits, and the counts of their records.
 
     Parameters
     ----------
@@ -75,7 +75,13 @@ def ladder_ratio(
         raise ValueError("estimator must have method='ladder'.")
     targets = [fit_target(*(each.get(n) for n in _NAMES)) for each in arguments]
     plan = model._plan(targets[0][1].size, max_time)
-    tables = [count_table(time, event, plan.max_time, plan.omega) for event, time in targets]
+    return plan, [count_table(time, event, plan.max_time, plan.omega) for event, time in targets]
+
+
+def ladder_ratio(
+    plan: Any, tables: Sequence[CountTable], n_cells: int
+) -> tuple[float, float, float]:
+    """Return the largest log ratio of two laws, the shape where it is, and the ladder's epsilon."""
     found = (-math.inf, math.nan, math.nan)
     for rungs, epsilon in _ladders(plan, tables):
         one, other = (log_law(each, epsilon, plan.n_rungs, n_cells) for each in rungs)

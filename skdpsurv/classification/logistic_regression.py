@@ -16,11 +16,10 @@ from skdpsurv.classification.private_classifier import (
     checked_caps,
     checked_plan,
 )
-from skdpsurv.classification.transfer import released_array
 from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.mechanisms.perturbation import perturb_all
 from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee, clip_rows, one_of, random_source
-from skdpsurv.release import Release
+from skdpsurv.release import Release, released_array
 
 __all__ = ["DPLogisticRegression"]
 

@@ -33,8 +33,8 @@ from skdpsurv.classification.private_classifier import (
 from skdpsurv.classification.public_rules import TRANSFER_RIDGE, VOTE_RIDGE
 from skdpsurv.classification.stack_plan import StackPlan, plan_stack
 from skdpsurv.classification.transfer import (
+    Sources,
     hypothesis_centers,
-    released_array,
     released_models,
 )
 from skdpsurv.likelihoods.logistic import probability
@@ -47,7 +47,7 @@ from skdpsurv.privacy import (
     random_source,
 )
 from skdpsurv.progress import check_n_jobs, check_verbose
-from skdpsurv.release import Release
+from skdpsurv.release import Release, released_array
 
 __all__ = ["PrivateStackingClassifier"]
 
@@ -105,7 +105,9 @@ class PrivateStackingClassifier(PrivateClassifier):
     hypothesis : Release or None, default=None
         Released by a PrivateStackingClassifier elsewhere with the same columns, groups and
         classes: models here are shrunk towards its models. If the same people are in both data
-        sets, their epsilons add up.
+        sets, their epsilons add up. What the hypothesis reveals about its own people is passed on:
+        one whose status is not "proved" gives a PrivacyLeakWarning, and the guarantee, which is
+        about the records fitted here, says so.
     classes : array-like of labels or None, default=None
         The classes, known without looking at the records. None reads them from y: the fit then
         has no guarantee (status "none"), with a PrivacyLeakWarning.
@@ -361,6 +363,7 @@ class PrivateStackingClassifier(PrivateClassifier):
                     f"hypothesis must come from a {type(self).__name__}, got one from "
                     f"{self.hypothesis.estimator}."
                 )
+            Sources.of(self.hypothesis)
 
     def _groups(
         self, stated: Any, n_features: int, names: ArrayLike | None
@@ -413,12 +416,9 @@ class PrivateStackingClassifier(PrivateClassifier):
         calibrate = budgets.CALIBRATIONS[self.calibration]
         return checked_plan(lambda: plan_stack(setting, n_parts, holdout, calibrate))
 
-    def _source(self) -> dict[str, Any]:
-        """Return what the hypothesis promised to those that it was learned from."""
-        if self.hypothesis is None:
-            return {}
-        theirs = self.hypothesis.guarantee
-        return {"hypothesis": {"epsilon": theirs.epsilon, "status": theirs.status}}
+    def _leaks(self) -> list[str]:
+        leaks = super()._leaks()
+        return leaks if math.isinf(self.epsilon) else leaks + Sources.of(self.hypothesis).leaks()
 
     def _ridge_multiple(self, n_groups: int) -> float:
         if self.hypothesis is not None:
@@ -442,10 +442,8 @@ class PrivateStackingClassifier(PrivateClassifier):
         assumptions = [*ASSUMPTIONS]
         if self.importances is not None:
             assumptions.append("importances come from outside these records")
-        if self.hypothesis is not None:
-            assumptions.append(
-                "the hypothesis was released from other people's records, or its epsilon is added"
-            )
+        sources = Sources.of(self.hypothesis)
+        assumptions += sources.assumptions()
         return PrivacyGuarantee(
             epsilon=float(self.epsilon),
             mechanism=mechanism,
@@ -456,7 +454,7 @@ class PrivateStackingClassifier(PrivateClassifier):
                 "combiner": self.combiner,
                 "feature_groups": groups,
                 "weights": weights,
-                **self._source(),
+                **sources.public_inputs(),
                 **plan.public_inputs(),
             },
             assumptions=tuple(assumptions),

@@ -3,29 +3,100 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from skdpsurv.classification.group_fit import Coefficients
-from skdpsurv.release import Release
+from skdpsurv.privacy import PrivacyGuarantee
+from skdpsurv.release import Release, released_array
 
-__all__ = ["hypothesis_centers", "released_models"]
+__all__ = ["Sources", "hypothesis_centers", "released_models"]
 
 
-def released_array(release: Release, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
-    """Return a copy of released numbers.
+@dataclass(frozen=True)
+class Sources:
+    """What was promised to the people behind a hypothesis.
 
-    Raises
-    ------
-    ValueError
-        If they are missing or of another shape.
+    They are others than those whose records are fitted now. What is fitted lies near the hypothesis
+    and passes on whatever that reveals about them: no noise that is added here protects them.
+
+    Parameters
+    ----------
+    promises : tuple of PrivacyGuarantee
+        Of the hypothesis, of the one that it was shrunk towards in turn, and so on.
     """
-    array = np.array(release.values.get(name, np.nan))
-    if array.shape != shape or not np.isfinite(array).all():
-        raise ValueError(f"values of the release must hold {name!r} of shape {shape}.")
-    return array
+
+    promises: tuple[PrivacyGuarantee, ...]
+
+    @classmethod
+    def of(cls, hypothesis: Release | None) -> Sources:
+        """Read what a hypothesis says about itself.
+
+        Raises
+        ------
+        ValueError
+            If it does not say what its own hypothesis promised.
+        """
+        if hypothesis is None:
+            return cls(())
+        theirs = hypothesis.guarantee
+        earlier: Any = theirs.public_inputs.get("hypothesis", ())
+        try:
+            return cls(
+                (
+                    theirs,
+                    *(
+                        PrivacyGuarantee(each["epsilon"], each["delta"], status=each["status"])
+                        for each in earlier
+                    ),
+                )
+            )
+        except (KeyError, TypeError, ValueError):
+            pass
+        raise ValueError(
+            "hypothesis must say what its own hypothesis promised: epsilon, delta and status."
+        )
+
+    def public_inputs(self) -> dict[str, Any]:
+        """Return the promises, the nearest first; nothing without a hypothesis."""
+        if not self.promises:
+            return {}
+        said = [{name: getattr(p, name) for name in _PROMISED} for p in self.promises]
+        return {"hypothesis": said}
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Return who is protected by what."""
+        return tuple(
+            f"this guarantee is about the records fitted here, not about those that {which} was "
+            f"learned from: these have its own promise, {_promise(promise)}, and whoever is among "
+            "both has the sum of both epsilons"
+            for which, promise in self._named()
+        )
+
+    def leaks(self) -> list[str]:
+        """Return which of the promises protect nobody."""
+        return [
+            f"{which} promises nothing that is proved to the people whose records it was learned "
+            f"from ({_promise(promise)}): what it reveals about them passes into this fit, whose "
+            "guarantee is about its own records only. Use one that was released with a proved "
+            "guarantee."
+            for which, promise in self._named()
+            if promise.status != "proved"
+        ]
+
+    def _named(self) -> list[tuple[str, PrivacyGuarantee]]:
+        names = ["the hypothesis" + " of the hypothesis" * k for k in range(len(self.promises))]
+        return list(zip(names, self.promises, strict=True))
+
+
+_PROMISED = ("epsilon", "delta", "status")
+
+
+def _promise(guarantee: PrivacyGuarantee) -> str:
+    delta = f", delta = {guarantee.delta:g}" if guarantee.delta else ""
+    return f"epsilon = {guarantee.epsilon:g}{delta}, status {guarantee.status}"
 
 
 def released_models(

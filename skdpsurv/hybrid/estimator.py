@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdpsurv.hybrid.masks import boolean_mask, checked_mask, checked_outcome
 from skdpsurv.hybrid.methods import Fit, Weighing
 from skdpsurv.hybrid.plans import METHODS, WEIGHTS, HybridPlan, make_plan, shares
+from skdpsurv.hybrid.predictions import prediction_assumptions
 from skdpsurv.hybrid.records import HybridRecords, split_records
 from skdpsurv.hybrid.selection import SELECTIONS
 from skdpsurv.hybrid.table import Table, as_columns, categorical_columns, read_table
@@ -203,7 +204,7 @@ class HybridMEstimator(WeighedEstimator):
         guarantee = self._guarantee(plan, records)
         with self._charged(guarantee):
             source = random_source(self.random_state)
-            fit = self._fit_with(plan.signed, equal)
+            fit = self._fit_with(plan.signed, records)
             weighing = plan.run(records, equal, fit, source)
             values: dict[str, Any] = {
                 "public_index": weighing.index,
@@ -260,25 +261,32 @@ class HybridMEstimator(WeighedEstimator):
         if built.public_index_.size and built.public_index_.max() >= table.size:
             raise ValueError("X must hold all public records that the release weighs.")
         records = split_records(table, outcome, everybody, classifies)
-        signed = bool(np.asarray(release.values["signed"]))
-        fit = built._fit_with(signed, built._fit_equally(records))
+        signed = bool(np.asarray(release.values.get("signed", 0.0)))
+        if signed and not takes_signed_weights(built._estimator):
+            raise ValueError("signed of the release must be 0 with this estimator.")
+        fit = built._fit_with(signed, records)
         built._learn(records, Weighing(built.public_index_, built.weights_), fit)
         return built
 
     def _fit_equally(self, records: HybridRecords) -> Any:
-        """Fit the estimator to the public records alone."""
+        """Fit a new clone of the estimator to the public records alone."""
         return clone(self._estimator).fit(
             records.design_public, records.y_public, sample_weight=np.ones(records.n_public)
         )
 
-    def _fit_with(self, signed: bool, fallback: Any) -> Fit:
+    def _fit_with(self, signed: bool, records: HybridRecords) -> Fit:
         def fit(X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Any:
-            return fit_weighted(self._estimator, X, y, weights, signed, fallback)
+            return fit_weighted(
+                self._estimator, X, y, weights, signed, lambda: self._fit_equally(records)
+            )
 
         return fit
 
     def _learn(self, records: HybridRecords, weighing: Weighing, fit: Fit) -> None:
-        """Fit the estimator to public records with released weights, and keep what predicts."""
+        """Fit the estimator to public records with released weights, and keep what predicts.
+
+        Whatever was fitted before has been asked about private records, and is thrown away.
+        """
         # Records without weight stay, so that the estimator knows all public labels.
         weights = weighing.over(records.n_public)
         self.estimator_ = fit(records.design_public, records.y_public, weights)
@@ -407,7 +415,10 @@ class HybridMEstimator(WeighedEstimator):
                 "method": self.method,
                 **plan.public_inputs(),
             },
-            assumptions=ASSUMPTIONS,
+            assumptions=(
+                *ASSUMPTIONS,
+                *(prediction_assumptions(self._estimator) if plan.predicts else ()),
+            ),
             source="docs/proofs/hybrid",
         )
 

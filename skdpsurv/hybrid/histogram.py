@@ -161,14 +161,14 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
             assumptions=("bounds and outcome were not read off these records",),
             source="docs/proofs/hybrid",
         )
-        equal = self._fit_equally()
+        self._fit_equally()  # before anything is spent
         with self._charged(guarantee):
             place = np.ravel_multi_index(cells, shape)
             counts = np.bincount(place, minlength=math.prod(shape))
             # The least of what rounding could take is given to the noise.
             epsilon = float(self.epsilon) / MARGIN
             weights = noisy_counts(counts, epsilon, random_source(self.random_state))
-            self._learn(weights, equal)
+            self._learn(weights)
         return self._publish(
             guarantee,
             {
@@ -195,9 +195,11 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
         PerturbedHistogramMEstimator
         """
         built = cls._rebuilt(release, estimator=estimator)
+        if built.n_features_in_ != len(built._ranges()):
+            raise ValueError("bounds of the release must hold a pair for each column.")
         if built.weights_.shape != (math.prod(built._shape()),):
             raise ValueError("values of the release must hold a weight for each cell.")
-        built._learn(built.weights_, built._fit_equally())
+        built._learn(built.weights_)
         return built
 
     def _grid(self) -> list[NDArray[Any]]:
@@ -209,19 +211,21 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
         return [axis.ravel() for axis in np.meshgrid(*centers, self._outcomes(), indexing="ij")]
 
     def _fit_equally(self) -> Any:
-        """Fit the estimator to all cells alike, which shows whether it can be fitted."""
+        """Fit a new clone to all cells alike, which shows whether it can be fitted."""
         *columns, outcomes = self._grid()
         weights = np.ones(outcomes.size)
         return clone(self._estimator).fit(np.column_stack(columns), outcomes, sample_weight=weights)
 
-    def _learn(self, weights: FloatArray, equal: Any) -> None:
+    def _learn(self, weights: FloatArray) -> None:
         """Fit the estimator to the cells' centres with released weights."""
         grid = self._grid()
         held = weights > 0
         # A cell of each outcome stays, with or without weight: the classes are public.
         held[: self._outcomes().size] = True
         X, y = np.column_stack([axis[held] for axis in grid[:-1]]), grid[-1][held]
-        self.estimator_ = fit_weighted(self._estimator, X, y, weights[held], False, equal)
+        self.estimator_ = fit_weighted(
+            self._estimator, X, y, weights[held], False, self._fit_equally
+        )
 
     def _outcomes(self) -> NDArray[Any]:
         """Return the classes, or the centres of the outcome's bins."""
@@ -324,7 +328,7 @@ def _range(pair: Any, name: str) -> tuple[float, float]:
     """Return a public range."""
     try:
         low, high = (float(value) for value in pair)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         low = high = math.nan
     if not (math.isfinite(high - low) and low < high):
         raise ValueError(f"{name} must hold pairs (lowest, highest) of finite numbers, rising.")

@@ -69,6 +69,11 @@ class HybridPlan:
             said.append("noisy moments of private residuals")
         return ", then ".join(said)
 
+    @property
+    def predicts(self) -> bool:
+        """Whether estimators are asked for predictions of private records."""
+        return self.kind == "subset" or bool(self.residuals)
+
     def public_inputs(self) -> dict[str, Any]:
         """Return how epsilon is spent."""
         return {

@@ -2,8 +2,10 @@
 
 A sensitivity holds for a record only if what is predicted for it depends on it alone. Estimators
 that are known to predict row by row are asked for a whole table at once; of others, a copy sees one
-record and is thrown away, so that nothing it may remember is released. A record for which there is
-no prediction has NaN: a failure must not show.
+record and is thrown away. Whether copies share something (a cache, a running statistic, a service)
+cannot be seen from here, and is said in the guarantee: :func:`prediction_assumptions`. No estimator
+that was asked about a private record is ever released: what leaves is fitted afresh. A record for
+which there is no prediction has NaN: a failure must not show.
 """
 
 from __future__ import annotations
@@ -14,14 +16,18 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from joblib import parallel_config
 from numpy.typing import NDArray
 from sklearn import ensemble, linear_model, tree
 
-__all__ = ["ROW_WISE", "predicted_numbers", "predicted_probabilities"]
+__all__ = ["ROW_WISE", "predicted_numbers", "predicted_probabilities", "prediction_assumptions"]
 
 FloatArray = NDArray[np.float64]
 
-#: Their predictions are sums over columns, or walks down trees, of each row.
+#: Their predictions are sums over columns, or walks down trees, of each row. A table of finite
+#: numbers within the public range makes none of them fail: what they check is that numbers are
+#: finite (trees: as single precision, too), which the public rows, with the same range, have passed
+#: in fit; an overflow stays in its row. Subclasses may do anything, and do not count.
 ROW_WISE: frozenset[type] = frozenset(
     {
         linear_model.ElasticNet,
@@ -45,6 +51,28 @@ ROW_WISE: frozenset[type] = frozenset(
         ensemble.RandomForestRegressor,
     }
 )
+
+
+def prediction_assumptions(estimator: Any) -> tuple[str, ...]:
+    """Return what must be true of an estimator that is asked for predictions of private records.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Fitted or not.
+
+    Returns
+    -------
+    tuple of str
+        Empty if it is known to predict row by row.
+    """
+    if type(estimator) in ROW_WISE:
+        return ()
+    return (
+        f"what {type(estimator).__name__} predicts for a record depends on that record alone, and "
+        "is remembered nowhere: copies of it share no state that predictions change, be it of an "
+        "object in it, its class, its module or a service",
+    )
 
 
 def predicted_numbers(fitted: Any, X: FloatArray) -> FloatArray:
@@ -75,20 +103,21 @@ def _likely(fitted: Any, rows: FloatArray) -> FloatArray:
 def _row_by_row(
     fitted: Any, X: FloatArray, predict: Callable[[Any, FloatArray], FloatArray], width: int
 ) -> FloatArray:
-    def asked(rows: FloatArray) -> FloatArray | None:
-        one = fitted if type(fitted) in ROW_WISE else copy.deepcopy(fitted)
+    # Which way is taken is decided by the type: no record decides for another one.
+    known = type(fitted) in ROW_WISE
+    parts = [X] if known else [row[None, :] for row in X]
+
+    def asked(rows: FloatArray) -> FloatArray:
+        one = fitted if known else copy.deepcopy(fitted)
+        missing = np.full((rows.shape[0], width), np.nan)
         try:
             found = predict(one, rows)
         except Exception:  # whatever it is, it may speak of a private record
-            return None
-        return found if found.shape == (rows.shape[0], width) else None
+            return missing
+        return found if found.shape == missing.shape else missing
 
-    with warnings.catch_warnings():
+    # Threads add up the trees of a forest in the order in which they end, to all rows alike: in
+    # one thread no record moves the last bits of another one.
+    with warnings.catch_warnings(), parallel_config("sequential"):
         warnings.simplefilter("ignore")
-        if type(fitted) in ROW_WISE:
-            found = asked(X)
-            if found is not None:
-                return found
-        missing = np.full((1, width), np.nan)
-        rows = [asked(row[None, :]) for row in X]
-    return np.vstack([missing if row is None else row for row in rows])
+        return np.vstack([asked(part) for part in parts])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
@@ -50,6 +51,12 @@ class WeighedEstimator(PrivateEstimator):
             raise TypeError(
                 "estimator must have a fit that takes sample_weight, and "
                 f"{type(self._estimator).__name__} has none."
+            )
+        if clone(self._estimator) is self._estimator:
+            # The one that is asked about private records would be the one that is released.
+            raise TypeError(
+                "estimator must be such that sklearn.base.clone makes another one, and "
+                f"{type(self._estimator).__name__} returns itself."
             )
 
     @property

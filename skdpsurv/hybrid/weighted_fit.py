@@ -9,6 +9,7 @@ at here has been released, so that failures may show.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -38,9 +39,9 @@ def fit_weighted(
     y: NDArray[Any],
     weights: FloatArray,
     signed: bool,
-    fallback: Any,
+    fit_equally: Callable[[], Any],
 ) -> Any:
-    """Return a fitted clone.
+    """Return a fitted clone, which nobody else holds.
 
     Parameters
     ----------
@@ -52,8 +53,9 @@ def fit_weighted(
         Released.
     signed : bool
         Whether to try weights as they are.
-    fallback : estimator
-        Fitted to all public records alike: taken where nothing else can be fitted.
+    fit_equally : callable
+        Returns a new clone, fitted to all public records alike: for where nothing else can be
+        fitted. An estimator that was used before might remember what it was used for.
     """
     if signed:
         try:
@@ -70,7 +72,7 @@ def fit_weighted(
     try:
         return clone(estimator).fit(X, y, sample_weight=clipped)
     except Exception:  # say, a class without weight, or a subset of one class
-        return fallback
+        return fit_equally()
 
 
 def is_minimum(fitted: Any, X: FloatArray, weights: FloatArray) -> bool:

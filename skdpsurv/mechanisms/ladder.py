@@ -30,6 +30,7 @@ from functools import cache
 from typing import Protocol
 
 from skdpsurv.privacy import RandomSource, positive_number, uniform_below
+from skdpsurv.privacy.randomness import AskedSource
 
 #: Levels are counted in these parts of one record, so that they can be interpolated.
 UNIT = 2**20
@@ -131,6 +132,8 @@ def draw_cell(
     taken and not the law. The time depends on the records; it is not part of the guarantee.
     """
     epsilon = positive_number("epsilon", epsilon)
+    if isinstance(source, AskedSource):
+        return source.draw_cell(rungs, epsilon, n_rungs)
     top = highest_level(epsilon, n_rungs)
     rate = Fraction(epsilon) * (1 - _ROUNDING) / (2 * UNIT)
     per_unit = _DECIMAL.divide(Decimal(rate.numerator), Decimal(rate.denominator))

@@ -321,4 +321,8 @@ def one_of(name: str, value: object, allowed: Sequence[str]) -> str:
 def _real(name: str, value: object, rule: str) -> float:
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {rule}, got {type(value).__name__}.")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond all doubles
+        pass
+    raise ValueError(f"{name} must be {rule}, got one beyond all floating-point numbers.")

@@ -306,7 +306,11 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
 def _number(name: str, value: object) -> float:
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond all doubles
+        pass
+    raise ValueError(f"{name} must be a number that a double can hold.")
 
 
 def _freeze(name: str, value: object) -> object:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.privacy.domain import as_float_array, check_finite, positive_int, positive_number
-from skdpsurv.privacy.randomness import RandomSource
+from skdpsurv.privacy.randomness import AskedSource, RandomSource
 
 _INT64 = np.iinfo(np.int64)
 # Largest magnitude of one record's term on the lattice; saturating a term is 1-Lipschitz, so it
@@ -250,7 +250,9 @@ def lattice_laplace(
         raise TypeError("value must be an integer or an array of integers.")
     exact = [_saturate(v) for v in exact]
 
-    if source.seeded:
+    if isinstance(source, AskedSource):
+        noisy = source.laplace(exact, scale)
+    elif source.seeded:
         noise = _geometric_difference(len(exact), scale, source.generator)
         noisy = [_saturate(v + k) for v, k in zip(exact, noise, strict=True)]
     else:

@@ -11,7 +11,8 @@ import hashlib
 import itertools
 import os
 import secrets
-from typing import NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import numpy as np
 from randomgen import ChaCha
@@ -115,6 +116,32 @@ class RandomSource:
 
     def __repr__(self) -> str:
         return f"RandomSource(seeded={self._seeded})"
+
+
+class AskedSource(RandomSource):
+    """A source that is asked for the outcome of a mechanism, instead of for random numbers.
+
+    For audits, which replay a fit and look at what each of its mechanisms is given. No estimator
+    makes one, and nothing that comes of it is private.
+
+    Parameters
+    ----------
+    laplace : callable
+        ``laplace(exact, scale)``: the integers that a Laplace mechanism is to release.
+    draw_cell : callable
+        ``draw_cell(rungs, epsilon, n_rungs)``: the cell that a ladder is to release.
+    """
+
+    __slots__ = ("draw_cell", "laplace")
+
+    def __init__(
+        self,
+        laplace: Callable[[list[int], float], list[int]],
+        draw_cell: Callable[[Any, float, int | None], int],
+    ) -> None:
+        super().__init__(0, seeded=True)
+        self.laplace = laplace
+        self.draw_cell = draw_cell
 
 
 def validate_random_state(random_state: object) -> int | None:

@@ -25,7 +25,7 @@ from skdpsurv.privacy import (
     validate_random_state,
 )
 from skdpsurv.progress import check_verbose
-from skdpsurv.release import Release
+from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.survival.hazard_predictions import HazardPredictions
 from skdpsurv.survival.posterior import PosteriorSampling, Schedule, checked_schedule
 from skdpsurv.survival.private_fit import (
@@ -49,6 +49,8 @@ METHODS = ("obj_pert", "out_pert", "psgld")
 CALIBRATIONS = ("tight", "published")
 #: Ridges and scales of noise that a fit can work with.
 SPAN = (1e-12, 1e12)
+#: Finer grids fill the memory, and are finer than any clock in a study.
+MOST_INTERVALS = 1_000_000
 EXTREME = (
     "epsilon, alpha, data_norm, max_cumulative_hazard and center_share must be such that ridge and "
     f"noise lie between {SPAN[0]:g} and {SPAN[1]:g}; they are too extreme for double precision."
@@ -294,9 +296,10 @@ class DPDiscreteTimeSurvival(HazardPredictions, PrivateEstimator):
         return plan, (rows, time, event)
 
     def _set_fitted(self, release: Release) -> None:
-        values = release.values
-        self.coef_ = np.array(values["coef"])
-        self.baseline_coef_ = np.array(values["baseline_coef"])
+        check_parameters(release, "max_time", "n_intervals", "n_knots", "link")
+        self.coef_ = released_array(release, "coef", (release.n_features_in,))
+        n_knots = int(release.parameters["n_knots"])
+        self.baseline_coef_ = released_array(release, "baseline_coef", (n_knots,))
         self.unique_times_ = interval_ends(
             release.parameters["max_time"], release.parameters["n_intervals"]
         )
@@ -312,6 +315,8 @@ class DPDiscreteTimeSurvival(HazardPredictions, PrivateEstimator):
         one_of("link", self.link, tuple(LINKS))
         one_of("calibration", self.calibration, CALIBRATIONS)
         n_intervals = positive_int("n_intervals", self.n_intervals)
+        if n_intervals > MOST_INTERVALS:
+            raise ValueError(f"n_intervals must be at most {MOST_INTERVALS:,}, got {n_intervals}.")
         if positive_int("n_knots", self.n_knots) > n_intervals:
             raise ValueError(
                 f"n_knots must be at most n_intervals={n_intervals}, got {self.n_knots}."

@@ -21,7 +21,7 @@ from skdpsurv.privacy import (
     random_source,
     validate_random_state,
 )
-from skdpsurv.release import Release
+from skdpsurv.release import Release, check_parameters
 from skdpsurv.survival.time_grid import required_horizon
 from skdpsurv.survival.weibull_counts import log_times
 from skdpsurv.survival.weibull_curves import WeibullCurves, times_argument
@@ -57,6 +57,8 @@ SPANS = {
     "max_shape": (1e-3, 1e3),
     "max_time": (1e-150, 1e150),
 }
+#: Beyond that, doubles do not count.
+MOST_RECORDS = 2**53
 ASSUMPTIONS = (
     "n and every constructor parameter are public",
     "max_time was not read off these records",
@@ -248,6 +250,10 @@ class DPWeibullFitter(WeibullCurves):
             value.dtype == float and value.ndim == 0 and value > 0 for value in (rho, scale)
         ):
             raise ValueError("values of the release must hold rho and lambda, positive numbers.")
+        check_parameters(release, "max_time", "omega")
+        _check_counts(release)
+        if not 0.0 < float(scale) / release.parameters["max_time"] < math.inf:
+            raise ValueError("values of the release must hold a lambda on the scale of max_time.")
         self.rho_, self.lambda_ = float(rho), float(scale)
         self.median_survival_time_ = self.percentile(0.5)
 
@@ -391,3 +397,18 @@ class DPWeibullFitter(WeibullCurves):
         tags.input_tags.sparse = True
         tags.input_tags.string = True
         return tags
+
+
+def _check_counts(release: Release) -> None:
+    """Refuse a release whose numbers of records and events are none; intervals are made of them.
+
+    Raises
+    ------
+    ValueError
+    """
+    n_records = release.guarantee.public_inputs.get("n_records")
+    if type(n_records) is not int or not 1 <= n_records <= MOST_RECORDS:
+        raise ValueError("public_inputs of the release must hold n_records, a positive integer.")
+    n_events = np.asarray(release.values.get("n_events", 0.0))
+    if n_events.ndim > 0 or not 0.0 <= n_events <= n_records:
+        raise ValueError("values of the release must hold n_events from 0 to n_records, if any.")

@@ -6,7 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from planted_defects import intercept_outside_the_norm
+from planted_defects import (
+    intercept_outside_the_norm,
+    no_lattice_noise,
+    sixth_of_the_lattice_noise,
+)
 from sklearn.linear_model import LogisticRegression
 
 from skdpsurv import (
@@ -23,7 +27,7 @@ from skdpsurv.audit.perturbation_law import laws_of
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms.ladder import UNIT
-from skdpsurv.survival import weibull_rungs
+from skdpsurv.survival import weibull_plans, weibull_rungs
 
 FLIPPED = ([[1.0]], [0]), ([[1.0]], [1])
 
@@ -94,14 +98,78 @@ class TestMinimisers:
         assert abs(gap) == pytest.approx(result.largest)
 
 
+EVENT_OR_NOT = "event at zero or censored at the horizon, others with events at zero"
+
+
+def many_events():
+    """Enough for a correction of the shape, and one record that differs."""
+    time = 0.2 * np.random.default_rng(0).weibull(1.5, 2000)
+    event = np.ones(2000, dtype=int)
+    other = event.copy()
+    other[0] = 0
+    return (time, event), (np.r_[1.0, time[1:]], other)
+
+
+SLOW_PUBLISHED = pytest.param("published", marks=pytest.mark.slow)
+
+
+class TestSums:
+    """All that a Weibull fit adds noise to, whatever is left of the noise."""
+
+    def result(self, calibration, data):
+        model = DPWeibullFitter(max_time=1.0, calibration=calibration)
+        if data is None:
+            data = pair(model, EVENT_OR_NOT, n=4)
+        return density_ratio_audit(model, *data, n_cells=64)
+
+    @pytest.mark.parametrize("calibration", ["tight", "exact", SLOW_PUBLISHED])
+    @pytest.mark.parametrize("defect", [no_lattice_noise, sixth_of_the_lattice_noise])
+    def test_less_noise_is_refuted(self, calibration, defect):
+        assert self.result(calibration, None).passed
+        with defect():
+            assert not self.result(calibration, None).passed
+
+    @pytest.mark.parametrize("place", [0, 1, 3])
+    def test_each_sum_counts(self, place):
+        """Events, follow-up, on which the next scales depend, and powers.
+
+        The sum of log times is seen through the ladder alone, unless there is a correction.
+        """
+        time, event = np.array([0.3, 0.2, 0.4, 0.5, 0.7]), np.ones(5, dtype=int)
+        other = np.r_[1.0, time[1:]], np.r_[0, event[1:]]
+        assert self.result("tight", ((time, event), other)).passed
+        with no_lattice_noise(place, 4):
+            result = self.result("tight", ((time, event), other))
+        assert result.largest == np.inf
+
+    @pytest.mark.parametrize("place", [0, 2, 3, 4, 5])
+    def test_each_sum_with_a_correction_counts(self, place):
+        """Events, follow-up, which is not used then, log times, powers, score, powers."""
+        assert self.result("tight", many_events()).passed
+        with no_lattice_noise(place, 6):
+            result = self.result("tight", many_events())
+        assert result.largest == np.inf
+        assert "REFUTED" in repr(result)
+
+    def test_a_scale_that_depends_on_the_records_is_refuted(self, monkeypatch):
+        honest = weibull_plans.lattice_laplace
+
+        def laplace(value, scale, source):
+            return honest(value, scale * (1.0 + abs(value) / 1000.0), source)
+
+        monkeypatch.setattr(weibull_plans, "lattice_laplace", laplace)
+        assert self.result("tight", None).largest == np.inf
+
+
 class TestLadders:
-    @pytest.mark.parametrize("calibration", ["tight", "exact", "published"])
+    @pytest.mark.parametrize("calibration", ["tight", "exact", SLOW_PUBLISHED])
     def test_below_their_share_and_not_far(self, calibration):
         model = DPWeibullFitter(max_time=1.0, calibration=calibration)
-        name = "event at zero or censored at the horizon, others with events at zero"
-        result = density_ratio_audit(model, *pair(model, name, n=4), n_cells=64)
-        assert 0.3 * result.claimed < result.largest <= result.claimed < 1.0
+        result = density_ratio_audit(model, *pair(model, EVENT_OR_NOT, n=4), n_cells=64)
+        assert 0.3 * result.claimed < result.largest <= result.claimed <= 1.0
         assert 0.0 < result.where[0] <= 10.0
+        assert "noisy counts and sums" in result.audited
+        assert "samplers" in repr(result)
 
     def test_law_of_levels_that_are_known(self):
         class Steps:
@@ -126,8 +194,7 @@ class TestLadders:
                 return 2 * super().up_to(node)
 
         model = DPWeibullFitter(max_time=1.0, calibration="exact")
-        name = "event at zero or censored at the horizon, others with events at zero"
-        data = pair(model, name, n=4)
+        data = pair(model, EVENT_OR_NOT, n=4)
         assert density_ratio_audit(model, *data, n_cells=64).passed
         monkeypatch.setattr(weibull_rungs, "ExactRungs", Doubled)
         assert not density_ratio_audit(model, *data, n_cells=64).passed

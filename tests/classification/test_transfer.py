@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -11,9 +13,11 @@ import pytest
 from skdpsurv import (
     DPLogisticRegression,
     PrivacyAccountant,
+    PrivacyLeakWarning,
     PrivateStackingClassifier,
     Release,
 )
+from skdpsurv.model_selection import PrivateSearchCV
 
 D = 6
 GROUPS = [[4, 0], [1, 2], [3, 5]]
@@ -138,6 +142,85 @@ class TestShrinkage:
         two = PrivateStackingClassifier.from_release(Release.from_json(one.release_.to_json()))
         np.testing.assert_array_equal(two.predict_proba(target[0]), one.predict_proba(target[0]))
         model(hypothesis=one.release_).fit(*target)
+
+
+def promising(release, **changes):
+    """Return a release with another promise."""
+    return replace(release, guarantee=replace(release.guarantee, **changes))
+
+
+PROVED = {"epsilon": 2.0, "status": "proved"}
+NOT_PROVED = [
+    {"epsilon": np.inf, "status": "none"},
+    {"epsilon": 2.0, "status": "none"},
+    {"epsilon": 2.0, "status": "seeded"},
+    {"epsilon": 2.0, "status": "asymptotic"},
+]
+
+
+class TestPromisesToOthers:
+    """Noise added here does not protect the people behind the hypothesis."""
+
+    def warned(self, hypothesis, target, **parameters):
+        parameters = {"epsilon": 1.0, "random_state": None, **parameters}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            one = model(hypothesis=hypothesis, **parameters).fit(*target)
+        texts = [str(w.message) for w in caught if w.category is PrivacyLeakWarning]
+        return one.guarantee_, texts
+
+    @pytest.mark.parametrize("promise", NOT_PROVED)
+    def test_one_that_is_not_proved_is_warned_of_and_named(self, source, target, promise):
+        guarantee, texts = self.warned(promising(source.release_, **promise), target)
+        said = f"epsilon = {promise['epsilon']:g}, status {promise['status']}"
+        assert len(texts) == 1
+        assert said in texts[0]
+        assert any(said in text for text in guarantee.assumptions)
+        # The target's own records are protected all the same.
+        assert (guarantee.status, guarantee.epsilon) == ("proved", 1.0)
+
+    def test_one_that_is_proved_is_named(self, source, target):
+        guarantee, texts = self.warned(promising(source.release_, **PROVED), target)
+        assert texts == []
+        assert any("epsilon = 2, status proved" in text for text in guarantee.assumptions)
+        assert guarantee.public_inputs["hypothesis"][0]["epsilon"] == 2.0
+
+    def test_the_hypothesis_of_a_hypothesis(self, source, target):
+        """A proved guarantee in between says nothing about the first people."""
+        first = promising(source.release_, epsilon=np.inf, status="none")
+        second = model(1.0, random_state=None, hypothesis=first).fit(*target).release_
+        travelled = Release.from_json(second.to_json())
+        guarantee, texts = self.warned(travelled, target)
+        assert len(texts) == 1
+        assert texts[0].startswith("the hypothesis of the hypothesis promises nothing")
+        assert [each["status"] for each in guarantee.public_inputs["hypothesis"]] == [
+            "proved",
+            "none",
+        ]
+
+    def test_without_privacy_nothing_is_promised_anyway(self, source, target):
+        first = promising(source.release_, epsilon=np.inf, status="none")
+        guarantee, texts = self.warned(first, target, epsilon=np.inf)
+        assert (guarantee.status, texts) == ("none", [])
+
+    def test_a_search_warns_too(self, source, target):
+        first = promising(source.release_, epsilon=np.inf, status="none")
+        search = PrivateSearchCV(
+            model(hypothesis=first, random_state=None), {"alpha": [0.1, 1.0]}, epsilon=4.0
+        )
+        with pytest.warns(PrivacyLeakWarning, match="status none"):
+            search.fit(*target)
+        assert any("status none" in text for text in search.guarantee_.assumptions)
+
+    @pytest.mark.parametrize(
+        "earlier", [1.0, "x", [1.0], [{"epsilon": 1.0}], {"epsilon": 1.0, "status": "proved"}]
+    )
+    def test_one_that_hides_its_own_hypothesis_is_refused(self, source, target, earlier):
+        bad = promising(source.release_, public_inputs={"hypothesis": earlier})
+        accountant = PrivacyAccountant()
+        with pytest.raises(ValueError, match="hypothesis must say"):
+            model(hypothesis=bad, accountant=accountant).fit(*target)
+        assert accountant.spent() == 0.0
 
 
 def tampered(release, **changes):

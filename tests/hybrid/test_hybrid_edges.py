@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import warnings
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import BaseEstimator, RegressorMixin
-from sklearn.ensemble import GradientBoostingRegressor
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, RegressorMixin, is_regressor
+from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression, PoissonRegressor
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 
 from skdpsurv import HybridMEstimator, PerturbedHistogramMEstimator, PrivacyAccountant
-from skdpsurv.hybrid.predictions import predicted_numbers
+from skdpsurv.hybrid.plans import METHODS
+from skdpsurv.hybrid.predictions import ROW_WISE, predicted_numbers, predicted_probabilities
 from skdpsurv.hybrid.weighted_fit import fit_weighted, is_minimum
 
 N = 200
@@ -121,8 +124,8 @@ class TestSignedWeights:
         X, _, _ = data
         y = np.where(np.arange(N) < 100, 1.0, 5.0)
         weights = np.where(np.arange(N) < 100, 0.5, -3.0)
-        found = fit_weighted(PoissonRegressor(), X, y, weights, True, None)
-        expected = fit_weighted(PoissonRegressor(), X, y, weights, False, None)
+        found = fit_weighted(PoissonRegressor(), X, y, weights, True, lambda: None)
+        expected = fit_weighted(PoissonRegressor(), X, y, weights, False, lambda: None)
         np.testing.assert_allclose(found.coef_, expected.coef_)
         np.testing.assert_allclose(found.intercept_, expected.intercept_)
 
@@ -156,6 +159,50 @@ class Remembers(RegressorMixin, BaseEstimator):
         return np.zeros(len(X))
 
 
+class KeepsItself(Remembers):
+    """A copy of it is the same object."""
+
+    def fit(self, X, y, sample_weight=None):
+        self.seen_ = []
+        return super().fit(X, y, sample_weight)
+
+    def predict(self, X):
+        # All rows at once are public; private ones are shown one by one.
+        self.seen_ += X.tolist()
+        return np.zeros(len(X))
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+class Memory(list):
+    def __deepcopy__(self, memo):
+        return self
+
+
+class SharesItsMemory(KeepsItself):
+    """Copies of it are others, which hold the same list."""
+
+    def fit(self, X, y, sample_weight=None):
+        super().fit(X, y, sample_weight)
+        self.seen_ = Memory()
+        return self
+
+    def __deepcopy__(self, memo):
+        other = copy.copy(self)
+        other.seen_ = copy.deepcopy(self.seen_, memo)
+        return other
+
+
+class Mine(LogisticRegression):
+    """Of which nothing is known."""
+
+
+class SameAgain(LogisticRegression):
+    def __sklearn_clone__(self):
+        return self
+
+
 class LooksAround(RegressorMixin, BaseEstimator):
     """Predicts the mean of the table that it is asked about."""
 
@@ -173,6 +220,39 @@ class TestEstimatorsThatAreNotToBeTrusted:
         X, _, mask = data
         one = HybridMEstimator(Remembers(), method=method).fit(X, X[:, 0], public=mask)
         assert not hasattr(one.estimator_, "last_")
+
+    @pytest.mark.parametrize("method", ["residuals", "subset", "auto"])
+    @pytest.mark.parametrize("kind", [KeepsItself, SharesItsMemory])
+    def test_what_copies_share_is_not_released(self, data, kind, method):
+        X, _, mask = data
+        one = HybridMEstimator(kind(), method=method).fit(X, X[:, 0], public=mask)
+        assert one.estimator_.seen_ == []
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_what_is_asked_of_one_is_said(self, data, method):
+        X, y, mask = data
+        predicts = method not in ("cells", "all")
+        for inner, unknown in ((LogisticRegression(), False), (Mine(), True)):
+            options = {"candidate_sizes": [50, 90]} if method == "subset" else {}
+            one = HybridMEstimator(inner, method=method, epsilon=100.0, **options)
+            said = one.fit(X, y, public=mask).guarantee_.assumptions
+            found = [text for text in said if "depends on that record alone" in text]
+            assert len(found) == (predicts and unknown)
+            assert all("Mine" in text and "state" in text for text in found)
+
+    @pytest.mark.parametrize("kind", [HybridMEstimator, PerturbedHistogramMEstimator])
+    def test_one_that_cannot_be_cloned_is_refused(self, data, kind):
+        X, y, mask = data
+        bounds = {"bounds": [(-3, 3)] * 2, "outcome": [0, 1]}
+        accountant = PrivacyAccountant()
+        inner = SameAgain().fit(X, y)
+        if kind is HybridMEstimator:
+            one, options = kind(inner, accountant=accountant), {"public": mask}
+        else:
+            one, options = kind(inner, accountant=accountant, **bounds), {}
+        with pytest.raises(TypeError, match=r"estimator must .* SameAgain returns itself"):
+            one.fit(X, y, **options)
+        assert accountant.spent() == 0.0
 
     def test_one_that_looks_around_sees_one_record(self, data):
         X, y, _ = data
@@ -193,6 +273,52 @@ class TestEstimatorsThatAreNotToBeTrusted:
         rows = np.array([[0.5], [100.0], [0.5]])
         found = predicted_numbers(fitted, rows)
         assert np.isnan(found).tolist() == [False, True, False]
+
+
+class TestTables:
+    """Of estimators that are known to predict row by row."""
+
+    @pytest.mark.parametrize("kind", sorted(ROW_WISE, key=lambda kind: kind.__name__))
+    def test_no_row_moves_another_one(self, data, kind):
+        """To the last bit, with rows at the ends of a wide public range."""
+        X, y, _ = data
+        X = X.copy()
+        X[:2] = [[1e3, -1e3], [-1e3, 1e3]]
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            fitted = kind().fit(X, y + is_regressor(kind()))
+            ask = predicted_numbers if is_regressor(fitted) else predicted_probabilities
+            rows = np.repeat(X[None], 4, axis=0)
+            rows[:, 7] = [[0.0, 0.0], [1e3, 1e3], [-1e3, 1e3], [5e-324, -1e3]]
+            found = [np.delete(ask(fitted, table), 7, axis=0) for table in rows]
+        for other in found[1:]:
+            np.testing.assert_array_equal(other, found[0])
+
+    def test_a_table_is_asked_about_once(self, data, monkeypatch):
+        """No record has all others asked about in another way."""
+        X, y, _ = data
+        fitted, asked = LinearRegression().fit(X, y), []
+
+        def predict(self, rows):
+            asked.append(len(rows))
+            raise ValueError
+
+        monkeypatch.setattr(LinearRegression, "predict", predict)
+        assert np.isnan(predicted_numbers(fitted, X)).all()
+        assert asked == [N]
+
+    def test_trees_are_added_up_in_one_order(self, data, monkeypatch):
+        X, y, _ = data
+        fitted, workers = RandomForestRegressor(5, n_jobs=2).fit(X, y), []
+        honest = RandomForestRegressor.predict
+
+        def predict(self, rows):
+            workers.append(effective_n_jobs(self.n_jobs))
+            return honest(self, rows)
+
+        monkeypatch.setattr(RandomForestRegressor, "predict", predict)
+        predicted_numbers(fitted, X)
+        assert workers == [1]
 
 
 class TestTypesOfColumns:

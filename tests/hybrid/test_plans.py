@@ -116,7 +116,7 @@ class TestBudget:
         )
 
         def fit(X, y, weights):
-            return fit_weighted(LogisticRegression(), X, y, weights, False, fitted)
+            return fit_weighted(LogisticRegression(), X, y, weights, False, lambda: fitted)
 
         plan.run(records, fitted, fit, random_source(0))
         assert spent

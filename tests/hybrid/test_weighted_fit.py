@@ -28,7 +28,7 @@ def data():
 
 def fit_weighted(estimator, X, y, weights, signed):
     """Fit, and fail where nothing can be fitted."""
-    fitted = weighted_fit.fit_weighted(estimator, X, y, weights, signed, None)
+    fitted = weighted_fit.fit_weighted(estimator, X, y, weights, signed, lambda: None)
     assert fitted is not None
     return fitted
 
@@ -118,14 +118,14 @@ def test_a_class_without_weight(data, estimator, signed):
     X, y, _ = data
     equal = clone(estimator).fit(X, y)
     weights = np.where(y == 1, -1.0, 1.0)
-    fitted = weighted_fit.fit_weighted(estimator, X, y, weights, signed, equal)
+    fitted = weighted_fit.fit_weighted(estimator, X, y, weights, signed, lambda: equal)
     assert np.isfinite(coef(fitted)).all()
 
 
 def test_what_cannot_be_fitted_falls_back(data):
     X, y, _ = data
     equal = LogisticRegression().fit(X, y)
-    alone = weighted_fit.fit_weighted(equal, X[:1], y[:1], np.ones(1), False, equal)
+    alone = weighted_fit.fit_weighted(equal, X[:1], y[:1], np.ones(1), False, lambda: equal)
     assert alone is equal
 
 

@@ -1,0 +1,163 @@
+"""A release comes from elsewhere: whatever is in it, it is refused in our words, or can be used."""
+
+from __future__ import annotations
+
+import copy
+import json
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from skdpsurv import DPWeibullFitter, HybridMEstimator, Release
+from skdpsurv.model_selection import PrivateSearchCV
+
+from .registry import PRIVATE, Setting
+
+MISSING = object()
+FAULTS = [
+    MISSING,
+    None,
+    "x",
+    "nan",
+    "Infinity",
+    "",
+    [],
+    [1.0],
+    [[1.0]],
+    ["x"],
+    [None],
+    {},
+    {"a": 1},
+    True,
+    -1,
+    -0.5,
+    0,
+    1,
+    2,
+    0.5,
+    5e-324,
+    1e300,
+    1e308,
+    10**6,
+    2**63,
+    10**400,
+]
+#: Settings whose releases have the shapes of others.
+BUILT = [s for s in PRIVATE if s.kind is not PrivateSearchCV]
+QUICK = {
+    "DPDiscreteTimeSurvival: objective",
+    "DPWeibullFitter: ladder",
+    "DPLogisticRegression: objective",
+    "PrivateStackingClassifier: columns, stacked",
+    "HybridMEstimator: auto",
+    "PerturbedHistogramMEstimator: labels",
+}
+
+
+def places(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the way to each field, and to the first and last of each list."""
+    if path:
+        yield path
+    if isinstance(content, dict):
+        for name in content:
+            yield from places(content[name], (*path, name))
+    elif isinstance(content, list) and content:
+        for place in {0, len(content) - 1}:
+            yield from places(content[place], (*path, place))
+
+
+def with_fault(content: Any, path: tuple[Any, ...], fault: Any) -> str:
+    """Return the text of a release with another field."""
+    changed = copy.deepcopy(content)
+    part = changed
+    for step in path[:-1]:
+        part = part[step]
+    if fault is MISSING:
+        del part[path[-1]]
+    else:
+        part[path[-1]] = fault
+    return json.dumps(changed)
+
+
+def made(setting: Setting) -> tuple[dict[str, Any], dict[str, Any], Any]:
+    """Return the content of a good release, what is needed to rebuild it, and rows."""
+    data = setting.data()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = setting.make(random_state=0).fit(data.X, data.y, **data.options)
+    arguments = {}
+    if hasattr(fitted, "estimator"):
+        arguments["estimator"] = fitted.estimator
+    if "public" in data.options:
+        public = data.options["public"]
+        arguments |= {"X": data.X[public], "y": data.y[public]}
+    return json.loads(fitted.release_.to_json()), arguments, data.X
+
+
+def used(model: Any, X: Any) -> None:
+    """Do what a release is for."""
+    repr(model.guarantee_)
+    model.guarantee_.describe()
+    if isinstance(model, DPWeibullFitter):
+        model.predict([0.5, 1.0])
+        model.hazard_at_times([0.5])
+        model.confidence_interval(n_resamples=1)
+        model.survival_band([0.5], n_resamples=1)
+        return
+    rows = X[:3]
+    if not isinstance(model, HybridMEstimator):  # as many columns as it says
+        rows = np.resize(np.asarray(rows), (3, model.n_features_in_))
+    model.predict(rows)
+    for name in ("predict_proba", "decision_function", "predict_survival_function"):
+        if hasattr(model, name):
+            getattr(model, name)(rows)
+
+
+def rebuilt(setting: Setting, text: str, arguments: dict[str, Any]) -> Any:
+    """Return the model, or None if the release is refused."""
+    try:
+        return setting.kind.from_release(Release.from_json(text), **arguments)
+    except (ValueError, TypeError):
+        return None
+
+
+def failures(setting: Setting, every: int) -> list[Any]:
+    """Put each fault, or every so many of them, in each field; return what neither worked."""
+    content, arguments, X = made(setting)
+    assert rebuilt(setting, json.dumps(content), arguments) is not None
+    found = []
+    for i, path in enumerate(places(content)):
+        # Another part of the faults for the next field.
+        for fault in FAULTS[i % every :: every]:
+            try:
+                with warnings.catch_warnings(), np.errstate(all="ignore"):
+                    warnings.simplefilter("ignore")
+                    model = rebuilt(setting, with_fault(content, path, fault), arguments)
+                    if model is not None:
+                        used(model, X)
+            except Exception as error:  # whatever it is, it comes too late, or is no refusal
+                found.append((path, str(fault)[:20], repr(error)[:200]))
+    return found
+
+
+@pytest.mark.parametrize("setting", [s for s in BUILT if str(s) in QUICK], ids=str)
+def test_some_faults(setting):
+    assert failures(setting, 9) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", BUILT, ids=str)
+def test_all_faults(setting):
+    assert failures(setting, 1) == []
+
+
+@pytest.mark.parametrize("n_records", [f for f in FAULTS if f not in (1, 2, 10**6)])
+def test_number_of_records_of_a_weibull_fit(n_records):
+    setting = next(s for s in BUILT if str(s) == "DPWeibullFitter: ladder")
+    content, arguments, _ = made(setting)
+    text = with_fault(content, ("guarantee", "public_inputs", "n_records"), n_records)
+    with pytest.raises(ValueError, match="n_records"):
+        setting.kind.from_release(Release.from_json(text), **arguments)
