@@ -9,13 +9,14 @@ no prediction has NaN: a failure must not show.
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn import ensemble, linear_model, tree
+
+from skdpsurv.privacy import silence
 
 __all__ = ["ROW_WISE", "predicted_numbers", "predicted_probabilities"]
 
@@ -83,8 +84,7 @@ def _row_by_row(
             return None
         return found if found.shape == (rows.shape[0], width) else None
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with silence():
         if type(fitted) in ROW_WISE:
             found = asked(X)
             if found is not None:

@@ -8,13 +8,14 @@ at here has been released, so that failures may show.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
+
+from skdpsurv.privacy import warnings_as_errors
 
 __all__ = ["SIGNED_ESTIMATORS", "fit_weighted", "takes_signed_weights"]
 
@@ -57,8 +58,7 @@ def fit_weighted(
     """
     if signed:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
+            with warnings_as_errors():
                 fitted = clone(estimator).fit(X, y, sample_weight=weights)
             if is_minimum(fitted, X, weights):
                 return fitted
