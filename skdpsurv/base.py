@@ -145,7 +145,8 @@ class PrivateEstimator(BaseEstimator):
         allowed = set(cls._get_param_names()) - {"epsilon", "random_state", "accountant"}
         if not allowed.issuperset(release.parameters):
             raise ValueError(f"parameters of the release must be among {sorted(allowed)}.")
-        estimator = cls(epsilon=release.guarantee.epsilon, **release.parameters, **parameters)
+        # The parameters are those of the fit; what the whole has cost is in ``guarantee_``.
+        estimator = cls(epsilon=release.made_by.epsilon, **release.parameters, **parameters)
         estimator._check_parameters()
         estimator.n_features_in_ = release.n_features_in
         if release.feature_names_in is not None:

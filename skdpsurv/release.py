@@ -39,6 +39,9 @@ class Release:
         Number of columns.
     feature_names_in : tuple of str or None
         Names of the columns, if the data had them.
+    fit_guarantee : PrivacyGuarantee or None, default=None
+        Of the fit that made the values, where ``guarantee`` speaks of more than that: of a search
+        that the fit was a part of. It says how the values were made, and not what they cost.
     schema_version : int, default=1
         Version of the JSON layout.
 
@@ -59,6 +62,7 @@ class Release:
     values: Mapping[str, ArrayLike]
     n_features_in: int
     feature_names_in: tuple[str, ...] | None = None
+    fit_guarantee: PrivacyGuarantee | None = None
     schema_version: int = field(default=SCHEMA_VERSION)
 
     def __post_init__(self) -> None:
@@ -90,6 +94,14 @@ class Release:
     def __deepcopy__(self, memo: object) -> Release:
         return self
 
+    @property
+    def made_by(self) -> PrivacyGuarantee:
+        """Guarantee of the fit that made the values: its epsilon, and how many records it had.
+
+        What follows from the noise, such as an interval, is computed from this one.
+        """
+        return self.guarantee if self.fit_guarantee is None else self.fit_guarantee
+
     def to_json(self, *, indent: int | None = None) -> str:
         """Return the release as JSON text; numbers survive the round trip to the last bit.
 
@@ -107,6 +119,9 @@ class Release:
                 "schema_version": self.schema_version,
                 "estimator": self.estimator,
                 "guarantee": self.guarantee.to_dict(),
+                "fit_guarantee": (
+                    None if self.fit_guarantee is None else self.fit_guarantee.to_dict()
+                ),
                 "parameters": dict(self.parameters),
                 "values": {name: np.asarray(v).tolist() for name, v in self.values.items()},
                 "n_features_in": self.n_features_in,
@@ -152,6 +167,8 @@ class Release:
             raise ValueError(f"the JSON of a Release must not hold {', '.join(unknown)}.")
         try:
             data["guarantee"] = PrivacyGuarantee.from_dict(data["guarantee"])
+            if data.get("fit_guarantee") is not None:
+                data["fit_guarantee"] = PrivacyGuarantee.from_dict(data["fit_guarantee"])
             release = cls(**data)
         except (TypeError, AttributeError):
             release = None

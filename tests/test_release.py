@@ -32,6 +32,8 @@ def make(**changes):
         make(feature_names_in=None),
         make(values={}),
         make(guarantee=PrivacyGuarantee(np.inf, status="none")),
+        make(fit_guarantee=PrivacyGuarantee(0.3, public_inputs={"n": 8})),
+        make(fit_guarantee=PrivacyGuarantee(np.inf, status="none")),
     ],
 )
 @pytest.mark.parametrize("indent", [None, 2])
@@ -40,6 +42,8 @@ def test_json_round_trip_to_the_last_bit(release, indent):
     assert back == release
     assert hash(back) == hash(release)
     assert back.guarantee == release.guarantee
+    assert back.fit_guarantee == release.fit_guarantee
+    assert back.made_by == release.made_by
     assert back.parameters == release.parameters
     assert back.feature_names_in == release.feature_names_in
     assert set(back.values) == set(release.values)

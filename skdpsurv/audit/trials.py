@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from skdpsurv.audit.subject import Subject, private_step
+from skdpsurv.privacy import silence
 from skdpsurv.progress import first
 
 __all__ = ["Statistic", "released_numbers", "released_table", "run_trials"]
@@ -133,9 +133,8 @@ def _fit(
     seed: int | None,
     statistic: Statistic | None,
 ) -> Numbers:
-    with warnings.catch_warnings():
-        # PrivacyLeakWarning for the seed, and whatever an inner estimator says of its data.
-        warnings.simplefilter("ignore")
+    # PrivacyLeakWarning for the seed, and whatever an inner estimator says of its data.
+    with silence():
         fitted = subject.seeded(seed).fit(**arguments)
         if statistic is None:
             return released_numbers(fitted)

@@ -11,7 +11,6 @@ which there is no prediction has NaN: a failure must not show.
 from __future__ import annotations
 
 import copy
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +18,8 @@ import numpy as np
 from joblib import parallel_config
 from numpy.typing import NDArray
 from sklearn import ensemble, linear_model, tree
+
+from skdpsurv.privacy import silence
 
 __all__ = ["ROW_WISE", "predicted_numbers", "predicted_probabilities", "prediction_assumptions"]
 
@@ -118,6 +119,5 @@ def _row_by_row(
 
     # Threads add up the trees of a forest in the order in which they end, to all rows alike: in
     # one thread no record moves the last bits of another one.
-    with warnings.catch_warnings(), parallel_config("sequential"):
-        warnings.simplefilter("ignore")
+    with silence(), parallel_config("sequential"):
         return np.vstack([asked(part) for part in parts])

@@ -8,7 +8,6 @@ at here has been released, so that failures may show.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
+
+from skdpsurv.privacy import warnings_as_errors
 
 __all__ = ["SIGNED_ESTIMATORS", "fit_weighted", "takes_signed_weights"]
 
@@ -59,8 +60,7 @@ def fit_weighted(
     """
     if signed:
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
+            with warnings_as_errors():
                 fitted = clone(estimator).fit(X, y, sample_weight=weights)
             if is_minimum(fitted, X, weights):
                 return fitted

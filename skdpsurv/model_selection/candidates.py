@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from sklearn.preprocessing import Binarizer, Normalizer, PolynomialFeatures
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.preprocessing import PublicBoundsScaler
-from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee, call_without_data
+from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee, call_without_data, silence
 
 __all__ = ["Candidate", "announced_guarantee", "list_candidates", "private_step"]
 
@@ -70,8 +69,8 @@ class Candidate:
             Replaces its ``random_state``; None keeps it.
         """
         fresh = clone(self.estimator)
-        # Whoever speaks would tell how many runs there are; whoever writes into the rows that it
-        # is given would make a run depend on the one before.
+        # Whoever speaks, or keeps what was computed, would tell how many runs there are; whoever
+        # writes into the rows that it is given would make a run depend on the one before.
         fresh.set_params(**_calm(fresh))
         seeds = {} if seed is None else {"random_state": seed}
         private_step(fresh)[1].set_params(epsilon=epsilon, **seeds)
@@ -79,13 +78,16 @@ class Candidate:
 
 
 def _calm(estimator: Any) -> dict[str, Any]:
-    """Return parameters, at any depth, that keep an estimator quiet and the rows unchanged."""
+    """Return parameters, at any depth, by which nothing is said, kept on disk, or overwritten."""
     calm: dict[str, Any] = {}
     for name, value in estimator.get_params(deep=True).items():
-        if name.split("__")[-1] == "verbose":
-            calm[name] = type(value)(0) if isinstance(value, bool | int) else 0
-        elif name.split("__")[-1] == "copy":
-            calm[name] = True
+        match name.split("__")[-1]:
+            case "verbose":
+                calm[name] = type(value)(0) if isinstance(value, bool | int) else 0
+            case "copy":
+                calm[name] = True
+            case "memory":
+                calm[name] = None
     return calm
 
 
@@ -111,17 +113,17 @@ def private_step(estimator: Any) -> tuple[str, PrivateEstimator]:
     )
 
 
+def flat_steps(estimator: Any) -> list[Any]:
+    """Return the steps of a pipeline, and of pipelines inside of it; the last is the estimator."""
+    if not isinstance(estimator, Pipeline):
+        return [] if estimator in (None, "passthrough") else [estimator]
+    return [step for _, inner in estimator.steps for step in flat_steps(inner)]
+
+
 def unprotected_steps(estimator: Any) -> list[str]:
     """Return the names of a pipeline's steps that may learn from records, by their types."""
-    if not isinstance(estimator, Pipeline):
-        return []
-    found = unprotected_steps(estimator.steps[-1][1])
-    for _, step in estimator.steps[:-1]:
-        if isinstance(step, Pipeline):
-            found += unprotected_steps(Pipeline([*step.steps, ("end", "passthrough")]))
-        elif step not in (None, "passthrough") and type(step) not in LEARN_NOTHING:
-            found.append(type(step).__name__)
-    return list(dict.fromkeys(found))
+    steps = flat_steps(estimator)[:-1]
+    return list(dict.fromkeys(type(s).__name__ for s in steps if type(s) not in LEARN_NOTHING))
 
 
 def list_candidates(
@@ -172,12 +174,10 @@ def _candidate(estimator: Any, params: Mapping[str, Any]) -> Candidate:
 
 def _before(estimator: Any, X: Any) -> None:
     """Put rows through the steps before the private one: what these refuse they may quote."""
-    while isinstance(estimator, Pipeline):
-        for _, step in estimator.steps[:-1]:
-            if type(step) not in LEARN_NOTHING:
-                return
-            X = clone(step).fit_transform(X)
-        estimator = estimator.steps[-1][1]
+    for step in flat_steps(estimator)[:-1]:
+        if type(step) not in LEARN_NOTHING:
+            return
+        X = clone(step).fit_transform(X)
 
 
 def clone_values(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -221,10 +221,8 @@ def announced_guarantee(
     """
     _, step = private_step(estimator)
     step.set_params(accountant=_Announcer())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        if not quiet:
-            warnings.simplefilter("default", DataConversionWarning)  # of y's shape alone
+    spared = () if quiet else (DataConversionWarning,)  # of y's shape alone
+    with silence(*spared):
         try:
             call_without_data(_before, estimator, X)
             estimator.fit(X, y, **parameters)

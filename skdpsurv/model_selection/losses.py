@@ -7,7 +7,6 @@ each, under a model that was made from other records.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,11 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
-from sklearn.pipeline import Pipeline
 
+from skdpsurv.model_selection.candidates import flat_steps
 from skdpsurv.model_selection.rows import length, take
-from skdpsurv.model_selection.silence import silence
-from skdpsurv.privacy import lattice_sum, one_of, positive_number, silent_arithmetic
+from skdpsurv.privacy import one_of, positive_number
 from skdpsurv.target import fit_target
 
 __all__ = [
@@ -28,7 +26,6 @@ __all__ = [
     "SurvivalLoss",
     "brier_loss",
     "error_loss",
-    "summed_losses",
     "through_pipeline",
 ]
 
@@ -41,53 +38,17 @@ UNIT = 2**30
 BLOCK_ROWS = 4096
 
 
-def summed_losses(loss: Loss, model: Any, X: Any, y: Any, *, row_by_row: bool = False) -> int:
-    """Return the sum of the records' losses, in units of 1 / UNIT.
-
-    It depends on each record through a term between 0 and UNIT of its own. Losses beyond [0, 1]
-    are clipped; a record for which there is none (NaN, or a failure) counts 1, and a failure is
-    pinned down to its record by asking for one record at a time. Nothing is raised or warned.
-
-    Parameters
-    ----------
-    loss : callable
-        ``loss(model, X, y)``, an array with the loss of each record.
-    model : estimator or None
-        Fitted; a copy of it sees the records. None, of a fit that failed, loses 1 everywhere.
-    X, y : array-like
-        Held-out records.
-    row_by_row : bool, default=False
-        Whether to ask for one record at a time from the start.
-
-    Returns
-    -------
-    int
-    """
-    n_records = length(X)
-    if model is None:
-        return n_records * UNIT
-
-    def of(rows: slice) -> FloatArray | None:
-        try:
-            # Whatever a model may remember of the records that it predicts is thrown away.
-            asked = copy.deepcopy(model)
-            found = np.asarray(loss(asked, take(X, rows), take(y, rows)), dtype=np.float64)
-        except Exception:  # whatever it is, it may speak of a private record
-            return None
-        return found if found.shape == (len(range(*rows.indices(n_records))),) else None
-
-    with silence(), silent_arithmetic():
-        losses = None if row_by_row else of(slice(0, n_records))
-        if losses is None:
-            single = (of(slice(i, i + 1)) for i in range(n_records))
-            losses = np.concatenate([[np.nan] if one is None else one for one in single])
-    return lattice_sum(np.where(np.isnan(losses), 1.0, np.clip(losses, 0.0, 1.0)))
-
-
 def error_loss(model: Any, X: Any, y: ArrayLike) -> FloatArray:
     """Return 1 where the predicted class is wrong, else 0."""
     said, truth = np.asarray(model.predict(X)).tolist(), _labels(y)
-    return np.array([float(a != b) for a, b in zip(said, truth, strict=True)])
+    return np.array([_differ(a, b) for a, b in zip(said, truth, strict=True)])
+
+
+def _differ(one: Any, other: Any) -> float:
+    try:
+        return float(bool(one != other))
+    except Exception:  # of a label that compares with nothing
+        return 1.0
 
 
 def _labels(y: Any) -> list[Any]:
@@ -98,12 +59,10 @@ def _labels(y: Any) -> list[Any]:
 def brier_loss(model: Any, X: Any, y: ArrayLike) -> FloatArray:
     """Return half the squared distance of probabilities and outcome: (1 - p)^2 for two classes."""
     likely = np.clip(np.asarray(model.predict_proba(X), dtype=np.float64), 0.0, 1.0)
-    places = {label: place for place, label in enumerate(np.asarray(model.classes_).tolist())}
-    truth = _labels(y)
+    classes, truth = np.asarray(model.classes_).tolist(), _labels(y)
     outcome = np.zeros_like(likely)
     for row, label in enumerate(truth):
-        if label in places:
-            outcome[row, places[label]] = 1.0
+        outcome[row] = [1.0 - _differ(one, label) for one in classes]
     known = outcome.any(axis=1)
     return np.where(known, 0.5 * ((likely - outcome) ** 2).sum(axis=1), 1.0)
 
@@ -191,12 +150,10 @@ class SurvivalLoss:
 
 def through_pipeline(model: Any, X: Any) -> tuple[Any, Any]:
     """Return the final step of a pipeline, and rows as it sees them."""
-    while isinstance(model, Pipeline):
-        for _, step in model.steps[:-1]:
-            if step is not None and not isinstance(step, str):
-                X = step.transform(X)
-        model = model.steps[-1][1]
-    return model, X
+    *steps, final = flat_steps(model)
+    for step in steps:
+        X = step.transform(X)
+    return final, X
 
 
 def chosen_loss(scoring: str | Loss | None, estimator: Any, horizon: object) -> Loss:

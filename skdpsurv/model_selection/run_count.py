@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 from fractions import Fraction
 
 from skdpsurv.privacy import RandomSource, uniform_below
@@ -13,6 +14,11 @@ __all__ = ["RunCount"]
 #: Halvings of log(gamma) in the search for the gamma that gives an expected number of runs.
 _BISECTIONS = 200
 _LEAST_LOG_GAMMA = -300.0
+#: Bits of a uniform number, to begin with.
+_BITS = 128
+#: Decimal digits that rounding may spoil: exp multiplies the relative error of its argument, at
+#: most 300, by as much.
+_SPARE_DIGITS = 12
 
 
 @dataclass(frozen=True)
@@ -74,20 +80,48 @@ class RunCount:
         return scale * (1.0 - self.gamma) ** k * product
 
     def draw(self, source: RandomSource) -> int:
-        r"""Draw K exactly, by integer arithmetic.
+        r"""Draw K exactly, in a time proportional to K.
 
-        A geometric K is kept with probability :math:`\prod_{l=1}^{K-1} (l + \eta)/(l + 1)`, at
-        most 1, and else drawn again: what is left has the law. Coins for length and for keeping
-        are tossed in turns, so that a K that will not be kept ends early.
+        A uniform number is drawn, and K is where the distribution function first exceeds it. Both
+        are known between integers, in units of :math:`2^{-b}`; where these do not tell, which has
+        a probability of about :math:`K^2 2^{-b}`, there are twice as many bits of both.
         """
-        more, eta = 1 - Fraction(self.gamma), Fraction(self.eta)
-        k = 1
-        while _coin(more.numerator, more.denominator, source):
-            # (k + eta) / (k + 1), in integers: fractions would be slow to reduce.
-            kept = k * eta.denominator + eta.numerator, (k + 1) * eta.denominator
-            k = k + 1 if _coin(*kept, source) else 1
+        bits, uniform = _BITS, uniform_below(2**_BITS, source)
+        while (k := self._place(uniform, bits)) is None:
+            uniform = (uniform << bits) + uniform_below(2**bits, source)
+            bits *= 2
         return k
 
+    def _place(self, uniform: int, bits: int) -> int | None:
+        """Return K for a number between ``uniform`` and the next; None if that is too coarse."""
+        eta, more = Fraction(self.eta), 1 - Fraction(self.gamma)
+        if not more:
+            return 1
+        least, most = self._bounds(bits)
+        below = above = 0  # bounds on P(K <= k)
+        k = 1
+        while True:
+            if above + most > uniform:  # and P(K < k) is not
+                return k if below + least > uniform else None
+            below, above = below + least, above + most
+            # P(K = k + 1) / P(K = k), in integers: fractions would be slow to reduce.
+            over = more.numerator * (k * eta.denominator + eta.numerator)
+            under = more.denominator * eta.denominator * (k + 1)
+            least, most = least * over // under, -(-most * over // under)
+            k += 1
 
-def _coin(numerator: int, denominator: int, source: RandomSource) -> bool:
-    return uniform_below(denominator, source) < numerator
+    def _bounds(self, bits: int) -> tuple[int, int]:
+        """Return integers that P(K = 1), in units of 2**-bits, lies between.
+
+        Logarithm and exponential of Python's decimals are rounded correctly; a difference from 1
+        loses the digits by which its argument is small.
+        """
+        eta, gamma = Decimal(self.eta), Decimal(self.gamma)
+        digits = math.ceil(bits * math.log10(2.0)) + _SPARE_DIGITS
+        if eta:
+            digits -= math.floor(math.log10(abs(self.eta)) + math.log10(1.0 - self.gamma))
+        with localcontext(Context(digits, ROUND_HALF_EVEN, traps=[])):
+            length = -gamma.ln()
+            odds = eta / ((eta * length).exp() - 1) if eta else 1 / length
+            middle = int((1 - gamma) * odds * 2**bits)
+        return middle - 1, middle + 2

@@ -12,14 +12,12 @@ from numpy.typing import NDArray
 
 from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.hybrid.masks import boolean_mask
-from skdpsurv.hybrid.predictions import ROW_WISE
-from skdpsurv.hybrid.weighed_estimator import WeighedEstimator
 from skdpsurv.model_selection.candidates import Candidate, private_step
-from skdpsurv.model_selection.losses import Loss, summed_losses
+from skdpsurv.model_selection.losses import Loss
 from skdpsurv.model_selection.rows import length, take, take_parameters
-from skdpsurv.model_selection.silence import silence
 from skdpsurv.model_selection.strategies import Parts
-from skdpsurv.privacy import RandomSource, silent_arithmetic, uniform_below
+from skdpsurv.model_selection.summed_losses import summed_losses
+from skdpsurv.privacy import RandomSource, silence, silent_arithmetic, uniform_below
 from skdpsurv.progress import first
 
 __all__ = ["Records", "Trials", "fitted", "new_seed"]
@@ -53,6 +51,8 @@ class Records:
         mask = np.zeros(length(X), dtype=bool)
         if isinstance(step, HybridMEstimator):
             mask = boolean_mask(parameters.get(f"{prefix}public"), mask.size)
+        if hasattr(y, "iloc") and y.ndim == 2:  # one column of labels, or a fit would have refused
+            y = y.iloc[:, 0]
         return cls(X, y, parameters, np.flatnonzero(mask), np.flatnonzero(~mask))
 
     def training(self, places: IntArray) -> tuple[Any, Any, dict[str, Any]]:
@@ -107,17 +107,17 @@ class Trials:
         for part in self.parts.training:
             if id(part) not in cut:
                 cut[id(part)] = self.records.training(part)
-        # joblib is silent, whatever parallel_config says: it would tell how many runs there are.
-        results = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)(
-            delayed(_trial)(
-                self.candidates[place].ready(self.epsilon, new_seed(self.seeds)),
-                cut[id(self.parts.training[place])],
-                held_out,
-                self.loss,
-            )
-            for place in places
-        )
         with silence():
+            # joblib, too, whatever parallel_config says: it would tell how many runs there are.
+            results = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)(
+                delayed(_trial)(
+                    self.candidates[place].ready(self.epsilon, new_seed(self.seeds)),
+                    cut[id(self.parts.training[place])],
+                    held_out,
+                    self.loss,
+                )
+                for place in places
+            )
             return list(first(results, len(places), "candidates", self.verbose))
 
 
@@ -140,10 +140,4 @@ def fitted(estimator: Any, data: tuple[Any, Any, dict[str, Any]]) -> Any:
 def _trial(estimator: Any, data: Any, held_out: tuple[Any, Any], loss: Loss) -> tuple[Any, int]:
     model = fitted(estimator, data)
     X, y = held_out
-    return model, summed_losses(loss, model, X, y, row_by_row=_mixes_rows(estimator))
-
-
-def _mixes_rows(estimator: Any) -> bool:
-    """Say whether what is predicted for a row might depend on other rows."""
-    _, step = private_step(estimator)
-    return isinstance(step, WeighedEstimator) and type(step._estimator) not in ROW_WISE
+    return model, summed_losses(loss, model, X, y)

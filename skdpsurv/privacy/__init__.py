@@ -35,6 +35,7 @@ from skdpsurv.privacy.noise import (
 from skdpsurv.privacy.randomness import RandomSource, random_source, validate_random_state
 from skdpsurv.privacy.refusals import call_without_data, refuse_masked, silent_arithmetic
 from skdpsurv.privacy.selection import exponential_mechanism, permute_and_flip, uniform_below
+from skdpsurv.privacy.silence import silence, warnings_as_errors
 
 __all__ = [
     "BudgetExceededError",
@@ -61,10 +62,12 @@ __all__ = [
     "random_source",
     "refuse_masked",
     "round_to_lattice",
+    "silence",
     "silent_arithmetic",
     "spherical_laplace",
     "to_lattice",
     "uniform_below",
     "validate_random_state",
+    "warnings_as_errors",
     "weakest_status",
 ]

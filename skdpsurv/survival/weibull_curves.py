@@ -222,7 +222,7 @@ class WeibullCurves(PrivateEstimator):
             math.log(self.lambda_ / max_time),
             None if n_events is None else float(np.asarray(n_events)),
         )
-        n_records: Any = release.guarantee.public_inputs["n_records"]
+        n_records: Any = release.made_by.public_inputs["n_records"]
         # The release's own: parameters may have been set since.
         plan = self.from_release(release)._plan(n_records, max_time)
         with np.errstate(all="ignore"):

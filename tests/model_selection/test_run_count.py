@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skdpsurv.model_selection import run_count
 from skdpsurv.model_selection.run_count import RunCount
-from skdpsurv.privacy import random_source
+from skdpsurv.privacy import random_source, uniform_below
 
 LAWS = [(1.0, 0.1), (0.5, 0.05), (0.0, 0.02), (-0.5, 0.02)]
 
@@ -41,6 +42,57 @@ def test_draws_have_the_law(eta, gamma):
     expected = 1000 * np.array([*expected, 1.0 - sum(expected)])
     assert draws.min() >= 1
     assert stats.chisquare(seen, expected).pvalue > 1e-7
+
+
+@pytest.mark.parametrize(("eta", "gamma"), [*LAWS, (-0.7, 1e-6), (1e-300, 0.3), (0.4, 1 - 1e-9)])
+def test_places_are_those_of_the_law(eta, gamma):
+    """At every 1/200: K is where the sum of the probabilities passes the number."""
+    law = RunCount(eta, gamma)
+    below = np.cumsum([law.probability(k) for k in range(1, 400)])
+    for part in range(200):
+        if part / 200 + 1e-9 < below[-1]:
+            k = law._place(part * 2**128 // 200, 128)
+            assert below[k - 1] > part / 200 - 1e-12
+            assert k == 1 or below[k - 2] <= part / 200 + 1e-12
+
+
+@pytest.mark.parametrize(("eta", "gamma"), [*LAWS, (-0.7, 1e-6), (1e-300, 0.3), (0.4, 1 - 1e-9)])
+def test_the_first_probability_is_known_to_the_last_bit_asked_for(eta, gamma):
+    law = RunCount(eta, gamma)
+    least, most = law._bounds(4096)
+    for bits in (30, 128, 500):
+        low, high = law._bounds(bits)
+        assert high - low <= 3
+        assert low << (4096 - bits) <= least < most <= high << (4096 - bits)
+    assert least / 2**4096 == pytest.approx(law.probability(1), rel=1e-8)
+
+
+@pytest.mark.parametrize(("eta", "gamma"), LAWS)
+def test_a_number_that_is_too_coarse_gets_more_digits(eta, gamma):
+    """With few bits many places are open; those that are not stay what they are."""
+    law = RunCount(eta, gamma)
+    coarse = [law._place(uniform, 9) for uniform in range(512)]
+    assert 10 < sum(k is None for k in coarse) < 500
+    for uniform, k in enumerate(coarse):
+        if k is not None:
+            ends = [law._place((uniform << 200) + end, 209) for end in (0, 2**200 - 1)]
+            assert ends == [k, k]
+
+
+@pytest.mark.parametrize(("eta", "mean"), [(0.0, 6e4), (-0.5, 900.0), (-0.7, 100.0)])
+def test_a_draw_takes_one_number_whatever_the_law(eta, mean, monkeypatch):
+    """Where most K are small, and few very large."""
+    law, asked = RunCount.with_mean(eta, mean), []
+
+    def counted(bound, source):
+        asked.append(bound)
+        assert len(asked) <= 40
+        return uniform_below(bound, source)
+
+    monkeypatch.setattr(run_count, "uniform_below", counted)
+    source = random_source(3)
+    draws = [law.draw(source) for _ in range(20)]
+    assert min(draws) >= 1
 
 
 @pytest.mark.parametrize("eta", [-0.9, -0.5, 0.0, 0.3, 1.0])

@@ -1,0 +1,139 @@
+"""Add up losses of records, so that no record can move the sum by more than a loss of its own.
+
+What a record's loss is must not depend on which others are asked about, nor on whether they fail: a
+matrix product gives a row other last bits in a batch than by itself, and where two classes are
+equally likely these decide. Hence the way that is taken depends on types, and never on values.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array, get_tags
+
+from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
+from skdpsurv.hybrid.predictions import ROW_WISE
+from skdpsurv.hybrid.weighed_estimator import WeighedEstimator
+from skdpsurv.model_selection.candidates import flat_steps, unprotected_steps
+from skdpsurv.model_selection.losses import UNIT, Loss, SurvivalLoss, brier_loss, error_loss
+from skdpsurv.model_selection.rows import length, take
+from skdpsurv.privacy import lattice_sum, silence, silent_arithmetic
+from skdpsurv.survival import DPDiscreteTimeSurvival, DPWeibullFitter
+
+__all__ = ["summed_losses"]
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+#: What they predict for a row is a function of that row: sums over its columns, and curves of them.
+ROW_BY_ROW: frozenset[type] = frozenset(
+    {
+        DPDiscreteTimeSurvival,
+        DPLogisticRegression,
+        DPWeibullFitter,
+        PrivateStackingClassifier,
+    }
+)
+#: What trees of scikit-learn take.
+LARGEST_SINGLE = float(np.finfo(np.float32).max)
+
+
+def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:
+    """Return the sum of the records' losses, in units of 1 / UNIT.
+
+    It depends on each record through a term between 0 and UNIT of its own. Losses beyond [0, 1]
+    are clipped; a record for which there is none (NaN, or a failure) counts 1. Nothing is raised or
+    warned.
+
+    Records are shown one at a time, each to a fresh copy of the model. They are shown all at once
+    where the loss is one of this package and the model is, too: then rows are computed with one by
+    one inside, and :func:`_come_through` keeps any of them from failing for all.
+
+    Parameters
+    ----------
+    loss : callable
+        ``loss(model, X, y)``, an array with the loss of each record.
+    model : estimator or None
+        Fitted. None, of a fit that failed, loses 1 everywhere.
+    X, y : array-like
+        Held-out records.
+
+    Returns
+    -------
+    int
+    """
+    n_records = length(X)
+    if model is None:
+        return n_records * UNIT
+    with silence(), silent_arithmetic():
+        if _goes_row_by_row(loss, model):
+            losses = _at_once(loss, model, X, y)
+        else:
+            rows = (slice(i, i + 1) for i in range(n_records))
+            losses = np.concatenate(
+                [_found(loss, copy.deepcopy(model), take(X, row), take(y, row), 1) for row in rows]
+            )
+    return lattice_sum(np.where(np.isnan(losses), 1.0, np.clip(losses, 0.0, 1.0)))
+
+
+def _found(loss: Loss, model: Any, X: Any, y: Any, n_records: int) -> FloatArray:
+    """Return losses, of the shape that they must have; NaN if there are none."""
+    try:
+        found = np.asarray(loss(model, X, y), dtype=np.float64)
+    except Exception:  # whatever it is, it may speak of a private record
+        found = np.empty(0)
+    return found if found.shape == (n_records,) else np.full(n_records, np.nan)
+
+
+def _goes_row_by_row(loss: Loss, model: Any) -> bool:
+    """Say whether losses of many rows are known to be those of each row, by types alone."""
+    *_, final = flat_steps(model)
+    ours = isinstance(loss, SurvivalLoss) or loss in (error_loss, brier_loss)
+    inside = isinstance(final, WeighedEstimator) and type(final.estimator_) in ROW_WISE
+    return ours and (inside or type(final) in ROW_BY_ROW) and not unprotected_steps(model)
+
+
+def _at_once(loss: Loss, model: Any, X: Any, y: Any) -> FloatArray:
+    *steps, final = flat_steps(model)
+    if isinstance(final, DPWeibullFitter):  # it has no covariates
+        return _found(loss, final, X, y, length(X))
+    seen = np.ones(length(X), dtype=bool)
+    rows = X
+    for step in steps:
+        gaps = bool(get_tags(step).input_tags.allow_nan)
+        rows, seen = _come_through(rows, seen, gaps=gaps)
+        rows = step.transform(rows)
+    if isinstance(final, WeighedEstimator):
+        rows, seen = _come_through(_matrix(final, rows), seen, largest=LARGEST_SINGLE)
+        final = final.estimator_
+    else:
+        rows, seen = _come_through(rows, seen)
+    return np.where(seen, _found(loss, final, rows, y, seen.size), np.nan)
+
+
+def _come_through(
+    X: Any, seen: BoolArray, *, largest: float = np.inf, gaps: bool = False
+) -> tuple[FloatArray, BoolArray]:
+    """Return rows that the next step takes, whatever they hold, and which of them are records'.
+
+    Every step and every prediction takes finite numbers. A row with another one has no loss; zeros
+    go on in its place, so that shapes, and with them the arithmetic of other rows, stay.
+    """
+    rows: FloatArray = check_array(X, dtype=np.float64, ensure_all_finite=False)
+    seen = seen & ((np.abs(rows) < largest) | (np.isnan(rows) & gaps)).all(axis=1)
+    return np.where(seen[:, None], rows, 0.0), seen
+
+
+def _matrix(final: WeighedEstimator, X: Any) -> FloatArray:
+    """Return rows as the estimator inside sees them, read one by one; NaN where that fails."""
+
+    def read(row: slice) -> FloatArray:
+        try:
+            return final._matrix(take(X, row))
+        except Exception:  # whatever it is, it may speak of a private record
+            return np.full((1, final.estimator_.n_features_in_), np.nan)
+
+    return np.vstack([read(slice(i, i + 1)) for i in range(length(X))])

@@ -1,0 +1,166 @@
+"""No warning may tell of private records, or of how often something was done with them.
+
+Filters of warnings belong to the process: ``warnings.catch_warnings`` in one thread undoes what
+another has set. The filters here are added and taken away by themselves, by the first who needs
+them and the last, and hold for some threads alone: those inside of :func:`silence`, and those that
+were started meanwhile, which inner estimators and joblib do. All other threads warn as ever.
+
+What remains is out of reach, as filters are nobody's own: another thread that, at the same time,
+records warnings, or leaves a ``catch_warnings`` that it entered before (docs/user_guide/limits).
+"""
+
+from __future__ import annotations
+
+import copyreg
+import re
+import threading
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, TextIO, cast
+
+__all__ = ["silence", "warnings_as_errors"]
+
+#: joblib's own threads outlive a search, and warn of how many jobs there were.
+_JOBLIB = r"joblib(\.|$)"
+_LOCK = threading.RLock()
+#: What each thread asks for, innermost last: an action, and categories that are spared.
+_HERE = threading.local()
+
+
+@dataclass
+class _Process:
+    """Who is silent in this process, and how warnings were shown before."""
+
+    depth: int = 0
+    bystanders: frozenset[threading.Thread] = frozenset()
+    shown: Any = field(default=warnings.showwarning)
+
+
+_process = _Process()
+
+
+def _action(category: type[Warning]) -> str | None:
+    """Return what becomes of a warning of this thread: "ignore", "error", or None for as ever."""
+    asked = getattr(_HERE, "asked", None)
+    if asked:
+        action, spared = asked[-1]
+        return None if issubclass(category, spared) else action
+    helper = _process.depth > 0 and threading.current_thread() not in _process.bystanders
+    return "ignore" if helper else None
+
+
+class _InThread(type):
+    """Of categories that take in, for a filter, every warning that a thread may not give."""
+
+    action: str
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return _action(subclass) == cls.action
+
+
+class _Silenced(Warning, metaclass=_InThread):
+    action = "ignore"
+
+
+class _Raised(Warning, metaclass=_InThread):
+    action = "error"
+
+
+def _every_warning() -> type[Warning]:
+    return Warning
+
+
+def _reduced(category: _InThread) -> Any:
+    return _every_warning, ()
+
+
+# scikit-learn hands filters on to worker processes: there they hold for the whole of a call.
+copyreg.pickle(_InThread, _reduced)
+
+
+def _show(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Show a warning, if its thread may give it: for filters that others have put before ours."""
+    action = _action(category)
+    if action == "error" and isinstance(message, Warning):  # as it always is
+        raise message
+    if action is None:
+        _process.shown(message, category, filename, lineno, file, line)
+
+
+_FILTERS = [
+    ("ignore", None, _Silenced, None, 0),
+    ("error", None, _Raised, None, 0),
+    ("ignore", None, Warning, re.compile(_JOBLIB), 0),
+]
+
+
+def _filters() -> list[Any]:
+    return cast("list[Any]", warnings.filters)
+
+
+def _put_in_place() -> None:
+    """Put our filters in front, and our function in place, wherever they are not."""
+    if _filters()[: len(_FILTERS)] != _FILTERS:
+        warnings.filterwarnings("ignore", module=_JOBLIB)
+        warnings.simplefilter("error", _Raised)
+        warnings.simplefilter("ignore", _Silenced)
+    if warnings.showwarning is not _show:
+        _process.shown, warnings.showwarning = warnings.showwarning, _show
+
+
+def _take_away() -> None:
+    for ours in _FILTERS:
+        if ours in _filters():
+            _filters().remove(ours)
+    if warnings.showwarning is _show:
+        warnings.showwarning = _process.shown
+
+
+@contextmanager
+def _asking(action: str, spared: tuple[type[Warning], ...]) -> Iterator[None]:
+    if not hasattr(_HERE, "asked"):
+        _HERE.asked = []
+    with _LOCK:
+        if _process.depth == 0:
+            _process.bystanders = frozenset(threading.enumerate())
+        _process.depth += 1
+        _put_in_place()
+    _HERE.asked.append((action, spared))
+    try:
+        yield
+    finally:
+        _HERE.asked.pop()
+        with _LOCK:
+            _process.depth -= 1
+            if _process.depth == 0:
+                _take_away()
+                _process.bystanders = frozenset()
+
+
+@contextmanager
+def silence(*spared: type[Warning]) -> Iterator[None]:
+    """Drop the warnings of this thread and of those that it starts, whatever filters there are.
+
+    Parameters
+    ----------
+    *spared : type of Warning
+        Categories that are treated as ever.
+    """
+    with _asking("ignore", spared):
+        yield
+
+
+@contextmanager
+def warnings_as_errors() -> Iterator[None]:
+    """Raise the warnings of this thread, and of no other."""
+    with _asking("error", ()):
+        yield

@@ -1,0 +1,210 @@
+"""A thread is silent whatever other threads do, and they speak as ever."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import warnings
+
+import numpy as np
+import pytest
+
+from skdpsurv.hybrid.predictions import predicted_numbers
+from skdpsurv.privacy import silence, warnings_as_errors
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What this process shows, of all that it is warned of."""
+    texts: list[str] = []
+    with warnings.catch_warnings():
+        warnings.resetwarnings()
+        warnings.simplefilter("always")
+        monkeypatch.setattr(
+            warnings, "showwarning", lambda message, *_, **__: texts.append(str(message))
+        )
+        yield texts
+
+
+class Other:
+    """A thread that does one thing after another, when told to."""
+
+    def __init__(self):
+        self.todo, self.go, self.done = None, threading.Semaphore(0), threading.Semaphore(0)
+        threading.Thread(target=self.run, daemon=True).start()
+        self.does(lambda: None)
+
+    def run(self):
+        while True:
+            self.go.acquire()
+            if self.todo is None:
+                return
+            self.todo()
+            self.done.release()
+
+    def does(self, something):
+        self.todo = something
+        self.go.release()
+        assert self.done.acquire(timeout=10)
+
+    def warns(self, text="other"):
+        self.does(lambda: warnings.warn(text, UserWarning, stacklevel=1))
+
+
+@pytest.fixture
+def other():
+    thread = Other()
+    yield thread
+    thread.todo = None
+    thread.go.release()
+
+
+def warn(text="here"):
+    warnings.warn(text, UserWarning, stacklevel=2)
+
+
+def test_one_thread_is_silent_and_others_are_not(shown, other):
+    with silence():
+        warn()
+        other.warns()
+    assert shown == ["other"]
+    warn()
+    assert shown == ["other", "here"]
+
+
+def test_everything_is_as_before(shown):
+    filters, show = list(warnings.filters), warnings.showwarning
+    with silence(), warnings_as_errors(), silence():
+        assert warnings.filters != filters
+    assert warnings.filters == filters
+    assert warnings.showwarning is show
+
+
+def test_of_two_threads_neither_ends_the_silence_of_the_other(shown, other):
+    """Whoever leaves first; the filters are gone with the last."""
+    filters = list(warnings.filters)
+    theirs = silence()
+    with silence():
+        other.does(theirs.__enter__)
+    warn()
+    other.warns()
+    assert shown == ["here"]
+    other.does(lambda: theirs.__exit__(None, None, None))
+    other.warns()
+    assert shown == ["here", "other"]
+    assert warnings.filters == filters
+
+
+@pytest.mark.parametrize("action", ["always", "default", "error"])
+def test_filters_that_other_threads_set_do_not_undo_it(shown, other, action):
+    theirs = warnings.catch_warnings()
+    with silence():
+        other.does(theirs.__enter__)
+        if action != "error":
+            other.does(lambda: warnings.simplefilter(action))
+        warn()
+        other.does(lambda: theirs.__exit__(None, None, None))
+        warn()
+    assert shown == []
+
+
+def test_what_another_thread_restores_is_put_right_at_the_next_entrance(shown, other):
+    theirs = warnings.catch_warnings()
+    other.does(theirs.__enter__)
+    with silence():
+        other.does(lambda: theirs.__exit__(None, None, None))
+        with silence():
+            warn()
+        warn()
+    assert shown == []
+
+
+def test_threads_that_it_starts_are_silent_too(shown):
+    with silence():
+        thread = threading.Thread(target=warn)
+        thread.start()
+        thread.join()
+    assert shown == []
+
+
+def test_worker_processes_get_a_filter_that_holds_there(shown):
+    """scikit-learn sends filters to the processes of inner estimators."""
+    with silence():
+        sent = pickle.dumps(warnings.filters)
+    assert pickle.loads(sent)[0] == ("ignore", None, Warning, None, 0)
+
+
+def test_joblib_does_not_warn_from_its_own_threads(shown, other):
+    def worker_stopped():
+        warnings.warn_explicit("stopped", UserWarning, "x.py", 1, "joblib.externals.loky.x")
+
+    with silence():
+        other.does(worker_stopped)
+    assert shown == []
+
+
+def test_what_was_hidden_is_shown_the_next_time(shown):
+    """A filter "default" remembers what it has shown, and must not remember what it has not."""
+    warnings.simplefilter("default")
+    for _ in range(3):
+        with silence():
+            warn_once()
+    warn_once()
+    warn_once()
+    assert shown == ["once"]
+
+
+def warn_once():
+    warnings.warn("once", UserWarning, stacklevel=1)
+
+
+def test_some_may_be_spared(shown):
+    with silence(DeprecationWarning):
+        warn()
+        warnings.warn("old", DeprecationWarning, stacklevel=1)
+    assert shown == ["old"]
+
+
+def test_errors_are_those_of_one_thread(shown, other):
+    with warnings_as_errors():
+        other.warns()
+        with pytest.raises(UserWarning, match="here"):
+            warn()
+        with silence():
+            warn()
+        warnings.simplefilter("always")  # put before it
+        with pytest.raises(UserWarning, match="here"):
+            warn()
+    assert shown == ["other"]
+
+
+def test_predictions_of_private_records_are_silent_in_threads(shown, other):
+    """One thread begins within the other's predictions, and warns beyond their end."""
+    entered, end = threading.Event(), threading.Event()
+
+    class Model:
+        def __init__(self, *wait):
+            self.wait = wait
+
+        def __deepcopy__(self, memo):
+            return self
+
+        def predict(self, X):
+            for event in self.wait:
+                entered.set()
+                assert event.wait(10)
+            warn()
+            return np.zeros(len(X))
+
+    first = threading.Thread(target=lambda: predicted_numbers(Model(end), np.zeros((1, 1))))
+
+    class Second(Model):
+        def predict(self, X):
+            end.set()
+            first.join()
+            return super().predict(X)
+
+    first.start()
+    assert entered.wait(10)
+    other.does(lambda: predicted_numbers(Second(), np.zeros((1, 1))))
+    assert shown == []
