@@ -17,6 +17,7 @@ from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.langevin import MALA
 from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target
 from skdpsurv.privacy import random_source
+from skdpsurv.shape import Shape
 from skdpsurv.survival.posterior import PosteriorSampling
 from skdpsurv.survival.private_fit import Records
 from skdpsurv.survival.spline import orthogonal_basis
@@ -60,7 +61,7 @@ class Problem:
             n_knots=self.n_knots,
             **options,  # type: ignore[arg-type]
         )
-        plan = model._plan(*self.data.X.shape)
+        plan = model._plan(Shape(*self.data.X.shape))
         assert isinstance(plan, PosteriorSampling)
         return plan
 

@@ -27,6 +27,7 @@ from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.mechanisms.private_mean import private_mean
 from skdpsurv.metrics import concordance_index
 from skdpsurv.privacy import random_source
+from skdpsurv.shape import Shape
 from skdpsurv.survival.life_table import baseline_from_life_table, private_life_table
 from skdpsurv.survival.private_fit import (
     MEAN_PART,
@@ -162,7 +163,7 @@ def measure(data: SurvivalData, looks: int) -> list[tuple]:
     cells: dict[str, list[str]] = {"obj_pert": [], PROVED: [], OPTIMISTIC: []}
     for epsilon in EPSILONS:
         model = DPDiscreteTimeSurvival(epsilon, max_time=data.max_time)
-        plan = model._plan(*splits[0].X.shape)
+        plan = model._plan(Shape(*splits[0].X.shape))
         assert isinstance(plan, Perturbation)
         assert plan.epsilon_center > 0.0
         fits = []

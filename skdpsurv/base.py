@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn import config_context
 from sklearn.base import BaseEstimator
 
+from skdpsurv.plan import checked_plan
 from skdpsurv.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
@@ -21,20 +21,29 @@ from skdpsurv.release import Release
 
 __all__ = ["PrivateEstimator"]
 
+#: What is noted of the columns of X, before anything is known to be fitted to them.
+_NOTED = ("n_features_in_", "feature_names_in_")
+
 
 class PrivateEstimator(BaseEstimator):
-    """Base of the private estimators: the ledger, the release, and their order in ``fit``.
+    """Base of the private estimators: the ledger, the release, and the one order of ``fit``.
 
     A subclass has the parameters ``epsilon``, ``random_state`` and ``accountant``. Its ``fit``
+    hands its arguments to :meth:`_fit`, which
 
-    1. checks its parameters, which are public;
-    2. asks the ledger whether the budget would do (:meth:`_check_budget`);
-    3. validates the data, refusing what has no place in the public domain;
-    4. charges the ledger in one atomic step, and runs the mechanism (:meth:`_charged`);
-    5. keeps nothing but its release (:meth:`_publish`).
+    1. checks the parameters, which are public (:meth:`_check_parameters`);
+    2. looks at the shape of the records, which is public (:meth:`_shape`);
+    3. plans from these two alone (:meth:`_plan`) and says what will be promised
+       (:meth:`_guarantee`), so that a plan which cannot be carried out fails whatever the records
+       hold;
+    4. asks the ledger whether the budget would do;
+    5. reads the records, refusing what has no place in the public domain (:meth:`_read`);
+    6. charges the ledger in one atomic step, and runs the plan (:meth:`_run`);
+    7. keeps nothing but its release (:meth:`_publish`).
 
-    A refused input costs nothing, an exhausted budget stops the fit before any record is read,
-    and whatever fails after the charge stays charged.
+    A refused input costs nothing, unless the ledger charges refusals: then 6. charges before 5.
+    reads. An exhausted budget stops the fit before any record is read, and whatever fails after the
+    charge stays charged.
     """
 
     accountant: PrivacyAccountant | None
@@ -59,6 +68,10 @@ class PrivateEstimator(BaseEstimator):
             "is reproducible but not private. Use random_state=None for a release."
         ]
 
+    def _reasons(self, shape: Any) -> list[str]:
+        """Return the same where the shape of the records counts, too."""
+        return self._leaks()
+
     def _check_accountant(self) -> None:
         if self.accountant is not None and not isinstance(self.accountant, PrivacyAccountant):
             raise TypeError(
@@ -66,31 +79,59 @@ class PrivateEstimator(BaseEstimator):
                 f"{type(self.accountant).__name__}."
             )
 
-    def _check_budget(self) -> None:
-        """Raise BudgetExceededError before any record is touched."""
+    def _fit(self, X: Any, y: Any = None, **options: Any) -> Self:
+        """Fit, in the order that privacy needs; ``fit`` of a subclass passes its arguments on."""
+        before = {name: self.__dict__[name] for name in _NOTED if name in self.__dict__}
+        try:
+            return self._fit_in_order(X, y, **options)
+        except BaseException:
+            if "release_" in self.__dict__:  # an earlier fit stays whole
+                for name in _NOTED:
+                    self.__dict__.pop(name, None)
+                self.__dict__.update(before)
+            raise
+
+    def _fit_in_order(self, X: Any, y: Any, **options: Any) -> Self:
+        self._check_parameters()
+        shape, plan, guarantee = self._planned(X, y, **options)
         if self.accountant is not None:
-            self.accountant.check(PrivacyGuarantee(self.epsilon, status=self._status()))
+            self.accountant.check(guarantee)
+        charged_first = self.accountant is not None and self.accountant.charge_refusals
+        if charged_first:
+            self._charge(shape, guarantee)
+        # What is refused must not depend on what NumPy and scikit-learn were told.
+        with silent_arithmetic(), config_context(assume_finite=False):
+            records = self._read(shape, X, y, **options)
+        if not charged_first:
+            self._charge(shape, guarantee)
+        # Past the charge nothing may fail by the records.
+        with silent_arithmetic():
+            released = self._run(shape, plan, records)
+        return self._publish(guarantee, *released)
 
-    @contextmanager
-    def _charged(self, guarantee: PrivacyGuarantee) -> Iterator[None]:
-        """Enter the fit in the ledger, and keep what runs inside from failing by the data.
+    def _planned(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any, PrivacyGuarantee]:
+        """Return the shape of the records, the plan, and what it promises: all of it public."""
+        with silent_arithmetic():
+            shape = self._shape(X, y, **options)
+            return shape, *self._plan_and_guarantee(shape)
 
-        Warns first if the guarantee is void.
-        """
-        for reason in self._leaks():
-            warnings.warn(reason, PrivacyLeakWarning, stacklevel=4)
+    def _plan_and_guarantee(self, shape: Any) -> tuple[Any, PrivacyGuarantee]:
+        if math.isinf(self.epsilon):  # bounds that nobody needs may be infinite
+            plan = self._plan(shape)
+        else:
+            plan = checked_plan(lambda: self._plan(shape), self._deciding)
+        return plan, self._guarantee(shape, plan)
+
+    def _charge(self, shape: Any, guarantee: PrivacyGuarantee) -> None:
+        """Enter the fit in the ledger, after a warning if its guarantee is void."""
+        for reason in self._reasons(shape):
+            warnings.warn(reason, PrivacyLeakWarning, stacklevel=5)
         if self.accountant is not None:
             self.accountant.charge(guarantee, estimator=type(self).__name__)
-        with silent_arithmetic():
-            yield
 
-    def _publish(
-        self,
-        guarantee: PrivacyGuarantee,
-        parameters: dict[str, Any],
-        values: dict[str, Any],
-    ) -> Self:
+    def _publish(self, guarantee: PrivacyGuarantee, *released: Any) -> Self:
         """Keep the release, and set the fitted attributes from it and from nothing else."""
+        parameters, values = released
         names = getattr(self, "feature_names_in_", None)
         release = Release(
             estimator=type(self).__name__,
@@ -105,8 +146,37 @@ class PrivateEstimator(BaseEstimator):
         self._set_fitted(release)
         return self
 
-    def _check_parameters(self) -> Any:
+    #: The parameters that decide whether double precision can work with a plan.
+    _deciding: ClassVar[str] = "epsilon and the bounds"
+
+    def _check_parameters(self) -> None:
         """Refuse constructor parameters that break a rule; they are public."""
+        raise NotImplementedError
+
+    def _shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Return what is public of the records; no private value may be looked at.
+
+        Takes the arguments of :meth:`_fit`.
+        """
+        raise NotImplementedError
+
+    def _plan(self, shape: Any) -> Any:
+        """Decide from public numbers alone how epsilon is spent."""
+        raise NotImplementedError
+
+    def _guarantee(self, shape: Any, plan: Any) -> PrivacyGuarantee:
+        """Return what a plan promises."""
+        raise NotImplementedError
+
+    def _read(self, shape: Any, *args: Any, **kwargs: Any) -> Any:
+        """Return the records, after refusing what has no place in the public domain.
+
+        Takes the arguments of :meth:`_fit`, after the shape.
+        """
+        raise NotImplementedError
+
+    def _run(self, shape: Any, plan: Any, records: Any) -> tuple[Any, ...]:
+        """Return what :meth:`_publish` takes: public parameters, and released values."""
         raise NotImplementedError
 
     def _set_fitted(self, release: Release) -> None:

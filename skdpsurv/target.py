@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.privacy import refuse_masked
+from skdpsurv.rows import length
+from skdpsurv.shape import size
 
 __all__ = [
     "checked_events",
@@ -15,7 +17,15 @@ __all__ = [
     "event_and_time",
     "fit_target",
     "is_two_dimensional",
+    "n_targets",
 ]
+
+
+EVENTS_ALONE = "event_observed must be given with durations, not with y."
+NO_TARGET = (
+    "y or durations must be given: this estimator requires y to be passed, but the target y is "
+    "None."
+)
 
 
 def event_and_time(y: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
@@ -153,9 +163,40 @@ def fit_target(
         not a target.
     """
     event, time = _event_and_time(X, y, durations, event_observed)
-    if time.size == 0:
-        raise ValueError("durations must hold at least one record: Found array with 0 sample(s).")
+    _refuse_nobody(time.size)
     return event, time
+
+
+def n_targets(X: Any, y: Any, durations: Any, event_observed: Any) -> int:
+    """Return how many records the arguments of :func:`fit_target` hold, which is public.
+
+    Raises
+    ------
+    ValueError
+        If there is no record, or nothing that could hold one.
+    """
+    times = durations
+    if times is None:
+        times = y if X is None or is_two_dimensional(X) or _has_fields(y) else X
+    if times is None:
+        raise ValueError(NO_TARGET if event_observed is None else EVENTS_ALONE)
+    try:
+        number = length(times)
+    except TypeError:
+        number = None
+    if number is None:
+        raise ValueError("durations must be 1-D, as y must be: one entry per record.")
+    _refuse_nobody(number)
+    return number
+
+
+def _has_fields(y: Any) -> bool:
+    return bool(getattr(getattr(y, "dtype", None), "names", None))
+
+
+def _refuse_nobody(n_records: int) -> None:
+    if n_records == 0:
+        raise ValueError("durations must hold at least one record: Found array with 0 sample(s).")
 
 
 def _event_and_time(
@@ -165,16 +206,13 @@ def _event_and_time(
     if durations is not None:
         if X is not None or y is not None:
             raise ValueError("durations must be given instead of X and y, not beside them.")
-    elif X is None or two_dimensional or getattr(getattr(y, "dtype", None), "names", None):
+    elif X is None or two_dimensional or _has_fields(y):
         if event_observed is not None:
-            raise ValueError("event_observed must be given with durations, not with y.")
+            raise ValueError(EVENTS_ALONE)
         if y is None:
-            raise ValueError(
-                "y or durations must be given: this estimator requires y to be passed, but the "
-                "target y is None."
-            )
+            raise ValueError(NO_TARGET)
         event, time = event_and_time(y)
-        if X is not None and _length(X) != time.size:
+        if X is not None and length(X) != time.size:
             raise ValueError(
                 "X and y must have the same number of records: found input variables with "
                 "inconsistent numbers of samples."
@@ -197,20 +235,13 @@ def _event_and_time(
 
 
 def is_two_dimensional(X: Any) -> bool:
-    """Say whether X has rows and columns."""
+    """Say whether X has rows and columns; of a list, the first entry says it."""
     if hasattr(X, "tocsr"):
         return True
     try:
-        return np.ndim(X) == 2
-    except ValueError:  # rows of different lengths
+        return len(size(X)) == 2
+    except (TypeError, ValueError):
         return False
-
-
-def _length(X: Any) -> int:
-    shape = getattr(X, "shape", None)
-    if shape == ():
-        raise ValueError("X must be an array with one row for each record.")
-    return len(X) if shape is None else int(shape[0])
 
 
 def _column(values: ArrayLike, name: str) -> NDArray[Any]:

@@ -3,40 +3,68 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn import config_context
 from sklearn.utils.validation import validate_data
 
 from skdpsurv import (
     BudgetExceededError,
+    DPDiscreteTimeSurvival,
+    DPLogisticRegression,
     PrivacyAccountant,
     PrivacyGuarantee,
     PrivacyLeakWarning,
     Release,
 )
 from skdpsurv.base import PrivateEstimator
+from skdpsurv.shape import seen_shape
+
+
+@dataclass(frozen=True)
+class ToyPlan:
+    n_features: int
+    scale: float
+
+    def spans(self):
+        return [self.scale]
 
 
 class Toy(PrivateEstimator):
     """The smallest estimator that keeps the order of the base class; logs its steps."""
 
-    def __init__(self, epsilon=1.0, *, max_time=None, random_state=None, accountant=None):
+    def __init__(
+        self, epsilon=1.0, *, max_time=None, scale=1.0, random_state=None, accountant=None
+    ):
         self.epsilon = epsilon
         self.max_time = max_time
+        self.scale = scale
         self.random_state = random_state
         self.accountant = accountant
 
     def fit(self, X, y=None):
-        self._check_accountant()
-        self._check_budget()
-        X = validate_data(self, X)
-        guarantee = PrivacyGuarantee(self.epsilon, mechanism="toy", status=self._status())
-        with self._charged(guarantee):
-            coef = [0.5] * X.shape[1]
-        return self._publish(guarantee, {"max_time": self.max_time}, {"coef": coef})
+        return self._fit(X, y)
+
+    def _shape(self, X, y):
+        return seen_shape(self, X)
+
+    def _plan(self, shape):
+        return ToyPlan(shape.n_features, self.scale)
+
+    def _guarantee(self, shape, plan):
+        return PrivacyGuarantee(self.epsilon, mechanism="toy", status=self._status())
+
+    def _read(self, shape, X, y):
+        return validate_data(self, X, reset=False)
+
+    def _run(self, shape, plan, records):
+        return {"max_time": self.max_time}, {"coef": [0.5] * plan.n_features}
 
     def _check_parameters(self):
+        self._check_accountant()
         if self.max_time is not None and self.max_time <= 0:
             raise ValueError("max_time must be positive.")
 
@@ -86,13 +114,13 @@ class TestLedger:
         toy = Toy(6.0, accountant=PrivacyAccountant(5.0))
         with pytest.raises(BudgetExceededError):
             toy.fit(np.full((3, 2), np.nan))
-        assert not hasattr(toy, "n_features_in_")
+        assert not hasattr(toy, "release_")
 
     def test_a_race_lost_between_check_and_charge_releases_nothing(self, monkeypatch):
         """Another fit may spend the budget after the check: the charge decides."""
         accountant = PrivacyAccountant(5.0)
         toy = Toy(3.0, accountant=accountant)
-        monkeypatch.setattr(toy, "_check_budget", lambda: None)
+        monkeypatch.setattr(accountant, "check", lambda guarantee: None)
         accountant.charge(PrivacyGuarantee(4.0))
         with pytest.raises(BudgetExceededError):
             toy.fit(X)
@@ -106,6 +134,28 @@ class TestLedger:
         with pytest.raises(ZeroDivisionError):
             toy.fit(X)
         assert accountant.spent() == 1.0
+
+    @pytest.mark.parametrize("filler", [0.0, np.nan])
+    def test_a_plan_that_cannot_be_fails_whatever_the_records_hold(self, filler):
+        """Else a plan that always fails asks what the records hold, as often as it likes."""
+        with pytest.raises(ValueError, match="too extreme for double precision"):
+            Toy(scale=1e300).fit(np.full((3, 2), filler))
+
+    def test_refusals_are_charged_where_the_ledger_says_so(self):
+        accountant = PrivacyAccountant(5.0, charge_refusals=True)
+        toy = Toy(accountant=accountant)
+        with pytest.raises(ValueError, match="NaN"):
+            toy.fit(np.full((3, 2), np.nan))
+        assert accountant.spent() == 1.0
+        toy.fit(X)
+        assert accountant.spent() == 2.0
+
+    def test_what_is_public_costs_nothing_even_there(self):
+        accountant = PrivacyAccountant(5.0, charge_refusals=True)
+        for toy, rows in ((Toy(scale=1e300), X), (Toy(max_time=-1.0), X), (Toy(), X[:0])):
+            with pytest.raises(ValueError, match=r"precision|positive|sample\(s\)"):
+                toy.set_params(accountant=accountant).fit(rows)
+        assert accountant.spent() == 0
 
     @pytest.mark.parametrize("accountant", [5.0, "ledger", PrivacyAccountant])
     def test_type(self, accountant):
@@ -154,3 +204,46 @@ class TestFromRelease:
         release = Release("Toy", PrivacyGuarantee(1.0), {"max_time": -1.0}, {"coef": [0.5]}, 1)
         with pytest.raises(ValueError, match="max_time must be positive"):
             Toy.from_release(release)
+
+
+class TestWhatIsAroundAFit:
+    def test_nan_is_refused_whatever_scikit_learn_was_told(self):
+        accountant = PrivacyAccountant(5.0)
+        with config_context(assume_finite=True), pytest.raises(ValueError, match="NaN"):
+            Toy(accountant=accountant).fit(np.full((3, 2), np.nan))
+        assert accountant.spent() == 0.0
+
+    def test_a_refused_fit_leaves_an_earlier_one_whole(self):
+        toy = Toy().fit(X)
+        with pytest.raises(ValueError, match="NaN"):
+            toy.fit(pd.DataFrame(np.full((3, 4), np.nan), columns=list("abcd")))
+        assert toy.n_features_in_ == 2
+        assert not hasattr(toy, "feature_names_in_")
+        toy.fit(pd.DataFrame(X, columns=["a", "b"]))
+        with pytest.raises(ValueError, match="NaN"):
+            toy.fit(np.full((3, 4), np.nan))
+        assert toy.feature_names_in_.tolist() == ["a", "b"]
+
+    def test_records_that_are_not_as_many_as_they_said(self):
+        class Boasts:
+            shape = (1000, 2)
+
+            def __array__(self, dtype=None, copy=None):
+                return X
+
+        accountant = PrivacyAccountant(5.0)
+        for model in (
+            DPLogisticRegression(classes=[0, 1], accountant=accountant),
+            DPDiscreteTimeSurvival(max_time=1.0, accountant=accountant),
+        ):
+            with pytest.raises(ValueError, match="records that it had"):
+                model.fit(Boasts(), np.array([0, 1, 1]))
+        assert accountant.spent() == 0.0
+
+    def test_narrow_numbers_are_what_they_print_as(self):
+        y = np.array([0.1, 0.5, 0.9])
+        scales = [
+            DPDiscreteTimeSurvival(epsilon, max_time=1.0).fit(X, y).guarantee_.public_inputs
+            for epsilon in (np.float16(2.35), float(np.float16(2.35)))
+        ]
+        assert scales[0] == scales[1]

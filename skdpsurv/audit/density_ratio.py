@@ -122,8 +122,10 @@ def density_ratio_audit(
     the other: at the exact values of one data set, the log ratios of all draws add up to the
     largest of the whole. The neighbour is run with the same answers, and must return the same
     estimate: a sum that is released without noise makes the ratio infinite, if anything follows
-    from it at these answers. Reported is what is nearer to its claim, the ladder alone or all
-    together.
+    from it at these answers (from the mean of log times little does where records are few). A sum
+    with too little noise is refuted if the pair moves it far enough: no pair moves all of them as
+    far as it may, so look at several n. Reported is what is nearer to its claim, the ladder alone
+    or all together.
 
     References
     ----------

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from skdpsurv.mechanisms.ladder import UNIT, Rungs, highest_level
 from skdpsurv.privacy import positive_int
+from skdpsurv.shape import Shape
 from skdpsurv.survival import weibull_plans, weibull_published, weibull_rungs
 from skdpsurv.survival.weibull_counts import CountTable, count_table
 from skdpsurv.target import fit_target
@@ -70,11 +71,11 @@ def plan_and_tables(
     if positive_int("n_cells", n_cells) < 2:
         raise ValueError(f"n_cells must be at least 2, got {n_cells}.")
     model = models[0]
-    max_time = model._check_parameters()
+    model._check_parameters()
     if model.method != "ladder":
         raise ValueError("estimator must have method='ladder'.")
     targets = [fit_target(*(each.get(n) for n in _NAMES)) for each in arguments]
-    plan = model._plan(targets[0][1].size, max_time)
+    plan = model._plan(Shape(targets[0][1].size, 0))
     return plan, [count_table(time, event, plan.max_time, plan.omega) for event, time in targets]
 
 

@@ -18,7 +18,7 @@ from skdpsurv.mechanisms.newton import Objective, minimize
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.privacy import clip_rows
 from skdpsurv.survival import DPDiscreteTimeSurvival
-from skdpsurv.survival.private_fit import Perturbation, Records
+from skdpsurv.survival.private_fit import Perturbation
 from skdpsurv.survival.published import PublishedPerturbation
 
 __all__ = ["Law", "Ratio", "largest_ratio", "laws_of"]
@@ -94,39 +94,32 @@ def laws_of(model: Any, arguments: Mapping[str, Any]) -> list[Law]:
     model._check_parameters()
     if isinstance(model, DPDiscreteTimeSurvival):
         return [Law.of(_hazard_problem(model, arguments["X"], arguments["y"]))]
-    rows, classes, signs = model._validated(arguments["X"], arguments["y"])
+    shape, plan, _ = model._planned(arguments["X"], arguments["y"])
     if isinstance(model, PrivateStackingClassifier):
         if model.partition != "features" or model.combiner == "logistic":
             raise ValueError(
                 "estimator must have partition='features' and a combiner that votes: else what is "
                 "released is no set of minimisers of the same records."
             )
-        names = getattr(model, "feature_names_in_", None)
-        groups, weights = model._groups(model.feature_groups, rows.shape[1], names)
-        centers = model._centers(groups, classes)
-        (plan,) = model._plan(rows.shape[0], len(signs), groups, weights, centers).low
-    else:
-        plan = model._plan(len(signs), *rows.shape)
+        (plan,) = plan.low
+    rows, signs = model._read(shape, arguments["X"], arguments["y"])
     problems = plan.problems(clip_rows(rows, plan.data_norm), signs)
     return [Law.of(problem) for problem in problems]
 
 
 def _hazard_problem(model: DPDiscreteTimeSurvival, X: Any, y: Any) -> Problem:
-    plan, (rows, time, event) = model._checked(X, y)
-    if not isinstance(plan, Perturbation | PublishedPerturbation):
+    shape, plan, _ = model._planned(X, y)
+    records = model._read(shape, X, y)
+    if isinstance(plan, PublishedPerturbation):
+        return plan.problem(records)
+    if not isinstance(plan, Perturbation):
         raise ValueError("estimator must have method='obj_pert' or 'out_pert'.")
-    center = np.zeros(plan.likelihood.n_params)
-    if isinstance(plan, Perturbation):
-        if plan.epsilon_center:
-            raise ValueError(
-                "center_share must be 0, or n * epsilon below 200: after a first look what is "
-                "released is more than a minimiser."
-            )
-        link, basis = plan.likelihood.link, plan.likelihood.basis
-        center[0] = link.predictor(plan.model.prior_hazard) / basis[0, 0]
-    records = Records.on_grid(rows, time, event, float(model.max_time or 0.0), model.n_intervals)
-    blocks = records.blocks(0.0, plan.model.data_norm)
-    return Problem(plan.likelihood, blocks, plan.calibration, center)
+    if plan.epsilon_center:
+        raise ValueError(
+            "center_share must be 0, or n * epsilon below 200: after a first look what is "
+            "released is more than a minimiser."
+        )
+    return plan.problem(records, plan.public_look)
 
 
 def largest_ratio(one: Law, other: Law) -> tuple[Ratio, Ratio]:

@@ -17,7 +17,6 @@ from skdpsurv.privacy import positive_int, random_source, silent_arithmetic
 from skdpsurv.progress import check_verbose, first
 from skdpsurv.survival.discrete_time import DPDiscreteTimeSurvival
 from skdpsurv.survival.posterior import PosteriorSampling
-from skdpsurv.survival.private_fit import Records
 from skdpsurv.survival.spline import to_published
 
 if TYPE_CHECKING:
@@ -144,12 +143,12 @@ def nonprivate_posterior_chains(
         raise ValueError(f"n_draws must be at least 4, got {n_draws}.")
     check_verbose(verbose)
     model = clone(estimator).set_params(accountant=None)
-    max_time = model._check_parameters()
-    plan, (rows, time, event) = model._checked(X, y)
+    model._check_parameters()
+    shape, plan, _ = model._planned(X, y)
     if not isinstance(plan, PosteriorSampling):
         raise ValueError("estimator must have method='psgld' and a finite epsilon.")
     with silent_arithmetic():
-        records = Records.on_grid(rows, time, event, max_time, plan.model.n_intervals)
+        records = model._read(shape, X, y)
         chains = [
             _one_chain(plan, records, source, n_draws, verbose)
             for source in random_source(random_state).spawn(n_chains)

@@ -12,9 +12,9 @@ from skdpsurv.classification import budgets
 from skdpsurv.classification.group_fit import Coefficients, GroupFit
 from skdpsurv.classification.private_classifier import (
     ASSUMPTIONS,
+    LabelledShape,
     PrivateClassifier,
     checked_caps,
-    checked_plan,
 )
 from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.mechanisms.perturbation import perturb_all
@@ -175,32 +175,30 @@ class DPLogisticRegression(PrivateClassifier):
         -------
         self
         """
-        self._check_parameters()
-        self._check_budget()
-        rows, classes, signs = self._validated(X, y)
-        plan = self._plan(len(signs), *rows.shape)
-        guarantee = self._guarantee(plan, classes)
-        with self._charged(guarantee):
-            if math.isfinite(plan.data_norm):
-                rows = clip_rows(rows, plan.data_norm)
-            source = random_source(self.random_state)
-            (model,) = plan.coefficients(perturb_all(plan.problems(rows, signs), source))
-        return self._publish(
-            guarantee,
-            {
-                "method": self.method,
-                "data_norm": float(self.data_norm),
-                "fit_intercept": bool(self.fit_intercept),
-                "intercept_scaling": float(self.intercept_scaling),
-                "classes": classes.tolist(),
-                "calibration": self.calibration,
-            },
-            {
-                "coef": model.coef,
-                "intercept": model.intercept,
-                "max_residual": plan.max_residual,
-            },
-        )
+        return self._fit(X, y)
+
+    def _run(
+        self, shape: LabelledShape, plan: GroupFit, records: tuple[FloatArray, FloatArray]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        rows, signs = records
+        if math.isfinite(plan.data_norm):
+            rows = clip_rows(rows, plan.data_norm)
+        source = random_source(self.random_state)
+        (model,) = plan.coefficients(perturb_all(plan.problems(rows, signs), source))
+        parameters = {
+            "method": self.method,
+            "data_norm": float(self.data_norm),
+            "fit_intercept": bool(self.fit_intercept),
+            "intercept_scaling": float(self.intercept_scaling),
+            "classes": shape.classes.tolist(),
+            "calibration": self.calibration,
+        }
+        values = {
+            "coef": model.coef,
+            "intercept": model.intercept,
+            "max_residual": plan.max_residual,
+        }
+        return parameters, values
 
     def _set_fitted(self, release: Release) -> None:
         self._set_classes(release)
@@ -223,24 +221,22 @@ class DPLogisticRegression(PrivateClassifier):
         if self.method == "out_pert" and self.calibration == "published":
             raise ValueError("calibration='published' exists for method='obj_pert' only.")
 
-    def _plan(self, n_outputs: int, n_records: int, n_features: int) -> GroupFit:
-        """Decide from public numbers alone how epsilon is spent."""
+    def _plan(self, shape: LabelledShape) -> GroupFit:
         setting = budgets.GroupSetting(
-            n_records=n_records,
-            n_outputs=n_outputs,
-            groups=(tuple(range(n_features)),),
+            n_records=shape.n_records,
+            n_outputs=shape.n_outputs,
+            groups=(tuple(range(shape.n_features)),),
             weights=(1.0,),
             group_norms=(float(self.data_norm),),
             **self._numbers(),
         )
         if math.isinf(self.epsilon):
             return budgets.unperturbed(setting)
-        calibrate = budgets.CALIBRATIONS[self.calibration]
         if self.method == "out_pert":
-            calibrate = budgets.output
-        return checked_plan(lambda: calibrate(setting))
+            return budgets.output(setting)
+        return budgets.CALIBRATIONS[self.calibration](setting)
 
-    def _guarantee(self, plan: GroupFit, classes: NDArray[Any]) -> PrivacyGuarantee:
+    def _guarantee(self, shape: LabelledShape, plan: GroupFit) -> PrivacyGuarantee:
         if math.isinf(self.epsilon):
             mechanism = "penalised likelihood, no noise"
         elif self.method == "out_pert":
@@ -252,10 +248,7 @@ class DPLogisticRegression(PrivateClassifier):
             epsilon=float(self.epsilon),
             mechanism=mechanism,
             status=self._status(),
-            public_inputs={
-                **self._public_inputs(plan.n_records, classes),
-                **plan.public_inputs(),
-            },
+            public_inputs={**self._public_inputs(shape), **plan.public_inputs()},
             assumptions=ASSUMPTIONS,
             source="docs/proofs/logistic",
         )

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,24 +15,24 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.classification.budgets import CALIBRATIONS
-from skdpsurv.classification.group_fit import GroupFit
 from skdpsurv.classification.labels import class_indices, one_vs_rest, stated_classes
-from skdpsurv.classification.stack_plan import StackPlan
 from skdpsurv.privacy import (
+    PrivacyGuarantee,
     call_without_data,
     check_unclipped,
     one_of,
     positive_number,
-    refuse_masked,
     validate_random_state,
 )
 from skdpsurv.release import Release
+from skdpsurv.shape import Shape, seen_shape
 
 FloatArray = NDArray[np.float64]
-Plan = TypeVar("Plan", GroupFit, StackPlan)
 
-#: Ridges, bounds and scales of noise that a fit can work with.
-SPAN = (1e-12, 1e12)
+CLASSES_FROM_Y = (
+    "classes were read from y, so a label that a single record has would show: this fit has no "
+    "guarantee. Pass classes=[...], as known without looking at the records."
+)
 ASSUMPTIONS = (
     "n, the columns, the classes and every constructor parameter are public",
     "bounds were not read off these records",
@@ -40,8 +40,22 @@ ASSUMPTIONS = (
 )
 
 
+@dataclass(frozen=True, eq=False)
+class LabelledShape(Shape):
+    """Number of records, columns, and classes: sorted, as stated by the caller or read from y."""
+
+    classes: NDArray[Any]
+
+    @property
+    def n_outputs(self) -> int:
+        """One model for two classes, else one for each."""
+        return self.classes.size if self.classes.size > 2 else 1
+
+
 class PrivateClassifier(ClassifierMixin, PrivateEstimator):
     """Base of the private classifiers: a subclass says how scores are fitted and combined."""
+
+    _deciding = "epsilon, alpha and the bounds"
 
     classes: ArrayLike | None
     alpha: float | str
@@ -160,10 +174,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
     def _leaks(self) -> list[str]:
         leaks = super()._leaks()
         if self.classes is None and not math.isinf(self.epsilon):
-            leaks.append(
-                "classes were read from y, so a label that a single record has would show: this "
-                "fit has no guarantee. Pass classes=[...], as known without looking at the records."
-            )
+            leaks.append(CLASSES_FROM_Y)
         return leaks
 
     def _check_parameters(self) -> None:
@@ -192,15 +203,27 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         validate_random_state(self.random_state)
         self._check_accountant()
 
-    def _validated(self, X: ArrayLike, y: ArrayLike) -> tuple[FloatArray, NDArray[Any], FloatArray]:
-        """Return rows, classes, and signs of shape (n_outputs, n_samples)."""
-        refuse_masked(X, "X")
-        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64)
+    def _shape(self, X: ArrayLike, y: ArrayLike) -> LabelledShape:
+        seen = seen_shape(self, X)
+        classes = stated_classes(self.classes)
+        if classes is None:
+            # To read them is to release them: the ledger must allow that before it is done.
+            if self.accountant is not None:
+                self.accountant.check(PrivacyGuarantee(float(self.epsilon), status="none"))
+            classes, _ = class_indices(y, None, seen.n_records)
+        return LabelledShape(seen.n_records, seen.n_features, classes)
+
+    def _read(
+        self, shape: LabelledShape, X: ArrayLike, y: ArrayLike
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return rows, and signs of shape (n_outputs, n_samples)."""
+        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
+        shape.require(rows.shape[0])
         if math.isinf(self.epsilon):
             check_unclipped(rows, "X")
             check_unclipped(np.array([float(self.intercept_scaling)]), "intercept_scaling")
-        classes, index = class_indices(y, stated_classes(self.classes), rows.shape[0])
-        return rows, classes, one_vs_rest(index, classes.size)
+        _, index = class_indices(y, shape.classes, rows.shape[0])
+        return rows, one_vs_rest(index, shape.classes.size)
 
     def _numbers(self) -> dict[str, Any]:
         """Return the parameters of a fit that all classifiers have, as Python's own numbers."""
@@ -214,10 +237,10 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
             ),
         }
 
-    def _public_inputs(self, n_records: int, classes: NDArray[Any]) -> dict[str, Any]:
+    def _public_inputs(self, shape: LabelledShape) -> dict[str, Any]:
         return {
-            "n_records": n_records,
-            "classes": classes.tolist(),
+            "n_records": shape.n_records,
+            "classes": shape.classes.tolist(),
             "data_norm": float(self.data_norm),
             "fit_intercept": bool(self.fit_intercept),
             "intercept_scaling": float(self.intercept_scaling),
@@ -261,24 +284,3 @@ def checked_caps(caps: NDArray[Any], shape: tuple[int, ...]) -> FloatArray:
     if caps.shape != shape or caps.dtype.kind != "f" or not ((caps >= 0.5) & (caps <= 1)).all():
         raise ValueError("values of the release must hold max_residual, between 0.5 and 1.")
     return caps
-
-
-def checked_plan(make: Callable[[], Plan]) -> Plan:
-    """Return the plan that ``make`` makes of public numbers, before anything is charged.
-
-    Raises
-    ------
-    ValueError
-        If double precision cannot work with the numbers.
-    """
-    try:
-        plan = make()
-        fits = all(SPAN[0] <= span <= SPAN[1] for span in plan.spans())
-    except ArithmeticError:
-        fits = False
-    if not fits:
-        raise ValueError(
-            "epsilon, alpha and the bounds must be such that ridge and noise lie between "
-            f"{SPAN[0]:g} and {SPAN[1]:g}; they are too extreme for double precision."
-        )
-    return plan

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -26,9 +27,9 @@ from skdpsurv.classification.feature_groups import (
 from skdpsurv.classification.group_fit import Coefficients
 from skdpsurv.classification.private_classifier import (
     ASSUMPTIONS,
+    LabelledShape,
     PrivateClassifier,
     checked_caps,
-    checked_plan,
 )
 from skdpsurv.classification.public_rules import TRANSFER_RIDGE, VOTE_RIDGE
 from skdpsurv.classification.stack_plan import StackPlan, plan_stack
@@ -55,6 +56,14 @@ FloatArray = NDArray[np.float64]
 Groups = tuple[tuple[int, ...], ...]
 
 PARTITIONS = ("features", "samples")
+
+
+@dataclass(frozen=True, eq=False)
+class StackShape(LabelledShape):
+    """With the columns of each model below, and the weight of its vote."""
+
+    groups: Groups
+    weights: tuple[float, ...]
 
 
 class PrivateStackingClassifier(PrivateClassifier):
@@ -257,20 +266,22 @@ class PrivateStackingClassifier(PrivateClassifier):
         -------
         self
         """
-        self._check_parameters()
-        self._check_budget()
-        rows, classes, signs = self._validated(X, y)
+        return self._fit(X, y)
+
+    def _shape(self, X: ArrayLike, y: ArrayLike) -> StackShape:
+        seen = super()._shape(X, y)
         names = getattr(self, "feature_names_in_", None)
-        groups, weights = self._groups(self.feature_groups, rows.shape[1], names)
-        centers = self._centers(groups, classes)
-        plan = self._plan(rows.shape[0], len(signs), groups, weights, centers)
-        guarantee = self._guarantee(plan, classes, groups, weights)
-        with self._charged(guarantee):
-            sources = (
-                random_source(self.random_state, purpose="split"),
-                random_source(self.random_state),
-            )
-            models, top = plan.run(rows, signs, sources, self.n_jobs, self.verbose)
+        groups, weights = self._groups(self.feature_groups, seen.n_features, names)
+        return StackShape(seen.n_records, seen.n_features, seen.classes, groups, weights)
+
+    def _run(
+        self, shape: StackShape, plan: StackPlan, records: tuple[FloatArray, FloatArray]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        sources = (
+            random_source(self.random_state, purpose="split"),
+            random_source(self.random_state),
+        )
+        models, top = plan.run(*records, sources, self.n_jobs, self.verbose)
         values: dict[str, Any] = {
             f"low_level_coef_{k}": model.coef for k, model in enumerate(models)
         }
@@ -280,22 +291,19 @@ class PrivateStackingClassifier(PrivateClassifier):
             values["high_level_coef"], values["high_level_intercept"] = top
             values["max_residual"].append(plan.high.max_residual)
         importances = checked_importances(self.importances)
-        return self._publish(
-            guarantee,
-            {
-                "partition": self.partition,
-                "n_partitions": len(models),
-                "feature_groups": groups if self.partition == "features" else None,
-                "importances": None if importances is None else importances.tolist(),
-                "combiner": self.combiner,
-                "data_norm": float(self.data_norm),
-                "fit_intercept": bool(self.fit_intercept),
-                "intercept_scaling": float(self.intercept_scaling),
-                "classes": classes.tolist(),
-                "calibration": self.calibration,
-            },
-            values,
-        )
+        parameters = {
+            "partition": self.partition,
+            "n_partitions": len(models),
+            "feature_groups": shape.groups if self.partition == "features" else None,
+            "importances": None if importances is None else importances.tolist(),
+            "combiner": self.combiner,
+            "data_norm": float(self.data_norm),
+            "fit_intercept": bool(self.fit_intercept),
+            "intercept_scaling": float(self.intercept_scaling),
+            "classes": shape.classes.tolist(),
+            "calibration": self.calibration,
+        }
+        return parameters, values
 
     def _set_fitted(self, release: Release) -> None:
         parameters, values = release.parameters, release.values
@@ -376,45 +384,37 @@ class PrivateStackingClassifier(PrivateClassifier):
         groups = feature_groups(stated, n_models, importances, n_features, names)
         return groups, group_weights(groups, importances)
 
-    def _centers(self, groups: Groups, classes: NDArray[Any]) -> tuple[Coefficients, ...] | None:
+    def _centers(self, shape: StackShape) -> tuple[Coefficients, ...] | None:
         if self.hypothesis is None:
             return None
         return hypothesis_centers(
             self.hypothesis,
-            groups=groups,
-            n_features=self.n_features_in_,
+            groups=shape.groups,
+            n_features=shape.n_features,
             names=getattr(self, "feature_names_in_", None),
-            classes=classes,
+            classes=shape.classes,
             fit_intercept=bool(self.fit_intercept),
         )
 
-    def _plan(
-        self,
-        n_records: int,
-        n_outputs: int,
-        groups: Groups,
-        weights: tuple[float, ...],
-        centers: tuple[Coefficients, ...] | None,
-    ) -> StackPlan:
+    def _plan(self, shape: StackShape) -> StackPlan:
         """Decide from public numbers alone who gets which rows, and how epsilon is spent."""
-        by_rows = self.partition == "samples"
+        by_rows, groups = self.partition == "samples", shape.groups
         norms = group_norms(self.group_norms, float(self.data_norm), 1 if by_rows else len(groups))
         setting = budgets.GroupSetting(
-            n_records=n_records,
-            n_outputs=n_outputs,
+            n_records=shape.n_records,
+            n_outputs=shape.n_outputs,
             groups=groups[:1] if by_rows else groups,
-            weights=(1.0,) if by_rows else weights,
+            weights=(1.0,) if by_rows else shape.weights,
             group_norms=norms,
             ridge_multiple=self._ridge_multiple(len(groups)),
-            centers=centers,
+            centers=self._centers(shape),
             **self._numbers(),
         )
         n_parts = len(groups) if by_rows else 1
         holdout = float(self.holdout) if self.combiner == "logistic" else 0.0
         if math.isinf(self.epsilon):
             return plan_stack(setting, n_parts, holdout, budgets.unperturbed)
-        calibrate = budgets.CALIBRATIONS[self.calibration]
-        return checked_plan(lambda: plan_stack(setting, n_parts, holdout, calibrate))
+        return plan_stack(setting, n_parts, holdout, budgets.CALIBRATIONS[self.calibration])
 
     def _leaks(self) -> list[str]:
         leaks = super()._leaks()
@@ -426,13 +426,7 @@ class PrivateStackingClassifier(PrivateClassifier):
         votes_on_columns = self.partition == "features" and self.combiner != "logistic"
         return VOTE_RIDGE if votes_on_columns and n_groups > 1 else 1.0
 
-    def _guarantee(
-        self,
-        plan: StackPlan,
-        classes: NDArray[Any],
-        groups: Groups,
-        weights: tuple[float, ...],
-    ) -> PrivacyGuarantee:
+    def _guarantee(self, shape: StackShape, plan: StackPlan) -> PrivacyGuarantee:
         kind = "groups of columns" if self.partition == "features" else "parts of the rows"
         top = ", and on their votes" if plan.high is not None else ""
         published = ", as published" if self.calibration == "published" else ""
@@ -449,11 +443,11 @@ class PrivateStackingClassifier(PrivateClassifier):
             mechanism=mechanism,
             status=self._status(),
             public_inputs={
-                **self._public_inputs(plan.n_records, classes),
+                **self._public_inputs(shape),
                 "partition": self.partition,
                 "combiner": self.combiner,
-                "feature_groups": groups,
-                "weights": weights,
+                "feature_groups": shape.groups,
+                "weights": shape.weights,
                 **sources.public_inputs(),
                 **plan.public_inputs(),
             },

@@ -42,7 +42,8 @@ class Sources:
         if hypothesis is None:
             return cls(())
         theirs = hypothesis.guarantee
-        earlier: Any = theirs.public_inputs.get("hypothesis", ())
+        # Behind a search, only the fit itself knows what it was shrunk towards.
+        earlier: Any = hypothesis.made_by.public_inputs.get("hypothesis", ())
         try:
             return cls(
                 (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -10,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdpsurv.hybrid.masks import boolean_mask, checked_mask, checked_outcome
+from skdpsurv.hybrid.masks import boolean_mask, checked_mask, checked_outcome, public_outcome
 from skdpsurv.hybrid.methods import Fit, Weighing
 from skdpsurv.hybrid.plans import METHODS, WEIGHTS, HybridPlan, make_plan, shares
 from skdpsurv.hybrid.predictions import prediction_assumptions
-from skdpsurv.hybrid.records import HybridRecords, split_records
+from skdpsurv.hybrid.records import HybridRecords, PublicRecords, split_records
 from skdpsurv.hybrid.selection import SELECTIONS
-from skdpsurv.hybrid.table import Table, as_columns, categorical_columns, read_table
+from skdpsurv.hybrid.table import Table, categorical_columns, read_table, refuse_sparse
 from skdpsurv.hybrid.weighed_estimator import WeighedEstimator
 from skdpsurv.hybrid.weighted_fit import fit_weighted, takes_signed_weights
 from skdpsurv.privacy import (
@@ -31,6 +32,8 @@ from skdpsurv.privacy import (
     validate_random_state,
 )
 from skdpsurv.release import Release
+from skdpsurv.rows import take
+from skdpsurv.shape import Shape, seen_shape
 
 __all__ = ["HybridMEstimator"]
 
@@ -41,6 +44,19 @@ ASSUMPTIONS = (
     "public records may be published as they are",
     "the types of the columns of X, and of y, are public, as is the place of each record",
 )
+
+
+@dataclass(frozen=True, eq=False)
+class HybridShape(Shape):
+    """What is public of a hybrid fit: mask, columns of categories, and the public records.
+
+    ``equal`` is the estimator, fitted to public records alone.
+    """
+
+    mask: NDArray[np.bool_]
+    categorical: tuple[int, ...]
+    public: PublicRecords
+    equal: Any
 
 
 class HybridMEstimator(WeighedEstimator):
@@ -189,41 +205,50 @@ class HybridMEstimator(WeighedEstimator):
         -------
         self
         """
-        self._check_parameters()
-        self._check_budget()
-        with silent_arithmetic():  # a refusal must not depend on what NumPy was told
-            n_records = len(as_columns(X)[0][0])
-            mask = checked_mask(public, n_records)
-            categorical = categorical_columns(X, self.categorical_features, mask)
-            table = self._read(X, categorical, reset=True)
-            outcome = checked_outcome(y, n_records, is_classifier(self._estimator))
-            records = split_records(table, outcome, mask, is_classifier(self._estimator))
+        return self._fit(X, y, public=public)
+
+    def _shape(self, X: Any, y: ArrayLike, public: ArrayLike | None = None) -> HybridShape:
+        """Return what is public, all public records included, and the estimator fitted to these."""
+        refuse_sparse(X)
+        seen = seen_shape(self, X)
+        mask = checked_mask(public, seen.n_records)
+        with silent_arithmetic():
+            theirs = take(X, np.flatnonzero(mask))
+            categorical = categorical_columns(theirs, self.categorical_features)
+            outcome = public_outcome(y, mask, is_classifier(self._estimator))
+            records = self._public(read_table(theirs, categorical), outcome, int((~mask).sum()))
             # Public records show, before anything is spent, whether the estimator can be fitted.
             equal = self._fit_equally(records)
-            plan = self._plan(records, equal)
-        guarantee = self._guarantee(plan, records)
-        with self._charged(guarantee):
-            source = random_source(self.random_state)
-            fit = self._fit_with(plan.signed, records)
-            weighing = plan.run(records, equal, fit, source)
-            values: dict[str, Any] = {
-                "public_index": weighing.index,
-                "weights": weighing.weights,
-                "n_cells": plan.n_cells,
-                "signed": plan.signed,
-            }
-            if weighing.curve is not None:
-                values["curve"] = weighing.curve
-            self._learn(records, weighing, fit)
-        return self._publish(
-            guarantee,
-            {
-                "method": self.method,
-                "weights": self.weights,
-                "categorical_features": list(categorical),
-            },
-            values,
-        )
+        return HybridShape(seen.n_records, seen.n_features, mask, categorical, records, equal)
+
+    def _read(
+        self, shape: HybridShape, X: Any, y: ArrayLike, public: ArrayLike | None = None
+    ) -> HybridRecords:
+        table = self._table(X, shape.categorical)
+        shape.require(table.size)
+        outcome = checked_outcome(y, shape.n_records, shape.public.classifies)
+        return split_records(table, outcome, shape.mask, shape.public.classifies)
+
+    def _run(
+        self, shape: HybridShape, plan: HybridPlan, records: HybridRecords
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        fit = self._fit_with(plan.signed, records)
+        weighing = plan.run(records, shape.equal, fit, random_source(self.random_state))
+        values: dict[str, Any] = {
+            "public_index": weighing.index,
+            "weights": weighing.weights,
+            "n_cells": plan.n_cells,
+            "signed": plan.signed,
+        }
+        if weighing.curve is not None:
+            values["curve"] = weighing.curve
+        self._learn(records, weighing, fit)
+        parameters = {
+            "method": self.method,
+            "weights": self.weights,
+            "categorical_features": list(shape.categorical),
+        }
+        return parameters, values
 
     @classmethod
     def from_release(
@@ -254,13 +279,11 @@ class HybridMEstimator(WeighedEstimator):
         built.estimator = estimator
         if X is None or y is None:
             raise ValueError("X and y must be the public records: a release does not hold them.")
-        table = built._read(X, built._categorical, reset=False)
-        classifies = is_classifier(built._estimator)
-        outcome = checked_outcome(y, table.size, classifies)
-        everybody = np.ones(table.size, dtype=bool)
+        table = built._table(X, built._categorical)
+        outcome = checked_outcome(y, table.size, is_classifier(built._estimator))
         if built.public_index_.size and built.public_index_.max() >= table.size:
             raise ValueError("X must hold all public records that the release weighs.")
-        records = split_records(table, outcome, everybody, classifies)
+        records = built._public(table, outcome, 0)
         signed = bool(np.asarray(release.values.get("signed", 0.0)))
         if signed and not takes_signed_weights(built._estimator):
             raise ValueError("signed of the release must be 0 with this estimator.")
@@ -268,13 +291,16 @@ class HybridMEstimator(WeighedEstimator):
         built._learn(records, Weighing(built.public_index_, built.weights_), fit)
         return built
 
-    def _fit_equally(self, records: HybridRecords) -> Any:
+    def _public(self, table: Table, outcome: NDArray[Any], n_private: int) -> PublicRecords:
+        return PublicRecords(table, outcome, is_classifier(self._estimator), n_private)
+
+    def _fit_equally(self, records: PublicRecords) -> Any:
         """Fit a new clone of the estimator to the public records alone."""
         return clone(self._estimator).fit(
             records.design_public, records.y_public, sample_weight=np.ones(records.n_public)
         )
 
-    def _fit_with(self, signed: bool, records: HybridRecords) -> Fit:
+    def _fit_with(self, signed: bool, records: PublicRecords) -> Fit:
         def fit(X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Any:
             return fit_weighted(
                 self._estimator, X, y, weights, signed, lambda: self._fit_equally(records)
@@ -282,7 +308,7 @@ class HybridMEstimator(WeighedEstimator):
 
         return fit
 
-    def _learn(self, records: HybridRecords, weighing: Weighing, fit: Fit) -> None:
+    def _learn(self, records: PublicRecords, weighing: Weighing, fit: Fit) -> None:
         """Fit the estimator to public records with released weights, and keep what predicts.
 
         Whatever was fitted before has been asked about private records, and is thrown away.
@@ -319,7 +345,7 @@ class HybridMEstimator(WeighedEstimator):
 
     def _matrix(self, X: Any) -> FloatArray:
         check_is_fitted(self, "estimator_")
-        return self._design.matrix(self._read(X, self._categorical, reset=False))
+        return self._design.matrix(self._table(X, self._categorical))
 
     def score(
         self,
@@ -357,13 +383,12 @@ class HybridMEstimator(WeighedEstimator):
             pass
         raise ValueError("y must hold labels, or numbers, of the same type as the public ones.")
 
-    def _read(self, X: Any, categorical: Collection[int], reset: bool) -> Table:
-        known = not reset and len(getattr(X, "shape", ())) == 2
-        if known:  # the columns are counted before any of them is looked for
+    def _table(self, X: Any, categorical: Collection[int]) -> Table:
+        if len(getattr(X, "shape", ())) == 2:  # columns are counted before any is looked for
             call_without_data(validate_data, self, X, skip_check_array=True, reset=False)
+            return read_table(X, categorical)
         table = read_table(X, categorical)
-        if not known:
-            call_without_data(validate_data, self, X, skip_check_array=True, reset=reset)
+        call_without_data(validate_data, self, X, skip_check_array=True, reset=False)
         return table
 
     def _check_parameters(self) -> None:
@@ -389,10 +414,10 @@ class HybridMEstimator(WeighedEstimator):
         validate_random_state(self.random_state)
         self._check_accountant()
 
-    def _plan(self, records: HybridRecords, equal: Any) -> HybridPlan:
+    def _plan(self, shape: HybridShape) -> HybridPlan:
         return make_plan(
-            records,
-            equal,
+            shape.public,
+            shape.equal,
             epsilon=float(self.epsilon),
             method=self.method,
             n_cells=None if self.n_cells is None else int(self.n_cells),
@@ -403,14 +428,14 @@ class HybridMEstimator(WeighedEstimator):
             may_sign=takes_signed_weights(self._estimator),
         )
 
-    def _guarantee(self, plan: HybridPlan, records: HybridRecords) -> PrivacyGuarantee:
+    def _guarantee(self, shape: HybridShape, plan: HybridPlan) -> PrivacyGuarantee:
         return PrivacyGuarantee(
             epsilon=float(self.epsilon),
             mechanism=plan.mechanism,
             status=self._status(),
             public_inputs={
-                "n_private": records.n_private,
-                "n_public": records.n_public,
+                "n_private": shape.public.n_private,
+                "n_public": shape.public.n_public,
                 "estimator": type(self._estimator).__name__,
                 "method": self.method,
                 **plan.public_inputs(),

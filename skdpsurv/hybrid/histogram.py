@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.hybrid.counts import LEAST_EPSILON, noisy_counts
@@ -20,15 +22,16 @@ from skdpsurv.mechanisms.vector_noise import MARGIN
 from skdpsurv.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
+    RandomSource,
     call_without_data,
     positive_int,
     positive_number,
     random_source,
-    refuse_masked,
     silent_arithmetic,
     validate_random_state,
 )
 from skdpsurv.release import Release
+from skdpsurv.shape import Shape, seen_shape
 
 __all__ = ["PerturbedHistogramMEstimator"]
 
@@ -36,6 +39,23 @@ FloatArray = NDArray[np.float64]
 
 #: More cells than this do not fit in memory, and would hold nothing but noise.
 MOST_CELLS = 2_000_000
+
+
+@dataclass(frozen=True)
+class HistogramPlan:
+    """A noisy count for each cell."""
+
+    n_cells: int
+    epsilon: float
+
+    def spans(self) -> list[float]:
+        """Return nothing: the rule for epsilon keeps the noise in range."""
+        return []
+
+    def run(self, places: NDArray[np.int64], source: RandomSource) -> FloatArray:
+        """Return the noisy counts of the cells that records are in."""
+        counts = np.bincount(places, minlength=self.n_cells)
+        return noisy_counts(counts, self.epsilon, source)
 
 
 class PerturbedHistogramMEstimator(WeighedEstimator):
@@ -139,45 +159,51 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
         -------
         self
         """
-        self._check_parameters()
-        self._check_budget()
-        refuse_masked(X, "X")
-        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64)
-        classifies = is_classifier(self._estimator)
-        target = checked_outcome(y, rows.shape[0], classifies)
-        if len(self._ranges()) != rows.shape[1]:
+        return self._fit(X, y)
+
+    def _shape(self, X: ArrayLike, y: ArrayLike) -> Shape:
+        return seen_shape(self, X)
+
+    def _plan(self, shape: Shape) -> HistogramPlan:
+        if len(self._ranges()) != shape.n_features:
             raise ValueError(
-                f"bounds must have a pair for each of the {rows.shape[1]} columns, got "
+                f"bounds must have a pair for each of the {shape.n_features} columns, got "
                 f"{len(self._ranges())}."
             )
-        with silent_arithmetic():
-            cells, shape = _cells(rows, self._ranges(), self._bins()), self._shape()
-            cells.append(self._outcome_cells(target))
-        guarantee = PrivacyGuarantee(
+        self._fit_equally()  # shows whether the estimator can be fitted
+        # The least of what rounding could take is given to the noise.
+        return HistogramPlan(math.prod(self._grid_shape()), float(self.epsilon) / MARGIN)
+
+    def _guarantee(self, shape: Shape, plan: HistogramPlan) -> PrivacyGuarantee:
+        return PrivacyGuarantee(
             epsilon=float(self.epsilon),
             mechanism="noisy counts in the cells of a public grid",
             status=self._status(),
-            public_inputs={"n_records": rows.shape[0], "n_cells": math.prod(shape)},
+            public_inputs={"n_records": shape.n_records, "n_cells": plan.n_cells},
             assumptions=("bounds and outcome were not read off these records",),
             source="docs/proofs/hybrid",
         )
-        self._fit_equally()  # before anything is spent
-        with self._charged(guarantee):
-            place = np.ravel_multi_index(cells, shape)
-            counts = np.bincount(place, minlength=math.prod(shape))
-            # The least of what rounding could take is given to the noise.
-            epsilon = float(self.epsilon) / MARGIN
-            weights = noisy_counts(counts, epsilon, random_source(self.random_state))
-            self._learn(weights)
-        return self._publish(
-            guarantee,
-            {
-                "bounds": [list(pair) for pair in self._ranges()],
-                "n_bins": self._bins(),
-                "outcome": np.asarray(self.outcome).tolist(),
-            },
-            {"weights": weights},
-        )
+
+    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> NDArray[np.int64]:
+        """Return the place of each record's cell."""
+        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
+        shape.require(rows.shape[0])
+        target = checked_outcome(y, rows.shape[0], is_classifier(self._estimator))
+        cells = _cells(rows, self._ranges(), self._bins())
+        cells.append(self._outcome_cells(target))
+        return np.ravel_multi_index(cells, self._grid_shape())
+
+    def _run(
+        self, shape: Shape, plan: HistogramPlan, places: NDArray[np.int64]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        weights = plan.run(places, random_source(self.random_state))
+        self._learn(weights)
+        parameters = {
+            "bounds": [list(pair) for pair in self._ranges()],
+            "n_bins": self._bins(),
+            "outcome": np.asarray(self.outcome).tolist(),
+        }
+        return parameters, {"weights": weights}
 
     @classmethod
     def from_release(cls, release: Release, *, estimator: Any = None) -> Self:
@@ -197,7 +223,7 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
         built = cls._rebuilt(release, estimator=estimator)
         if built.n_features_in_ != len(built._ranges()):
             raise ValueError("bounds of the release must hold a pair for each column.")
-        if built.weights_.shape != (math.prod(built._shape()),):
+        if built.weights_.shape != (math.prod(built._grid_shape()),):
             raise ValueError("values of the release must hold a weight for each cell.")
         built._learn(built.weights_)
         return built
@@ -257,7 +283,7 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
             return [int(bins) for bins in self.n_bins]
         return [int(self.n_bins)] * wanted
 
-    def _shape(self) -> tuple[int, ...]:
+    def _grid_shape(self) -> tuple[int, ...]:
         bins = self._bins()
         if is_classifier(self._estimator):
             bins = [*bins, self._outcomes().size]
@@ -275,8 +301,10 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
         pairs = [_range(pair, "bounds") for pair in self.bounds]
         stated = np.asarray(self.outcome)
         if is_classifier(self._estimator):
-            if stated.ndim != 1 or np.unique(stated).size < 2:
-                raise ValueError("outcome must be a list of at least two classes.")
+            if not _are_classes(stated):
+                raise ValueError(
+                    "outcome must be a list of at least two classes, all numbers or all text."
+                )
         else:
             _range(self.outcome, "outcome")
         bins = [self.n_bins] if isinstance(self.n_bins, int | np.integer) else list(self.n_bins)
@@ -285,9 +313,10 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
         wanted = len(pairs) + (not is_classifier(self._estimator))
         if len(self._bins()) != wanted:
             raise ValueError(f"n_bins must be one number, or a list of {wanted}, got {len(bins)}.")
-        if math.prod(self._shape()) > MOST_CELLS:
+        if math.prod(self._grid_shape()) > MOST_CELLS:
             raise ValueError(
-                f"n_bins must make at most {MOST_CELLS:,} cells, got {math.prod(self._shape()):,}; "
+                f"n_bins must make at most {MOST_CELLS:,} cells, got "
+                f"{math.prod(self._grid_shape()):,}; "
                 "use fewer bins or fewer columns."
             )
         if math.isfinite(self.epsilon) and not (
@@ -322,6 +351,18 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
         except Exception:  # its message may quote labels
             pass
         raise ValueError("y must hold labels, or numbers, of the same type as outcome does.")
+
+
+def _are_classes(stated: NDArray[Any]) -> bool:
+    if stated.ndim != 1 or stated.size < 2:
+        return False
+    try:
+        with silent_arithmetic():
+            labels = np.unique(stated)
+            kind = type_of_target(labels)
+    except (TypeError, ValueError):  # of labels that cannot be compared
+        return False
+    return labels.size > 1 and kind in ("binary", "multiclass")
 
 
 def _range(pair: Any, name: str) -> tuple[float, float]:

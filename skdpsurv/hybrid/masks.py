@@ -12,8 +12,9 @@ from sklearn.exceptions import DataConversionWarning
 
 from skdpsurv.privacy import check_finite, refuse_masked
 from skdpsurv.privacy.domain import as_float_array
+from skdpsurv.rows import length, take
 
-__all__ = ["checked_mask", "checked_outcome"]
+__all__ = ["boolean_mask", "checked_mask", "checked_outcome", "public_outcome"]
 
 
 def checked_mask(public: ArrayLike | None, n_records: int) -> NDArray[np.bool_]:
@@ -68,6 +69,47 @@ def boolean_mask(public: ArrayLike | None, n_records: int) -> NDArray[np.bool_]:
     return mask
 
 
+def public_outcome(y: Any, mask: NDArray[np.bool_], classifies: bool) -> NDArray[Any]:
+    """Return labels or numbers of the public records; no private one is looked at.
+
+    Raises
+    ------
+    ValueError
+        As :func:`checked_outcome` does.
+    """
+    _refuse_none(y)
+    try:
+        values = y
+        if not isinstance(y, list | tuple) and not hasattr(y, "shape"):
+            values = np.asarray(y, dtype=object)
+        n_records = length(values)
+    except (TypeError, ValueError):
+        n_records = -1
+    if n_records < 0:
+        raise ValueError("y must be a 1d array of labels or numbers.")
+    if n_records != mask.size:
+        raise ValueError(OTHER_LENGTH)
+    theirs = take(values, np.flatnonzero(mask))
+    with warnings.catch_warnings():
+        # Said once, of all records.
+        warnings.simplefilter("ignore", DataConversionWarning)
+        return checked_outcome(theirs, int(mask.sum()), classifies)
+
+
+OTHER_LENGTH = (
+    "X and y must have the same number of records: found input variables with inconsistent numbers "
+    "of samples."
+)
+
+
+def _refuse_none(y: Any) -> None:
+    if y is None:
+        raise ValueError(
+            "y must be given: this estimator requires y to be passed, but the target y is None."
+        )
+    refuse_masked(y, "y")
+
+
 def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
     """Return labels, as Python's own objects, or numbers.
 
@@ -76,11 +118,7 @@ def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
     ValueError
         If there is not one for each record, or one is missing.
     """
-    if y is None:
-        raise ValueError(
-            "y must be given: this estimator requires y to be passed, but the target y is None."
-        )
-    refuse_masked(y, "y")
+    _refuse_none(y)
     try:
         # Objects: one private label must not change the type of the public ones.
         outcome = np.asarray(y, dtype=object if classifies else None)
@@ -96,10 +134,7 @@ def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
     if outcome.ndim != 1:
         raise ValueError("y must be a 1d array of labels or numbers.")
     if outcome.size != n_records:
-        raise ValueError(
-            "X and y must have the same number of records: found input variables with inconsistent "
-            "numbers of samples."
-        )
+        raise ValueError(OTHER_LENGTH)
     if not classifies:
         numbers = as_float_array(outcome, "y")
         check_finite(numbers, "y")

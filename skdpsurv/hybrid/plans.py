@@ -14,7 +14,7 @@ from skdpsurv.hybrid import methods, rules
 from skdpsurv.hybrid.calibration import Residuals
 from skdpsurv.hybrid.counts import LEAST_EPSILON
 from skdpsurv.hybrid.methods import Fit, Weighing
-from skdpsurv.hybrid.records import HybridRecords
+from skdpsurv.hybrid.records import HybridRecords, PublicRecords
 from skdpsurv.mechanisms.vector_noise import MARGIN
 from skdpsurv.privacy import RandomSource, positive_number
 
@@ -68,6 +68,10 @@ class HybridPlan:
         if self.residuals:
             said.append("noisy moments of private residuals")
         return ", then ".join(said)
+
+    def spans(self) -> list[float]:
+        """Return nothing: each part of epsilon was checked where it was made."""
+        return []
 
     @property
     def predicts(self) -> bool:
@@ -138,7 +142,7 @@ def shares(split: Sequence[float] | None, method: str) -> tuple[float, ...]:
 
 
 def make_plan(
-    records: HybridRecords,
+    records: PublicRecords,
     equal: Any,
     *,
     epsilon: float,
@@ -154,8 +158,7 @@ def make_plan(
 
     Parameters
     ----------
-    records : HybridRecords
-        Of the private ones, nothing but their number is used.
+    records : PublicRecords
     equal : estimator
         Fitted to the public records alone.
     may_sign : bool

@@ -3,9 +3,9 @@
 A sensitivity holds for a record only if what is predicted for it depends on it alone. Estimators
 that are known to predict row by row are asked for a whole table at once; of others, a copy sees one
 record and is thrown away. Whether copies share something (a cache, a running statistic, a service)
-cannot be seen from here, and is said in the guarantee: :func:`prediction_assumptions`. No estimator
-that was asked about a private record is ever released: what leaves is fitted afresh. A record for
-which there is no prediction has NaN: a failure must not show.
+cannot be seen from here, and is said in the guarantee: :func:`prediction_assumptions`. What leaves
+is fitted afresh: no estimator that was asked about a private record. A record for which there is no
+prediction has NaN: a failure must not show.
 """
 
 from __future__ import annotations

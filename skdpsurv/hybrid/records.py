@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from skdpsurv.hybrid.mixed_space import CategoricalAxis, MixedSpace, NumericAxes
 from skdpsurv.hybrid.table import Design, Table
 
-__all__ = ["HybridRecords", "split_records"]
+__all__ = ["HybridRecords", "PublicRecords", "split_records"]
 
 FloatArray = NDArray[np.float64]
 
@@ -20,29 +20,29 @@ OUTCOME_FACTOR = 3.0
 
 
 @dataclass(frozen=True)
-class HybridRecords:
-    """Records, split; private numbers are clipped to the public range.
+class PublicRecords:
+    """What is public: openly consented records, and how many private ones there are.
 
     Parameters
     ----------
-    public, private : Table
-    y_public, y_private : ndarray
+    public : Table
+    y_public : ndarray
         Labels of a classification, numbers of a regression.
     classifies : bool
-    design : Design
+    n_private : int
     """
 
     public: Table
-    private: Table
     y_public: NDArray[Any]
-    y_private: NDArray[Any]
     classifies: bool
-    design: Design
+    n_private: int
+    design: Design = field(init=False)
 
-    @property
-    def n_private(self) -> int:
-        """Number of private records; public, as the mask is."""
-        return int(self.y_private.size)
+    def __post_init__(self) -> None:
+        if self.classifies:  # labels in a type of their own
+            object.__setattr__(self, "y_public", np.asarray(self.y_public.tolist()))
+        axes = tuple(CategoricalAxis.of(column) for column in self.public.labels)
+        object.__setattr__(self, "design", Design(axes))
 
     @property
     def n_public(self) -> int:
@@ -53,11 +53,6 @@ class HybridRecords:
     def design_public(self) -> FloatArray:
         """Design matrix of the public records."""
         return self.design.matrix(self.public)
-
-    @property
-    def design_private(self) -> FloatArray:
-        """Design matrix of the private records."""
-        return self.design.matrix(self.private)
 
     @property
     def outcome_range(self) -> tuple[float, float]:
@@ -83,10 +78,6 @@ class HybridRecords:
         """
         return self._points(self.public, self.y_public, margin)
 
-    def private_points(self, margin: float = 0.0) -> FloatArray:
-        """Return private records as points of the same space."""
-        return self._points(self.private, self.y_private, margin)
-
     def _points(self, table: Table, y: NDArray[Any], margin: float) -> FloatArray:
         space = MixedSpace.of(*self._with_outcome(self.public, self.y_public), margin)
         numbers, labels = self._with_outcome(table, y)
@@ -101,18 +92,38 @@ class HybridRecords:
         return np.column_stack([table.numbers, y]), table.labels
 
 
+@dataclass(frozen=True)
+class HybridRecords(PublicRecords):
+    """Public and private records; private numbers are clipped to the public range.
+
+    Parameters
+    ----------
+    private : Table
+    y_private : ndarray
+    """
+
+    private: Table
+    y_private: NDArray[Any]
+
+    @property
+    def design_private(self) -> FloatArray:
+        """Design matrix of the private records."""
+        return self.design.matrix(self.private)
+
+    def private_points(self, margin: float = 0.0) -> FloatArray:
+        """Return private records as points of the same space."""
+        return self._points(self.private, self.y_private, margin)
+
+
 def split_records(
     table: Table, y: NDArray[Any], public: NDArray[np.bool_], classifies: bool
 ) -> HybridRecords:
     """Split records by the public mask, and clip private numbers to the public range."""
     theirs, ours = table.rows(public), table.rows(~public)
-    axes = NumericAxes.of(theirs.numbers)
-    low, high = axes.low, axes.low + axes.span
-    ours = Table(np.clip(ours.numbers, low, high), ours.labels)
     y_public, y_private = y[public], y[~public]
-    if classifies:
-        y_public = np.asarray(y_public.tolist())
-    else:
+    axes = NumericAxes.of(theirs.numbers)
+    numbers = np.clip(ours.numbers, axes.low, axes.low + axes.span)
+    if not classifies:
         y_private = np.clip(y_private, y_public.min(), y_public.max())
-    design = Design(tuple(CategoricalAxis.of(column) for column in theirs.labels))
-    return HybridRecords(theirs, ours, y_public, y_private, classifies, design)
+    private = Table(numbers, ours.labels)
+    return HybridRecords(theirs, y_public, classifies, ours.size, private, y_private)

@@ -16,7 +16,7 @@ from skdpsurv.hybrid.mixed_space import CategoricalAxis
 from skdpsurv.privacy import check_finite, refuse_masked
 from skdpsurv.privacy.domain import as_float_array
 
-__all__ = ["Design", "Table", "categorical_columns", "read_table"]
+__all__ = ["Design", "Table", "categorical_columns", "read_table", "refuse_sparse"]
 
 FloatArray = NDArray[np.float64]
 
@@ -69,8 +69,7 @@ def as_columns(X: Any) -> tuple[list[Any], list[str]]:
         If X is not two-dimensional and dense.
     """
     refuse_masked(X, "X")
-    if hasattr(X, "tocsr"):
-        raise TypeError("X must be dense: sparse data is not supported.")
+    refuse_sparse(X)
     table = X if isinstance(X, pd.DataFrame) else _two_dimensional(X)
     if table.shape[1] == 0:
         raise ValueError(
@@ -82,20 +81,28 @@ def as_columns(X: Any) -> tuple[list[Any], list[str]]:
     return [table[:, j] for j in range(table.shape[1])], []
 
 
-def categorical_columns(
-    X: Any, stated: Collection[Any] | None, public: NDArray[np.bool_]
-) -> tuple[int, ...]:
-    """Return which columns are categories: as stated, or by types and public values.
+def refuse_sparse(X: Any) -> None:
+    """Refuse a sparse matrix.
 
-    One private value must not turn numbers into categories, so private values are not looked at.
+    Raises
+    ------
+    TypeError
+        If X is one.
+    """
+    if hasattr(X, "tocsr"):
+        raise TypeError("X must be dense: sparse data is not supported.")
+
+
+def categorical_columns(X: Any, stated: Collection[Any] | None) -> tuple[int, ...]:
+    """Return which columns are categories: as stated, or by types and values.
 
     Parameters
     ----------
-    X : array-like or DataFrame of shape (n_records, n_columns)
+    X : array-like or DataFrame of shape (n_public, n_columns)
+        Public records alone: one private value must not turn numbers into categories.
     stated : collection of int or str, or None
         Columns by index or name. None: columns of a type that is for categories, and those of which
-        a public value is no number.
-    public : ndarray of bool, shape (n_records,)
+        a value is no number.
     """
     columns, names = as_columns(X)
     if stated is not None:
@@ -107,11 +114,11 @@ def categorical_columns(
                 }
             )
         )
-    return tuple(j for j, column in enumerate(columns) if not _is_numeric(column, public))
+    return tuple(j for j, column in enumerate(columns) if not _is_numeric(column))
 
 
-def _is_numeric(column: Any, public: NDArray[np.bool_]) -> bool:
-    """Return whether public values are numbers, be they written as text.
+def _is_numeric(column: Any) -> bool:
+    """Return whether values are numbers, be they written as text.
 
     A single private text is enough for a reader of files to make text of a column of numbers.
     """
@@ -119,16 +126,20 @@ def _is_numeric(column: Any, public: NDArray[np.bool_]) -> bool:
         return False
     if pd.api.types.is_numeric_dtype(column.dtype):
         return True
-    theirs = np.asarray(column, dtype=object)[public]
-    return all(np.isfinite(_number(value)) or _is_missing(value) for value in theirs)
+    values = np.asarray(column, dtype=object)
+    return all(np.isfinite(_number(value)) or _is_missing(value) for value in values)
+
+
+#: What a reader of files makes of booleans, where one entry of their column is another word.
+_WORDS = {"True": 1.0, "False": 0.0}
 
 
 def _number(value: Any) -> float:
     """Return a number, be it written as text; NaN for what is none."""
-    if not isinstance(value, Real | str):
+    if not isinstance(value, Real | str | np.bool_):
         return np.nan
     try:
-        return float(value)
+        return float(_WORDS.get(value, value) if isinstance(value, str) else value)
     except (TypeError, ValueError, OverflowError):
         return np.nan
 

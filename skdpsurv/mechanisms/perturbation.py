@@ -78,6 +78,7 @@ class Problem:
     blocks : sequence
         Private records, inside the public domain.
     calibration : Scales
+        As made by a ``calibrate`` of this package.
     center : ndarray of shape (n_params,)
         c, public.
     """
@@ -94,25 +95,12 @@ class Problem:
         return Objective(self.likelihood, self.blocks, self.calibration.kappa, self.center, linear)
 
 
-def perturb(
-    likelihood: Likelihood,
-    blocks: Sequence[Any],
-    calibration: Scales,
-    center: FloatArray,
-    source: RandomSource,
-) -> FloatArray:
+def perturb(problem: Problem, source: RandomSource) -> FloatArray:
     """Release a private minimiser.
 
     Parameters
     ----------
-    likelihood : Likelihood
-        Whose constants the calibration was made from.
-    blocks : sequence
-        Private records, inside the public domain.
-    calibration : Scales
-        As made by a ``calibrate`` of this package.
-    center : ndarray of shape (n_params,)
-        c, public.
+    problem : Problem
     source : RandomSource
         Of operating-system entropy, or nothing here is private.
 
@@ -120,8 +108,9 @@ def perturb(
     -------
     coef : ndarray of shape (n_params,)
     """
-    objective = Problem(likelihood, blocks, calibration, center).objective(source)
-    return _released(_minimize(objective, calibration.tolerance), calibration, source)
+    calibration = problem.calibration
+    minimum = _minimize(problem.objective(source), calibration.tolerance)
+    return _released(minimum, calibration, source)
 
 
 def perturb_all(

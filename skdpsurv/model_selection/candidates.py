@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.exceptions import DataConversionWarning
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, Normalizer, PolynomialFeatures
 
 from skdpsurv.base import PrivateEstimator
+from skdpsurv.classification.labels import class_indices
 from skdpsurv.preprocessing import PublicBoundsScaler
-from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee, call_without_data, silence
+from skdpsurv.privacy import PrivacyGuarantee, call_without_data, silence, silent_arithmetic
+from skdpsurv.rows import length
+from skdpsurv.shape import made_up
 
-__all__ = ["Candidate", "announced_guarantee", "list_candidates", "private_step"]
+__all__ = ["Candidate", "Fit", "list_candidates", "private_step"]
 
 #: Transformers that map each row by itself, by public parameters and the number of columns alone.
 LEARN_NOTHING: frozenset[type] = frozenset(
@@ -38,7 +42,7 @@ class Candidate:
     estimator : estimator
         Not fitted; a private estimator, or a pipeline that ends in one.
     reads_classes : bool, default=False
-        Whether its classes were read from the records, which voids its guarantee.
+        Whether its classes are read from the records, which voids its guarantee.
     """
 
     params: Mapping[str, Any]
@@ -50,13 +54,17 @@ class Candidate:
         """The private estimator."""
         return private_step(self.estimator)[1]
 
+    @property
+    def void(self) -> bool:
+        """Whether there is no guarantee: records reach what is released past every mechanism."""
+        return self.reads_classes or bool(unprotected_steps(self.estimator))
+
     def knowing_classes(self, y: Any) -> Candidate:
-        """Return a candidate with the classes of y, if it would read them from its own part."""
-        missing = object()
-        if self.private.get_params(deep=False).get("classes", missing) is not None:
-            return self
+        """Return a candidate with the classes of y: it would read them from its own part."""
+        with silence():
+            classes, _ = class_indices(y, None, 0 if y is None else length(y))
         estimator = clone(self.estimator)
-        private_step(estimator)[1].set_params(classes=np.unique(np.ravel(np.asarray(y))))
+        private_step(estimator)[1].set_params(classes=classes)
         return Candidate(self.params, estimator, reads_classes=True)
 
     def ready(self, epsilon: float, seed: int | None = None) -> Any:
@@ -83,7 +91,8 @@ def _calm(estimator: Any) -> dict[str, Any]:
     for name, value in estimator.get_params(deep=True).items():
         match name.split("__")[-1]:
             case "verbose":
-                calm[name] = type(value)(0) if isinstance(value, bool | int) else 0
+                # Below 0 some are more silent than at 0.
+                calm[name] = min(type(value)(0), value) if isinstance(value, bool | int) else 0
             case "copy":
                 calm[name] = True
             case "memory":
@@ -161,8 +170,10 @@ def _candidate(estimator: Any, params: Mapping[str, Any]) -> Candidate:
                 f"{prefix + name} must not vary among candidates: it is set by the search, for "
                 "all of them."
             )
-    candidate = Candidate(dict(params), clone(estimator).set_params(**clone_values(params)))
-    step = candidate.private
+    own = clone(estimator).set_params(**clone_values(params))
+    step = private_step(own)[1]
+    unknown = step.get_params(deep=False).get("classes", ...) is None
+    candidate = Candidate(dict(params), own, reads_classes=unknown)
     if step.accountant is not None:
         raise ValueError(
             "accountant must be passed to PrivateSearchCV, which charges the whole search once, "
@@ -172,62 +183,98 @@ def _candidate(estimator: Any, params: Mapping[str, Any]) -> Candidate:
     return candidate
 
 
-def _before(estimator: Any, X: Any) -> None:
-    """Put rows through the steps before the private one: what these refuse they may quote."""
-    for step in flat_steps(estimator)[:-1]:
-        if type(step) not in LEARN_NOTHING:
-            return
-        X = clone(step).fit_transform(X)
-
-
 def clone_values(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters with copies of those that are estimators."""
     return {name: clone(value, safe=False) for name, value in params.items()}
 
 
-class _AnnouncedError(Exception):
-    """Ends a fit at the place where it would be charged."""
+@dataclass(frozen=True)
+class Fit:
+    """A fit that is planned, of an estimator to some of the records, and not yet carried out.
 
-    def __init__(self, guarantee: PrivacyGuarantee) -> None:
-        super().__init__()
-        self.guarantee = guarantee
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator, or a pipeline that ends in one.
+    shape : object
+        What is public of the records, as the private estimator sees them.
+    guarantee : PrivacyGuarantee
+        What the fit would promise.
+    """
+
+    estimator: Any
+    shape: Any
+    guarantee: PrivacyGuarantee
+
+    @classmethod
+    def planned(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        parameters: Mapping[str, Any],
+        public: NDArray[np.bool_],
+    ) -> Fit:
+        """Plan a fit; no private value is looked at, but by steps that void every guarantee.
+
+        Parameters
+        ----------
+        estimator : estimator
+        X, y : array-like
+            Records of the fit.
+        parameters : mapping
+            Of ``fit``, beside these.
+        public : ndarray of bool
+            Which of the records need no protection.
+        """
+        _, step = private_step(estimator)
+        steps = flat_steps(estimator)[:-1]
+        with silence():
+            if unprotected_steps(estimator):
+                X = call_without_data(_behind, steps, X, y)
+            elif steps:
+                X = _behind(steps, made_up(X, public), y)
+            shape, _, guarantee = step._planned(X, y, **_own(estimator, parameters))
+        return cls(estimator, shape, guarantee)
+
+    def check(self, X: Any, y: Any, parameters: Mapping[str, Any], *spared: type[Warning]) -> None:
+        """Refuse records that the fit would refuse, as it would.
+
+        Parameters
+        ----------
+        X, y : array-like
+        parameters : mapping
+            As for :meth:`planned`.
+        *spared : type
+            Warnings that may be given.
+        """
+        _, step = private_step(self.estimator)
+        with silence(*spared):
+            steps = flat_steps(self.estimator)[:-1]
+            if steps:
+                X = call_without_data(_behind, steps, X, y)
+            with silent_arithmetic():
+                step._read(self.shape, X, y, **_own(self.estimator, parameters))
 
 
-class _Announcer(PrivacyAccountant):
-    """Stands in for a ledger: a fit tells it what it would cost, and goes no further."""
-
-    def check(self, guarantee: PrivacyGuarantee, dataset: str | None = None) -> None:
-        pass
-
-    def charge(
-        self, guarantee: PrivacyGuarantee, dataset: str | None = None, *, estimator: str = ""
-    ) -> None:
-        raise _AnnouncedError(guarantee)
+def _behind(steps: Sequence[Any], X: Any, y: Any) -> Any:
+    """Put rows through the steps before the private one: what these refuse they may quote."""
+    for step in steps:
+        X = clone(step).fit_transform(X, y)
+    return X
 
 
-def announced_guarantee(
-    estimator: Any, X: Any, y: Any, parameters: Mapping[str, Any], *, quiet: bool = True
-) -> PrivacyGuarantee:
-    """Return what a fit would promise, having checked all that it checks before its charge.
-
-    A private ``fit`` checks its parameters, validates the records, plans from public numbers, and
-    only then charges its accountant and computes. Here it is stopped there: a refusal comes as
-    from a fit by itself, and nothing is computed from the records.
+def _own(estimator: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of ``fit`` that reach the private step.
 
     Raises
     ------
-    ValueError, TypeError
-        As the fit does.
+    TypeError
+        If there are others.
     """
-    _, step = private_step(estimator)
-    step.set_params(accountant=_Announcer())
-    spared = () if quiet else (DataConversionWarning,)  # of y's shape alone
-    with silence(*spared):
-        try:
-            call_without_data(_before, estimator, X)
-            estimator.fit(X, y, **parameters)
-        except _AnnouncedError as announced:
-            return announced.guarantee
-    raise TypeError(
-        f"estimator must charge its accountant in fit, and {type(step).__name__} did not."
-    )
+    prefix, step = private_step(estimator)
+    known = set(inspect.signature(step.fit).parameters) - {"X", "y"}
+    found = {name.removeprefix(prefix): value for name, value in parameters.items()}
+    if unknown := sorted(set(found) - known):
+        raise TypeError(f"fit of {type(step).__name__} takes no {', '.join(unknown)}.")
+    return found

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import is_classifier
 
 from skdpsurv.model_selection.candidates import flat_steps
-from skdpsurv.model_selection.rows import length, take
 from skdpsurv.privacy import one_of, positive_number
+from skdpsurv.rows import length, take
 from skdpsurv.target import fit_target
 
 __all__ = [

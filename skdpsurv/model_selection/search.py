@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, Self
 
 import numpy as np
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import indexable
 
+from skdpsurv.classification.private_classifier import CLASSES_FROM_Y
+from skdpsurv.hybrid.predictions import prediction_assumptions
+from skdpsurv.hybrid.weighed_estimator import WeighedEstimator
 from skdpsurv.model_selection.best_model import BestModel
 from skdpsurv.model_selection.candidates import (
     Candidate,
-    announced_guarantee,
+    Fit,
     list_candidates,
     private_step,
     unprotected_steps,
@@ -23,11 +26,11 @@ from skdpsurv.model_selection.candidates import (
 from skdpsurv.model_selection.losses import Loss, chosen_loss
 from skdpsurv.model_selection.run_count import RunCount
 from skdpsurv.model_selection.strategies import STRATEGIES, Parts, Repeat, Split, what_is_left
-from skdpsurv.model_selection.trials import Records, Trials, fitted, new_seed
+from skdpsurv.model_selection.trials import Records, Trials, fitted, never_asked, new_seed
 from skdpsurv.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
-    PrivacyLeakWarning,
+    call_without_data,
     fraction,
     one_of,
     positive_int,
@@ -50,6 +53,36 @@ ASSUMPTIONS = (
     "a record's loss depends on that record and on the model alone",
     "run time is not observed",
 )
+
+
+@dataclass(frozen=True, eq=False)
+class SearchShape:
+    """What is public of a search: who is fitted to which records, and what each fit promises.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Numbers of private and of public records.
+    candidates : sequence of Candidate
+    loss : callable
+    strategy : Split or Repeat
+    parts : Parts
+    first : Fit
+        The first candidate's, to all records: what it refuses is refused in its words.
+    fits : sequence of Fit
+        Each candidate's, to its part.
+    refits : sequence of Fit
+        Each candidate's, to all records, if there is to be such a fit.
+    """
+
+    sizes: tuple[int, int]
+    candidates: Sequence[Candidate]
+    loss: Loss
+    strategy: Split | Repeat
+    parts: Parts
+    first: Fit
+    fits: Sequence[Fit]
+    refits: Sequence[Fit]
 
 
 class PrivateSearchCV(BestModel):
@@ -267,59 +300,84 @@ class PrivateSearchCV(BestModel):
         -------
         self
         """
-        candidates, loss, strategy = self._check_parameters()
-        self._check_budget()
-        leaks = self._reasons(candidates)
-        announced_guarantee(
-            candidates[0].ready(strategy.run_epsilon), X, y, fit_params, quiet=False
-        )
-        X, y = indexable(X, y)
-        candidates = [candidate.knowing_classes(y) for candidate in candidates]
+        return self._fit(X, y, **fit_params)
+
+    def _shape(self, X: Any, y: Any, **fit_params: Any) -> SearchShape:
+        """Return candidates, parts, and the fits that are planned: all of it public."""
+        candidates, loss, strategy = self._setting()
+        if self.accountant is not None and any(candidate.void for candidate in candidates):
+            # Classes are read from y, or steps learn from X, before anything is charged.
+            self.accountant.check(PrivacyGuarantee(float(self.epsilon), status="none"))
+        X, y = call_without_data(indexable, X, y)
         records = Records.sorted_out(X, y, fit_params, self.estimator)
-        split = random_source(self.random_state, purpose="split")
-        parts = strategy.parts(records.private.size, split)
-        promises = [
-            announced_guarantee(candidate.ready(strategy.run_epsilon), *records.training(part))
+        everything = X, y, fit_params
+        first = Fit.planned(candidates[0].ready(strategy.run_epsilon), *everything, records.mask)
+        candidates = [
+            candidate.knowing_classes(y) if candidate.reads_classes else candidate
+            for candidate in candidates
+        ]
+        parts = strategy.parts(
+            records.private.size, random_source(self.random_state, purpose="split")
+        )
+        fits = [
+            Fit.planned(
+                candidate.ready(strategy.run_epsilon),
+                *records.training(part),
+                records.mask[records.rows(part)],
+            )
             for candidate, part in zip(candidates, parts.training, strict=True)
         ]
+        refits = []
         if self.refit is not None:
-            promises += [
-                announced_guarantee(candidate.ready(self._refit_epsilon), X, y, fit_params)
+            refits = [
+                Fit.planned(candidate.ready(self._refit_epsilon), *everything, records.mask)
                 for candidate in candidates
             ]
-        guarantee = self._guarantee(strategy, candidates, promises, records, parts)
+        sizes = records.private.size, records.public.size
+        return SearchShape(sizes, candidates, loss, strategy, parts, first, fits, refits)
 
-        for reason in leaks:
-            warnings.warn(reason, PrivacyLeakWarning, stacklevel=2)
-        if self.accountant is not None:
-            self.accountant.charge(guarantee, estimator=type(self).__name__)
+    def _plan(self, shape: SearchShape) -> Split | Repeat:
+        return shape.strategy
+
+    def _read(self, shape: SearchShape, X: Any, y: Any, **fit_params: Any) -> Records:
+        """Return the records, after showing each fit what it would be fitted to."""
+        X, y = indexable(X, y)
+        # A warning of the shape of y is given once.
+        shape.first.check(X, y, fit_params, DataConversionWarning)
+        records = Records.sorted_out(X, y, fit_params, self.estimator)
+        for fit, part in zip(shape.fits, shape.parts.training, strict=True):
+            fit.check(*records.training(part))
+        for fit in shape.refits:
+            fit.check(X, y, fit_params)
+        return records
+
+    def _run(
+        self, shape: SearchShape, plan: Split | Repeat, records: Records
+    ) -> tuple[Sequence[Candidate], int, Any]:
         seeds = None
         if self.random_state is not None:
             seeds = random_source(self.random_state, purpose="runs")
         trials = Trials(
-            candidates=candidates,
+            candidates=shape.candidates,
             records=records,
-            parts=parts,
-            loss=loss,
-            epsilon=strategy.run_epsilon,
+            parts=shape.parts,
+            loss=shape.loss,
+            epsilon=plan.run_epsilon,
             seeds=seeds,
             n_jobs=self.n_jobs,
-            verbose=self.verbose if strategy.counted else 0,
+            verbose=self.verbose if plan.counted else 0,
         )
-        best, model = strategy.choose(trials, random_source(self.random_state))
+        best, model = plan.choose(trials, random_source(self.random_state))
         if self.refit is not None:
-            again = candidates[best].ready(self._refit_epsilon, new_seed(seeds))
-            model = fitted(again, (X, y, fit_params))
-        return self._keep(candidates, best, model, guarantee)
+            again = shape.candidates[best].ready(self._refit_epsilon, new_seed(seeds))
+            model = fitted(again, (records.X, records.y, dict(records.parameters)))
+        else:
+            model = never_asked(model, records)
+        return shape.candidates, best, model
 
-    def _keep(
-        self,
-        candidates: Sequence[Candidate],
-        best: int,
-        model: Any,
-        guarantee: PrivacyGuarantee,
-    ) -> Self:
+    def _publish(self, guarantee: PrivacyGuarantee, *released: Any) -> Self:
         """Set the fitted attributes from what is released, and from nothing else."""
+        candidates, best, model = released
         if model is None:
             raise RuntimeError(
                 "the chosen candidate could not be fitted. The budget is spent, and the reason is "
@@ -354,13 +412,13 @@ class PrivateSearchCV(BestModel):
             return float(self.epsilon)
         return what_is_left(float(self.epsilon), self._refit_epsilon)
 
-    def _check_parameters(self) -> tuple[list[Candidate], Loss, Split | Repeat]:
-        """Refuse parameters that break a rule, of the search or of a candidate; they are public."""
+    def _check_parameters(self) -> None:
+        """Refuse parameters of the search that break a rule; they are public."""
         positive_number("epsilon", self.epsilon, allow_inf=True)
         one_of("strategy", self.strategy, STRATEGIES)
         if self.refit is not None:
             fraction("refit", self.refit)
-        holdout = fraction("holdout", self.holdout)
+        fraction("holdout", self.holdout)
         if isinstance(self.eta, bool | np.bool_) or not isinstance(self.eta, Real):
             raise TypeError(f"eta must be a number in (-1, 1], got {type(self.eta).__name__}.")
         if not -1.0 < self.eta <= 1.0:
@@ -375,6 +433,10 @@ class PrivateSearchCV(BestModel):
         self._check_accountant()
         if isinstance(private_step(self.estimator)[1], BestModel):
             raise TypeError("estimator must not be a search itself: one search takes any grid.")
+
+    def _setting(self) -> tuple[list[Candidate], Loss, Split | Repeat]:
+        """Return candidates, loss and strategy, after refusing candidates that break a rule."""
+        holdout = float(self.holdout)
         draws = random_source(self.random_state, purpose="candidates")
         candidates = list_candidates(
             self.estimator,
@@ -403,56 +465,57 @@ class PrivateSearchCV(BestModel):
             Repeat(self._choice_epsilon, m, holdout, float(self.eta), float(runs)),
         )
 
-    def _reasons(self, candidates: Sequence[Candidate]) -> list[str]:
-        """Return why this search is not private although its epsilon is finite, if it is not."""
+    def _reasons(self, shape: SearchShape) -> list[str]:
         reasons = self._leaks()
         if math.isinf(self.epsilon):
             return reasons
-        steps = {name for c in candidates for name in unprotected_steps(c.estimator)}
+        steps = {name for c in shape.candidates for name in unprotected_steps(c.estimator)}
         if steps:
             reasons.append(
                 f"{', '.join(sorted(steps))} may learn from the records, outside of every "
                 "guarantee: this search has none. Use steps that learn nothing, such as "
                 "PublicBoundsScaler."
             )
-        for candidate in candidates:
+        if any(candidate.reads_classes for candidate in shape.candidates):
+            reasons.append(CLASSES_FROM_Y)
+        for candidate in shape.candidates:
             reasons += private_step(candidate.ready(self.epsilon))[1]._leaks()
         return list(dict.fromkeys(reasons))
 
-    def _guarantee(
-        self,
-        strategy: Split | Repeat,
-        candidates: Sequence[Candidate],
-        promises: Sequence[PrivacyGuarantee],
-        records: Records,
-        parts: Parts,
-    ) -> PrivacyGuarantee:
+    def _guarantee(self, shape: SearchShape, plan: Split | Repeat) -> PrivacyGuarantee:
         """Say what the search promises, given what each of its fits would."""
-        allowed = max(strategy.run_epsilon, self._refit_epsilon)
+        promises = [fit.guarantee for fit in (*shape.fits, *shape.refits)]
+        allowed = max(plan.run_epsilon, self._refit_epsilon)
         if any(p.delta > 0 or p.epsilon > allowed for p in promises):
             raise ValueError("estimator must be purely differentially private, with its epsilon.")
         weakest = [self._status(), *(promise.status for promise in promises)]
-        if any(c.reads_classes or unprotected_steps(c.estimator) for c in candidates):
+        if any(candidate.void for candidate in shape.candidates):
             weakest.append("none")
         fits = "; ".join(dict.fromkeys(promise.mechanism for promise in promises))
         inputs: dict[str, Any] = {
-            "n_records": records.private.size,
-            "n_scored": parts.scoring.size,
-            "n_candidates": len(candidates),
+            "n_records": shape.sizes[0],
+            "n_scored": shape.parts.scoring.size,
+            "n_candidates": len(shape.candidates),
             "strategy": self.strategy,
-            **strategy.public_inputs(),
+            **plan.public_inputs(),
         }
         if self.refit is not None:
             inputs["epsilon_refit"] = self._refit_epsilon
-        if records.public.size:
-            inputs["n_public"] = records.public.size
+        if shape.sizes[1]:
+            inputs["n_public"] = shape.sizes[1]
+        behind: list[Any] = [p.public_inputs.get("hypothesis", ()) for p in promises]
+        if any(behind):
+            inputs["hypothesis"] = list(dict.fromkeys(each for one in behind for each in one))
         assumptions = [*ASSUMPTIONS, *(a for promise in promises for a in promise.assumptions)]
+        for candidate in shape.candidates:
+            if isinstance(candidate.private, WeighedEstimator):  # scores are predictions, too
+                assumptions += prediction_assumptions(candidate.private._estimator)
         again = ", then a fit to all records" if self.refit is not None else ""
         return PrivacyGuarantee(
             epsilon=float(self.epsilon),
-            mechanism=f"{strategy.mechanism}{again}: {fits}",
+            mechanism=f"{plan.mechanism}{again}: {fits}",
             status=weakest_status(weakest),
             public_inputs=inputs,
             assumptions=tuple(dict.fromkeys(assumptions)),
-            source=strategy.source,
+            source=plan.source,
         )

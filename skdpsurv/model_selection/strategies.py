@@ -60,6 +60,10 @@ class Split:
     #: Whether the number of runs is public.
     counted: ClassVar[bool] = True
 
+    def spans(self) -> list[float]:
+        """Return nothing: each fit has its own, which its plan looks at."""
+        return []
+
     @property
     def run_epsilon(self) -> float:
         """Epsilon of each candidate's training, and of the choice."""
@@ -108,6 +112,10 @@ class Repeat:
     mechanism: ClassVar[str] = "best of a random number of private runs of random candidates"
     source: ClassVar[str] = "Papernot and Steinke (2022), pure case; Liu and Talwar (2019)"
     counted: ClassVar[bool] = False
+
+    def spans(self) -> list[float]:
+        """Return nothing: each fit has its own, which its plan looks at."""
+        return []
 
     @property
     def run_epsilon(self) -> float:

@@ -11,6 +11,7 @@ import copy
 from typing import Any
 
 import numpy as np
+from joblib import parallel_config
 from numpy.typing import NDArray
 from sklearn.utils import check_array, get_tags
 
@@ -19,8 +20,8 @@ from skdpsurv.hybrid.predictions import ROW_WISE
 from skdpsurv.hybrid.weighed_estimator import WeighedEstimator
 from skdpsurv.model_selection.candidates import flat_steps, unprotected_steps
 from skdpsurv.model_selection.losses import UNIT, Loss, SurvivalLoss, brier_loss, error_loss
-from skdpsurv.model_selection.rows import length, take
 from skdpsurv.privacy import lattice_sum, silence, silent_arithmetic
+from skdpsurv.rows import length, take
 from skdpsurv.survival import DPDiscreteTimeSurvival, DPWeibullFitter
 
 __all__ = ["summed_losses"]
@@ -68,7 +69,9 @@ def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:
     n_records = length(X)
     if model is None:
         return n_records * UNIT
-    with silence(), silent_arithmetic():
+    # In one thread, as private predictions are: threads that add up a forest in the order in which
+    # they end would move the last bits of all rows at the pace of one.
+    with silence(), silent_arithmetic(), parallel_config("sequential"):
         if _goes_row_by_row(loss, model):
             losses = _at_once(loss, model, X, y)
         else:

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.hybrid.masks import boolean_mask
+from skdpsurv.hybrid.predictions import ROW_WISE
+from skdpsurv.hybrid.weighed_estimator import WeighedEstimator
 from skdpsurv.model_selection.candidates import Candidate, private_step
-from skdpsurv.model_selection.losses import Loss
-from skdpsurv.model_selection.rows import length, take, take_parameters
+from skdpsurv.model_selection.losses import Loss, through_pipeline
 from skdpsurv.model_selection.strategies import Parts
 from skdpsurv.model_selection.summed_losses import summed_losses
 from skdpsurv.privacy import RandomSource, silence, silent_arithmetic, uniform_below
 from skdpsurv.progress import first
+from skdpsurv.rows import length, take, take_parameters
 
-__all__ = ["Records", "Trials", "fitted", "new_seed"]
+__all__ = ["Records", "Trials", "fitted", "never_asked", "new_seed"]
 
 IntArray = NDArray[np.intp]
 
@@ -55,9 +61,20 @@ class Records:
             y = y.iloc[:, 0]
         return cls(X, y, parameters, np.flatnonzero(mask), np.flatnonzero(~mask))
 
+    @property
+    def mask(self) -> NDArray[np.bool_]:
+        """Which of all records are public."""
+        mask = np.zeros(self.public.size + self.private.size, dtype=bool)
+        mask[self.public] = True
+        return mask
+
+    def rows(self, places: IntArray) -> IntArray:
+        """Return the rows of all public records and of some private ones."""
+        return np.sort(np.concatenate([self.public, self.private[places]]))
+
     def training(self, places: IntArray) -> tuple[Any, Any, dict[str, Any]]:
         """Return the arguments of a fit to some of the private records and all public ones."""
-        rows = np.sort(np.concatenate([self.public, self.private[places]]))
+        rows = self.rows(places)
         parameters = take_parameters(dict(self.parameters), rows, length(self.X))
         return take(self.X, rows), take(self.y, rows), parameters
 
@@ -107,7 +124,7 @@ class Trials:
         for part in self.parts.training:
             if id(part) not in cut:
                 cut[id(part)] = self.records.training(part)
-        with silence():
+        with silence(), _streams_as_before():
             # joblib, too, whatever parallel_config says: it would tell how many runs there are.
             results = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)(
                 delayed(_trial)(
@@ -119,6 +136,17 @@ class Trials:
                 for place in places
             )
             return list(first(results, len(places), "candidates", self.verbose))
+
+
+@contextmanager
+def _streams_as_before() -> Iterator[None]:
+    """Leave the process's own random streams as they were: how far they got tells how many fits."""
+    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
+    try:
+        yield
+    finally:
+        np.random.set_state(numpy_state)  # noqa: NPY002
+        random.setstate(python_state)
 
 
 def new_seed(seeds: RandomSource | None) -> int | None:
@@ -135,6 +163,31 @@ def fitted(estimator: Any, data: tuple[Any, Any, dict[str, Any]]) -> Any:
             return estimator.fit(X, y, **parameters)
         except Exception:  # whatever it is, it may speak of a private record
             return None
+
+
+def never_asked(model: Any, records: Records) -> Any:
+    """Return what predicts as the model does, and was never shown a held-out record.
+
+    A copy was asked, but an estimator of somebody else's may share what it remembers with its
+    copies: a new one is fitted to the released weights.
+    """
+    _, step = private_step(model) if model is not None else ("", None)
+    if not isinstance(step, WeighedEstimator) or type(step.estimator_) in ROW_WISE:
+        return model
+    arguments = {"estimator": clone(step.estimator)}
+    if isinstance(step, HybridMEstimator):
+        X, y, _ = records.training(np.arange(0))
+        arguments |= {"X": through_pipeline(model, X)[1], "y": y}
+    with silence():
+        again = type(step).from_release(step.release_, **arguments)
+    again.set_params(**step.get_params(deep=False))
+    if model is step:
+        return again
+    last = model
+    while isinstance(last.steps[-1][1], Pipeline):
+        last = last.steps[-1][1]
+    last.steps[-1] = last.steps[-1][0], again
+    return model
 
 
 def _trial(estimator: Any, data: Any, held_out: tuple[Any, Any], loss: Loss) -> tuple[Any, int]:

@@ -271,6 +271,7 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
                 "disjoint must be True: parallel composition holds only for parts of the data "
                 "that share no record. Otherwise charge each guarantee."
             )
+        guarantees = list(guarantees)
         if not guarantees:
             raise ValueError("guarantees must hold at least one PrivacyGuarantee.")
         if len({_guarantee(g).neighbours for g in guarantees}) > 1:

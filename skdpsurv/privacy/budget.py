@@ -154,6 +154,8 @@ def require_room(entries: Sequence[Entry], requests: Sequence[Entry], terms: Ter
     when each is chosen in view of the earlier results (Dwork and Roth, 2014, theorem 3.16 and
     section 3.5).
     """
+    if not requests:
+        raise ValueError("a charge must hold at least one request.")
     held = list(entries)
     for request in requests:
         beside = limited_together(held, terms, request.dataset, proved=request.proved)
@@ -172,13 +174,15 @@ def dataset_name(name: object) -> str:
     """Return the name of a data set, in the one form under which it is kept.
 
     One name must be one budget: names that look alike are made equal (white space at the ends,
-    composed and decomposed accents), and what cannot be written in a ledger is refused.
+    composed and decomposed accents), and what cannot be seen, or written in a ledger, is refused.
     """
     if not isinstance(name, str):
         raise TypeError(f"dataset must be a string, got {type(name).__name__}.")
     plain = unicodedata.normalize("NFC", name).strip()
     if not plain:
         raise ValueError("dataset must be a name, not an empty string.")
+    if any(unicodedata.category(c) in ("Cc", "Cf") for c in plain):
+        raise ValueError("dataset must be a name without control and formatting characters.")
     return text("dataset", plain)
 
 

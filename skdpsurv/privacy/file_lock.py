@@ -81,7 +81,7 @@ def acquire(path: str, seconds: float) -> int:
         descriptor = _open(path)
         try:
             _wait(path, descriptor, deadline)
-            if _is_named(path, descriptor):
+            if is_named(path, descriptor):
                 return descriptor
         except BaseException:
             os.close(descriptor)
@@ -117,7 +117,8 @@ def _wait(path: str, descriptor: int, deadline: float) -> None:
         pause = min(2 * pause, _LONGEST_WAIT)
 
 
-def _is_named(path: str, descriptor: int) -> bool:
+def is_named(path: str, descriptor: int) -> bool:
+    """Say whether a lock is still the file of that name: if not, somebody may hold another."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:

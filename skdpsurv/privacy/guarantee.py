@@ -157,6 +157,9 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         for name in ("neighbours", "mechanism", "source"):
             if not isinstance(getattr(self, name), str):
                 raise TypeError(f"{name} must be a string.")
+        # Of a subclass that compares as it likes, the text alone.
+        status = str.__str__(self.status) if isinstance(self.status, str) else self.status
+        object.__setattr__(self, "status", status)
         if self.status not in _STATUSES:
             raise ValueError(
                 f"status must be one of {', '.join(map(repr, _STATUSES))}, got {self.status!r}."

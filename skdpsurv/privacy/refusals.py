@@ -84,7 +84,8 @@ def nested_arrays_refused() -> Iterator[None]:
     Earlier ones use the number and warn, and the warning tells of a record. Filters of warnings
     belong to the process, so this is for its main thread; in others it does nothing.
     """
-    if threading.current_thread() is not threading.main_thread():
+    of_itself = np.lib.NumpyVersion(np.__version__) >= "2.4.0"
+    if of_itself or threading.current_thread() is not threading.main_thread():
         yield
         return
     with warnings.catch_warnings():

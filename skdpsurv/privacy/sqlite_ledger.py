@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from skdpsurv.privacy.budget import Entry, Terms, dataset_name, require_room
-from skdpsurv.privacy.file_lock import acquire, release
+from skdpsurv.privacy.file_lock import acquire, is_named, release
 from skdpsurv.privacy.guarantee import PrivacyGuarantee
 
 _SCHEMA_VERSION = 2
@@ -127,14 +127,18 @@ class SQLiteLedger:
 
     def charge(self, *requests: Entry) -> None:
         """Check and record in one transaction: all of them, or nothing."""
+        rows = [(uuid.uuid4().hex, *request) for request in requests]
         with _ledger_file(self.path, begin="BEGIN IMMEDIATE") as connection:
-            require_room(self._read(connection), requests, self._terms)
+            held = self._read(connection)
+            require_room(held, requests, self._terms)
             places = ", ".join("?" * (1 + len(Entry._fields)))
-            connection.executemany(
-                f"INSERT INTO entries({_COLUMNS}) VALUES ({places})",
-                [(uuid.uuid4().hex, *request) for request in requests],
-            )
-            _, seen = self._history(connection)
+            connection.executemany(f"INSERT INTO entries({_COLUMNS}) VALUES ({places})", rows)
+            written, seen = self._history(connection)
+            if written[len(held) :] != rows:  # a trigger, say
+                raise ValueError(
+                    f"The ledger at {self.path!r} does not keep what is written to it: it was "
+                    "altered."
+                )
             connection.execute("COMMIT")
             self._seen = seen
 
@@ -223,6 +227,12 @@ def _make_if_missing(path: str, terms: Terms) -> None:
 
 def _stored_terms(connection: sqlite3.Connection, path: str) -> tuple[str, Terms]:
     """Return the ledger's identity and terms, or raise ValueError if this is no ledger."""
+    [mode] = connection.execute("PRAGMA journal_mode").fetchone()
+    if mode != "delete":
+        raise ValueError(
+            f"The ledger at {path!r} keeps a journal in mode {mode!r}, beside the file that holds "
+            "it: a copy would lack the last charges. Set PRAGMA journal_mode=delete."
+        )
     [empty] = connection.execute("SELECT count(*) = 0 FROM sqlite_master").fetchone()
     if empty:
         raise ValueError(f"{path!r} is empty, and not a privacy ledger: it was cut off, perhaps.")
@@ -296,6 +306,11 @@ def _locked(path: str) -> Iterator[None]:
         ) from error
     try:
         yield
+        if not is_named(f"{path}.lock", lock):
+            raise RuntimeError(
+                f"The lock of the privacy ledger {path!r} was removed while it was held: somebody "
+                "may have undone what was just written. Leave the file there."
+            )
     finally:
         release(lock)
 

@@ -21,11 +21,11 @@ from skdpsurv.privacy import (
     positive_int,
     positive_number,
     random_source,
-    refuse_masked,
     validate_random_state,
 )
 from skdpsurv.progress import check_verbose
 from skdpsurv.release import Release, check_parameters, released_array
+from skdpsurv.shape import Shape, seen_shape
 from skdpsurv.survival.hazard_predictions import HazardPredictions
 from skdpsurv.survival.posterior import PosteriorSampling, Schedule, checked_schedule
 from skdpsurv.survival.private_fit import (
@@ -47,14 +47,8 @@ Plan = MaximumLikelihood | Perturbation | PublishedPerturbation | PosteriorSampl
 METHODS = ("obj_pert", "out_pert", "psgld")
 
 CALIBRATIONS = ("tight", "published")
-#: Ridges and scales of noise that a fit can work with.
-SPAN = (1e-12, 1e12)
 #: Finer grids fill the memory, and are finer than any clock in a study.
 MOST_INTERVALS = 1_000_000
-EXTREME = (
-    "epsilon, alpha, data_norm, max_cumulative_hazard and center_share must be such that ridge and "
-    f"noise lie between {SPAN[0]:g} and {SPAN[1]:g}; they are too extreme for double precision."
-)
 ASSUMPTIONS = (
     "n, the columns and every constructor parameter are public",
     "max_time and data_norm were not read off these records",
@@ -203,6 +197,8 @@ class DPDiscreteTimeSurvival(HazardPredictions, PrivateEstimator):
     True
     """
 
+    _deciding = "epsilon, alpha, data_norm, max_cumulative_hazard and center_share"
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -263,37 +259,30 @@ class DPDiscreteTimeSurvival(HazardPredictions, PrivateEstimator):
         -------
         self
         """
-        max_time = self._check_parameters()
-        plan, checked = self._checked(X, y)
-        guarantee = self._guarantee(plan, plan.model.n_records)
-        with self._charged(guarantee):
-            records = Records.on_grid(*checked, max_time, self.n_intervals)
-            baseline, coef = plan.run(records, random_source(self.random_state))
-        return self._publish(
-            guarantee,
-            {
-                "max_time": max_time,
-                "n_intervals": int(self.n_intervals),
-                "n_knots": int(self.n_knots),
-                "link": self.link,
-            },
-            {"coef": coef, "baseline_coef": to_published(baseline, self.n_knots)},
-        )
+        return self._fit(X, y)
 
-    def _checked(
-        self, X: ArrayLike, y: ArrayLike
-    ) -> tuple[Plan, tuple[FloatArray, FloatArray, NDArray[np.bool_]]]:
-        """Check budget and data; return the plan, and rows, times and events."""
-        self._check_budget()
-        refuse_masked(X, "X")
-        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64)
-        n_records, n_features = rows.shape
+    def _shape(self, X: ArrayLike, y: ArrayLike) -> Shape:
+        return seen_shape(self, X)
+
+    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Records:
+        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
+        shape.require(rows.shape[0])
         if math.isinf(self.epsilon):
             check_unclipped(rows, "X")
-        event, time = _checked_target(y, n_records)
-        plan = self._plan(n_records, n_features)
-        _refuse_extremes(plan)
-        return plan, (rows, time, event)
+        event, time = _checked_target(y, rows.shape[0])
+        return Records.on_grid(rows, time, event, self._horizon, int(self.n_intervals))
+
+    def _run(
+        self, shape: Shape, plan: Plan, records: Records
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        baseline, coef = plan.run(records, random_source(self.random_state))
+        parameters = {
+            "max_time": self._horizon,
+            "n_intervals": int(self.n_intervals),
+            "n_knots": int(self.n_knots),
+            "link": self.link,
+        }
+        return parameters, {"coef": coef, "baseline_coef": to_published(baseline, self.n_knots)}
 
     def _set_fitted(self, release: Release) -> None:
         check_parameters(release, "max_time", "n_intervals", "n_knots", "link")
@@ -304,13 +293,17 @@ class DPDiscreteTimeSurvival(HazardPredictions, PrivateEstimator):
             release.parameters["max_time"], release.parameters["n_intervals"]
         )
 
-    def _check_parameters(self) -> float:
-        """Refuse parameters that break a rule, and return max_time.
+    @property
+    def _horizon(self) -> float:
+        return required_horizon(self.max_time)
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that break a rule.
 
         Parameters are public, so messages may show them.
         """
         positive_number("epsilon", self.epsilon, allow_inf=True)
-        max_time = required_horizon(self.max_time)
+        required_horizon(self.max_time)
         one_of("method", self.method, METHODS)
         one_of("link", self.link, tuple(LINKS))
         one_of("calibration", self.calibration, CALIBRATIONS)
@@ -343,7 +336,6 @@ class DPDiscreteTimeSurvival(HazardPredictions, PrivateEstimator):
         check_verbose(self.verbose)
         validate_random_state(self.random_state)
         self._check_accountant()
-        return max_time
 
     def _published_chain(self) -> bool:
         return self.method == "psgld" and self.calibration == "published"
@@ -376,43 +368,41 @@ class DPDiscreteTimeSurvival(HazardPredictions, PrivateEstimator):
             )
         return reasons
 
-    def _plan(self, n_records: int, n_features: int) -> Plan:
-        """Decide from public numbers alone how epsilon is spent."""
+    def _plan(self, shape: Shape) -> Plan:
         if not isinstance(self.data_norm, str):
             data_norm = float(self.data_norm)
         else:
-            data_norm = math.sqrt(n_features) / (1.0 if self.method == "psgld" else 2.0)
+            data_norm = math.sqrt(shape.n_features) / (1.0 if self.method == "psgld" else 2.0)
+        # Numbers may be of NumPy's narrow types, in which shares of them would be rounded.
+        epsilon, alpha, cap = float(self.epsilon), float(self.alpha), self.max_cumulative_hazard
         model = HazardModel(
             link=self.link,
-            n_intervals=self.n_intervals,
-            n_knots=self.n_knots,
-            n_records=n_records,
-            n_features=n_features,
+            n_intervals=int(self.n_intervals),
+            n_knots=int(self.n_knots),
+            n_records=shape.n_records,
+            n_features=shape.n_features,
             data_norm=data_norm,
-            max_cumulative_hazard=self.max_cumulative_hazard,
-            prior_event_rate=self.prior_event_rate,
+            max_cumulative_hazard=cap if cap is None or isinstance(cap, str) else float(cap),
+            prior_event_rate=float(self.prior_event_rate),
         )
         if math.isinf(self.epsilon):
             return MaximumLikelihood(model)
-        try:
-            if self.method == "psgld":
-                return PosteriorSampling(
-                    model,
-                    self.epsilon,
-                    self.alpha,
-                    self._schedule(),
-                    self._published_chain(),
-                    self.verbose,
-                )
-            if self.calibration == "published":
-                return PublishedPerturbation(model, self.epsilon, self.method, self.alpha)
-            return Perturbation(model, self.epsilon, self.method, self.alpha, self.center_share)
-        except ArithmeticError:  # of public numbers: nothing has been read or charged
-            raise ValueError(EXTREME) from None
+        if self.method == "psgld":
+            return PosteriorSampling(
+                model,
+                epsilon,
+                alpha,
+                self._schedule(),
+                self._published_chain(),
+                self.verbose,
+            )
+        if self.calibration == "published":
+            return PublishedPerturbation(model, epsilon, self.method, alpha)
+        return Perturbation(model, epsilon, self.method, alpha, float(self.center_share))
 
-    def _guarantee(self, plan: Plan, n_records: int) -> PrivacyGuarantee:
+    def _guarantee(self, shape: Shape, plan: Plan) -> PrivacyGuarantee:
         inputs = {
-            "n_records": n_records,
+            "n_records": shape.n_records,
             "max_time": self.max_time,
             "n_intervals": self.n_intervals,
             "n_knots": self.n_knots,
@@ -450,15 +440,3 @@ def _checked_target(y: ArrayLike, n_records: int) -> tuple[NDArray[np.bool_], Fl
             "numbers of samples."
         )
     return event, time
-
-
-def _refuse_extremes(plan: Plan) -> None:
-    """Refuse public numbers that double precision cannot work with, before anything is charged."""
-    if isinstance(plan, MaximumLikelihood):
-        return
-    try:
-        fits = all(SPAN[0] <= span <= SPAN[1] for span in plan.spans())
-    except ArithmeticError:
-        fits = False
-    if not fits:
-        raise ValueError(EXTREME)

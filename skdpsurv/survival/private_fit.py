@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock, hazard_block
 from skdpsurv.likelihoods.links import LINKS, Link
 from skdpsurv.mechanisms import newton, objective_perturbation, output_perturbation
-from skdpsurv.mechanisms.perturbation import perturb
+from skdpsurv.mechanisms.perturbation import Problem, perturb
 from skdpsurv.mechanisms.private_mean import private_mean
 from skdpsurv.privacy import RandomSource, clip_rows
 from skdpsurv.survival.life_table import baseline_from_life_table, private_life_table
@@ -127,6 +127,10 @@ class MaximumLikelihood:
     mechanism: str = "maximum likelihood, no noise"
     source: str = ""
 
+    def spans(self) -> list[float]:
+        """Return nothing: there is neither ridge nor noise."""
+        return []
+
     def public_inputs(self) -> dict[str, Any]:
         """Return nothing: nothing is promised."""
         return {}
@@ -140,6 +144,25 @@ class MaximumLikelihood:
         start[0] = likelihood.link.predictor(model.prior_hazard)
         coef = newton.maximum_likelihood(likelihood, records.blocks(0.0, math.inf), start)
         return basis @ coef[: model.n_knots], coef[model.n_knots :]
+
+
+@dataclass(frozen=True)
+class Look:
+    """What is known when the perturbed fit begins: public, or released by a first look.
+
+    Parameters
+    ----------
+    center : ndarray of shape (n_params,)
+        What the fit shrinks to.
+    mean : ndarray of shape (n_features,)
+        Rows are centred by it.
+    radius : float
+        Centred rows are clipped to it.
+    """
+
+    center: FloatArray
+    mean: FloatArray
+    radius: float
 
 
 @dataclass(frozen=True)
@@ -233,32 +256,47 @@ class Perturbation:
             "noise_scale": self.calibration.noise_scale,
         }
 
+    def look(self, records: Records, source: RandomSource) -> Look:
+        """Return what the first look releases, for its share of epsilon."""
+        model, likelihood, basis = self.model, self.likelihood, self.likelihood.basis
+        public = self.public_look
+        if not self.epsilon_center:
+            return public
+        center, n_knots = public.center.copy(), model.n_knots
+        epsilon = TABLE_PART * self.epsilon_center
+        table = private_life_table(
+            records.interval, records.event, model.n_intervals, epsilon, source
+        )
+        center[:n_knots] = baseline_from_life_table(
+            table, epsilon, basis, likelihood.link, center[:n_knots]
+        )
+        mean, radius = private_mean(
+            (records.X[part] for part in records.slices()),
+            model.n_records,
+            model.data_norm,
+            self.epsilon_center - epsilon,
+            source,
+        )
+        radius = max(radius, SMALLEST_SPREAD * model.data_norm)
+        radius *= float(np.clip(model.signal(self.epsilon) ** SPREAD_POWER, *SPREAD_RANGE))
+        return Look(center, mean, radius)
+
+    @property
+    def public_look(self) -> Look:
+        """What is known without a look: the prior hazard, and the bound on rows."""
+        model, likelihood = self.model, self.likelihood
+        center = np.zeros(likelihood.n_params)
+        center[0] = likelihood.link.predictor(model.prior_hazard) / likelihood.basis[0, 0]
+        return Look(center, np.zeros(model.n_features), model.data_norm)
+
+    def problem(self, records: Records, look: Look) -> Problem:
+        """Return the minimisation, which an audit attacks as it is."""
+        blocks = records.blocks(look.mean, look.radius)
+        return Problem(self.likelihood, blocks, self.calibration, look.center)
+
     def run(self, records: Records, source: RandomSource) -> tuple[FloatArray, FloatArray]:
         """Release a private baseline and coefficients."""
-        model, likelihood = self.model, self.likelihood
-        basis, n_knots = likelihood.basis, model.n_knots
-        center = np.zeros(likelihood.n_params)
-        center[0] = likelihood.link.predictor(model.prior_hazard) / basis[0, 0]
-        mean, radius = np.zeros(model.n_features), model.data_norm
-        if self.epsilon_center:
-            epsilon = TABLE_PART * self.epsilon_center
-            table = private_life_table(
-                records.interval, records.event, model.n_intervals, epsilon, source
-            )
-            center[:n_knots] = baseline_from_life_table(
-                table, epsilon, basis, likelihood.link, center[:n_knots]
-            )
-            mean, radius = private_mean(
-                (records.X[part] for part in records.slices()),
-                model.n_records,
-                model.data_norm,
-                self.epsilon_center - epsilon,
-                source,
-            )
-            radius = max(radius, SMALLEST_SPREAD * model.data_norm)
-            radius *= float(np.clip(model.signal(self.epsilon) ** SPREAD_POWER, *SPREAD_RANGE))
-        coef: FloatArray = perturb(
-            likelihood, records.blocks(mean, radius), self.calibration, center, source
-        )
-        beta = coef[n_knots:] / radius
-        return basis @ coef[:n_knots] - mean @ beta, beta
+        look, n_knots = self.look(records, source), self.model.n_knots
+        coef = perturb(self.problem(records, look), source)
+        beta = coef[n_knots:] / look.radius
+        return self.likelihood.basis @ coef[:n_knots] - look.mean @ beta, beta

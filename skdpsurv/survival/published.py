@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.mechanisms import objective_perturbation, output_perturbation
-from skdpsurv.mechanisms.perturbation import perturb
+from skdpsurv.mechanisms.perturbation import Problem, perturb
 from skdpsurv.privacy import RandomSource
 from skdpsurv.survival.private_fit import HazardModel, Records
 from skdpsurv.survival.spline import published_basis
@@ -119,15 +119,13 @@ class PublishedPerturbation:
             "noise_scale": self.calibration.noise_scale,
         }
 
+    def problem(self, records: Records) -> Problem:
+        """Return the minimisation, which an audit attacks as it is."""
+        blocks = records.blocks(0.0, self.model.data_norm)
+        center = np.zeros(self.likelihood.n_params)
+        return Problem(self.likelihood, blocks, self.calibration, center)
+
     def run(self, records: Records, source: RandomSource) -> tuple[FloatArray, FloatArray]:
         """Release a private baseline and coefficients."""
-        model, likelihood = self.model, self.likelihood
-        coef: FloatArray = perturb(
-            likelihood,
-            records.blocks(0.0, model.data_norm),
-            self.calibration,
-            np.zeros(likelihood.n_params),
-            source,
-        )
-        n_knots = model.n_knots
-        return likelihood.basis @ coef[:n_knots], coef[n_knots:] / model.data_norm
+        coef, n_knots = perturb(self.problem(records), source), self.model.n_knots
+        return self.likelihood.basis @ coef[:n_knots], coef[n_knots:] / self.model.data_norm

@@ -22,6 +22,7 @@ from skdpsurv.privacy import (
     validate_random_state,
 )
 from skdpsurv.release import Release, check_parameters
+from skdpsurv.shape import Shape, seen_shape
 from skdpsurv.survival.time_grid import required_horizon
 from skdpsurv.survival.weibull_counts import log_times
 from skdpsurv.survival.weibull_curves import WeibullCurves, times_argument
@@ -34,11 +35,12 @@ from skdpsurv.survival.weibull_plans import (
     SampleAggregate,
     TightLadder,
 )
-from skdpsurv.target import fit_target, is_two_dimensional
+from skdpsurv.target import fit_target, is_two_dimensional, n_targets
 
 __all__ = ["DPWeibullFitter"]
 
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
 
 LADDERS: dict[str, type[Plan]] = {
     "tight": TightLadder,
@@ -164,6 +166,8 @@ class DPWeibullFitter(WeibullCurves):
     0.9
     """
 
+    n_features_in_: int
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -218,23 +222,34 @@ class DPWeibullFitter(WeibullCurves):
         -------
         self
         """
-        max_time = self._check_parameters()
-        self._check_budget()
-        n_features = self._see_columns(X)
+        return self._fit(X, y, durations=durations, event_observed=event_observed)
+
+    def _shape(self, X: Any, y: Any, durations: Any = None, event_observed: Any = None) -> Shape:
+        """Return the number of records, and columns of a two-dimensional X, which are not used."""
+        n_records = n_targets(X, y, durations, event_observed)
+        if is_two_dimensional(X):
+            return Shape(n_records, seen_shape(self, X, used=False).n_features)
+        self.__dict__.pop("feature_names_in_", None)
+        self.n_features_in_ = 0
+        return Shape(n_records, 0)
+
+    def _read(
+        self, shape: Shape, X: Any, y: Any, durations: Any = None, event_observed: Any = None
+    ) -> tuple[BoolArray, FloatArray]:
         event, time = fit_target(X, y, durations, event_observed)
-        plan = self._plan(time.size, max_time)
-        guarantee = self._guarantee(plan)
-        with self._charged(guarantee):
-            estimate = plan.run(time, event, random_source(self.random_state))
-        self.n_features_in_ = n_features
-        values = {
-            "rho": estimate.shape,
-            "lambda": max_time * math.exp(estimate.log_scale),
-        }
+        shape.require(time.size)
+        return event, time
+
+    def _run(
+        self, shape: Shape, plan: Plan, records: tuple[BoolArray, FloatArray]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        event, time = records
+        estimate = plan.run(time, event, random_source(self.random_state))
+        values = {"rho": estimate.shape, "lambda": plan.max_time * math.exp(estimate.log_scale)}
         if estimate.n_events is not None:
             values["n_events"] = estimate.n_events
         parameters = {
-            "max_time": max_time,
+            "max_time": plan.max_time,
             "method": self.method,
             "calibration": self.calibration,
             "omega": plan.omega,
@@ -242,7 +257,7 @@ class DPWeibullFitter(WeibullCurves):
             "shape_fraction": self._shape_fraction,
             "n_rungs": plan.n_rungs,
         }
-        return self._publish(guarantee, parameters, values)
+        return parameters, values
 
     def _set_fitted(self, release: Release) -> None:
         rho, scale = (np.asarray(release.values.get(name)) for name in ("rho", "lambda"))
@@ -275,7 +290,7 @@ class DPWeibullFitter(WeibullCurves):
         if np.ndim(times) == 2 or hasattr(times, "tocsr"):
             if self.n_features_in_ == 0:
                 raise ValueError("times must be one-dimensional, got 2-D.")
-            return np.zeros(self._see_rows(times, reset=False))
+            return np.zeros(self._see_rows(times))
         survival = np.exp(-self._cumulative_hazard(times_argument(times)))
         return survival if np.ndim(times) else float(survival[0])
 
@@ -303,17 +318,17 @@ class DPWeibullFitter(WeibullCurves):
         """
         check_is_fitted(self, "rho_")
         if self.n_features_in_ > 0 and is_two_dimensional(X):
-            self._see_rows(X, reset=False)
+            self._see_rows(X)
         event, time = fit_target(X, y, durations, event_observed)
         parameters = self.release_.parameters
         max_time = parameters["max_time"]
         x, seen = log_times(time, event, max_time, parameters["omega"])
         return mean_log_likelihood(x + math.log(max_time), seen, math.log(self.lambda_), self.rho_)
 
-    def _check_parameters(self) -> float:
-        """Refuse parameters that break a rule, and return max_time; they are public."""
+    def _check_parameters(self) -> None:
+        """Refuse parameters that break a rule; they are public."""
         positive_number("epsilon", self.epsilon, allow_inf=True)
-        max_time = required_horizon(self.max_time)
+        required_horizon(self.max_time)
         one_of("method", self.method, tuple(METHODS))
         one_of("calibration", self.calibration, tuple(LADDERS))
         positive_number("omega", self.omega)
@@ -330,23 +345,13 @@ class DPWeibullFitter(WeibullCurves):
             positive_int("n_rungs", self.n_rungs)
         validate_random_state(self.random_state)
         self._check_accountant()
-        return max_time
 
     @property
     def _shape_fraction(self) -> float | str:
         fraction_ = self.shape_fraction
         return fraction_ if isinstance(fraction_, str) else float(fraction_)
 
-    def _see_columns(self, X: Any) -> int:
-        """Note the columns of a two-dimensional X, whose values are not used."""
-        if not is_two_dimensional(X):
-            if hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
-            return 0
-        self._see_rows(X, reset=True)
-        return int(self.n_features_in_)
-
-    def _see_rows(self, X: Any, reset: bool) -> int:
+    def _see_rows(self, X: Any) -> int:
         checked = call_without_data(
             validate_data,
             self,
@@ -354,26 +359,25 @@ class DPWeibullFitter(WeibullCurves):
             dtype=None,
             ensure_all_finite=False,
             accept_sparse=True,
-            reset=reset,
+            reset=False,
         )
         return int(checked.shape[0])
 
-    def _plan(self, n_records: int, max_time: float) -> Plan:
-        """Decide from public numbers alone how epsilon is spent."""
+    def _plan(self, shape: Shape) -> Plan:
         kind: type[Plan] = METHODS[self.method] or LADDERS[self.calibration]
         if math.isinf(self.epsilon):
             kind = MaximumLikelihood
         return kind(
-            n_records=n_records,
+            n_records=shape.n_records,
             epsilon=float(self.epsilon),
-            max_time=max_time,
+            max_time=required_horizon(self.max_time),
             omega=float(self.omega),
             max_shape=float(self.max_shape),
             shape_fraction=None if self._shape_fraction == "auto" else float(self._shape_fraction),
             n_rungs=None if self.n_rungs is None else int(self.n_rungs),
         )
 
-    def _guarantee(self, plan: Plan) -> PrivacyGuarantee:
+    def _guarantee(self, shape: Shape, plan: Plan) -> PrivacyGuarantee:
         return PrivacyGuarantee(
             epsilon=plan.epsilon,
             mechanism=plan.mechanism,
@@ -406,9 +410,12 @@ def _check_counts(release: Release) -> None:
     ------
     ValueError
     """
-    n_records = release.guarantee.public_inputs.get("n_records")
-    if type(n_records) is not int or not 1 <= n_records <= MOST_RECORDS:
-        raise ValueError("public_inputs of the release must hold n_records, a positive integer.")
+    for guarantee in (release.guarantee, release.made_by):
+        n_records = guarantee.public_inputs.get("n_records")
+        if type(n_records) is not int or not 1 <= n_records <= MOST_RECORDS:
+            raise ValueError(
+                "public_inputs of the release must hold n_records, a positive integer."
+            )
     n_events = np.asarray(release.values.get("n_events", 0.0))
     if n_events.ndim > 0 or not 0.0 <= n_events <= n_records:
         raise ValueError("values of the release must hold n_events from 0 to n_records, if any.")

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.privacy import fraction, positive_int, refuse_masked
+from skdpsurv.shape import Shape
 from skdpsurv.survival.weibull_intervals import plausible_estimates
 from skdpsurv.survival.weibull_plans import Estimate, Plan
 from skdpsurv.target import checked_times
@@ -25,7 +26,7 @@ class WeibullCurves(PrivateEstimator):
     rho_: float
     lambda_: float
 
-    def _plan(self, n_records: int, max_time: float) -> Plan:
+    def _plan(self, shape: Shape) -> Plan:
         """Return the plan of a fit, from public parameters."""
         raise NotImplementedError
 
@@ -224,7 +225,7 @@ class WeibullCurves(PrivateEstimator):
         )
         n_records: Any = release.made_by.public_inputs["n_records"]
         # The release's own: parameters may have been set since.
-        plan = self.from_release(release)._plan(n_records, max_time)
+        plan = self.from_release(release)._plan(Shape(n_records, 0))
         with np.errstate(all="ignore"):
             draws = plausible_estimates(plan, estimate, n_resamples)
         return max_time * np.exp(draws[:, 1]), np.exp(draws[:, 0])

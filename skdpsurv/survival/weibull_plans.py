@@ -95,6 +95,10 @@ class Plan(ABC):
     mechanism: ClassVar[str]
     source: ClassVar[str] = "docs/proofs/ladder"
 
+    def spans(self) -> list[float]:
+        """Return nothing: the rules of the parameters keep every number in range."""
+        return []
+
     @property
     def spendable(self) -> float:
         """Epsilon less what rounding shares, and scales of noise, can cost at most."""

@@ -48,6 +48,7 @@ def test_chains_differ_from_each_other(chains):
     assert len(np.unique(chains.draws[:, -1, 0])) == 4
 
 
+@pytest.mark.slow
 def test_draws_have_the_law_of_fit(data, chains):
     """Mean of 25 fits against the chains: within 6 standard errors, 1e-8 a coefficient."""
     fits = [posterior(data, random_state=seed).fit(data.X, data.y) for seed in range(25)]

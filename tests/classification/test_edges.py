@@ -28,7 +28,7 @@ def test_scipy_may_be_told_to_raise():
     y = np.arange(n) % 2
     X = np.where(y == 1, 1e-3, -1e-3)[:, None]
     X[1] = 1.0
-    accountant = PrivacyAccountant(rehearsal=True)
+    accountant = PrivacyAccountant()
     model = DPLogisticRegression(
         1e4,
         alpha=0,
@@ -39,7 +39,7 @@ def test_scipy_may_be_told_to_raise():
     )
     with special.errstate(all="raise"), np.errstate(all="raise"):
         model.fit(X, y)
-    assert accountant.rehearsed() == 1e4
+    assert accountant.spent() == 1e4
 
 
 def test_a_warning_that_raises_costs_nothing():

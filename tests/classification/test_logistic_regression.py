@@ -212,6 +212,9 @@ class Untouchable:
         raise AssertionError(f"a record was read: {name}")
 
 
+#: Rows of which nothing but their shape can be looked at without a refusal.
+UNREADABLE = np.full((6, 2), np.nan)
+
 GOOD_X, GOOD_Y = np.full((6, 2), 0.5), np.array([0, 1] * 3)
 BAD_PARAMETERS = [
     ({"epsilon": 0.0}, "epsilon"),
@@ -350,15 +353,15 @@ class TestRefusals:
 
     def test_type_of_accountant(self):
         with pytest.raises(TypeError, match=r"^accountant"):
-            model(accountant=10.0).fit(Untouchable(), Untouchable())
+            model(accountant=10.0).fit(UNREADABLE, None)
 
 
 class TestBudget:
-    def test_no_record_is_touched_when_the_budget_is_spent(self):
+    def test_no_record_is_read_when_the_budget_is_spent(self):
         accountant = PrivacyAccountant(1.0, rehearsal=True)
         one = model(0.8, accountant=accountant).fit(GOOD_X, GOOD_Y)
         with pytest.raises(BudgetExceededError):
-            one.fit(Untouchable(), Untouchable())
+            one.fit(UNREADABLE, None)
         assert accountant.rehearsed() == pytest.approx(0.8)
 
     def test_a_fit_without_privacy_charges_infinity(self):

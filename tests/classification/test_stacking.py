@@ -404,6 +404,9 @@ class Untouchable:
         raise AssertionError(f"a record was read: {name}")
 
 
+#: Rows of which nothing but their shape can be looked at without a refusal.
+UNREADABLE = np.full((6, 2), np.nan)
+
 GOOD_X, GOOD_Y = make(n=8)
 FRAME = pd.DataFrame(GOOD_X, columns=list("abcdef"))
 #: Refused before any record is read.
@@ -527,8 +530,8 @@ class TestRefusals:
 
     def test_exhausted_budget(self):
         with pytest.raises(BudgetExceededError):
-            model(2.0, accountant=PrivacyAccountant(1.0, rehearsal=True)).fit(
-                Untouchable(), Untouchable()
+            model(2.0, n_partitions=2, accountant=PrivacyAccountant(1.0, rehearsal=True)).fit(
+                UNREADABLE, None
             )
 
 

@@ -185,6 +185,18 @@ class TestPromisesToOthers:
         assert any("epsilon = 2, status proved" in text for text in guarantee.assumptions)
         assert guarantee.public_inputs["hypothesis"][0]["epsilon"] == 2.0
 
+    def test_the_hypothesis_of_a_hypothesis_behind_a_search(self, source, target):
+        first = promising(source.release_, epsilon=np.inf, status="none")
+        own = model(random_state=None, hypothesis=first)
+        second = PrivateSearchCV(own, {"alpha": [0.1, 1.0]}, expected_runs=2).fit(*target)
+        assert second.guarantee_.public_inputs["hypothesis"][0]["status"] == "none"
+        guarantee, texts = self.warned(second.release_, target)
+        assert [each["status"] for each in guarantee.public_inputs["hypothesis"]] == [
+            "proved",
+            "none",
+        ]
+        assert len(texts) == 1
+
     def test_the_hypothesis_of_a_hypothesis(self, source, target):
         """A proved guarantee in between says nothing about the first people."""
         first = promising(source.release_, epsilon=np.inf, status="none")

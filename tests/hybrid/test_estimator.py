@@ -153,10 +153,12 @@ class TestRefusals:
         X, y, mask = data
         self.refuse(model(), X, np.where(mask, 1, y), mask, ValueError, "class")
 
-    def test_exhausted_budget_reads_no_record(self):
+    def test_exhausted_budget_reads_no_private_record(self, data):
+        X, y, mask = data
+        X = np.where(mask[:, None], X, np.nan)
         accountant = PrivacyAccountant(0.5, rehearsal=True)
         with pytest.raises(BudgetExceededError):
-            model(1.0, accountant=accountant).fit("never read", None)
+            model(1.0, accountant=accountant).fit(X, y, public=mask)
         assert len(accountant.entries()) == 0
 
     @pytest.mark.parametrize("parameters", [{"y": None}, {"X": None}, {"X": "few"}])

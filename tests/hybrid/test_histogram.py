@@ -97,7 +97,7 @@ class TestPrivacy:
         model(0.75, accountant=accountant).fit(*data)
         assert accountant.rehearsed() == 0.75
         with pytest.raises(BudgetExceededError):
-            model(0.75, accountant=accountant).fit("never read", None)
+            model(0.75, accountant=accountant).fit(np.full_like(data[0], np.nan), None)
         assert accountant.rehearsed() == 0.75
 
     def test_seeded_fits_warn_and_repeat(self, data):

@@ -7,16 +7,15 @@ import pandas as pd
 import pytest
 
 from skdpsurv.hybrid.mixed_space import CategoricalAxis
-from skdpsurv.hybrid.table import Design, as_columns, categorical_columns, read_table
+from skdpsurv.hybrid.table import Design, categorical_columns, read_table
 
 SECRET = "secret-value"
 
 
 def read(X, chosen=None, public=None):
     """Read records of which all are public unless stated."""
-    if public is None:
-        public = np.ones(len(as_columns(X)[0][0]), dtype=bool)
-    return read_table(X, categorical_columns(X, chosen, np.asarray(public)))
+    theirs = X if public is None else X[np.asarray(public)]
+    return read_table(X, categorical_columns(theirs, chosen))
 
 
 @pytest.fixture
@@ -87,11 +86,18 @@ class TestArrays:
         np.testing.assert_array_equal(table.numbers.ravel(), [1.0, 2.5])
         assert table.labels[0].tolist() == ["a", "b"]
 
+    def test_truth_values_written_as_text_are_numbers(self):
+        """One private word is enough for a reader of files to write them so."""
+        X = np.array([["True", 5], ["False", 6], ["True", 7]], dtype=object)
+        table = read(X)
+        assert table.labels == []
+        np.testing.assert_array_equal(table.numbers[:, 0], [1.0, 0.0, 1.0])
+
     def test_private_values_do_not_make_categories(self):
         """One private value that is no number is refused, rather than change the model's shape."""
         X = np.array([[1, 5], [2, 6], [3, SECRET]], dtype=object)
-        assert categorical_columns(X, None, np.array([True, True, False])) == ()
-        assert categorical_columns(X, None, np.array([True, False, True])) == (1,)
+        assert categorical_columns(X[:2], None) == ()
+        assert categorical_columns(X[[0, 2]], None) == (1,)
         with pytest.raises(ValueError, match="X"):
             read(X, public=[True, True, False])
 

@@ -150,8 +150,8 @@ def test_some_faults(setting):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", BUILT, ids=str)
-def test_all_faults(setting):
-    assert failures(setting, 1) == []
+def test_more_faults(setting):
+    assert failures(setting, 3) == []
 
 
 @pytest.mark.parametrize("n_records", [f for f in FAULTS if f not in (1, 2, 10**6)])

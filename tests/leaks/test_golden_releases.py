@@ -31,12 +31,16 @@ def surroundings() -> dict[str, str]:
 
 
 def release(setting: Setting) -> dict[str, Any]:
-    """Return what a seeded fit releases, as JSON."""
+    """Return what a seeded fit releases, as JSON, without the words of its guarantee."""
     data = setting.data()
     with warnings.catch_warnings(), checks.quiet():
         warnings.simplefilter("ignore")
         fitted = setting.make(SEED).fit(data.X, data.y, **data.options)
-    return json.loads(fitted.release_.to_json())
+    content = json.loads(fitted.release_.to_json())
+    for guarantee in (content["guarantee"], content["fit_guarantee"] or {}):
+        for words in ("assumptions", "mechanism", "source"):
+            guarantee.pop(words, None)
+    return content
 
 
 def recorded() -> dict[str, Any]:

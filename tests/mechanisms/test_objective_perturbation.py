@@ -21,7 +21,7 @@ from skdpsurv.mechanisms.objective_perturbation import (
     smallest_ridge,
     split_budget,
 )
-from skdpsurv.mechanisms.perturbation import perturb
+from skdpsurv.mechanisms.perturbation import Problem, perturb
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, largest_norm
 from skdpsurv.privacy import random_source
 
@@ -185,10 +185,7 @@ def test_law_of_the_release(seeded):
                 calibration,
                 center,
                 perturb(
-                    likelihood,
-                    blocks,
-                    calibration,
-                    center,
+                    Problem(likelihood, blocks, calibration, center),
                     random_source(i if seeded else None),
                 ),
             )
@@ -208,7 +205,7 @@ def test_law_of_the_release(seeded):
 def test_release_is_on_a_public_lattice():
     likelihood, blocks, center = tiny_problem()
     calibration = calibrate(likelihood.constants, 1.0, 12, 2)
-    coef = perturb(likelihood, blocks, calibration, center, random_source(0))
+    coef = perturb(Problem(likelihood, blocks, calibration, center), random_source(0))
     step = 2.0 ** np.floor(np.log2(calibration.solver_scale / 256))
     np.testing.assert_array_equal(np.round(coef / step) * step, coef)
 
@@ -218,7 +215,7 @@ def test_seeded_releases_repeat_and_unseeded_do_not():
     calibration = calibrate(likelihood.constants, 1.0, 12, 2)
 
     def draw(seed):
-        return perturb(likelihood, blocks, calibration, center, random_source(seed))
+        return perturb(Problem(likelihood, blocks, calibration, center), random_source(seed))
 
     np.testing.assert_array_equal(draw(3), draw(3))
     assert (draw(None) != draw(None)).all()
@@ -231,6 +228,6 @@ def test_much_epsilon_leaves_a_ridge_and_little_solver_noise(epsilon):
     calibration = calibrate(likelihood.constants, epsilon, 12, 2)
     assert calibration.kappa > 0
     assert calibration.solver_scale <= LARGEST_SOLVER_SCALE
-    coef = perturb(likelihood, blocks, calibration, center, random_source(0))
+    coef = perturb(Problem(likelihood, blocks, calibration, center), random_source(0))
     noise = noise_behind(likelihood, blocks, calibration, center, coef)
     assert np.linalg.norm(noise) < 20 * calibration.noise_scale + 1e-3

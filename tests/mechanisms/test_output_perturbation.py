@@ -11,7 +11,7 @@ from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.newton import Objective, gradient_tolerance, minimize
 from skdpsurv.mechanisms.output_perturbation import calibrate, calibrate_at
-from skdpsurv.mechanisms.perturbation import perturb
+from skdpsurv.mechanisms.perturbation import Problem, perturb
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE
 from skdpsurv.privacy import random_source
 
@@ -60,7 +60,7 @@ def test_law_of_the_release():
     exact = minimize(Objective(likelihood, blocks, calibration.kappa, center, np.zeros(2)), 1e-10)
     noise = np.array(
         [
-            perturb(likelihood, blocks, calibration, center, random_source(i)) - exact
+            perturb(Problem(likelihood, blocks, calibration, center), random_source(i)) - exact
             for i in range(600)
         ]
     )

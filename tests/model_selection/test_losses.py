@@ -116,7 +116,11 @@ EXTREMES = [1e308, -1e308, 5e-324, np.nan, np.inf]
 
 
 @pytest.mark.parametrize("value", EXTREMES)
-@pytest.mark.parametrize("loss", [error_loss, brier_loss, SurvivalLoss("brier", 1.0)], ids=str)
+@pytest.mark.parametrize(
+    "loss",
+    [error_loss, brier_loss, SurvivalLoss("brier", 1.0)],
+    ids=["error", "brier", "survival"],
+)
 def test_records_that_are_looked_at_together_do_not_meet(loss, value, monkeypatch):
     """A product overflows behind the step before: its row is lost, and all others are as before."""
     rng = np.random.default_rng(0)

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
@@ -86,7 +87,7 @@ class TestBudget:
     @pytest.mark.parametrize("eta", [-0.4, 0.0, 1 / 3, 1.0])
     def test_parts_add_up_exactly(self, strategy, epsilon, refit, eta):
         one = search(epsilon=epsilon, strategy=strategy, refit=refit, eta=eta)
-        plan = one._check_parameters()[2]
+        plan = one._setting()[2]
         price = 1 if strategy == "split" else 2 + Fraction(eta)
         spent = price * Fraction(plan.run_epsilon) + Fraction(one._refit_epsilon)
         assert spent <= Fraction(epsilon)
@@ -480,6 +481,34 @@ class TestHybrid:
         assert len(rows) == 2 * 80
         assert not (rows[:, None] == X[public]).all(axis=2).any()
         assert model.guarantee_.public_inputs["n_public"] == 200
+
+    @pytest.mark.parametrize("piped", [False, True])
+    def test_an_estimator_that_was_scored_is_not_released(self, data, piped):
+        """Its copy was asked, but may be itself."""
+
+        class Remembers(LogisticRegression):
+            def __deepcopy__(self, memo):
+                return self
+
+            def predict(self, X):
+                self.seen_ = [*getattr(self, "seen_", []), X]
+                return super().predict(X)
+
+        X, y = data
+        public = np.arange(120) < 60
+        estimator = HybridMEstimator(Remembers(), method="cells")
+        grid, arguments = {"n_cells": [5, 9]}, {"public": public}
+        if piped:
+            estimator = make_pipeline(Normalizer(), estimator)
+            grid = {f"hybridmestimator__{name}": value for name, value in grid.items()}
+            arguments = {"hybridmestimator__public": public}
+        model = search(estimator, grid, expected_runs=4).fit(X[:120], y[:120], **arguments)
+        best = model.best_estimator_[-1] if piped else model.best_estimator_
+        assert not hasattr(best.estimator_, "seen_")
+        assert best.release_ == model.release_
+        assert any("Remembers" in text for text in model.guarantee_.assumptions)
+        assert model.predict(X[:5]).shape == (5,)
+        assert len(best.estimator_.seen_) == 1  # it does remember
 
     def test_estimators_that_may_mix_rows_predict_one_by_one(self, data, monkeypatch):
         class Unknown(DecisionTreeClassifier):

@@ -17,10 +17,18 @@ from skdpsurv.base import PrivateEstimator
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.model_selection.strategies import Repeat
 from skdpsurv.privacy import PrivacyGuarantee, random_source
+from skdpsurv.shape import seen_shape
 
 CONFIDENCE = 1e-7
 TRIALS = 3000
 N = 12
+
+
+class Response:
+    """Nothing to plan."""
+
+    def spans(self):
+        return []
 
 
 class Answer(PrivateEstimator):
@@ -33,14 +41,24 @@ class Answer(PrivateEstimator):
         self.accountant = accountant
 
     def fit(self, X, y=None):
-        X = validate_data(self, X)
-        guarantee = PrivacyGuarantee(self.epsilon, mechanism="response", status=self._status())
-        with self._charged(guarantee):
-            wrong = random_source(self.random_state).generator.random() < 1 / (
-                1 + np.exp(self.epsilon)
-            )
-            answer = bool((X == 1).any()) != wrong
-        return self._publish(guarantee, {"flip": self.flip}, {"answer": float(answer)})
+        return self._fit(X, y)
+
+    def _shape(self, X, y):
+        return seen_shape(self, X)
+
+    def _plan(self, shape):
+        return Response()
+
+    def _guarantee(self, shape, plan):
+        return PrivacyGuarantee(self.epsilon, mechanism="response", status=self._status())
+
+    def _read(self, shape, X, y):
+        return validate_data(self, X, reset=False)
+
+    def _run(self, shape, plan, X):
+        wrong = random_source(self.random_state).generator.random() < 1 / (1 + np.exp(self.epsilon))
+        answer = bool((X == 1).any()) != wrong
+        return {"flip": self.flip}, {"answer": float(answer)}
 
     def _check_parameters(self):
         pass

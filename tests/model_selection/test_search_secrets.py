@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import threading
 import warnings
 
 import joblib
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, SGDClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, Normalizer
 
@@ -20,6 +21,7 @@ from skdpsurv import (
     PrivateStackingClassifier,
 )
 from skdpsurv.model_selection import PrivateSearchCV
+from skdpsurv.model_selection.candidates import Candidate
 from skdpsurv.model_selection.losses import UNIT, brier_loss, error_loss
 from skdpsurv.model_selection.summed_losses import summed_losses
 from skdpsurv.model_selection.trials import Records
@@ -187,3 +189,24 @@ def test_a_step_before_does_not_quote_what_it_refuses(data):
         search.fit(X, data[1])
     assert "SECRET" not in str(refusal.value)
     assert refusal.value.__context__ is None or "SECRET" not in str(refusal.value.__context__)
+
+
+def test_the_process_s_own_random_streams_do_not_tell_the_number_of_runs(data):
+    """Estimators inside draw from them, once for each fit."""
+    X, y = data
+    public = np.arange(60) < 30
+    found = set()
+    for _ in range(6):
+        np.random.seed(0)  # noqa: NPY002
+        random.seed(0)
+        estimator = HybridMEstimator(SGDClassifier(max_iter=5), method="cells")
+        search = PrivateSearchCV(estimator, {"n_cells": [3, 4]}, expected_runs=3)
+        search.fit(X[:60], y[:60], public=public)
+        found.add((np.random.rand(), random.random()))  # noqa: NPY002
+    assert len(found) == 1
+
+
+def test_estimators_that_are_more_silent_than_silent_stay_so():
+    for given, ready in ((-1, -1), (0, 0), (3, 0)):
+        candidate = Candidate({}, HybridMEstimator(LogisticRegression(verbose=given)))
+        assert candidate.ready(1.0).estimator.verbose == ready

@@ -159,7 +159,7 @@ class TestDatasets:
         with pytest.raises(TypeError, match="dataset must be a string"):
             make(1.0).for_dataset(name)
 
-    @pytest.mark.parametrize("name", ["", " \n", "\udc80", "x\0a"])
+    @pytest.mark.parametrize("name", ["", " \n", "\udc80", "x\0a", "x\u200b", "x\x07"])
     def test_names_can_be_written(self, make, name):
         accountant = make(1.0)
         with pytest.raises(ValueError, match="dataset must be"):
@@ -199,6 +199,11 @@ class TestParallelComposition:
         [entry] = accountant.entries().to_dict("records")
         assert entry["mechanism"] == "3 disjoint parts: a, b"
         assert (entry["status"], entry["estimator"]) == ("proved", "Stack")
+
+    def test_parts_that_can_be_read_only_once(self, make):
+        accountant = make(5.0)
+        accountant.charge_parallel((cost(e) for e in (1.0, 2.0)), disjoint=True)
+        assert accountant.spent() == 2.0
 
     def test_a_part_that_is_not_proved_makes_it_infinite(self, make):
         accountant = make(math.inf)

@@ -194,3 +194,16 @@ def test_description_of_extremes():
     assert "[0, 1, 2, ..., 99] (100 values)" in long.describe()
     other = PrivacyGuarantee(1.0, neighbours="add-remove").describe()
     assert "'add-remove'" in other
+
+
+def test_a_status_that_compares_as_it_likes():
+    class Sure(str):
+        __slots__ = ()
+
+        def __eq__(self, other):
+            return other == "proved"
+
+        __hash__ = str.__hash__
+
+    assert type(PrivacyGuarantee(1.0, status=Sure("none")).status) is str
+    assert PrivacyGuarantee(1.0, status=Sure("none")).status == "none"

@@ -10,10 +10,11 @@ import shutil
 import sqlite3
 import threading
 import time
+from contextlib import closing
 
 import pytest
 
-from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant
+from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, sqlite_ledger
 from skdpsurv.privacy.file_lock import acquire, release
 
 from .costs import cost
@@ -402,3 +403,41 @@ def test_a_pickle_holds_no_entry(path):
         for word in (b"hiv-clinic", b"counted", b"Fitter"):
             assert word not in content
         assert pickle.loads(content).for_dataset("hiv-clinic-2019").spent() == 1.0
+
+
+class TestFilesThatDoNotKeepWhatIsWritten:
+    @pytest.mark.parametrize(
+        "trigger",
+        [
+            "AFTER INSERT ON entries BEGIN DELETE FROM entries WHERE id = NEW.id; END",
+            "BEFORE INSERT ON entries BEGIN SELECT RAISE(IGNORE); END",
+            "AFTER INSERT ON entries BEGIN UPDATE entries SET dataset = 'x' WHERE id = NEW.id; END",
+        ],
+    )
+    def test_a_trigger(self, path, trigger):
+        accountant = PrivacyAccountant(1.0, path=path)
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute(f"CREATE TRIGGER other {trigger}")
+        with pytest.raises(ValueError, match="does not keep what is written"):
+            accountant.charge(cost(0.75))
+        assert accountant.spent() == 0.0
+
+    def test_a_journal_of_another_kind(self, path):
+        accountant = PrivacyAccountant(1.0, path=path)
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute("PRAGMA journal_mode=WAL")
+        with pytest.raises(ValueError, match="journal_mode=delete"):
+            accountant.charge(cost(0.75))
+
+    def test_a_lock_that_is_removed_while_it_is_held(self, path, monkeypatch):
+        """What was written may be undone by somebody with a lock of another file."""
+        accountant = PrivacyAccountant(1.0, path=path)
+        original = sqlite_ledger.require_room
+
+        def remove(*args):
+            os.unlink(f"{path}.lock")
+            original(*args)
+
+        monkeypatch.setattr(sqlite_ledger, "require_room", remove)
+        with pytest.raises(RuntimeError, match="removed while it was held"):
+            accountant.charge(cost(0.75))

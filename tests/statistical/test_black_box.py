@@ -114,11 +114,13 @@ def quarter_of_the_noise(monkeypatch):
         )
 
 
+@pytest.mark.slow
 def test_quick_audit():
     bound, epsilon = audit(*PAIRS["event or not"], trials=1500)
     assert bound <= epsilon
 
 
+@pytest.mark.slow
 def test_quick_audit_catches_a_cheat(quarter_of_the_noise):
     bound, epsilon = audit(*PAIRS["event or not"], trials=1500)
     assert bound > epsilon

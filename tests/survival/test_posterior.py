@@ -24,6 +24,7 @@ from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
 from skdpsurv.mechanisms.posterior_sampling import calibrate
 from skdpsurv.privacy import random_source
+from skdpsurv.shape import Shape
 from skdpsurv.survival import posterior
 from skdpsurv.survival.posterior import (
     BURN_IN,
@@ -238,7 +239,7 @@ class TestStatus:
     def test_budget_is_asked_before_any_record_is_read(self):
         with pytest.raises(BudgetExceededError):
             model(2.0, accountant=PrivacyAccountant(1.0, rehearsal=True)).fit(
-                Untouchable(), Untouchable()
+                np.full((200, 2), np.nan), None
             )
 
     def test_divergence_stays_charged_and_tells_nothing(self, data):
@@ -529,7 +530,7 @@ class TestChainsThatStayWhereTheyBegin:
         accountant = PrivacyAccountant(10.0)
         one = model(accountant=accountant, sampler="psgld", **parameters)
         with pytest.raises(ValueError, match="at least") as caught:
-            one._plan(n, 2)  # public numbers alone
+            one._plan(Shape(n, 2))  # public numbers alone
         with pytest.raises(ValueError, match="at least") as again:
             one.fit(np.zeros((n, 2)), np.full(n, 0.5))
         assert str(again.value) == str(caught.value)

@@ -180,6 +180,7 @@ def misses(censoring, repetitions, n_resamples):
     return count
 
 
+@pytest.mark.slow
 def test_coverage():
     """epsilon = 1, 2,000 records: 90 % asked for, 24 data sets of each kind of censoring.
 

@@ -11,8 +11,16 @@ __all__ = ["length", "take", "take_parameters"]
 
 
 def length(values: Any) -> int:
-    """Return the number of records."""
+    """Return the number of records.
+
+    Raises
+    ------
+    TypeError
+        If there is no such number.
+    """
     shape = getattr(values, "shape", None)
+    if shape == ():
+        raise TypeError("X and y must be arrays with one row for each record.")
     return int(shape[0]) if shape else len(values)
 
 
@@ -22,6 +30,8 @@ def take(values: Any, rows: slice | NDArray[np.intp]) -> Any:
         return None
     if hasattr(values, "iloc"):
         return values.iloc[rows]
+    if not isinstance(values, list | tuple) and hasattr(values, "__array__"):
+        values = np.asarray(values)
     if hasattr(values, "shape"):
         return values[rows]
     if isinstance(rows, slice):
