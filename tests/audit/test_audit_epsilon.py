@@ -315,7 +315,7 @@ class TestRefusals:
         assert result.resolution > 1.0
 
 
-QUICK = ("a sixth of the noise, noisy estimates", "intercept outside the norm", "noise in floats")
+QUICK = ("a sixth of the noise, noisy estimates", "noise in floats")
 
 
 def audit_planted(name):

@@ -83,6 +83,7 @@ class TestGridSearch:
         assert set(search.predict(data[0])) <= {"ill", "well"}
         assert search.score(*data) > 0
 
+    @pytest.mark.slow
     def test_an_exhausted_budget_stops_the_search_in_parallel(self, data, tmp_path):
         accountant, search = self.search(stack, tmp_path / "ledger.db", 2.0, n_jobs=2)
         with pytest.raises(BudgetExceededError):

@@ -240,6 +240,7 @@ class TestChoice:
         assert model.guarantee_.status == "none"
         assert model.best_params_ == {"alpha": 1e-3}
 
+    @pytest.mark.slow
     def test_ties_are_broken_fairly(self, data):
         """All losses equal: 300 choices among 2, binomial; false alarm below 1e-8, seeds fixed."""
         one = search(epsilon=np.inf, scoring=lambda m, X, y: np.zeros(len(X)))

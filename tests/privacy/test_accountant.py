@@ -323,6 +323,7 @@ print(charged)
 
 
 class TestProcesses:
+    @pytest.mark.slow
     def test_new_processes_never_overspend(self, path):
         """Two processes try 60 charges each, together; 80 fit."""
         accountant = PrivacyAccountant(10.0, path=path)
@@ -346,6 +347,7 @@ class TestProcesses:
         assert len(accountant.entries()) == 80
         assert accountant.spent() == 10.0
 
+    @pytest.mark.slow
     def test_spawned_workers_share_a_file(self, path):
         accountant = PrivacyAccountant(1.0, path=path)
         with multiprocessing.get_context("spawn").Pool(2) as pool:
