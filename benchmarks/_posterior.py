@@ -18,8 +18,8 @@ from skdpsurv.mechanisms.langevin import MALA
 from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target
 from skdpsurv.privacy import random_source
 from skdpsurv.shape import Shape
-from skdpsurv.survival.posterior import PosteriorSampling
-from skdpsurv.survival.private_fit import Records
+from skdpsurv.survival.hazard_plans import HazardRecords
+from skdpsurv.survival.posterior_plan import PosteriorSampling
 from skdpsurv.survival.spline import orthogonal_basis
 from skdpsurv.target import event_and_time
 
@@ -31,11 +31,11 @@ EPOCHS = 250
 
 def on_grid(
     data: SurvivalData, rows: np.ndarray | slice = slice(None), n_intervals: int = 200
-) -> Records:
+) -> HazardRecords:
     """Return records on the grid."""
     event, t = event_and_time(data.y[rows])
     X = np.asarray(data.X[rows], dtype=float)
-    return Records.on_grid(X, t, event, data.max_time, n_intervals)
+    return HazardRecords.on_grid(X, t, event, data.max_time, n_intervals)
 
 
 @dataclass(eq=False)
@@ -65,7 +65,7 @@ class Problem:
         assert isinstance(plan, PosteriorSampling)
         return plan
 
-    def records(self) -> Records:
+    def records(self) -> HazardRecords:
         """Return the records on the grid of the estimator."""
         return on_grid(self.data, n_intervals=self.n_intervals)
 

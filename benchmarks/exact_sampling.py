@@ -28,16 +28,16 @@ from skdpsurv.mechanisms.private_mean import private_mean
 from skdpsurv.metrics import concordance_index
 from skdpsurv.privacy import random_source
 from skdpsurv.shape import Shape
-from skdpsurv.survival.life_table import baseline_from_life_table, private_life_table
-from skdpsurv.survival.private_fit import (
+from skdpsurv.survival.hazard_plans import (
     MEAN_PART,
     SMALLEST_SPREAD,
     SPREAD_POWER,
     SPREAD_RANGE,
     TABLE_PART,
+    HazardRecords,
     Perturbation,
-    Records,
 )
+from skdpsurv.survival.life_table import baseline_from_life_table, private_life_table
 
 NAMES = ("flchain", "unemployment")
 EPSILONS = (0.1, 0.4, 1.6, 6.4)
@@ -57,7 +57,7 @@ def softplus(x: np.ndarray) -> np.ndarray:
     return np.logaddexp(0.0, x)
 
 
-def first_look(plan: Perturbation, records: Records) -> tuple[np.ndarray, np.ndarray, float]:
+def first_look(plan: Perturbation, records: HazardRecords) -> tuple[np.ndarray, np.ndarray, float]:
     """Return baseline, mean and radius as ``obj_pert`` releases them first."""
     model, likelihood, source = plan.model, plan.likelihood, random_source(None)
     baseline = np.zeros(model.n_knots)
@@ -104,7 +104,7 @@ def proved_range(predictor: np.ndarray, rho_a: float, rho: float) -> float:
 
 
 def draws(
-    plan: Perturbation, records: Records, look: tuple, rho: float, kind: str, seed: int
+    plan: Perturbation, records: HazardRecords, look: tuple, rho: float, kind: str, seed: int
 ) -> np.ndarray:
     """Return states of a long chain for the law, as coefficients on the scale of X."""
     baseline, mean, radius = look

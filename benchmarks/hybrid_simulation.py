@@ -19,11 +19,11 @@ from sklearn.linear_model import LogisticRegression
 
 from skdpsurv import HybridMEstimator, PerturbedHistogramMEstimator
 from skdpsurv.hybrid.counts import noisy_counts
-from skdpsurv.hybrid.methods import distinct
+from skdpsurv.hybrid.hybrid_plan import SPLITS, candidates
+from skdpsurv.hybrid.hybrid_records import split_records
+from skdpsurv.hybrid.mixed_table import read_table
 from skdpsurv.hybrid.nearest import nearest, nested_counts
-from skdpsurv.hybrid.plans import SPLITS, candidates
-from skdpsurv.hybrid.records import split_records
-from skdpsurv.hybrid.table import read_table
+from skdpsurv.hybrid.weighings import distinct
 from skdpsurv.hybrid.weighted_fit import fit_weighted
 from skdpsurv.privacy import random_source
 

@@ -17,11 +17,11 @@ from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
 from skdpsurv import HybridMEstimator
-from skdpsurv.hybrid.methods import distinct
+from skdpsurv.hybrid.hybrid_plan import candidates
+from skdpsurv.hybrid.hybrid_records import split_records
+from skdpsurv.hybrid.mixed_table import read_table
 from skdpsurv.hybrid.nearest import nested_counts
-from skdpsurv.hybrid.plans import candidates
-from skdpsurv.hybrid.records import split_records
-from skdpsurv.hybrid.table import read_table
+from skdpsurv.hybrid.weighings import distinct
 
 ROUNDS = 3
 

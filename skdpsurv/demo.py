@@ -26,10 +26,10 @@ from skdpsurv.privacy import PrivacyAccountant, PrivacyLeakWarning
 from skdpsurv.reference import fit_cox
 from skdpsurv.survival import DPDiscreteTimeSurvival
 from skdpsurv.target import event_and_time
+from skdpsurv.types import FloatArray
 
 __all__ = ["Comparison", "Score", "compare_on_flchain", "save_figure"]
 
-FloatArray = NDArray[np.float64]
 
 DEFAULT_EPSILONS = (3.0, 1.0, 0.3, 0.1)
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import lifelines.utils
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skdpsurv.target import event_and_time
+from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = [
     "concordance_index",
@@ -110,9 +111,7 @@ def mean_relative_error(estimates: ArrayLike, reference: ArrayLike) -> float:
     return float(np.mean(np.linalg.norm(estimates - reference, axis=1) / length))
 
 
-def median_absolute_error(
-    estimates: ArrayLike, reference: ArrayLike
-) -> float | NDArray[np.float64]:
+def median_absolute_error(estimates: ArrayLike, reference: ArrayLike) -> float | FloatArray:
     r"""Median over repetitions of the absolute error of each parameter (MdAE).
 
     Parameters
@@ -230,9 +229,9 @@ def concordance_index(
 
 
 def _weighted_concordance(
-    event: NDArray[np.bool_],
-    time: NDArray[np.float64],
-    risk: NDArray[np.float64],
+    event: BoolArray,
+    time: FloatArray,
+    risk: FloatArray,
     sample_weight: ArrayLike,
 ) -> float:
     weight = _finite("sample_weight", sample_weight)
@@ -252,14 +251,14 @@ def _weighted_concordance(
     return concordant / comparable if comparable > 0.0 else 0.5
 
 
-def _finite(name: str, values: ArrayLike) -> NDArray[np.float64]:
+def _finite(name: str, values: ArrayLike) -> FloatArray:
     array = np.asarray(values, dtype=np.float64)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite.")
     return array
 
 
-def _repetitions(estimates: ArrayLike, reference: NDArray[np.float64]) -> NDArray[np.float64]:
+def _repetitions(estimates: ArrayLike, reference: FloatArray) -> FloatArray:
     """Estimates with the repetitions on the first axis, one at least."""
     array = _finite("estimates", estimates)
     if array.shape == reference.shape:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from lifelines import WeibullFitter
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.util import Surv
@@ -16,6 +16,7 @@ from sksurv.util import Surv
 from skdpsurv.metrics import relative_error
 from skdpsurv.privacy import clip_times
 from skdpsurv.target import event_and_time
+from skdpsurv.types import FloatArray
 
 __all__ = [
     "cox_coefficients",
@@ -55,7 +56,7 @@ def fit_cox(X: ArrayLike, y: ArrayLike) -> CoxPHSurvivalAnalysis:
     return CoxPHSurvivalAnalysis(alpha=0, ties="efron").fit(X, Surv.from_arrays(event, time))
 
 
-def cox_coefficients(X: ArrayLike, y: ArrayLike) -> NDArray[np.float64]:
+def cox_coefficients(X: ArrayLike, y: ArrayLike) -> FloatArray:
     """NON-PRIVATE coefficients (log hazard ratios) of a Cox regression.
 
     Parameters
@@ -164,7 +165,7 @@ def person_period(
     max_time: float,
     n_intervals: int,
     basis: ArrayLike,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+) -> tuple[FloatArray, FloatArray]:
     """NON-PRIVATE expansion to one row per record and interval at risk.
 
     Any binary regression on these rows fits the discrete-time hazard model: logistic regression

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skdpsurv.privacy import FrozenMapping, PrivacyGuarantee
+from skdpsurv.types import FloatArray
 
 __all__ = ["Release", "check_parameters", "released_array"]
 
@@ -181,7 +182,7 @@ class Release:
         return f"Release({self.estimator}: {shapes}; {self.guarantee!r})"
 
 
-def _read_only(name: str, value: ArrayLike) -> NDArray[np.float64]:
+def _read_only(name: str, value: ArrayLike) -> FloatArray:
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):  # ragged, or no number
@@ -192,7 +193,7 @@ def _read_only(name: str, value: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def released_array(release: Release, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def released_array(release: Release, name: str, shape: tuple[int, ...]) -> FloatArray:
     """Return a copy of released numbers.
 
     Raises

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from skdpsurv.types import IndexArray
 
 __all__ = ["length", "take", "take_parameters"]
 
@@ -24,7 +25,7 @@ def length(values: Any) -> int:
     return int(shape[0]) if shape else len(values)
 
 
-def take(values: Any, rows: slice | NDArray[np.intp]) -> Any:
+def take(values: Any, rows: slice | IndexArray) -> Any:
     """Return some of the records, in the container that they came in."""
     if values is None:
         return None
@@ -39,9 +40,7 @@ def take(values: Any, rows: slice | NDArray[np.intp]) -> Any:
     return [values[i] for i in rows.tolist()]
 
 
-def take_parameters(
-    parameters: dict[str, Any], rows: NDArray[np.intp], n_records: int
-) -> dict[str, Any]:
+def take_parameters(parameters: dict[str, Any], rows: IndexArray, n_records: int) -> dict[str, Any]:
     """Return parameters of ``fit`` with those that have an entry for each record cut to rows."""
 
     def per_record(value: Any) -> bool:

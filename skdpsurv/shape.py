@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from skdpsurv.privacy import call_without_data, refuse_masked
 from skdpsurv.rows import take
+from skdpsurv.types import BoolArray
 
 __all__ = ["Shape", "made_up", "seen_shape", "size"]
 
@@ -80,7 +80,7 @@ def seen_shape(estimator: Any, X: Any, *, used: bool = True) -> Shape:
     return Shape(*seen)
 
 
-def made_up(X: Any, public: NDArray[np.bool_]) -> Any:
+def made_up(X: Any, public: BoolArray) -> Any:
     """Return rows of the shape of X that hold nothing private.
 
     Parameters

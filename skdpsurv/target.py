@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdpsurv.privacy import refuse_masked
 from skdpsurv.rows import length
 from skdpsurv.shape import size
+from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = [
     "checked_events",
@@ -28,7 +29,7 @@ NO_TARGET = (
 )
 
 
-def event_and_time(y: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def event_and_time(y: ArrayLike) -> tuple[BoolArray, FloatArray]:
     """Take a survival target apart.
 
     Parameters
@@ -78,7 +79,7 @@ def event_and_time(y: ArrayLike) -> tuple[NDArray[np.bool_], NDArray[np.float64]
     return events, checked_times(time, "the times of y")
 
 
-def checked_events(event: ArrayLike, name: str) -> NDArray[np.bool_]:
+def checked_events(event: ArrayLike, name: str) -> BoolArray:
     """Return event indicators as booleans.
 
     Parameters
@@ -106,7 +107,7 @@ def checked_events(event: ArrayLike, name: str) -> NDArray[np.bool_]:
     return flags.astype(bool)
 
 
-def checked_times(time: ArrayLike, name: str) -> NDArray[np.float64]:
+def checked_times(time: ArrayLike, name: str) -> FloatArray:
     """Return times as floats.
 
     Parameters
@@ -136,9 +137,7 @@ def checked_times(time: ArrayLike, name: str) -> NDArray[np.float64]:
     return times
 
 
-def fit_target(
-    X: Any, y: Any, durations: Any, event_observed: Any
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def fit_target(X: Any, y: Any, durations: Any, event_observed: Any) -> tuple[BoolArray, FloatArray]:
     """Find events and times in the arguments of a ``fit`` that speaks lifelines and scikit-learn.
 
     Parameters
@@ -201,7 +200,7 @@ def _refuse_nobody(n_records: int) -> None:
 
 def _event_and_time(
     X: Any, y: Any, durations: Any, event_observed: Any
-) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+) -> tuple[BoolArray, FloatArray]:
     two_dimensional = is_two_dimensional(X)
     if durations is not None:
         if X is not None or y is not None:

@@ -6,7 +6,7 @@ from skdpsurv.audit.density_ratio import DensityRatioResult, density_ratio_audit
 from skdpsurv.audit.epsilon import audit_epsilon
 from skdpsurv.audit.neighbour_pair import NeighbourPair
 from skdpsurv.audit.neighbours import worst_neighbours
-from skdpsurv.audit.posterior import PosteriorChains, nonprivate_posterior_chains
+from skdpsurv.audit.posterior_chains import PosteriorChains, nonprivate_posterior_chains
 from skdpsurv.audit.result import AuditResult
 
 __all__ = [

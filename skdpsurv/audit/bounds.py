@@ -17,12 +17,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import special
+
+from skdpsurv.types import FloatArray
 
 __all__ = ["epsilon_bound", "fewest_trials", "largest_bound", "probability_bounds"]
 
-FloatArray = NDArray[np.float64]
 
 #: More trials than anybody will wait for.
 MOST_TRIALS = 2**40

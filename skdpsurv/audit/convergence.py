@@ -19,9 +19,8 @@ to 12 (without ranks).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 
 def split_r_hat(draws: FloatArray) -> FloatArray:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -23,10 +22,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from skdpsurv.audit.bounds import epsilon_bound
+from skdpsurv.types import FloatArray, IndexArray
 
 __all__ = ["Event", "Scores", "best_events", "learned_scores"]
 
-FloatArray = NDArray[np.float64]
 
 #: Columns that enter: of more, those which differ most between the neighbours.
 MOST_COLUMNS, MOST_SQUARED_COLUMNS = 40, 10
@@ -155,7 +154,7 @@ def best_events(scores: Sequence[Scores], n_events: int, error: float, delta: fl
     return [event for _, event in found[:n_events]]
 
 
-def _columns_that_differ(learn: tuple[FloatArray, FloatArray]) -> NDArray[np.intp]:
+def _columns_that_differ(learn: tuple[FloatArray, FloatArray]) -> IndexArray:
     """Return the columns, those first whose laws differ most (Kolmogorov and Smirnov)."""
     n_columns = learn[0].shape[1]
     differences = [

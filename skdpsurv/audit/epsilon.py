@@ -12,15 +12,14 @@ from numpy.typing import NDArray
 
 from skdpsurv.audit.bounds import epsilon_bound, fewest_trials, largest_bound
 from skdpsurv.audit.distinguishers import Event, Scores, best_events, learned_scores
+from skdpsurv.audit.repeated_fits import Statistic, released_table, run_trials
 from skdpsurv.audit.result import AuditResult
 from skdpsurv.audit.subject import Subject, check_neighbours
-from skdpsurv.audit.trials import Statistic, released_table, run_trials
 from skdpsurv.privacy import positive_int, validate_random_state
 from skdpsurv.progress import check_verbose
 
 __all__ = ["audit_epsilon"]
 
-FloatArray = NDArray[np.float64]
 
 #: Events that are counted on the held-out half; the error is split among them.
 N_EVENTS = 3

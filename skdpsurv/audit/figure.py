@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skdpsurv.audit.result import AuditResult, claim_line
 from skdpsurv.plotting.style import colour, pyplot
+from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    from skdpsurv.audit.result import AuditResult
 
 N_BINS = 60
 NAMES = ("data", "neighbour")
@@ -71,3 +74,8 @@ def plot_audit(result: AuditResult) -> Figure:
     found = f"found: epsilon ≥ {result.lower_bound:.2f}, claimed: {result.claimed:g}"
     figure.suptitle(found)
     return figure
+
+
+def claim_line(result: AuditResult, rates: FloatArray) -> FloatArray:
+    """Return the largest rate on one data set that the claim allows, given the other's."""
+    return np.minimum(1.0, math.exp(result.claimed) * rates + result.delta)

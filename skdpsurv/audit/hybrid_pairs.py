@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from skdpsurv.audit.neighbour_pair import FAR, NeighbourPair, PairSetting
+from skdpsurv.types import FloatArray
 
 __all__ = ["histogram_pairs", "hybrid_pairs"]
 
-FloatArray = NDArray[np.float64]
 Record = tuple[FloatArray, Any]
 
 #: Public records for each private one, and at least.

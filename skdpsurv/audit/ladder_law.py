@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.mechanisms.ladder import UNIT, Rungs, highest_level
 from skdpsurv.privacy import positive_int
@@ -15,10 +14,10 @@ from skdpsurv.shape import Shape
 from skdpsurv.survival import weibull_plans, weibull_published, weibull_rungs
 from skdpsurv.survival.weibull_counts import CountTable, count_table
 from skdpsurv.target import fit_target
+from skdpsurv.types import FloatArray
 
 __all__ = ["grid_step", "ladder_ratio", "log_law", "plan_and_tables"]
 
-FloatArray = NDArray[np.float64]
 
 #: Means of log event times, in parts of omega, that the tight ladder may have been given.
 MEANS = (0.02, 0.1, 0.2, 0.4, 0.7, 0.95)

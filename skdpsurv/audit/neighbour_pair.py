@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from skdpsurv.types import FloatArray
 
 __all__ = ["NeighbourPair", "PairSetting"]
 
-FloatArray = NDArray[np.float64]
 
 #: How far beyond a bound records go that clipping must catch.
 FAR = 1e9

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize
 
 from skdpsurv.classification import PrivateStackingClassifier
@@ -18,12 +17,12 @@ from skdpsurv.mechanisms.newton import Objective, minimize
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.privacy import clip_rows
 from skdpsurv.survival import DPDiscreteTimeSurvival
-from skdpsurv.survival.private_fit import Perturbation
+from skdpsurv.survival.hazard_plans import Perturbation
 from skdpsurv.survival.published import PublishedPerturbation
+from skdpsurv.types import FloatArray
 
 __all__ = ["Law", "Ratio", "largest_ratio", "laws_of"]
 
-FloatArray = NDArray[np.float64]
 
 #: Distances at which densities are compared: in units of what one record can move a minimum by.
 DISTANCES = (0.01, 0.3, 1.0, 3.0, 10.0, 100.0, 1e3)

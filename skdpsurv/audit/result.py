@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["AuditResult"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -111,8 +110,3 @@ class AuditResult:
 
 def _shown(confidence: float) -> str:
     return f"{confidence:g}" if confidence <= 0.999 else f"1 - {1.0 - confidence:.2g}"
-
-
-def claim_line(result: Any, rates: FloatArray) -> FloatArray:
-    """Return the largest rate on one data set that the claim allows, given the other's."""
-    return np.minimum(1.0, math.exp(result.claimed) * rates + result.delta)

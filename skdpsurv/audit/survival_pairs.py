@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdpsurv.audit.neighbour_pair import FAR, NeighbourPair, PairSetting
+from skdpsurv.types import FloatArray
 
 __all__ = ["outcomes", "survival_pairs"]
 
-FloatArray = NDArray[np.float64]
 Y = np.dtype([("event", "?"), ("time", "f8")])
 
 

@@ -21,11 +21,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skdpsurv.classification.columns import Columns
+from skdpsurv.classification.column_group import ColumnGroup
 from skdpsurv.classification.group_fit import Coefficients, GroupFit
-from skdpsurv.classification.public_rules import (
+from skdpsurv.classification.ridge_and_cap import (
     CURVATURE_SHARE,
     auto_max_residual,
     auto_ridge,
@@ -43,8 +42,7 @@ from skdpsurv.mechanisms.newton import LEAST_RIDGE
 from skdpsurv.mechanisms.objective_perturbation import SOLVER_SHARE
 from skdpsurv.mechanisms.perturbation import Scales, Unperturbed
 from skdpsurv.mechanisms.vector_noise import MARGIN
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 __all__ = ["CALIBRATIONS", "GroupSetting", "output", "unperturbed"]
 
@@ -113,11 +111,11 @@ class GroupSetting:
             return self.epsilon
         return self.epsilon / self.n_outputs / MARGIN
 
-    def unit_columns(self) -> tuple[Columns, ...]:
+    def unit_columns(self) -> tuple[ColumnGroup, ...]:
         """Return the groups in units of ``data_norm``, constants beside them."""
         factor = 1.0 / self.data_norm
         return tuple(
-            Columns(group, norm, factor, self.constant)
+            ColumnGroup(group, norm, factor, self.constant)
             for group, norm in zip(self.groups, self.group_norms, strict=True)
         )
 
@@ -127,7 +125,7 @@ class GroupSetting:
             return self.max_residual
         return auto_max_residual(self.n_records, self.n_features, self.epsilon_output)
 
-    def model_centers(self, groups: Sequence[Columns]) -> tuple[FloatArray, ...]:
+    def model_centers(self, groups: Sequence[ColumnGroup]) -> tuple[FloatArray, ...]:
         """Return centres as parameters of the models, of shape (n_outputs, n_params) each.
 
         Raises
@@ -151,7 +149,7 @@ class GroupSetting:
     def plan(
         self,
         max_residual: float,
-        groups: tuple[Columns, ...],
+        groups: tuple[ColumnGroup, ...],
         calibrations: Sequence[Scales],
         data_norm: float | None = None,
     ) -> GroupFit:
@@ -187,7 +185,7 @@ def tight(setting: GroupSetting) -> GroupFit:
     ]
     sensitivity = joint_sensitivity(parts, whole.gradient_sensitivity)
 
-    def ridge(part: Part, group: Columns) -> float:
+    def ridge(part: Part, group: ColumnGroup) -> float:
         if setting.alpha is not None:
             return setting.n_records * setting.alpha / setting.data_norm**2
         # The model of rows of norm R with epsilon_k that has the same noise.
@@ -223,7 +221,7 @@ def published(setting: GroupSetting) -> GroupFit:
     alpha = PUBLISHED_ALPHA if setting.alpha is None else setting.alpha
     stretch = math.hypot(1.0, setting.constant)
     groups = tuple(
-        Columns(group, norm, q / (norm * stretch), q * setting.constant / stretch)
+        ColumnGroup(group, norm, q / (norm * stretch), q * setting.constant / stretch)
         for group, norm, q in zip(setting.groups, setting.group_norms, weights, strict=True)
     )
     epsilon = setting.epsilon_output / MARGIN
@@ -259,7 +257,7 @@ def unperturbed(setting: GroupSetting) -> GroupFit:
     """Plan the fit without privacy: no clipping, no cap, penalised as scikit-learn's at C = 1."""
     n, alpha = setting.n_records, setting.alpha
     groups = tuple(
-        Columns(group, math.inf, 1.0, setting.constant * setting.data_norm)
+        ColumnGroup(group, math.inf, 1.0, setting.constant * setting.data_norm)
         for group in setting.groups
     )
     kappa = 1.0 if alpha is None else max(n * alpha, LEAST_PENALTY)

@@ -11,12 +11,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.classification.group_fit import Coefficients
 from skdpsurv.likelihoods.logistic import probability
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 COMBINERS = ("weighted_vote", "logistic", "vote")
 

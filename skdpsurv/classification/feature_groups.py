@@ -6,15 +6,14 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from skdpsurv.columns import column_index
+from skdpsurv.column_index import column_index
 from skdpsurv.privacy import positive_number, refuse_masked
 from skdpsurv.privacy.domain import as_float_array
+from skdpsurv.types import FloatArray
 
 __all__ = ["checked_importances", "feature_groups", "group_norms", "group_weights"]
-
-FloatArray = NDArray[np.float64]
 
 
 def checked_importances(importances: ArrayLike | None) -> FloatArray | None:

@@ -11,13 +11,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skdpsurv.classification.columns import Columns
+from skdpsurv.classification.column_group import ColumnGroup
 from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms.perturbation import Problem, Scales
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 
 class Coefficients(NamedTuple):
@@ -44,7 +42,7 @@ class GroupFit:
         Bound on whole rows; inf for none.
     max_residual : float
         c of the logistic loss.
-    groups : tuple of Columns
+    groups : tuple of ColumnGroup
     calibrations : tuple
         One for each group.
     centers : tuple of ndarray of shape (n_outputs, n_params)
@@ -55,7 +53,7 @@ class GroupFit:
     n_outputs: int
     data_norm: float
     max_residual: float
-    groups: tuple[Columns, ...]
+    groups: tuple[ColumnGroup, ...]
     calibrations: tuple[Scales, ...]
     centers: tuple[FloatArray, ...]
 

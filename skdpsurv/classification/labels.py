@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from skdpsurv.privacy import call_without_data, refuse_masked
+from skdpsurv.types import FloatArray, IndexArray
 
 __all__ = ["class_indices", "one_vs_rest", "stated_classes"]
 
@@ -43,7 +44,7 @@ def stated_classes(classes: ArrayLike | None) -> NDArray[Any] | None:
 
 def class_indices(
     y: ArrayLike, classes: NDArray[Any] | None, n_records: int
-) -> tuple[NDArray[Any], NDArray[np.intp]]:
+) -> tuple[NDArray[Any], IndexArray]:
     """Return the classes and, for each record, the place of its class among them.
 
     Parameters
@@ -97,7 +98,7 @@ def class_indices(
     return classes, np.asarray(order, dtype=np.intp)[index]
 
 
-def one_vs_rest(index: NDArray[np.intp], n_classes: int) -> NDArray[np.float64]:
+def one_vs_rest(index: IndexArray, n_classes: int) -> FloatArray:
     """Return signs, 1 for a class and -1 for the rest: a row for each class, or one for two.
 
     Parameters

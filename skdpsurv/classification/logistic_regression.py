@@ -6,7 +6,7 @@ import math
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skdpsurv.classification import budgets
 from skdpsurv.classification.group_fit import Coefficients, GroupFit
@@ -20,10 +20,10 @@ from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.mechanisms.perturbation import perturb_all
 from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee, clip_rows, one_of, random_source
 from skdpsurv.release import Release, released_array
+from skdpsurv.types import FloatArray
 
 __all__ = ["DPLogisticRegression"]
 
-FloatArray = NDArray[np.float64]
 
 METHODS = ("obj_pert", "out_pert")
 

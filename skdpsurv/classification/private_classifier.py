@@ -26,8 +26,7 @@ from skdpsurv.privacy import (
 )
 from skdpsurv.release import Release
 from skdpsurv.shape import Shape, seen_shape
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 CLASSES_FROM_Y = (
     "classes were read from y, so a label that a single record has would show: this fit has no "

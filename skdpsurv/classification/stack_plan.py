@@ -14,16 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.classification.budgets import GroupSetting
 from skdpsurv.classification.combiners import meta_rows, votes
 from skdpsurv.classification.group_fit import Coefficients, GroupFit
 from skdpsurv.mechanisms.perturbation import perturb_all
 from skdpsurv.privacy import RandomSource, clip_rows
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from skdpsurv.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

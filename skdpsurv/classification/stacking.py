@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skdpsurv.classification import budgets
 from skdpsurv.classification.combiners import (
@@ -31,7 +31,7 @@ from skdpsurv.classification.private_classifier import (
     PrivateClassifier,
     checked_caps,
 )
-from skdpsurv.classification.public_rules import TRANSFER_RIDGE, VOTE_RIDGE
+from skdpsurv.classification.ridge_and_cap import TRANSFER_RIDGE, VOTE_RIDGE
 from skdpsurv.classification.stack_plan import StackPlan, plan_stack
 from skdpsurv.classification.transfer import (
     Sources,
@@ -49,10 +49,10 @@ from skdpsurv.privacy import (
 )
 from skdpsurv.progress import check_n_jobs, check_verbose
 from skdpsurv.release import Release, released_array
+from skdpsurv.types import FloatArray
 
 __all__ = ["PrivateStackingClassifier"]
 
-FloatArray = NDArray[np.float64]
 Groups = tuple[tuple[int, ...], ...]
 
 PARTITIONS = ("features", "samples")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from sklearn.utils import Bunch, check_random_state
 from sksurv.util import Surv
+
+from skdpsurv.types import FloatArray
 
 __all__ = ["make_discrete_time_survival"]
 
@@ -122,7 +124,7 @@ def make_discrete_time_survival(
     )
 
 
-def _cumulative_hazard(log_ratio: NDArray[np.float64], event_rate: float) -> float:
+def _cumulative_hazard(log_ratio: FloatArray, event_rate: float) -> float:
     """Baseline cumulative hazard at the horizon that gives the expected share of events."""
 
     def surplus(log_hazard: float) -> float:
@@ -134,9 +136,7 @@ def _cumulative_hazard(log_ratio: NDArray[np.float64], event_rate: float) -> flo
     return float(np.exp(brentq(surplus, low, high)))
 
 
-def _dropout(
-    rng: np.random.RandomState, n_samples: int, censoring: str, rate: float
-) -> NDArray[np.float64]:
+def _dropout(rng: np.random.RandomState, n_samples: int, censoring: str, rate: float) -> FloatArray:
     """Dropout times in units of the horizon; the share ``rate`` of them is below 1."""
     if rate == 0:
         return np.full(n_samples, np.inf)

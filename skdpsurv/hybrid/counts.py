@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.privacy import RandomSource, lattice_laplace
+from skdpsurv.types import FloatArray, IntArray
 
 __all__ = ["noisy_counts"]
 
@@ -23,9 +23,7 @@ SENSITIVITY = 2.0
 LEAST_EPSILON = 1e-9
 
 
-def noisy_counts(
-    counts: NDArray[np.int64], epsilon: float, source: RandomSource
-) -> NDArray[np.float64]:
+def noisy_counts(counts: IntArray, epsilon: float, source: RandomSource) -> FloatArray:
     """Release the counts of a partition.
 
     Parameters

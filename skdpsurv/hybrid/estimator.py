@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdpsurv.hybrid.hybrid_plan import METHODS, WEIGHTS, HybridPlan, make_plan, shares
+from skdpsurv.hybrid.hybrid_records import HybridRecords, PublicRecords, split_records
 from skdpsurv.hybrid.masks import boolean_mask, checked_mask, checked_outcome, public_outcome
-from skdpsurv.hybrid.methods import Fit, Weighing
-from skdpsurv.hybrid.plans import METHODS, WEIGHTS, HybridPlan, make_plan, shares
+from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
+from skdpsurv.hybrid.mixed_table import Table, categorical_columns, read_table, refuse_sparse
 from skdpsurv.hybrid.predictions import prediction_assumptions
-from skdpsurv.hybrid.records import HybridRecords, PublicRecords, split_records
 from skdpsurv.hybrid.selection import SELECTIONS
-from skdpsurv.hybrid.table import Table, categorical_columns, read_table, refuse_sparse
-from skdpsurv.hybrid.weighed_estimator import WeighedEstimator
+from skdpsurv.hybrid.weighings import Fit, Weighing
 from skdpsurv.hybrid.weighted_fit import fit_weighted, takes_signed_weights
 from skdpsurv.privacy import (
     PrivacyAccountant,
@@ -34,10 +34,10 @@ from skdpsurv.privacy import (
 from skdpsurv.release import Release
 from skdpsurv.rows import take
 from skdpsurv.shape import Shape, seen_shape
+from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = ["HybridMEstimator"]
 
-FloatArray = NDArray[np.float64]
 
 ASSUMPTIONS = (
     "which records are public, and with it their number and that of the private ones, is public",
@@ -53,13 +53,13 @@ class HybridShape(Shape):
     ``equal`` is the estimator, fitted to public records alone.
     """
 
-    mask: NDArray[np.bool_]
+    mask: BoolArray
     categorical: tuple[int, ...]
     public: PublicRecords
     equal: Any
 
 
-class HybridMEstimator(WeighedEstimator):
+class HybridMEstimator(PrivateMetaEstimator):
     r"""Any estimator, fitted to openly consented records that are weighed by private ones.
 
     What is released of the private records is a set of weights of public records, and what is

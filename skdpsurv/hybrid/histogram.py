@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.hybrid.counts import LEAST_EPSILON, noisy_counts
 from skdpsurv.hybrid.masks import checked_outcome
+from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
 from skdpsurv.hybrid.mixed_space import places_of
-from skdpsurv.hybrid.weighed_estimator import WeighedEstimator
 from skdpsurv.hybrid.weighted_fit import fit_weighted
 from skdpsurv.mechanisms.vector_noise import MARGIN
 from skdpsurv.privacy import (
@@ -32,10 +32,10 @@ from skdpsurv.privacy import (
 )
 from skdpsurv.release import Release
 from skdpsurv.shape import Shape, seen_shape
+from skdpsurv.types import FloatArray, IntArray
 
 __all__ = ["PerturbedHistogramMEstimator"]
 
-FloatArray = NDArray[np.float64]
 
 #: More cells than this do not fit in memory, and would hold nothing but noise.
 MOST_CELLS = 2_000_000
@@ -52,13 +52,13 @@ class HistogramPlan:
         """Return nothing: the rule for epsilon keeps the noise in range."""
         return []
 
-    def run(self, places: NDArray[np.int64], source: RandomSource) -> FloatArray:
+    def run(self, places: IntArray, source: RandomSource) -> FloatArray:
         """Return the noisy counts of the cells that records are in."""
         counts = np.bincount(places, minlength=self.n_cells)
         return noisy_counts(counts, self.epsilon, source)
 
 
-class PerturbedHistogramMEstimator(WeighedEstimator):
+class PerturbedHistogramMEstimator(PrivateMetaEstimator):
     """Any estimator, fitted to the centres of a grid's cells with noisy counts as weights.
 
     What is released, the counts of all cells, is epsilon-differentially private under replacement
@@ -184,7 +184,7 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
             source="docs/proofs/hybrid",
         )
 
-    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> NDArray[np.int64]:
+    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> IntArray:
         """Return the place of each record's cell."""
         rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
         shape.require(rows.shape[0])
@@ -194,7 +194,7 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
         return np.ravel_multi_index(cells, self._grid_shape())
 
     def _run(
-        self, shape: Shape, plan: HistogramPlan, places: NDArray[np.int64]
+        self, shape: Shape, plan: HistogramPlan, places: IntArray
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         weights = plan.run(places, random_source(self.random_state))
         self._learn(weights)
@@ -261,7 +261,7 @@ class PerturbedHistogramMEstimator(WeighedEstimator):
         low, high = (float(value) for value in stated)
         return low + (high - low) * (np.arange(self._bins()[-1]) + 0.5) / self._bins()[-1]
 
-    def _outcome_cells(self, target: NDArray[Any]) -> NDArray[np.int64]:
+    def _outcome_cells(self, target: NDArray[Any]) -> IntArray:
         outcomes = self._outcomes()
         if not is_classifier(self._estimator):
             low, high = (float(value) for value in np.asarray(self.outcome))
@@ -378,7 +378,7 @@ def _range(pair: Any, name: str) -> tuple[float, float]:
 
 def _cells(
     rows: FloatArray, ranges: Sequence[tuple[float, float]], bins: Sequence[int]
-) -> list[NDArray[np.int64]]:
+) -> list[IntArray]:
     """Return the bin of each value, column by column; those beyond a bound are in the last one."""
     found = []
     for column, (low, high), number in zip(rows.T, ranges, bins, strict=False):

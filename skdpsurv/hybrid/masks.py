@@ -13,11 +13,12 @@ from sklearn.exceptions import DataConversionWarning
 from skdpsurv.privacy import check_finite, refuse_masked
 from skdpsurv.privacy.domain import as_float_array
 from skdpsurv.rows import length, take
+from skdpsurv.types import BoolArray
 
 __all__ = ["boolean_mask", "checked_mask", "checked_outcome", "public_outcome"]
 
 
-def checked_mask(public: ArrayLike | None, n_records: int) -> NDArray[np.bool_]:
+def checked_mask(public: ArrayLike | None, n_records: int) -> BoolArray:
     """Return the public mask of a fit.
 
     Raises
@@ -41,7 +42,7 @@ def checked_mask(public: ArrayLike | None, n_records: int) -> NDArray[np.bool_]:
     return mask
 
 
-def boolean_mask(public: ArrayLike | None, n_records: int) -> NDArray[np.bool_]:
+def boolean_mask(public: ArrayLike | None, n_records: int) -> BoolArray:
     """Return a mask that may be all True or all False.
 
     Raises
@@ -69,7 +70,7 @@ def boolean_mask(public: ArrayLike | None, n_records: int) -> NDArray[np.bool_]:
     return mask
 
 
-def public_outcome(y: Any, mask: NDArray[np.bool_], classifies: bool) -> NDArray[Any]:
+def public_outcome(y: Any, mask: BoolArray, classifies: bool) -> NDArray[Any]:
     """Return labels or numbers of the public records; no private one is looked at.
 
     Raises

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdpsurv.types import FloatArray, IntArray
+
 __all__ = ["CategoricalAxis", "MixedSpace", "NumericAxes", "places_of"]
 
-FloatArray = NDArray[np.float64]
 
-
-def places_of(labels: NDArray[Any], known: Sequence[Any]) -> NDArray[np.int64]:
+def places_of(labels: NDArray[Any], known: Sequence[Any]) -> IntArray:
     """Return the place of each label among the known ones; the number of these for any other.
 
     Whatever has no hash, or fails to be compared, is another label.
@@ -93,7 +93,7 @@ class CategoricalAxis:
         """Return the axis that public labels define."""
         return cls(tuple(dict.fromkeys(public.tolist())))
 
-    def codes(self, labels: NDArray[Any]) -> NDArray[np.int64]:
+    def codes(self, labels: NDArray[Any]) -> IntArray:
         """Return the place of each label; that of "other" comes last."""
         return places_of(labels, self.categories)
 

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
+
+from skdpsurv.types import FloatArray, IntArray
 
 __all__ = ["nearest", "nested_counts"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 
 #: Pairs of a block: what a pass holds is a few arrays of so many doubles.
 BLOCK_PAIRS = 2**21

@@ -16,14 +16,13 @@ from typing import Any
 
 import numpy as np
 from joblib import parallel_config
-from numpy.typing import NDArray
 from sklearn import ensemble, linear_model, tree
 
 from skdpsurv.privacy import silence
+from skdpsurv.types import FloatArray
 
 __all__ = ["ROW_WISE", "predicted_numbers", "predicted_probabilities", "prediction_assumptions"]
 
-FloatArray = NDArray[np.float64]
 
 #: Their predictions are sums over columns, or walks down trees, of each row. A table of finite
 #: numbers within the public range makes none of them fail: what they check is that numbers are

@@ -28,10 +28,10 @@ from skdpsurv.privacy import (
     lattice_sum,
     permute_and_flip,
 )
+from skdpsurv.types import FloatArray
 
 __all__ = ["SELECTIONS", "record_losses", "select"]
 
-FloatArray = NDArray[np.float64]
 
 SELECTIONS = ("permute_and_flip", "noisy_curve")
 STEP = 2.0**-30

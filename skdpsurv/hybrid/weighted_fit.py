@@ -17,10 +17,10 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 from skdpsurv.privacy import warnings_as_errors
+from skdpsurv.types import FloatArray
 
 __all__ = ["SIGNED_ESTIMATORS", "fit_weighted", "takes_signed_weights"]
 
-FloatArray = NDArray[np.float64]
 
 #: Estimators that accept negative weights, with a check of what they found.
 SIGNED_ESTIMATORS = (LogisticRegression, PoissonRegressor)

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray, IntArray
 
 #: Rows that are added up one after another; longer sums are made of such pieces, in pairs, so that
 #: rounding cannot pile up however many equal records there are.
@@ -97,7 +96,7 @@ class Likelihood(Protocol):
         """Return every ``step``-th record, for a cheap starting point."""
         ...
 
-    def take(self, block: Any, rows: NDArray[np.int64]) -> Any:
+    def take(self, block: Any, rows: IntArray) -> Any:
         """Return the records at the positions ``rows``, ascending, possibly more than once."""
         ...
 

@@ -27,7 +27,6 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.likelihoods.base import (
     SUM_ROWS,
@@ -48,9 +47,7 @@ from skdpsurv.likelihoods.hazard_kernel import (
 )
 from skdpsurv.likelihoods.hazard_series import add_small, is_small
 from skdpsurv.likelihoods.links import LOGIT, Link
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 
 class HazardBlock(NamedTuple):
@@ -66,10 +63,10 @@ class HazardBlock(NamedTuple):
 
     X: FloatArray
     survived: IntArray
-    event: NDArray[np.bool_]
+    event: BoolArray
 
 
-def hazard_block(X: FloatArray, interval: IntArray, event: NDArray[np.bool_]) -> HazardBlock:
+def hazard_block(X: FloatArray, interval: IntArray, event: BoolArray) -> HazardBlock:
     """Sort records (any order; intervals 1..q) into a block."""
     survived = interval - event
     order = np.argsort(survived, kind="stable")
@@ -240,7 +237,7 @@ class DiscreteHazard:
 
     def _capped(
         self, a: FloatArray, b: FloatArray, survived: IntArray
-    ) -> tuple[NDArray[np.bool_], FloatArray]:
+    ) -> tuple[BoolArray, FloatArray]:
         """Return which records are beyond their knee b*, and the knees."""
         knees = np.full(b.size, np.inf)
         if self._cap is None:
@@ -255,7 +252,7 @@ class DiscreteHazard:
         sums: Sums,
         a: FloatArray,
         w: FloatArray,
-        capped: NDArray[np.bool_],
+        capped: BoolArray,
         knees: FloatArray,
         survived: IntArray,
         order: int,

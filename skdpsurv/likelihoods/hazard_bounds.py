@@ -5,9 +5,8 @@ from __future__ import annotations
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 
 def extent(basis: FloatArray) -> tuple[float, float]:

@@ -8,13 +8,10 @@ person.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.likelihoods.hazard_kernel import chunks, slopes
 from skdpsurv.likelihoods.links import Link
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from skdpsurv.types import FloatArray, IntArray
 
 
 def cap_knees(link: Link, a: FloatArray, counts: IntArray, cap: float) -> FloatArray:

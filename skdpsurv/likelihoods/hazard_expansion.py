@@ -24,12 +24,9 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.likelihoods.links import Link
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from skdpsurv.types import FloatArray, IntArray
 
 #: Error of sums that are meant to be exact, relative to the largest that |b| <= B allows.
 FULL = 1e-15

@@ -6,13 +6,10 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.likelihoods.base import CHUNK_ELEMENTS, SUM_ROWS
 from skdpsurv.likelihoods.links import Link
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from skdpsurv.types import FloatArray, IntArray
 
 
 class Sums:

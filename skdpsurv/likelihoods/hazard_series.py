@@ -13,21 +13,17 @@ to the same gradient, and curvatures to some 1e-6; records with a larger hazard 
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.likelihoods.base import CHUNK_ELEMENTS
 from skdpsurv.likelihoods.hazard_kernel import Sums, sums_by_level
 from skdpsurv.likelihoods.links import Link
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
+from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 #: Blocks with fewer records go the long way.
 LEAST_RECORDS = 64
 
 
-def is_small(link: Link, a: FloatArray, b: FloatArray) -> NDArray[np.bool_]:
+def is_small(link: Link, a: FloatArray, b: FloatArray) -> BoolArray:
     """Return which records have hazards within the series' reach in every interval.
 
     None in a small block: the tables would cost more than the long way.

@@ -16,10 +16,9 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 #: exp of a linear predictor is taken inside +-350, where its square is still a number.
 ETA_LIMIT = 350.0

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
 from skdpsurv.likelihoods.base import (
@@ -29,8 +28,7 @@ from skdpsurv.likelihoods.base import (
     PrivacyConstants,
     weighted_sum,
 )
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray, IntArray
 
 
 class LabelledBlock(NamedTuple):
@@ -82,7 +80,7 @@ class Logistic:
         """Return every ``step``-th record."""
         return LabelledBlock(np.ascontiguousarray(block.X[::step]), block.y[::step])
 
-    def take(self, block: LabelledBlock, rows: NDArray[np.int64]) -> LabelledBlock:
+    def take(self, block: LabelledBlock, rows: IntArray) -> LabelledBlock:
         """Return the records at the positions ``rows``."""
         return LabelledBlock(block.X.take(rows, axis=0), block.y.take(rows))
 

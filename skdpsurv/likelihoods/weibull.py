@@ -18,9 +18,9 @@ whose sum is negative below the solution and positive above it: in Nguyen and Hu
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import BoolArray, FloatArray
 
 #: Shapes are sought down to this part of the largest one.
 SHAPE_RANGE = 2.0**-10
@@ -63,7 +63,7 @@ def efficient_score(
 
 
 def mean_log_likelihood(
-    log_time: FloatArray, event: NDArray[np.bool_], log_scale: float, shape: float
+    log_time: FloatArray, event: BoolArray, log_scale: float, shape: float
 ) -> float:
     """Return the mean log-likelihood of the times themselves.
 

@@ -19,12 +19,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.mechanisms.metropolis import Frame, Walk
 from skdpsurv.mechanisms.posterior_sampling import Target
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 #: Least moves in a stage, and most stages: each costs a Hessian, as much as some six moves.
 STAGE_MOVES, MOST_STAGES = 10, 10

@@ -31,15 +31,12 @@ from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.mechanisms.annealing import anneal
 from skdpsurv.mechanisms.metropolis import Frame, Walk
 from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target
 from skdpsurv.privacy import RandomSource
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from skdpsurv.types import FloatArray
 
 #: The paper's lambda and mu.
 DAMPING, MEMORY = 1e-5, 0.99

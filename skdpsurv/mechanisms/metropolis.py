@@ -16,12 +16,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
 from skdpsurv.mechanisms.posterior_sampling import Target
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 #: The acceptance rate at which local moves are fastest (Roberts and Rosenthal 1998).
 ACCEPTANCE = 0.574

@@ -16,12 +16,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
 from skdpsurv.likelihoods.base import Derivatives, Likelihood, PrivacyConstants
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 #: Newton steps before the method with a proved number of steps takes over. Six to ten are usual.
 NEWTON_STEPS = 60

@@ -17,14 +17,12 @@ from typing import Any, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 
 from skdpsurv.likelihoods.base import Likelihood
 from skdpsurv.mechanisms.newton import Objective, minimize, minimize_without_privacy
 from skdpsurv.mechanisms.vector_noise import add_noise
 from skdpsurv.privacy import RandomSource, silent_arithmetic, spherical_laplace
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 
 class Scales(Protocol):

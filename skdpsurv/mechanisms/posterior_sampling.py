@@ -23,13 +23,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import linalg
 
 from skdpsurv.likelihoods.base import Likelihood
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from skdpsurv.types import FloatArray, IntArray
 
 #: The prior's precision, rate * sigma: a normal of standard deviation 10 on each coefficient.
 PRIOR_PRECISION = 1e-2

@@ -12,12 +12,10 @@ import math
 from collections.abc import Iterable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.mechanisms.vector_noise import add_noise
 from skdpsurv.privacy import RandomSource, clip_rows, to_lattice
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 
 def noisy_mean(

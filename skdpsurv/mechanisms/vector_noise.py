@@ -6,12 +6,8 @@ The theorem is about real numbers; noise and sum are floating-point, and the lat
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
-
 from skdpsurv.privacy import RandomSource, lattice_step, round_to_lattice, spherical_laplace
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 #: A sum is rounded to this fraction of its noise's scale.
 LATTICE_FRACTION = 2.0**-8

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.model_selection.candidates import private_step
 from skdpsurv.model_selection.losses import through_pipeline
+from skdpsurv.types import FloatArray
 
 __all__ = ["BestModel"]
 
@@ -51,7 +52,7 @@ class BestModel(MetaEstimatorMixin, PrivateEstimator):
         return np.asarray(self._fitted.predict(X))
 
     @available_if(_delegated("predict_proba"))
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> FloatArray:
         """Return the class probabilities of ``best_estimator_``.
 
         Parameters
@@ -61,7 +62,7 @@ class BestModel(MetaEstimatorMixin, PrivateEstimator):
         return np.asarray(self._fitted.predict_proba(X))
 
     @available_if(_delegated("predict_log_proba"))
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: Any) -> FloatArray:
         """Return the logarithms of class probabilities of ``best_estimator_``.
 
         Parameters
@@ -71,7 +72,7 @@ class BestModel(MetaEstimatorMixin, PrivateEstimator):
         return np.asarray(self._fitted.predict_log_proba(X))
 
     @available_if(_delegated("decision_function"))
-    def decision_function(self, X: Any) -> NDArray[np.float64]:
+    def decision_function(self, X: Any) -> FloatArray:
         """Return the decision function of ``best_estimator_``.
 
         Parameters
@@ -147,7 +148,7 @@ class BestModel(MetaEstimatorMixin, PrivateEstimator):
         return np.asarray(self._of_best("feature_names_in_"))
 
     @property
-    def unique_times_(self) -> NDArray[np.float64]:
+    def unique_times_(self) -> FloatArray:
         """Public grid of a model of survival."""
         return np.asarray(private_step(self._of_best(None))[1].unique_times_)
 

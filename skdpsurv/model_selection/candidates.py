@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.pipeline import Pipeline
@@ -20,6 +18,7 @@ from skdpsurv.preprocessing import PublicBoundsScaler
 from skdpsurv.privacy import PrivacyGuarantee, call_without_data, silence, silent_arithmetic
 from skdpsurv.rows import length
 from skdpsurv.shape import made_up
+from skdpsurv.types import BoolArray
 
 __all__ = ["Candidate", "Fit", "list_candidates", "private_step"]
 
@@ -213,7 +212,7 @@ class Fit:
         X: Any,
         y: Any,
         parameters: Mapping[str, Any],
-        public: NDArray[np.bool_],
+        public: BoolArray,
     ) -> Fit:
         """Plan a fit; no private value is looked at, but by steps that void every guarantee.
 

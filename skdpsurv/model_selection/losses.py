@@ -12,13 +12,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
 from skdpsurv.model_selection.candidates import flat_steps
 from skdpsurv.privacy import one_of, positive_number
 from skdpsurv.rows import length, take
 from skdpsurv.target import fit_target
+from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = [
     "UNIT",
@@ -29,7 +30,6 @@ __all__ = [
     "through_pipeline",
 ]
 
-FloatArray = NDArray[np.float64]
 Loss = Callable[[Any, Any, Any], ArrayLike]
 
 #: A loss of 1, on the lattice that losses are added up on.
@@ -110,7 +110,7 @@ class SurvivalLoss:
             losses[part] = self._losses(steps, time[part] / self.horizon, event[part])
         return losses
 
-    def _losses(self, steps: FloatArray, t: FloatArray, event: NDArray[np.bool_]) -> FloatArray:
+    def _losses(self, steps: FloatArray, t: FloatArray, event: BoolArray) -> FloatArray:
         """Return losses from increments of H and times in units of the horizon."""
         n_intervals, rows = self.n_intervals, np.arange(t.size)
         event = event & (t <= 1.0)

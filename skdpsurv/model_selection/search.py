@@ -13,8 +13,8 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import indexable
 
 from skdpsurv.classification.private_classifier import CLASSES_FROM_Y
+from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
 from skdpsurv.hybrid.predictions import prediction_assumptions
-from skdpsurv.hybrid.weighed_estimator import WeighedEstimator
 from skdpsurv.model_selection.best_model import BestModel
 from skdpsurv.model_selection.candidates import (
     Candidate,
@@ -26,7 +26,7 @@ from skdpsurv.model_selection.candidates import (
 from skdpsurv.model_selection.losses import Loss, chosen_loss
 from skdpsurv.model_selection.run_count import RunCount
 from skdpsurv.model_selection.strategies import STRATEGIES, Parts, Repeat, Split, what_is_left
-from skdpsurv.model_selection.trials import Records, Trials, fitted, never_asked, new_seed
+from skdpsurv.model_selection.trials import SearchRecords, Trials, fitted, never_asked, new_seed
 from skdpsurv.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
@@ -309,7 +309,7 @@ class PrivateSearchCV(BestModel):
             # Classes are read from y, or steps learn from X, before anything is charged.
             self.accountant.check(PrivacyGuarantee(float(self.epsilon), status="none"))
         X, y = call_without_data(indexable, X, y)
-        records = Records.sorted_out(X, y, fit_params, self.estimator)
+        records = SearchRecords.sorted_out(X, y, fit_params, self.estimator)
         everything = X, y, fit_params
         first = Fit.planned(candidates[0].ready(strategy.run_epsilon), *everything, records.mask)
         candidates = [
@@ -339,12 +339,12 @@ class PrivateSearchCV(BestModel):
     def _plan(self, shape: SearchShape) -> Split | Repeat:
         return shape.strategy
 
-    def _read(self, shape: SearchShape, X: Any, y: Any, **fit_params: Any) -> Records:
+    def _read(self, shape: SearchShape, X: Any, y: Any, **fit_params: Any) -> SearchRecords:
         """Return the records, after showing each fit what it would be fitted to."""
         X, y = indexable(X, y)
         # A warning of the shape of y is given once.
         shape.first.check(X, y, fit_params, DataConversionWarning)
-        records = Records.sorted_out(X, y, fit_params, self.estimator)
+        records = SearchRecords.sorted_out(X, y, fit_params, self.estimator)
         for fit, part in zip(shape.fits, shape.parts.training, strict=True):
             fit.check(*records.training(part))
         for fit in shape.refits:
@@ -352,7 +352,7 @@ class PrivateSearchCV(BestModel):
         return records
 
     def _run(
-        self, shape: SearchShape, plan: Split | Repeat, records: Records
+        self, shape: SearchShape, plan: Split | Repeat, records: SearchRecords
     ) -> tuple[Sequence[Candidate], int, Any]:
         seeds = None
         if self.random_state is not None:
@@ -508,7 +508,7 @@ class PrivateSearchCV(BestModel):
             inputs["hypothesis"] = list(dict.fromkeys(each for one in behind for each in one))
         assumptions = [*ASSUMPTIONS, *(a for promise in promises for a in promise.assumptions)]
         for candidate in shape.candidates:
-            if isinstance(candidate.private, WeighedEstimator):  # scores are predictions, too
+            if isinstance(candidate.private, PrivateMetaEstimator):  # scores are predictions, too
                 assumptions += prediction_assumptions(candidate.private._estimator)
         again = ", then a fit to all records" if self.refit is not None else ""
         return PrivacyGuarantee(

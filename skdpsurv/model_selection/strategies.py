@@ -9,17 +9,16 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.model_selection.losses import UNIT
 from skdpsurv.model_selection.run_count import RunCount
 from skdpsurv.privacy import RandomSource, lattice_laplace, permute_and_flip, uniform_below
+from skdpsurv.types import IndexArray
 
 __all__ = ["STRATEGIES", "Parts", "Repeat", "Split", "at_most", "what_is_left"]
 
-IntArray = NDArray[np.intp]
 #: Runs candidates, by their places, and returns models with summed losses.
-Trials = Callable[[Sequence[int]], list[tuple[Any, int]]]
+RunTrials = Callable[[Sequence[int]], list[tuple[Any, int]]]
 
 
 @dataclass(frozen=True)
@@ -34,8 +33,8 @@ class Parts:
         What all are scored on; shares no record with any of the others.
     """
 
-    training: Sequence[IntArray]
-    scoring: IntArray
+    training: Sequence[IndexArray]
+    scoring: IndexArray
 
 
 @dataclass(frozen=True)
@@ -74,7 +73,7 @@ class Split:
         training, scoring = _held_out(n_records, self.holdout, self.n_candidates, source)
         return Parts(np.array_split(training, self.n_candidates), scoring)
 
-    def choose(self, trials: Trials, source: RandomSource) -> tuple[int, Any]:
+    def choose(self, trials: RunTrials, source: RandomSource) -> tuple[int, Any]:
         """Return the place of the chosen candidate, and its model."""
         results = trials(range(self.n_candidates))
         scores = np.array([-total for _, total in results], dtype=np.int64)
@@ -127,7 +126,7 @@ class Repeat:
         training, scoring = _held_out(n_records, self.holdout, 1, source)
         return Parts([training] * self.n_candidates, scoring)
 
-    def choose(self, trials: Trials, source: RandomSource) -> tuple[int, Any]:
+    def choose(self, trials: RunTrials, source: RandomSource) -> tuple[int, Any]:
         """Return the place of the chosen candidate, and its model."""
         count = RunCount.with_mean(self.eta, self.expected_runs).draw(source)
         drawn = [uniform_below(self.n_candidates, source) for _ in range(count)]
@@ -173,7 +172,7 @@ def what_is_left(budget: float, spent: float) -> float:
 
 def _held_out(
     n_records: int, holdout: float, n_parts: int, source: RandomSource
-) -> tuple[IntArray, IntArray]:
+) -> tuple[IndexArray, IndexArray]:
     n_scoring = max(1, round(holdout * n_records))
     if n_records - n_scoring < n_parts:
         raise ValueError(

@@ -12,22 +12,20 @@ from typing import Any
 
 import numpy as np
 from joblib import parallel_config
-from numpy.typing import NDArray
 from sklearn.utils import check_array, get_tags
 
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
+from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
 from skdpsurv.hybrid.predictions import ROW_WISE
-from skdpsurv.hybrid.weighed_estimator import WeighedEstimator
 from skdpsurv.model_selection.candidates import flat_steps, unprotected_steps
 from skdpsurv.model_selection.losses import UNIT, Loss, SurvivalLoss, brier_loss, error_loss
 from skdpsurv.privacy import lattice_sum, silence, silent_arithmetic
 from skdpsurv.rows import length, take
 from skdpsurv.survival import DPDiscreteTimeSurvival, DPWeibullFitter
+from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = ["summed_losses"]
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 #: What they predict for a row is a function of that row: sums over its columns, and curves of them.
 ROW_BY_ROW: frozenset[type] = frozenset(
@@ -95,7 +93,7 @@ def _goes_row_by_row(loss: Loss, model: Any) -> bool:
     """Say whether losses of many rows are known to be those of each row, by types alone."""
     *_, final = flat_steps(model)
     ours = isinstance(loss, SurvivalLoss) or loss in (error_loss, brier_loss)
-    inside = isinstance(final, WeighedEstimator) and type(final.estimator_) in ROW_WISE
+    inside = isinstance(final, PrivateMetaEstimator) and type(final.estimator_) in ROW_WISE
     return ours and (inside or type(final) in ROW_BY_ROW) and not unprotected_steps(model)
 
 
@@ -109,7 +107,7 @@ def _at_once(loss: Loss, model: Any, X: Any, y: Any) -> FloatArray:
         gaps = bool(get_tags(step).input_tags.allow_nan)
         rows, seen = _come_through(rows, seen, gaps=gaps)
         rows = step.transform(rows)
-    if isinstance(final, WeighedEstimator):
+    if isinstance(final, PrivateMetaEstimator):
         rows, seen = _come_through(_matrix(final, rows), seen, largest=LARGEST_SINGLE)
         final = final.estimator_
     else:
@@ -130,7 +128,7 @@ def _come_through(
     return np.where(seen[:, None], rows, 0.0), seen
 
 
-def _matrix(final: WeighedEstimator, X: Any) -> FloatArray:
+def _matrix(final: PrivateMetaEstimator, X: Any) -> FloatArray:
     """Return rows as the estimator inside sees them, read one by one; NaN where that fails."""
 
     def read(row: slice) -> FloatArray:

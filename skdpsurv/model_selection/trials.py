@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
 from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.hybrid.masks import boolean_mask
+from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
 from skdpsurv.hybrid.predictions import ROW_WISE
-from skdpsurv.hybrid.weighed_estimator import WeighedEstimator
 from skdpsurv.model_selection.candidates import Candidate, private_step
 from skdpsurv.model_selection.losses import Loss, through_pipeline
 from skdpsurv.model_selection.strategies import Parts
@@ -25,14 +24,13 @@ from skdpsurv.model_selection.summed_losses import summed_losses
 from skdpsurv.privacy import RandomSource, silence, silent_arithmetic, uniform_below
 from skdpsurv.progress import first
 from skdpsurv.rows import length, take, take_parameters
+from skdpsurv.types import BoolArray, IndexArray
 
-__all__ = ["Records", "Trials", "fitted", "never_asked", "new_seed"]
-
-IntArray = NDArray[np.intp]
+__all__ = ["SearchRecords", "Trials", "fitted", "never_asked", "new_seed"]
 
 
 @dataclass(frozen=True)
-class Records:
+class SearchRecords:
     """All records of a search; private, but for those that ``public`` names.
 
     Parameters
@@ -47,11 +45,13 @@ class Records:
     X: Any
     y: Any
     parameters: Mapping[str, Any]
-    public: IntArray
-    private: IntArray
+    public: IndexArray
+    private: IndexArray
 
     @classmethod
-    def sorted_out(cls, X: Any, y: Any, parameters: dict[str, Any], estimator: Any) -> Records:
+    def sorted_out(
+        cls, X: Any, y: Any, parameters: dict[str, Any], estimator: Any
+    ) -> SearchRecords:
         """Tell public records from private ones, where the estimator knows of any."""
         prefix, step = private_step(estimator)
         mask = np.zeros(length(X), dtype=bool)
@@ -62,23 +62,23 @@ class Records:
         return cls(X, y, parameters, np.flatnonzero(mask), np.flatnonzero(~mask))
 
     @property
-    def mask(self) -> NDArray[np.bool_]:
+    def mask(self) -> BoolArray:
         """Which of all records are public."""
         mask = np.zeros(self.public.size + self.private.size, dtype=bool)
         mask[self.public] = True
         return mask
 
-    def rows(self, places: IntArray) -> IntArray:
+    def rows(self, places: IndexArray) -> IndexArray:
         """Return the rows of all public records and of some private ones."""
         return np.sort(np.concatenate([self.public, self.private[places]]))
 
-    def training(self, places: IntArray) -> tuple[Any, Any, dict[str, Any]]:
+    def training(self, places: IndexArray) -> tuple[Any, Any, dict[str, Any]]:
         """Return the arguments of a fit to some of the private records and all public ones."""
         rows = self.rows(places)
         parameters = take_parameters(dict(self.parameters), rows, length(self.X))
         return take(self.X, rows), take(self.y, rows), parameters
 
-    def held_out(self, places: IntArray) -> tuple[Any, Any]:
+    def held_out(self, places: IndexArray) -> tuple[Any, Any]:
         """Return some of the private records."""
         rows = np.sort(self.private[places])
         y = take(self.y, rows)
@@ -96,7 +96,7 @@ class Trials:
     Parameters
     ----------
     candidates : sequence of Candidate
-    records : Records
+    records : SearchRecords
     parts : Parts
     loss : callable
     epsilon : float
@@ -109,7 +109,7 @@ class Trials:
     """
 
     candidates: Sequence[Candidate]
-    records: Records
+    records: SearchRecords
     parts: Parts
     loss: Loss
     epsilon: float
@@ -165,14 +165,14 @@ def fitted(estimator: Any, data: tuple[Any, Any, dict[str, Any]]) -> Any:
             return None
 
 
-def never_asked(model: Any, records: Records) -> Any:
+def never_asked(model: Any, records: SearchRecords) -> Any:
     """Return what predicts as the model does, and was never shown a held-out record.
 
     A copy was asked, but an estimator of somebody else's may share what it remembers with its
     copies: a new one is fitted to the released weights.
     """
     _, step = private_step(model) if model is not None else ("", None)
-    if not isinstance(step, WeighedEstimator) or type(step.estimator_) in ROW_WISE:
+    if not isinstance(step, PrivateMetaEstimator) or type(step.estimator_) in ROW_WISE:
         return model
     arguments = {"estimator": clone(step.estimator)}
     if isinstance(step, HybridMEstimator):

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skdpsurv.plotting.style import LINE_WIDTH, colour, dress, legend_beside, named_models, new_axes
 from skdpsurv.privacy import positive_number
+from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -115,7 +116,7 @@ def plot_survival_curves(
     return ax
 
 
-def _curves(model: Any, X: ArrayLike) -> list[tuple[NDArray[np.float64], NDArray[np.float64]]]:
+def _curves(model: Any, X: ArrayLike) -> list[tuple[FloatArray, FloatArray]]:
     """Return times and survival of each row of X, from (0, 1) on."""
     curves = []
     for function in model.predict_survival_function(X):

@@ -7,12 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import validate_data
 
 from skdpsurv.privacy import call_without_data, refuse_masked
+from skdpsurv.types import FloatArray
 
 __all__ = ["PublicBoundsScaler"]
 
@@ -141,7 +142,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self._refuse_bad_values(values, names)
         return self
 
-    def transform(self, X: ArrayLike) -> NDArray[np.float64]:
+    def transform(self, X: ArrayLike) -> FloatArray:
         """Scale by the public bounds and clip to [-1, 1].
 
         Parameters
@@ -169,7 +170,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         values[np.isnan(values)] = 0.0
         return values
 
-    def inverse_transform(self, X: ArrayLike) -> NDArray[np.float64]:
+    def inverse_transform(self, X: ArrayLike) -> FloatArray:
         """Map [-1, 1] back to the public bounds.
 
         Clipped values and filled gaps do not come back: the inverse of their images is the bound
@@ -222,7 +223,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _centre_and_half_width(
         self, names: Sequence[str] | None, n_features: int
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ) -> tuple[FloatArray, FloatArray]:
         if self.missing not in ("error", "midpoint"):
             raise ValueError(f"missing must be 'error' or 'midpoint', got {self.missing!r}.")
         lower = _per_column("lower", self.lower, names, n_features)
@@ -239,7 +240,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             )
         return centre, half_width
 
-    def _refuse_bad_values(self, values: NDArray[np.float64], names: Sequence[str] | None) -> None:
+    def _refuse_bad_values(self, values: FloatArray, names: Sequence[str] | None) -> None:
         """Refuse what has no place in the public domain, naming the column and never the row."""
         infinite = np.flatnonzero(np.isinf(values).any(axis=0))
         if infinite.size:
@@ -255,7 +256,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
                 )
 
 
-def _validated(estimator: BaseEstimator, X: ArrayLike, *, reset: bool) -> NDArray[np.float64]:
+def _validated(estimator: BaseEstimator, X: ArrayLike, *, reset: bool) -> FloatArray:
     """X as a float64 matrix; finiteness is checked later, by column."""
     refuse_masked(X, "X")
     options: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
@@ -268,7 +269,7 @@ def _validated(estimator: BaseEstimator, X: ArrayLike, *, reset: bool) -> NDArra
 
 def _per_column(
     name: str, bound: object, names: Sequence[str] | None, n_features: int
-) -> NDArray[np.float64]:
+) -> FloatArray:
     """One finite bound per column from a scalar, an array or a dict by column name."""
     if isinstance(bound, pd.Series) and all(isinstance(label, str) for label in bound.index):
         # Taking a labelled series by position would silently swap the columns' bounds.

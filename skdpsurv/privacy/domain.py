@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skdpsurv.privacy.refusals import nested_arrays_refused
+from skdpsurv.types import BoolArray, FloatArray
 
 
-def clip_rows(X: ArrayLike, norm: float) -> NDArray[np.float64]:
+def clip_rows(X: ArrayLike, norm: float) -> FloatArray:
     """Scale each row down to Euclidean norm at most ``norm``; shorter rows are unchanged.
 
     Parameters
@@ -75,9 +76,7 @@ def clip_rows(X: ArrayLike, norm: float) -> NDArray[np.float64]:
     return rows
 
 
-def clip_times(
-    time: ArrayLike, event: ArrayLike, max_time: float
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+def clip_times(time: ArrayLike, event: ArrayLike, max_time: float) -> tuple[FloatArray, BoolArray]:
     """Censor at the public horizon: times beyond ``max_time`` become censored at ``max_time``.
 
     Parameters
@@ -142,7 +141,7 @@ def check_finite(X: ArrayLike, name: str) -> None:
         )
 
 
-def as_float_array(values: ArrayLike, name: str) -> NDArray[np.float64]:
+def as_float_array(values: ArrayLike, name: str) -> FloatArray:
     """Return ``values`` as float64, with an error that shows none of them.
 
     numpy's own message for a value that is no number quotes the value.
@@ -178,7 +177,7 @@ def as_float_array(values: ArrayLike, name: str) -> NDArray[np.float64]:
 LARGEST_UNCLIPPED = 1e100
 
 
-def check_unclipped(rows: NDArray[np.float64], name: str) -> None:
+def check_unclipped(rows: FloatArray, name: str) -> None:
     """Refuse numbers that a fit without privacy, which clips nothing, could not multiply.
 
     Raises

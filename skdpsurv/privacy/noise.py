@@ -11,10 +11,11 @@ import math
 from typing import overload
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from skdpsurv.privacy.domain import as_float_array, check_finite, positive_int, positive_number
 from skdpsurv.privacy.randomness import AskedSource, RandomSource
+from skdpsurv.types import FloatArray, IntArray
 
 _INT64 = np.iinfo(np.int64)
 # Largest magnitude of one record's term on the lattice; saturating a term is 1-Lipschitz, so it
@@ -50,7 +51,7 @@ def lattice_step(scale: float) -> float:
     return math.ldexp(0.5, exponent)
 
 
-def round_to_lattice(values: ArrayLike, step: float) -> NDArray[np.float64]:
+def round_to_lattice(values: ArrayLike, step: float) -> FloatArray:
     """Round to the nearest multiple of a public power of two, ties to even.
 
     The last bits of a float sum "private value + noise" betray the private value [1]_; rounding
@@ -103,7 +104,7 @@ def round_to_lattice(values: ArrayLike, step: float) -> NDArray[np.float64]:
     return np.asarray(rounded + 0.0, dtype=np.float64)
 
 
-def to_lattice(values: ArrayLike, step_exponent: int = -30) -> NDArray[np.int64]:
+def to_lattice(values: ArrayLike, step_exponent: int = -30) -> IntArray:
     """Round each term to a multiple of ``2**step_exponent`` and return the multiples as integers.
 
     Parameters
@@ -183,14 +184,10 @@ def lattice_sum(values: ArrayLike, step_exponent: int = -30) -> int:
 @overload
 def lattice_laplace(value: int, scale: float, source: RandomSource) -> int: ...
 @overload
-def lattice_laplace(
-    value: NDArray[np.int64], scale: float, source: RandomSource
-) -> NDArray[np.int64]: ...
+def lattice_laplace(value: IntArray, scale: float, source: RandomSource) -> IntArray: ...
 
 
-def lattice_laplace(
-    value: int | NDArray[np.int64], scale: float, source: RandomSource
-) -> int | NDArray[np.int64]:
+def lattice_laplace(value: int | IntArray, scale: float, source: RandomSource) -> int | IntArray:
     r"""Add discrete Laplace noise to integers (counts, or sums in lattice units).
 
     The noise has :math:`P(K = k) \propto e^{-|k| / \text{scale}}` on the integers, independently
@@ -285,7 +282,7 @@ def _geometric_difference(n: int, scale: float, generator: np.random.Generator) 
     return [math.floor(a) - math.floor(b) for a, b in exponentials.T.tolist()]
 
 
-def spherical_laplace(dimension: int, scale: float, source: RandomSource) -> NDArray[np.float64]:
+def spherical_laplace(dimension: int, scale: float, source: RandomSource) -> FloatArray:
     r"""Draw a vector with density :math:`\nu(b) \propto e^{-\|b\|_2 / \text{scale}}`.
 
     Parameters

@@ -6,7 +6,7 @@ import math
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import validate_data
 
 from skdpsurv.base import PrivateEstimator
@@ -26,22 +26,22 @@ from skdpsurv.privacy import (
 from skdpsurv.progress import check_verbose
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.shape import Shape, seen_shape
-from skdpsurv.survival.hazard_predictions import HazardPredictions
-from skdpsurv.survival.posterior import PosteriorSampling, Schedule, checked_schedule
-from skdpsurv.survival.private_fit import (
+from skdpsurv.survival.hazard_plans import (
     HazardModel,
+    HazardRecords,
     MaximumLikelihood,
     Perturbation,
-    Records,
 )
+from skdpsurv.survival.hazard_predictions import HazardPredictions
+from skdpsurv.survival.posterior_plan import PosteriorSampling, Schedule, checked_schedule
 from skdpsurv.survival.published import PublishedPerturbation
 from skdpsurv.survival.spline import to_published
 from skdpsurv.survival.time_grid import interval_ends, required_horizon
 from skdpsurv.target import event_and_time
+from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = ["DPDiscreteTimeSurvival"]
 
-FloatArray = NDArray[np.float64]
 Plan = MaximumLikelihood | Perturbation | PublishedPerturbation | PosteriorSampling
 
 METHODS = ("obj_pert", "out_pert", "psgld")
@@ -264,16 +264,16 @@ class DPDiscreteTimeSurvival(HazardPredictions, PrivateEstimator):
     def _shape(self, X: ArrayLike, y: ArrayLike) -> Shape:
         return seen_shape(self, X)
 
-    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Records:
+    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> HazardRecords:
         rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
         shape.require(rows.shape[0])
         if math.isinf(self.epsilon):
             check_unclipped(rows, "X")
         event, time = _checked_target(y, rows.shape[0])
-        return Records.on_grid(rows, time, event, self._horizon, int(self.n_intervals))
+        return HazardRecords.on_grid(rows, time, event, self._horizon, int(self.n_intervals))
 
     def _run(
-        self, shape: Shape, plan: Plan, records: Records
+        self, shape: Shape, plan: Plan, records: HazardRecords
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         baseline, coef = plan.run(records, random_source(self.random_state))
         parameters = {
@@ -427,7 +427,7 @@ class DPDiscreteTimeSurvival(HazardPredictions, PrivateEstimator):
         return tags
 
 
-def _checked_target(y: ArrayLike, n_records: int) -> tuple[NDArray[np.bool_], FloatArray]:
+def _checked_target(y: ArrayLike, n_records: int) -> tuple[BoolArray, FloatArray]:
     """Take y apart and check its length."""
     if y is None:
         raise ValueError(

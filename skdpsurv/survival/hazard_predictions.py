@@ -14,8 +14,7 @@ from skdpsurv.metrics import concordance_index
 from skdpsurv.privacy import call_without_data
 from skdpsurv.release import Release
 from skdpsurv.survival.spline import published_basis
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 
 class HazardPredictions:

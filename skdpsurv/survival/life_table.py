@@ -12,14 +12,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import Link
 from skdpsurv.privacy import RandomSource, lattice_laplace
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 #: Bands of the table: enough for the shape of a baseline with three knots.
 N_BANDS = 4
@@ -29,7 +26,7 @@ LEVEL_DEVIATION, SHAPE_DEVIATION = 2.0, 0.7
 
 def private_life_table(
     interval: IntArray,
-    event: NDArray[np.bool_],
+    event: BoolArray,
     n_intervals: int,
     epsilon: float,
     source: RandomSource,

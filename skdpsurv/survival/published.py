@@ -19,16 +19,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.mechanisms import objective_perturbation, output_perturbation
 from skdpsurv.mechanisms.perturbation import Problem, perturb
 from skdpsurv.privacy import RandomSource
-from skdpsurv.survival.private_fit import HazardModel, Records
+from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
 from skdpsurv.survival.spline import published_basis
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 #: Lambda of Algorithm 1 when ``alpha`` is 0, which would mean infinite noise.
 LEAST_ALPHA = 1e-4
@@ -119,13 +117,13 @@ class PublishedPerturbation:
             "noise_scale": self.calibration.noise_scale,
         }
 
-    def problem(self, records: Records) -> Problem:
+    def problem(self, records: HazardRecords) -> Problem:
         """Return the minimisation, which an audit attacks as it is."""
         blocks = records.blocks(0.0, self.model.data_norm)
         center = np.zeros(self.likelihood.n_params)
         return Problem(self.likelihood, blocks, self.calibration, center)
 
-    def run(self, records: Records, source: RandomSource) -> tuple[FloatArray, FloatArray]:
+    def run(self, records: HazardRecords, source: RandomSource) -> tuple[FloatArray, FloatArray]:
         """Release a private baseline and coefficients."""
         coef, n_knots = perturb(self.problem(records), source), self.model.n_knots
         return self.likelihood.basis @ coef[:n_knots], coef[n_knots:] / self.model.data_norm

@@ -15,9 +15,8 @@ between.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 
 def published_basis(n_intervals: int, n_knots: int) -> FloatArray:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.privacy import clip_times, positive_number
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 
 def required_horizon(max_time: object) -> float:
@@ -33,8 +31,8 @@ def interval_ends(max_time: float, n_intervals: int) -> FloatArray:
 
 
 def exit_intervals(
-    time: FloatArray, event: NDArray[np.bool_], max_time: float, n_intervals: int
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    time: FloatArray, event: BoolArray, max_time: float, n_intervals: int
+) -> tuple[IntArray, BoolArray]:
     """Put times on the grid; each record on its own, so neighbours stay neighbours.
 
     Parameters

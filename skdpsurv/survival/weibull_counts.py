@@ -11,12 +11,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.privacy import clip_times
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 #: Bins between the least and the largest log time. With omega = 6 a bin is 0.3 % of a time wide.
 N_BINS = 2048
@@ -66,8 +63,8 @@ def lattice_exponent(n_records: int, largest: float) -> int:
 
 
 def log_times(
-    time: FloatArray, event: NDArray[np.bool_], max_time: float, omega: float
-) -> tuple[FloatArray, NDArray[np.bool_]]:
+    time: FloatArray, event: BoolArray, max_time: float, omega: float
+) -> tuple[FloatArray, BoolArray]:
     """Return log times in units of the horizon, clipped to [-omega, 0], and events.
 
     Times beyond ``max_time`` are censored there; times below ``max_time * exp(-omega)``, zero
@@ -79,9 +76,7 @@ def log_times(
     return np.clip(x, -omega, 0.0), event
 
 
-def count_table(
-    time: FloatArray, event: NDArray[np.bool_], max_time: float, omega: float
-) -> CountTable:
+def count_table(time: FloatArray, event: BoolArray, max_time: float, omega: float) -> CountTable:
     """Count records and events in the bins, a chunk of records at a time."""
     counts = np.zeros((2, N_BINS + 1), dtype=np.int64)
     for start in range(0, time.size, CHUNK_ROWS):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.base import PrivateEstimator
@@ -16,8 +16,7 @@ from skdpsurv.shape import Shape
 from skdpsurv.survival.weibull_intervals import plausible_estimates
 from skdpsurv.survival.weibull_plans import Estimate, Plan
 from skdpsurv.target import checked_times
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 
 class WeibullCurves(PrivateEstimator):

@@ -11,14 +11,12 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.privacy import random_source
 from skdpsurv.survival.weibull_counts import CountTable
 from skdpsurv.survival.weibull_model import bin_probabilities
 from skdpsurv.survival.weibull_plans import Estimate, Plan
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 #: Estimates nearer than this to a bound, on the log scale, count as being at it.
 AT_BOUND = 1e-3

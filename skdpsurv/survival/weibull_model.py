@@ -11,11 +11,9 @@ from __future__ import annotations
 from bisect import bisect_left
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.survival.weibull_counts import log_time_grid
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 #: Powers theta that are looked at, from nearly all censored at once to nearly none before the end.
 CENSORING_POWERS = np.geomspace(1e-3, 1e3, 121)

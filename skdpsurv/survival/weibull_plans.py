@@ -28,9 +28,7 @@ from skdpsurv.survival.weibull_counts import (
 from skdpsurv.survival.weibull_model import log_time_variance
 from skdpsurv.survival.weibull_published import PublishedRungs
 from skdpsurv.survival.weibull_rungs import ExactRungs, ReleasedMeanRungs, shape_at
-
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
+from skdpsurv.types import BoolArray, FloatArray
 
 #: shape_fraction=None: shares of epsilon for the number of events and for the follow-up time.
 EVENTS_SHARE, FOLLOW_UP_SHARE = 0.14, 0.03

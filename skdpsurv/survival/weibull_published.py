@@ -27,13 +27,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.mechanisms.ladder import UNIT, first_rung
 from skdpsurv.privacy import to_lattice
 from skdpsurv.survival.weibull_counts import N_BINS, CountTable, lattice_exponent
-
-IntArray = NDArray[np.int64]
+from skdpsurv.types import IntArray
 
 #: Cells of the grid on (0, max_shape], of equal width.
 N_CELLS_PUBLISHED = 2000

@@ -18,15 +18,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.likelihoods.weibull import SHAPE_RANGE, shape_score
 from skdpsurv.mechanisms.ladder import UNIT, first_rung
 from skdpsurv.privacy import to_lattice
 from skdpsurv.survival.weibull_counts import N_BINS, CountTable, lattice_exponent
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
+from skdpsurv.types import IntArray
 
 #: Cells of the public grid of shapes: each is 5e-5 of its shape wide.
 N_CELLS = 2**17

@@ -25,11 +25,11 @@ from skdpsurv import (
     Release,
 )
 from skdpsurv.audit.neighbours import worst_neighbours
-from skdpsurv.classification.columns import Columns
+from skdpsurv.classification.column_group import ColumnGroup
 from skdpsurv.hybrid import selection
 from skdpsurv.mechanisms import langevin, perturbation, vector_noise
 from skdpsurv.privacy import lattice_laplace, random_source
-from skdpsurv.survival import posterior, weibull_plans
+from skdpsurv.survival import posterior_plan, weibull_plans
 
 
 class Planted(NamedTuple):
@@ -82,7 +82,7 @@ def no_lattice_noise(place: int | None = None, of: int = 1) -> Iterator[None]:
 
 @contextmanager
 def intercept_outside_the_norm() -> Iterator[None]:
-    with mock.patch.object(Columns, "bound", property(lambda self: self.factor * self.norm)):
+    with mock.patch.object(ColumnGroup, "bound", property(lambda self: self.factor * self.norm)):
         yield
 
 
@@ -144,7 +144,7 @@ def low_bits(fitted) -> float:
 def short_chains() -> Iterator[None]:
     """Chains shorter than any that is allowed: their drift shows all the same."""
     with (
-        mock.patch.dict(posterior.LEAST_STEPS, psgld=100),
+        mock.patch.dict(posterior_plan.LEAST_STEPS, psgld=100),
         mock.patch.object(langevin, "WARM_UP", 10),
         mock.patch.object(langevin, "FORGETTING", 1.0),
     ):

@@ -37,7 +37,7 @@ from skdpsurv.audit.bounds import (
 )
 from skdpsurv.audit.epsilon import audit_epsilon
 from skdpsurv.audit.neighbours import worst_neighbours
-from skdpsurv.audit.trials import released_numbers, released_table
+from skdpsurv.audit.repeated_fits import released_numbers, released_table
 from skdpsurv.model_selection import PrivateSearchCV
 
 CONFIDENCE = 1.0 - 1e-8

@@ -34,7 +34,7 @@ from skdpsurv import (
     Release,
 )
 from skdpsurv.hybrid import counts, selection
-from skdpsurv.hybrid.plans import METHODS
+from skdpsurv.hybrid.hybrid_plan import METHODS
 
 N, N_PUBLIC = 300, 120
 REGRESSORS = [

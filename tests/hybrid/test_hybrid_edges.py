@@ -18,7 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 
 from skdpsurv import HybridMEstimator, PerturbedHistogramMEstimator, PrivacyAccountant
-from skdpsurv.hybrid.plans import METHODS
+from skdpsurv.hybrid.hybrid_plan import METHODS
 from skdpsurv.hybrid.predictions import ROW_WISE, predicted_numbers, predicted_probabilities
 from skdpsurv.hybrid.weighted_fit import fit_weighted, is_minimum
 

@@ -16,8 +16,8 @@ from skdpsurv.mechanisms import annealing, langevin
 from skdpsurv.mechanisms.langevin import MALA
 from skdpsurv.mechanisms.posterior_sampling import Target, calibrate
 from skdpsurv.privacy import random_source
-from skdpsurv.survival.posterior import PosteriorSampling, Schedule
-from skdpsurv.survival.private_fit import HazardModel, Records
+from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
+from skdpsurv.survival.posterior_plan import PosteriorSampling, Schedule
 from skdpsurv.survival.spline import orthogonal_basis
 
 
@@ -49,10 +49,10 @@ class TestStart:
             still = lambda *args: replace(chain(*args), step_size=1e-20)  # noqa: E731
             monkeypatch.setattr(Schedule, "chain", still)
         n, rng = 40, np.random.default_rng(1)
-        one = Records(rng.uniform(-1, 1, (n, 2)), np.full(n, 3), np.full(n, True))
+        one = HazardRecords(rng.uniform(-1, 1, (n, 2)), np.full(n, 3), np.full(n, True))
         others = [
-            Records(one.X, one.interval, np.arange(n) > 0),  # a neighbour
-            Records(-9.0 * one.X, np.full(n, 10), np.full(n, False)),
+            HazardRecords(one.X, one.interval, np.arange(n) > 0),  # a neighbour
+            HazardRecords(-9.0 * one.X, np.full(n, 10), np.full(n, False)),
         ]
         for seed in (0, 1):
             state, precision = self.first_state(sampler, one, seed, alpha)

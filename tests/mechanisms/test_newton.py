@@ -21,7 +21,7 @@ from skdpsurv.mechanisms.newton import (
     maximum_likelihood,
     minimize,
 )
-from skdpsurv.survival.private_fit import HazardModel, Perturbation, Records
+from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords, Perturbation
 from skdpsurv.survival.spline import orthogonal_basis
 
 Q = 6
@@ -161,7 +161,7 @@ class TestManyEqualRecords:
         plan = Perturbation(model, 1.0, "obj_pert", 0.0, 0.1)
         event = np.arange(cls.N) % 3 == 0
         X = np.tile([0.3, -0.7], (cls.N, 1))
-        records = Records(X, np.ones(cls.N, dtype=np.int64), event)
+        records = HazardRecords(X, np.ones(cls.N, dtype=np.int64), event)
         blocks = records.blocks(0.0, 1.0)
         assert len(blocks) == 2
         row = blocks[0].X[0]

@@ -24,7 +24,7 @@ from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.model_selection.candidates import Candidate
 from skdpsurv.model_selection.losses import UNIT, brier_loss, error_loss
 from skdpsurv.model_selection.summed_losses import summed_losses
-from skdpsurv.model_selection.trials import Records
+from skdpsurv.model_selection.trials import SearchRecords
 
 GRID = {"alpha": [1e-3, 1e4]}
 
@@ -58,7 +58,7 @@ class TestOneRecordMovesOneLoss:
     def test_a_loss_of_ones_own_gets_an_array_of_objects(self, data):
         X, y = data
         labels = [*y.tolist()[:-1], "x"]
-        records = Records.sorted_out(X, labels, {}, logistic())
+        records = SearchRecords.sorted_out(X, labels, {}, logistic())
         _, held_out = records.held_out(np.arange(290, 300))
         assert held_out.dtype == object
         assert held_out[0] in (0, 1)

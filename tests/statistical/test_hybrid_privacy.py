@@ -13,13 +13,13 @@ import pytest
 from scipy import special, stats
 from sklearn.linear_model import LogisticRegression
 
-from skdpsurv.hybrid import calibration, counts, selection
-from skdpsurv.hybrid.calibration import Residuals, private_moments
+from skdpsurv.hybrid import counts, residual_moments, selection
 from skdpsurv.hybrid.counts import noisy_counts
+from skdpsurv.hybrid.hybrid_records import split_records
+from skdpsurv.hybrid.mixed_table import read_table
 from skdpsurv.hybrid.nearest import nearest
-from skdpsurv.hybrid.records import split_records
+from skdpsurv.hybrid.residual_moments import Residuals, private_moments
 from skdpsurv.hybrid.selection import record_losses, select
-from skdpsurv.hybrid.table import read_table
 from skdpsurv.mechanisms import private_mean
 from skdpsurv.privacy import random_source
 
@@ -114,7 +114,7 @@ class TestResiduals:
         assert 0.1 * EPSILON < self.attack() <= EPSILON
 
     def test_moments_that_are_not_clipped_are_found(self, monkeypatch):
-        for module in (calibration, private_mean):
+        for module in (residual_moments, private_mean):
             monkeypatch.setattr(module, "clip_rows", lambda rows, norm: rows)
         assert self.attack() > 1.2 * EPSILON
 

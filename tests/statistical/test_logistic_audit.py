@@ -19,7 +19,7 @@ from scipy import stats
 from sklearn.ensemble import RandomForestClassifier
 
 from skdpsurv import DPLogisticRegression
-from skdpsurv.classification.columns import Columns
+from skdpsurv.classification.column_group import ColumnGroup
 from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms import joint_calibration
 
@@ -156,19 +156,19 @@ def audit(name, trials, *, method="obj_pert", max_residual=0.5, epsilon=1.0):
 
 @pytest.fixture
 def constant_outside_the_norm(monkeypatch):
-    monkeypatch.setattr(Columns, "bound", property(lambda self: self.factor * self.norm))
+    monkeypatch.setattr(ColumnGroup, "bound", property(lambda self: self.factor * self.norm))
 
 
 @pytest.fixture
 def norm_left_out_of_the_noise(monkeypatch):
-    honest = Columns.rows
+    honest = ColumnGroup.rows
 
     def rows(self, X, data_norm):
         seen = honest(self, X, data_norm)
         seen[:, : len(self.indices)] *= data_norm
         return seen
 
-    monkeypatch.setattr(Columns, "rows", rows)
+    monkeypatch.setattr(ColumnGroup, "rows", rows)
 
 
 @pytest.fixture

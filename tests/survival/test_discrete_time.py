@@ -21,7 +21,7 @@ from skdpsurv import (
     Release,
 )
 from skdpsurv.datasets import make_discrete_time_survival
-from skdpsurv.survival import private_fit
+from skdpsurv.survival import hazard_plans
 
 Y = np.dtype([("event", "?"), ("time", "f8")])
 LINKS = ("logit", "cloglog", "probit")
@@ -433,7 +433,7 @@ class TestBudget:
         def fail(*args):
             raise MemoryError
 
-        monkeypatch.setattr(private_fit, "perturb", fail)
+        monkeypatch.setattr(hazard_plans, "perturb", fail)
         with pytest.raises(MemoryError):
             model(accountant=accountant).fit(GOOD_X, GOOD_Y)
         assert accountant.rehearsed() == 1.0
@@ -586,7 +586,7 @@ def test_blocks_do_not_change_the_release(monkeypatch, method, rows):
     """More records than fit a block, also with the solver's pilot on a thinned sample."""
     data = make_discrete_time_survival(2500, 2, random_state=3)
     whole = model(method=method).fit(data.X, data.y)
-    monkeypatch.setattr("skdpsurv.survival.private_fit.BLOCK_ROWS", rows)
+    monkeypatch.setattr("skdpsurv.survival.hazard_plans.BLOCK_ROWS", rows)
     parts = model(method=method).fit(data.X, data.y)
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
     np.testing.assert_allclose(parts.baseline_coef_, whole.baseline_coef_, atol=1e-5)

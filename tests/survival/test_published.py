@@ -9,7 +9,7 @@ import pytest
 
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant
 from skdpsurv.mechanisms.objective_perturbation import SOLVER_SHARE
-from skdpsurv.survival.private_fit import HazardModel
+from skdpsurv.survival.hazard_plans import HazardModel
 from skdpsurv.survival.published import (
     PublishedPerturbation,
     published_cost,

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.hybrid import methods, rules
-from skdpsurv.hybrid.calibration import Residuals
+from skdpsurv.hybrid import auto_choices, weighings
 from skdpsurv.hybrid.counts import LEAST_EPSILON
-from skdpsurv.hybrid.methods import Fit, Weighing
-from skdpsurv.hybrid.records import HybridRecords, PublicRecords
+from skdpsurv.hybrid.hybrid_records import HybridRecords, PublicRecords
+from skdpsurv.hybrid.residual_moments import Residuals
+from skdpsurv.hybrid.weighings import Fit, Weighing
 from skdpsurv.mechanisms.vector_noise import MARGIN
 from skdpsurv.privacy import RandomSource, positive_number
 
@@ -100,20 +100,20 @@ class HybridPlan:
         source : RandomSource
         """
         if self.kind == "all":
-            return methods.by_points(records, self.counts[0], source)
+            return weighings.by_points(records, self.counts[0], source)
         if self.kind == "subset":
             order, candidates, choice = self.counts
-            return methods.by_subset(
+            return weighings.by_subset(
                 records, self.sizes, (order, candidates, choice), self.selection, fit, source
             )
         weights = np.ones(records.n_public)
         if self.kind == "cells":
-            weights = methods.by_cells(records, self.n_cells, self.counts[0], source).weights
+            weights = weighings.by_cells(records, self.n_cells, self.counts[0], source).weights
             if self.residuals:
                 equal = fit(records.design_public, records.y_public, weights)
         if not self.residuals:
             return Weighing(np.arange(records.n_public), weights)
-        return methods.by_residuals(records, self.residuals, equal, weights, fit, source)
+        return weighings.by_residuals(records, self.residuals, equal, weights, fit, source)
 
 
 def shares(split: Sequence[float] | None, method: str) -> tuple[float, ...]:
@@ -176,28 +176,30 @@ def make_plan(
         bound = Residuals.at(equal, X, records.y_public).bound
         if not 0.0 < bound < math.inf:
             raise ValueError("public records must have numbers, and predictions, that are finite.")
-        return rules.noise_of_moments(n, X.shape[1], bound, budget)
+        return auto_choices.noise_of_moments(n, X.shape[1], bound, budget)
 
     if method in ("all", "subset"):
         kind, counts = method, tuple(parts)
-        cells = methods.distinct(records.public_points()).size
+        cells = weighings.distinct(records.public_points()).size
         sizes = candidates(candidate_sizes, cells) if method == "subset" else ()
-    elif method == "residuals" or (method == "auto" and X.shape[1] > rules.MOST_COLUMNS_FOR_CELLS):
+    elif method == "residuals" or (
+        method == "auto" and X.shape[1] > auto_choices.MOST_COLUMNS_FOR_CELLS
+    ):
         budget = math.fsum(parts)
-        number = rules.rounds_of_residuals(noise(budget / 2.0))
+        number = auto_choices.rounds_of_residuals(noise(budget / 2.0))
         rounds = (budget / number / MARGIN,) * number
     else:
         kind, counts = "cells", (parts[0],)
-        if method == "auto" and rules.follows_cells(noise(parts[1])):
+        if method == "auto" and auto_choices.follows_cells(noise(parts[1])):
             rounds = (parts[1],)
         elif method == "auto":
             counts = (math.fsum(parts) / MARGIN,)
-        cells = n_cells or rules.cell_number(n, n_public, X.shape[1], counts[0])
+        cells = n_cells or auto_choices.cell_number(n, n_public, X.shape[1], counts[0])
         if cells > n_public:
             raise ValueError(
                 f"n_cells must be at most the number of public records, {n_public}, got {cells}."
             )
-        cells = min(cells, methods.distinct(records.public_points(methods.CLIPPED_SHARE)).size)
+        cells = min(cells, weighings.distinct(records.public_points(weighings.CLIPPED_SHARE)).size)
     if math.isfinite(epsilon) and not all(
         LEAST_EPSILON <= part <= 1.0 / LEAST_EPSILON for part in (*counts, *rounds)
     ):
@@ -209,7 +211,7 @@ def make_plan(
         weights == "auto"
         and may_sign
         and kind == "all"
-        and rules.keeps_signs(cells, n, records.rarest, counts[0])
+        and auto_choices.keeps_signs(cells, n, records.rarest, counts[0])
     )
     return HybridPlan(kind, int(cells), counts, rounds, sizes, selection, signed and not rounds)
 

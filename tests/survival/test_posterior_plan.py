@@ -25,15 +25,15 @@ from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
 from skdpsurv.mechanisms.posterior_sampling import calibrate
 from skdpsurv.privacy import random_source
 from skdpsurv.shape import Shape
-from skdpsurv.survival import posterior
-from skdpsurv.survival.posterior import (
+from skdpsurv.survival import posterior_plan
+from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
+from skdpsurv.survival.posterior_plan import (
     BURN_IN,
     PSGLD_EPOCHS,
     PosteriorSampling,
     Schedule,
     checked_schedule,
 )
-from skdpsurv.survival.private_fit import HazardModel, Records
 from skdpsurv.survival.spline import orthogonal_basis, published_basis
 
 Y = np.dtype([("event", "?"), ("time", "f8")])
@@ -337,7 +337,7 @@ class TestSetting:
         monkeypatch.setattr(MALA, "states", spy)
         plan = self.plan(link=link)
         interval = np.full(60, 3)
-        records = Records(3.0 * data.X, interval, data.y["event"])
+        records = HazardRecords(3.0 * data.X, interval, data.y["event"])
         baseline, coef = plan.run(records, random_source(0))
         (made,) = seen
         assert made.likelihood.max_cumulative_hazard is None
@@ -381,7 +381,7 @@ class TestSetting:
     def test_blocks_do_not_change_the_fit(self, monkeypatch, data, block_rows):
         """Up to rounding."""
         whole = model().fit(data.X, data.y)
-        monkeypatch.setattr("skdpsurv.survival.private_fit.BLOCK_ROWS", block_rows)
+        monkeypatch.setattr("skdpsurv.survival.hazard_plans.BLOCK_ROWS", block_rows)
         parts = model().fit(data.X, data.y)
         np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-5)
 
@@ -481,7 +481,7 @@ class TestVerbose:
             told.append((n_items, task, verbose))
             return iter([next(items)])
 
-        monkeypatch.setattr(posterior, "first", spy)
+        monkeypatch.setattr(posterior_plan, "first", spy)
         model(verbose=2).fit(data.X, data.y)
         assert told == [(100, "posterior sampling (mala)", 2)]
 
@@ -577,5 +577,5 @@ def test_a_draw_is_rounded_to_a_public_lattice():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyLeakWarning)
         made = model(data_norm=1.0).fit(data.X, data.y)
-    steps = made.coef_ / posterior.LATTICE
+    steps = made.coef_ / posterior_plan.LATTICE
     assert np.array_equal(steps, np.round(steps))

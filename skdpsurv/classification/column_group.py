@@ -16,19 +16,17 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.likelihoods.logistic import LabelledBlock
 from skdpsurv.privacy import clip_rows
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 #: Rows of a block: small beside memory, large beside what a call costs.
 BLOCK_ROWS = 2**16
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnGroup:
     """The columns that one linear model sees, and how.
 
     Parameters

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from skdpsurv.hybrid import counts, methods, rules, selection
-from skdpsurv.hybrid.plans import METHODS, candidates, make_plan, shares
-from skdpsurv.hybrid.records import split_records
-from skdpsurv.hybrid.table import read_table
+from skdpsurv.hybrid import auto_choices, counts, selection, weighings
+from skdpsurv.hybrid.hybrid_plan import METHODS, candidates, make_plan, shares
+from skdpsurv.hybrid.hybrid_records import split_records
+from skdpsurv.hybrid.mixed_table import read_table
 from skdpsurv.hybrid.weighted_fit import fit_weighted
 from skdpsurv.mechanisms import private_mean
 from skdpsurv.privacy import random_source
@@ -103,7 +103,7 @@ class TestBudget:
         steps = Fraction(1) / Fraction(selection.STEP)
         monkeypatch.setattr(selection, "lattice_laplace", laplace(steps))
         monkeypatch.setattr(selection, "permute_and_flip", choice)
-        monkeypatch.setattr("skdpsurv.hybrid.calibration.noisy_mean", noisy_mean)
+        monkeypatch.setattr("skdpsurv.hybrid.residual_moments.noisy_mean", noisy_mean)
         kind = "noisy_curve" if noisy_curve else "permute_and_flip"
         fitted = public_fit(records)
         plan = plan_of(
@@ -185,10 +185,12 @@ class TestCells:
         assert plan_of(SMALL, FITS[0], method="cells", n_cells=150).n_cells == 150
 
     def test_more_cells_for_more_records_and_more_epsilon(self):
-        numbers = [rules.cell_number(n, 10_000, 2, 1.0) for n in (100, 1000, 10_000, 1_000_000)]
+        numbers = [
+            auto_choices.cell_number(n, 10_000, 2, 1.0) for n in (100, 1000, 10_000, 1_000_000)
+        ]
         assert numbers == sorted(numbers)
         assert len(set(numbers)) > 2
-        numbers = [rules.cell_number(10_000, 10_000, 2, e) for e in (0.01, 0.5, 2.0, np.inf)]
+        numbers = [auto_choices.cell_number(10_000, 10_000, 2, e) for e in (0.01, 0.5, 2.0, np.inf)]
         assert numbers == sorted(numbers)
         assert len(set(numbers)) > 2
 
@@ -196,7 +198,7 @@ class TestCells:
     @pytest.mark.parametrize("epsilon", [1e-9, 1.0, np.inf])
     @pytest.mark.parametrize("n_columns", [0, 1, 4])
     def test_never_more_than_public_records(self, n_public, epsilon, n_columns):
-        assert 1 <= rules.cell_number(1000, n_public, n_columns, epsilon) <= n_public
+        assert 1 <= auto_choices.cell_number(1000, n_public, n_columns, epsilon) <= n_public
 
 
 class TestPublicRules:
@@ -235,7 +237,7 @@ class TestPublicRules:
 
 def test_distinct_keeps_the_first_of_each():
     points = np.array([[2.0, 0.0], [1.0, 0.0], [2.0, 0.0], [0.0, 0.0], [1.0, 0.0]])
-    assert methods.distinct(points).tolist() == [0, 1, 3]
+    assert weighings.distinct(points).tolist() == [0, 1, 3]
 
 
 def test_mechanism_says_what_is_released():

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from skdpsurv.audit.subject import Subject, private_step
 from skdpsurv.privacy import silence
 from skdpsurv.progress import first
+from skdpsurv.types import FloatArray
 
 __all__ = ["Statistic", "released_numbers", "released_table", "run_trials"]
 
-FloatArray = NDArray[np.float64]
 Statistic = Callable[[Any], float]
 #: What one fit released, by name.
 Numbers = Mapping[str, FloatArray]

@@ -8,16 +8,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skdpsurv.classification import columns
-from skdpsurv.classification.columns import Columns
+from skdpsurv.classification import column_group
+from skdpsurv.classification.column_group import ColumnGroup
 from skdpsurv.privacy import clip_rows
 
 X = np.random.default_rng(0).normal(size=(200, 5)) * np.array([1, 1e-3, 10, 1, 1])
 CASES = [
-    Columns((0, 2, 4), 1.0, 1.0, 0.0),
-    Columns((0, 2, 4), 0.5, 2.0, 0.1),
-    Columns((3,), 2.0, 0.5, 1.0),
-    Columns((4, 3, 2, 1, 0), 3.0, 1 / 3, 0.3),
+    ColumnGroup((0, 2, 4), 1.0, 1.0, 0.0),
+    ColumnGroup((0, 2, 4), 0.5, 2.0, 0.1),
+    ColumnGroup((3,), 2.0, 0.5, 1.0),
+    ColumnGroup((4, 3, 2, 1, 0), 3.0, 1 / 3, 0.3),
 ]
 
 
@@ -59,20 +59,20 @@ class TestRows:
 
 
 def test_bound_counts_the_constant():
-    assert Columns((0, 1), 2.0, 0.5, 0.75).bound == math.hypot(1.0, 0.75) == 1.25
-    assert Columns((0, 1), 2.0, 0.5, 0.0).bound == 1.0
-    assert Columns((0, 1), 2.0, 0.5, 0.75).n_params == 3
-    assert Columns((0, 1), 2.0, 0.5, 0.0).n_params == 2
+    assert ColumnGroup((0, 1), 2.0, 0.5, 0.75).bound == math.hypot(1.0, 0.75) == 1.25
+    assert ColumnGroup((0, 1), 2.0, 0.5, 0.0).bound == 1.0
+    assert ColumnGroup((0, 1), 2.0, 0.5, 0.75).n_params == 3
+    assert ColumnGroup((0, 1), 2.0, 0.5, 0.0).n_params == 2
 
 
 def test_columns_keep_the_order_of_the_group():
     rows = np.arange(6.0).reshape(2, 3)
-    swapped = Columns((2, 0, 1), 9.0, 1.0, 0.0).rows(rows, 9.0)
+    swapped = ColumnGroup((2, 0, 1), 9.0, 1.0, 0.0).rows(rows, 9.0)
     np.testing.assert_array_equal(swapped, rows[:, [2, 0, 1]])
 
 
 def test_blocks_hold_every_row_in_order(monkeypatch):
-    monkeypatch.setattr(columns, "BLOCK_ROWS", 64)
+    monkeypatch.setattr(column_group, "BLOCK_ROWS", 64)
     signs = np.where(np.arange(200) % 3 == 0, 1.0, -1.0)
     blocks = CASES[0].blocks(X, signs)
     assert [block.y.size for block in blocks] == [64, 64, 64, 8]

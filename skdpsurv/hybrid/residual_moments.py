@@ -31,10 +31,10 @@ from skdpsurv.hybrid.mixed_space import places_of
 from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities
 from skdpsurv.mechanisms.private_mean import noisy_mean
 from skdpsurv.privacy import RandomSource, clip_rows
+from skdpsurv.types import FloatArray
 
 __all__ = ["Residuals", "balance", "private_moments"]
 
-FloatArray = NDArray[np.float64]
 
 #: Least k, and k in units of the noise's variance. Found on simulated and real data.
 LEAST_SLACK, SLACK = 0.3, 10.0

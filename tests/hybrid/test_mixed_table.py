@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from skdpsurv.hybrid.mixed_space import CategoricalAxis
-from skdpsurv.hybrid.table import Design, categorical_columns, read_table
+from skdpsurv.hybrid.mixed_table import Design, categorical_columns, read_table
 
 SECRET = "secret-value"
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdpsurv.hybrid.mixed_space import CategoricalAxis, MixedSpace, NumericAxes
-from skdpsurv.hybrid.table import Design, Table
+from skdpsurv.hybrid.mixed_table import Design, Table
+from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = ["HybridRecords", "PublicRecords", "split_records"]
 
-FloatArray = NDArray[np.float64]
 
 #: A numeric outcome counts this much in distances beside a column: it is what a model is about.
 OUTCOME_FACTOR = 3.0
@@ -116,7 +116,7 @@ class HybridRecords(PublicRecords):
 
 
 def split_records(
-    table: Table, y: NDArray[Any], public: NDArray[np.bool_], classifies: bool
+    table: Table, y: NDArray[Any], public: BoolArray, classifies: bool
 ) -> HybridRecords:
     """Split records by the public mask, and clip private numbers to the public range."""
     theirs, ours = table.rows(public), table.rows(~public)

@@ -6,7 +6,7 @@ import math
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.likelihoods.weibull import mean_log_likelihood
@@ -36,11 +36,10 @@ from skdpsurv.survival.weibull_plans import (
     TightLadder,
 )
 from skdpsurv.target import fit_target, is_two_dimensional, n_targets
+from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = ["DPWeibullFitter"]
 
-FloatArray = NDArray[np.float64]
-BoolArray = NDArray[np.bool_]
 
 LADDERS: dict[str, type[Plan]] = {
     "tight": TightLadder,

@@ -15,10 +15,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from skdpsurv.base import PrivateEstimator
+from skdpsurv.types import FloatArray
 
-__all__ = ["WeighedEstimator"]
-
-FloatArray = NDArray[np.float64]
+__all__ = ["PrivateMetaEstimator"]
 
 
 def delegated(name: str) -> Callable[[Any], bool]:
@@ -32,7 +31,7 @@ def delegated(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class WeighedEstimator(PrivateEstimator):
+class PrivateMetaEstimator(PrivateEstimator):
     """Base: a subclass releases weights, and says how rows become what the estimator sees."""
 
     estimator: Any

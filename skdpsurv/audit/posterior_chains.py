@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from skdpsurv.audit.convergence import effective_sample_size, split_r_hat
 from skdpsurv.privacy import positive_int, random_source, silent_arithmetic
 from skdpsurv.progress import check_verbose, first
 from skdpsurv.survival.discrete_time import DPDiscreteTimeSurvival
-from skdpsurv.survival.posterior import PosteriorSampling
+from skdpsurv.survival.posterior_plan import PosteriorSampling
 from skdpsurv.survival.spline import to_published
+from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FloatArray = NDArray[np.float64]
 
 __all__ = ["PosteriorChains", "nonprivate_posterior_chains"]
 
@@ -66,13 +66,13 @@ class PosteriorChains:
 
     def plot_trace(self, parameters: Sequence[str] | None = None) -> Figure:
         """Draw each parameter's path, a colour for each chain; matplotlib is needed."""
-        from skdpsurv.plotting.posterior import plot_trace
+        from skdpsurv.plotting.chain_plots import plot_trace
 
         return plot_trace(self, parameters)
 
     def plot_density(self, parameters: Sequence[str] | None = None) -> Figure:
         """Draw each parameter's density, a colour for each chain; matplotlib is needed."""
-        from skdpsurv.plotting.posterior import plot_density
+        from skdpsurv.plotting.chain_plots import plot_density
 
         return plot_density(self, parameters)
 

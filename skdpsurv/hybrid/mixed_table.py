@@ -11,14 +11,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skdpsurv.columns import column_index
+from skdpsurv.column_index import column_index
 from skdpsurv.hybrid.mixed_space import CategoricalAxis
 from skdpsurv.privacy import check_finite, refuse_masked
 from skdpsurv.privacy.domain import as_float_array
+from skdpsurv.types import FloatArray
 
 __all__ = ["Design", "Table", "categorical_columns", "read_table", "refuse_sparse"]
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
@@ -23,10 +20,9 @@ from skdpsurv.privacy import (
     round_to_lattice,
 )
 from skdpsurv.progress import first
-from skdpsurv.survival.private_fit import HazardModel, Records
+from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
 from skdpsurv.survival.spline import orthogonal_basis, published_basis
-
-FloatArray = NDArray[np.float64]
+from skdpsurv.types import FloatArray
 
 SAMPLERS = ("mala", "psgld")
 #: Passes over the data of pSGLD, n steps each, as in the paper; and steps of MALA, one pass each:
@@ -201,7 +197,7 @@ class PosteriorSampling:
             "n_steps": self.schedule.n_steps(self.model.n_records),
         }
 
-    def run(self, records: Records, source: RandomSource) -> tuple[FloatArray, FloatArray]:
+    def run(self, records: HazardRecords, source: RandomSource) -> tuple[FloatArray, FloatArray]:
         """Return the last state of one chain."""
         n_steps = self.schedule.n_steps(self.model.n_records)
         task = f"posterior sampling ({self.schedule.sampler})"
@@ -212,7 +208,7 @@ class PosteriorSampling:
         # A public lattice, far finer than the prior is wide: no low bits leave.
         return self.unscaled(round_to_lattice(state, LATTICE))
 
-    def states(self, records: Records, source: RandomSource) -> Iterator[FloatArray]:
+    def states(self, records: HazardRecords, source: RandomSource) -> Iterator[FloatArray]:
         """Yield the chain's states, on the scale of the fit: private."""
         model, basis = self.model, self.basis
         likelihood = DiscreteHazard(basis, model.n_features, link=LINKS[model.link])

@@ -1209,7 +1209,9 @@ class TestWhatLeaves:
     @every_kind
     def test_neighbours_differ_in_released_values_only(self, monkeypatch, kind):
         """Same noise, though not declared as seeded."""
-        monkeypatch.setattr("skdpsurv.survival.weibull.random_source", lambda _: random_source(0))
+        monkeypatch.setattr(
+            "skdpsurv.survival.weibull_fitter.random_source", lambda _: random_source(0)
+        )
         one, other = (model(kind, random_state=None).fit(*pair) for pair in neighbours())
         assert one.guarantee_.status == ("none" if kind == "no privacy" else "proved")
         assert other_state(one) == other_state(other)

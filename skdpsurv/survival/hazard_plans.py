@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock, hazard_block
 from skdpsurv.likelihoods.links import LINKS, Link
@@ -23,10 +22,7 @@ from skdpsurv.privacy import RandomSource, clip_rows
 from skdpsurv.survival.life_table import baseline_from_life_table, private_life_table
 from skdpsurv.survival.spline import orthogonal_basis
 from skdpsurv.survival.time_grid import exit_intervals
-
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
-
+from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 #: Rows of a block: what a fit adds to memory is a few copies of one block and of the sorted rows.
 BLOCK_ROWS = 2**16
@@ -84,22 +80,22 @@ class HazardModel:
 
 
 @dataclass(frozen=True)
-class Records:
+class HazardRecords:
     """Private records on the public grid."""
 
     X: FloatArray
     interval: IntArray
-    event: NDArray[np.bool_]
+    event: BoolArray
 
     @classmethod
     def on_grid(
         cls,
         X: FloatArray,
         time: FloatArray,
-        event: NDArray[np.bool_],
+        event: BoolArray,
         max_time: float,
         n_intervals: int,
-    ) -> Records:
+    ) -> HazardRecords:
         """Put records on the grid, each on its own."""
         return cls(X, *exit_intervals(time, event, max_time, n_intervals))
 
@@ -135,7 +131,7 @@ class MaximumLikelihood:
         """Return nothing: nothing is promised."""
         return {}
 
-    def run(self, records: Records, source: RandomSource) -> tuple[FloatArray, FloatArray]:
+    def run(self, records: HazardRecords, source: RandomSource) -> tuple[FloatArray, FloatArray]:
         """Return the maximum likelihood baseline and coefficients."""
         model = self.model
         basis = orthogonal_basis(model.n_intervals, model.n_knots)
@@ -256,7 +252,7 @@ class Perturbation:
             "noise_scale": self.calibration.noise_scale,
         }
 
-    def look(self, records: Records, source: RandomSource) -> Look:
+    def look(self, records: HazardRecords, source: RandomSource) -> Look:
         """Return what the first look releases, for its share of epsilon."""
         model, likelihood, basis = self.model, self.likelihood, self.likelihood.basis
         public = self.public_look
@@ -289,12 +285,12 @@ class Perturbation:
         center[0] = likelihood.link.predictor(model.prior_hazard) / likelihood.basis[0, 0]
         return Look(center, np.zeros(model.n_features), model.data_norm)
 
-    def problem(self, records: Records, look: Look) -> Problem:
+    def problem(self, records: HazardRecords, look: Look) -> Problem:
         """Return the minimisation, which an audit attacks as it is."""
         blocks = records.blocks(look.mean, look.radius)
         return Problem(self.likelihood, blocks, self.calibration, look.center)
 
-    def run(self, records: Records, source: RandomSource) -> tuple[FloatArray, FloatArray]:
+    def run(self, records: HazardRecords, source: RandomSource) -> tuple[FloatArray, FloatArray]:
         """Release a private baseline and coefficients."""
         look, n_knots = self.look(records, source), self.model.n_knots
         coef = perturb(self.problem(records, look), source)

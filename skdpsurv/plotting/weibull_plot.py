@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.plotting.style import (
@@ -19,13 +19,13 @@ from skdpsurv.plotting.style import (
     new_axes,
 )
 from skdpsurv.privacy import positive_number
+from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["plot_weibull"]
 
-FloatArray = NDArray[np.float64]
 
 _N_TIMES = 201
 _BAND_ALPHA = 0.18

@@ -12,8 +12,8 @@ from sklearn.linear_model import (
     RidgeClassifier,
 )
 
-from skdpsurv.hybrid import calibration as module
-from skdpsurv.hybrid.calibration import Residuals, balance, private_moments
+from skdpsurv.hybrid import residual_moments as module
+from skdpsurv.hybrid.residual_moments import Residuals, balance, private_moments
 from skdpsurv.privacy import random_source
 
 N = 200

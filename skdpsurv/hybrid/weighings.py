@@ -16,17 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from skdpsurv.hybrid.calibration import Residuals, balance, private_moments
 from skdpsurv.hybrid.counts import noisy_counts
+from skdpsurv.hybrid.hybrid_records import HybridRecords
 from skdpsurv.hybrid.nearest import nearest, nested_counts
-from skdpsurv.hybrid.records import HybridRecords
+from skdpsurv.hybrid.residual_moments import Residuals, balance, private_moments
 from skdpsurv.hybrid.selection import record_losses, select
 from skdpsurv.privacy import RandomSource
+from skdpsurv.types import FloatArray, IntArray
 
 __all__ = ["Weighing", "by_cells", "by_points", "by_residuals", "by_subset", "distinct"]
 
-FloatArray = NDArray[np.float64]
-IntArray = NDArray[np.int64]
 Fit = Callable[[FloatArray, NDArray[Any], FloatArray], Any]
 
 #: Distances between cells look at the public records without this share at either end.

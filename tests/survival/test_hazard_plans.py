@@ -13,8 +13,8 @@ import pytest
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PrivacyLeakWarning
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.privacy import random_source
-from skdpsurv.survival import private_fit
-from skdpsurv.survival.private_fit import (
+from skdpsurv.survival import hazard_plans
+from skdpsurv.survival.hazard_plans import (
     CAP_RANGE,
     FIRST_LOOK_RECORDS,
     LEVEL_SIZE,
@@ -24,8 +24,8 @@ from skdpsurv.survival.private_fit import (
     SPREAD_RANGE,
     TABLE_PART,
     HazardModel,
+    HazardRecords,
     Perturbation,
-    Records,
 )
 
 MODEL = HazardModel("logit", 50, 3, 1000, 2, 1.5, "auto", 0.4)
@@ -101,8 +101,8 @@ class TestColumns:
         data = make_discrete_time_survival(2000, 2, random_state=1)
         model = DPDiscreteTimeSurvival(1e6, max_time=1.0, n_intervals=20, random_state=0)
         one = model.fit(data.X, data.y).coef_
-        monkeypatch.setattr(private_fit, "LEVEL_SIZE", 0.8)
-        monkeypatch.setattr(private_fit, "SHAPE_SIZE", 0.3)
+        monkeypatch.setattr(hazard_plans, "LEVEL_SIZE", 0.8)
+        monkeypatch.setattr(hazard_plans, "SHAPE_SIZE", 0.3)
         np.testing.assert_allclose(model.fit(data.X, data.y).coef_, one, atol=0.01)
 
 
@@ -122,13 +122,13 @@ class TestFirstLook:
         """And nothing else does: what both are given adds up to the centre's share."""
         seen = {}
         for name, position in (("private_life_table", 3), ("private_mean", 3)):
-            original = getattr(private_fit, name)
+            original = getattr(hazard_plans, name)
 
             def spy(*args, name=name, position=position, original=original):
                 seen[name] = args[position]
                 return original(*args)
 
-            monkeypatch.setattr(private_fit, name, spy)
+            monkeypatch.setattr(hazard_plans, name, spy)
         data = make_discrete_time_survival(1000, 2, random_state=0)
         DPDiscreteTimeSurvival(2.0, max_time=1.0, random_state=0).fit(data.X, data.y)
         assert seen["private_life_table"] == pytest.approx(0.2 * TABLE_PART)
@@ -149,12 +149,12 @@ class TestFirstLook:
     ):
         """Radius of the rows that reach the likelihood, for a released spread ``found``."""
         mean, seen = np.array([0.25, 0.5]), []
-        monkeypatch.setattr(private_fit, "private_mean", lambda *args: (mean, found))
-        original = Records.blocks
-        monkeypatch.setattr(Records, "blocks", lambda *a: seen.append(a[1:]) or original(*a))
-        monkeypatch.setattr(private_fit, "perturb", lambda *args: np.arange(1.0, 6.0))
+        monkeypatch.setattr(hazard_plans, "private_mean", lambda *args: (mean, found))
+        original = HazardRecords.blocks
+        monkeypatch.setattr(HazardRecords, "blocks", lambda *a: seen.append(a[1:]) or original(*a))
+        monkeypatch.setattr(hazard_plans, "perturb", lambda *args: np.arange(1.0, 6.0))
         X = np.random.default_rng(0).uniform(-1, 1, size=(1000, 2))
-        records = Records(X, np.full(1000, 7), np.zeros(1000, dtype=bool))
+        records = HazardRecords(X, np.full(1000, 7), np.zeros(1000, dtype=bool))
         one = plan(epsilon)
         baseline, beta = one.run(records, random_source(0))
         (used_mean, radius) = seen[0]
@@ -170,7 +170,7 @@ class TestFirstLook:
 class TestRecords:
     def test_rows_are_centred_clipped_and_scaled(self):
         X = np.array([[3.0, 4.0], [0.1, 0.0], [1.0, 1.0]])
-        records = Records(X, np.array([1, 2, 3]), np.zeros(3, dtype=bool))
+        records = HazardRecords(X, np.array([1, 2, 3]), np.zeros(3, dtype=bool))
         (block,) = records.blocks(np.array([1.0, 1.0]), 2.0)
         length = math.hypot(2.0, 3.0)
         expected = [[2 / length, 3 / length], [-0.45, -0.5], [0.0, 0.0]]
@@ -179,7 +179,7 @@ class TestRecords:
 
     def test_an_infinite_radius_leaves_rows_as_they_are(self):
         X = np.array([[3e100, 4.0]])
-        (block,) = Records(X, np.array([1]), np.array([True])).blocks(0.0, math.inf)
+        (block,) = HazardRecords(X, np.array([1]), np.array([True])).blocks(0.0, math.inf)
         np.testing.assert_array_equal(block.X, X)
 
 

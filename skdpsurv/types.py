@@ -1,0 +1,14 @@
+"""Names for the arrays that the package works with."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["BoolArray", "FloatArray", "IndexArray", "IntArray"]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+BoolArray = NDArray[np.bool_]
+#: Places of records, as NumPy's own index type.
+IndexArray = NDArray[np.intp]
