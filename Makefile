@@ -46,11 +46,8 @@ format: $(VENV)/.installed-lint ## format the code and apply ruff's safe fixes
 docs: $(VENV)/.installed-docs ## build the documentation; warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
-BENCHMARKS ?= $(sort $(wildcard benchmarks/[!_]*.py))
-bench: $(VENV)/.installed-test ## run the benchmarks (one: make bench BENCHMARKS=benchmarks/NAME.py)
-	@for script in $(BENCHMARKS); do \
-		echo "== $$script"; $(BIN)/python $$script $(ARGS) || exit 1; \
-	done
+bench: $(VENV)/.installed-test ## run the benchmarks (some: BENCHMARKS="accuracy speed"; a quick try: QUICK=1)
+	@$(BIN)/python -m benchmarks $(BENCHMARKS) $(if $(QUICK),--quick) $(ARGS)
 
 constraints: $(UV) ## pin the dependencies anew (newest versions: make constraints ARGS=--upgrade)
 	$(UV) pip compile --quiet --all-extras --group dev --universal --python-version 3.11 \
@@ -62,7 +59,7 @@ clean: ## remove what builds, tests and tools leave behind
 	find skdpsurv tests benchmarks docs -type d -name __pycache__ -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean ## remove the environments too
-	rm -rf $(VENV) $(LOWEST) .uv
+	rm -rf $(VENV) $(LOWEST) .venv-diffprivlib .uv benchmarks/output
 
 # --- The environment. A stamp records an installation; it is redone when the pins change. ---
 

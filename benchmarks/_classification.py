@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import warnings
 import zlib
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from _common import TABLES
 from joblib import Parallel, delayed
-from matplotlib.axis import Axis
-from matplotlib.figure import Figure
 from scipy import stats
 from sklearn.base import BaseEstimator
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import normalize
 
+from benchmarks._run import QUICK, Missing, data_file, part
 from skdpsurv.privacy import PrivacyLeakWarning
 
-FIGURES = TABLES.parent / "figures"
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
+
 N_COMPONENTS = 100
 TICKS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.96, 0.97, 0.98, 0.985, 0.99, 0.993)
 TICKS += (0.995, 0.997, 0.998, 0.999)
@@ -45,15 +45,6 @@ class LabelledData:
         """Return a random split that depends on the sizes and the repetition only."""
         order = np.random.default_rng(repetition).permutation(self.y.size)
         return order[: self.n_train], order[self.n_train : self.n_train + self.n_test]
-
-
-def arguments(description: str, folder: str, repetitions: int = 20) -> argparse.Namespace:
-    """Parse ``--data-dir``, ``--repetitions`` and ``--jobs``."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--data-dir", type=Path, help=folder)
-    parser.add_argument("--repetitions", type=int, default=repetitions)
-    parser.add_argument("--jobs", type=int, default=2)
-    return parser.parse_args()
 
 
 def seed(*key: object) -> int:
@@ -137,33 +128,45 @@ def spread(axis: Axis, values: Sequence[float]) -> None:
     axis.set_ticks([], minor=True)
 
 
-def save(sheet: Figure, name: str) -> None:
-    """Write a figure where the documentation shows it."""
-    FIGURES.mkdir(parents=True, exist_ok=True)
-    sheet.savefig(FIGURES / f"{name}.png", dpi=100)
-
-
 def benchmark_sets(folder: Path | None) -> list[LabelledData]:
     """Return MNIST 0 or 8, MNIST 4 or 9 and NEWS20, rows of norm 1.
 
     As in the paper, principal components and the variances that serve as importances are computed
     on all rows. Neither is private: they are here to compare methods.
     """
+    loaders = {
+        "MNIST 0 or 8": lambda: _digits(folder, 0, 8),
+        "MNIST 4 or 9": lambda: _digits(folder, 4, 9),
+        "NEWS20": lambda: _news(folder),
+    }
+    found = []
+    for name, load in loaders.items():
+        with part(name):
+            found.append(load())
+    return found
+
+
+@contextmanager
+def _network() -> Iterator[None]:
+    """Without a folder the data are fetched, except in a quick run."""
+    if QUICK:
+        raise Missing("needs --data-dir, or without --quick the network")
     try:
-        return [*(_digits(folder, *pair) for pair in ((0, 8), (4, 9))), _news(folder)]
+        yield
     except OSError as error:
-        raise SystemExit(f"Pass --data-dir, or fetch the data over the network: {error}") from error
+        raise Missing(f"needs --data-dir or the network ({type(error).__name__})") from error
 
 
 def _digits(folder: Path | None, low: int, high: int) -> LabelledData:
     if folder is not None:
-        with np.load(folder / f"mnist_{low}v{high}.npz") as file:
+        with np.load(data_file(folder, f"mnist_{low}v{high}.npz")) as file:
             images, labels = file["X"], file["y"]
     else:
         # Needs the network; scikit-learn keeps a copy in its data folder.
         from sklearn.datasets import fetch_openml
 
-        images, labels = fetch_openml("mnist_784", version=1, as_frame=False, return_X_y=True)
+        with _network():
+            images, labels = fetch_openml("mnist_784", version=1, as_frame=False, return_X_y=True)
         labels = labels.astype(int)
         rng = np.random.default_rng(20)
         chosen = [
@@ -187,7 +190,7 @@ def _digits(folder: Path | None, low: int, high: int) -> LabelledData:
 
 def _news(folder: Path | None) -> LabelledData:
     if folder is not None:
-        with np.load(folder / "news20_sci_v_talk_svd100.npz") as file:
+        with np.load(data_file(folder, "news20_sci_v_talk_svd100.npz")) as file:
             columns, labels = file["X"].astype(float), (file["y"] > 0).astype(int)
             n_train = int((file["is_test"] == 0).sum())
     else:
@@ -212,10 +215,11 @@ def _fetched_news() -> tuple[np.ndarray, np.ndarray, int]:
     names += [f"talk.{name}" for name in ("politics.guns", "politics.mideast", "politics.misc")]
     names += ["talk.religion.misc"]
     texts, labels = [], []
-    for part in ("train", "test"):
-        bunch = fetch_20newsgroups(
-            subset=part, categories=names, remove=("headers", "footers", "quotes")
-        )
+    for subset in ("train", "test"):
+        with _network():
+            bunch = fetch_20newsgroups(
+                subset=subset, categories=names, remove=("headers", "footers", "quotes")
+            )
         kept = [
             (re.sub(r"\S+@\S+", " ", text), int(bunch.target_names[topic].startswith("sci.")))
             for text, topic in zip(bunch.data, bunch.target, strict=True)

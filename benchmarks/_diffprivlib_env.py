@@ -7,20 +7,23 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks._run import ROOT, Missing
+
 VERSION = "0.6.6"
 REQUIREMENTS = (f"diffprivlib=={VERSION}", "scikit-learn>=1.6,<1.8")
-ROOT = Path(__file__).resolve().parent.parent
 WORKER = Path(__file__).resolve().parent / "_diffprivlib_worker.py"
-#: For ``_common.arguments``.
-OPTION = {"type": Path, "help": "folder of an environment with diffprivlib, made if missing"}
+#: For ``_run.arguments``.
+OPTION = {
+    "type": Path,
+    "default": ROOT / ".venv-diffprivlib",
+    "help": "folder of an environment with diffprivlib, made if missing",
+}
 
 
 @dataclass(frozen=True)
@@ -47,20 +50,22 @@ class Diffprivlib:
             return json.loads(target.read_text())
 
 
-@contextmanager
-def diffprivlib(folder: Path | None) -> Iterator[Diffprivlib]:
-    """Make the environment, in a temporary folder unless one is given; reuse it if it is there."""
-    with tempfile.TemporaryDirectory() as temporary:
-        home = Path(temporary) / "env" if folder is None else folder.resolve()
-        python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-        if not python.exists():
-            uv = ROOT / ".uv" / "bin" / "uv"
-            if uv.exists():
-                run = [uv, "pip", "install", "--quiet", "--python", python, *REQUIREMENTS]
-                make = [uv, "venv", "--quiet", "--python", sys.executable, home]
-            else:
-                run = [python, "-m", "pip", "install", "--quiet", *REQUIREMENTS]
-                make = [sys.executable, "-m", "venv", home]
+def diffprivlib(folder: Path) -> Diffprivlib:
+    """Make the environment, unless it is there."""
+    home, stamp = folder.resolve(), folder.resolve() / f".diffprivlib-{VERSION}"
+    python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if not stamp.exists():
+        uv = ROOT / ".uv" / "bin" / "uv"
+        if uv.exists():
+            run = [uv, "pip", "install", "--quiet", "--python", python, *REQUIREMENTS]
+            make = [uv, "venv", "--quiet", "--clear", "--python", sys.executable, home]
+        else:
+            run = [python, "-m", "pip", "install", "--quiet", *REQUIREMENTS]
+            make = [sys.executable, "-m", "venv", "--clear", home]
+        try:
             subprocess.run(make, check=True)
             subprocess.run(run, check=True)
-        yield Diffprivlib(python)
+        except subprocess.CalledProcessError as error:
+            raise Missing(f"diffprivlib {VERSION} cannot be installed") from error
+        stamp.touch()
+    return Diffprivlib(python)

@@ -9,9 +9,11 @@ from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
-from _common import SurvivalData
 
+from benchmarks._common import SurvivalData
+from benchmarks._run import QUICK, setting
 from skdpsurv import DPDiscreteTimeSurvival
+from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.langevin import MALA
@@ -25,8 +27,10 @@ from skdpsurv.target import event_and_time
 
 #: States of a pSGLD chain that are kept, per epoch.
 KEPT = 100
+#: States of MALA that are left out.
+BURN_IN = setting(1000, quick=30)
 #: The paper's length of a chain.
-EPOCHS = 250
+EPOCHS = setting(250, quick=1)
 
 
 def on_grid(
@@ -65,9 +69,9 @@ class Problem:
         assert isinstance(plan, PosteriorSampling)
         return plan
 
-    def records(self) -> HazardRecords:
+    def records(self) -> InMemory[HazardRecords]:
         """Return the records on the grid of the estimator."""
-        return on_grid(self.data, n_intervals=self.n_intervals)
+        return InMemory([on_grid(self.data, n_intervals=self.n_intervals)])
 
     def target(self) -> tuple[Target, np.ndarray]:
         """Return the law, and the point from which a random walk looks for its mode."""
@@ -77,10 +81,10 @@ class Problem:
         likelihood = DiscreteHazard(basis, model.n_features, link=LINKS[model.link])
         start = np.zeros(likelihood.n_params)
         start[0] = likelihood.link.predictor(model.prior_hazard) / basis[0, 0]
-        blocks = self.records().blocks(0.0, model.data_norm)
+        blocks = self.records().map(lambda block: block.within(0.0, model.data_norm))
         return Target(likelihood, blocks, plan.sanitizer), start
 
-    def draws(self, n_steps: int, burn_in: int = 1000) -> np.ndarray:
+    def draws(self, n_steps: int, burn_in: int = BURN_IN) -> np.ndarray:
         """Return states of MALA after its burn-in, as coefficients on the scale of X."""
         model = self.plan().model
         states = islice(mala(self.target()[0], burn_in), n_steps)
@@ -93,7 +97,8 @@ class Problem:
 
     def chain_path(self, kind: str, draw: int, folder: Path) -> Path:
         """Return where a chain is kept."""
-        return folder / f"{self.data.name}_{self.epsilon:g}_{kind.replace(' ', '_')}_{draw}.npz"
+        name = f"{self.data.name}_{self.epsilon:g}_{kind.replace(' ', '_')}_{draw}"
+        return folder / f"{name}{setting('', quick='_quick')}.npz"
 
 
 def errors(coefs: np.ndarray, mle: np.ndarray) -> np.ndarray:
@@ -123,7 +128,7 @@ def psgld_chain(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Return kept states, their epochs and CPU seconds, from disk unless ``fresh``."""
     path = problem.chain_path(kind, draw, folder)
-    if fresh or not path.exists():
+    if fresh or QUICK or not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         n = len(problem.data.y)
         n_steps, every = EPOCHS * n, max(1, n // KEPT)
@@ -138,7 +143,7 @@ def psgld_chain(
         return found["kept"][:, 1:], found["kept"][:, 0], float(found["seconds"])
 
 
-def mala(target: Target, burn_in: int = 1000) -> Iterator[np.ndarray]:
+def mala(target: Target, burn_in: int = BURN_IN) -> Iterator[np.ndarray]:
     """Yield states of MALA after its burn-in, without end."""
     return islice(MALA(burn_in).states(target, random_source(None)), burn_in, None)
 
@@ -146,8 +151,8 @@ def mala(target: Target, burn_in: int = 1000) -> Iterator[np.ndarray]:
 def enough(states: Iterator[np.ndarray], size: float = 2000.0, most: int = 400_000) -> np.ndarray:
     """Return so many states that each column has an effective sample size of ``size``."""
     found: list[np.ndarray] = []
-    while len(found) < most:
-        found += islice(states, max(8000, len(found) // 4))
+    while len(found) < setting(most, quick=1):
+        found += islice(states, max(setting(8000, quick=100), len(found) // 4))
         if effective_size(np.array(found)).min() >= size:
             break
     return np.array(found)
@@ -204,7 +209,7 @@ class GridLosses:
 
 def grid_energy(target: Target) -> Callable[[np.ndarray], float]:
     """Return U, from GridLosses."""
-    (block,) = target.blocks
+    (block,) = target.blocks.blocks
     losses, sanitizer = GridLosses(target.likelihood, block), target.sanitizer
 
     def energy(coef: np.ndarray) -> float:
@@ -215,7 +220,9 @@ def grid_energy(target: Target) -> Callable[[np.ndarray], float]:
     return energy
 
 
-def random_walk(target: Target, start: np.ndarray, burn_in: int = 5000) -> Iterator[np.ndarray]:
+def random_walk(
+    target: Target, start: np.ndarray, burn_in: int = setting(5000, quick=100)
+) -> Iterator[np.ndarray]:
     """Yield states of a random-walk Metropolis chain after its burn-in, without end."""
     rng, energy = np.random.default_rng(), grid_energy(target)
     coef, curvature = target.mode(start)

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import pandas as pd
-from _classification import interval, save, spread
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+
+from benchmarks._classification import interval, spread
+from benchmarks._common import save, sheet
+from benchmarks._run import part
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 STYLES = {
     "PLR": {"color": "0.25", "marker": "v", "linestyle": ":"},
@@ -20,13 +27,13 @@ STYLES = {
 
 def axes_of(names: list[str], rows: int = 1) -> tuple[Figure, np.ndarray]:
     """Return a figure with a panel for each data set."""
-    sheet = Figure(figsize=(3.4 * len(names) + 0.6, 3.2 * rows + 0.9), layout="constrained")
-    panels = sheet.subplots(rows, len(names), squeeze=False)
+    drawn = sheet(3.4 * len(names) + 0.6, 3.2 * rows + 0.9)
+    panels = drawn.subplots(rows, len(names), squeeze=False)
     for ax in panels.flat:
         ax.grid(color="0.92", linewidth=0.8)
         ax.set_axisbelow(True)
         ax.spines[["top", "right"]].set_visible(False)
-    return sheet, panels
+    return drawn, panels
 
 
 def ends_of(found: pd.DataFrame, keys: list[str]) -> list[float]:
@@ -45,16 +52,17 @@ def curve(ax: Axes, places: np.ndarray, groups: list[np.ndarray], name: str) -> 
     ax.errorbar(places, means, yerr=widths, label=name, **style)
 
 
-def legend(sheet: Figure, ax: Axes, columns: int) -> None:
+def legend(drawn: Figure, ax: Axes, columns: int) -> None:
     """Draw one legend under all panels."""
     handles, labels = ax.get_legend_handles_labels()
-    sheet.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
+    drawn.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
 
 
+@part("figure over epsilon")
 def epsilon_figure(found: pd.DataFrame, epsilons: tuple[float, ...]) -> None:
     """Draw figure 1: published above, the default calibration below."""
     names = list(dict.fromkeys(found["data"]))
-    sheet, panels = axes_of(names, rows=2)
+    drawn, panels = axes_of(names, rows=2)
     ends = {
         name: ends_of(found[found["data"] == name], ["method", "epsilon", "calibration"])
         for name in names
@@ -75,16 +83,17 @@ def epsilon_figure(found: pd.DataFrame, epsilons: tuple[float, ...]) -> None:
         panels[i][0].set_ylabel("Test AUC")
     for ax in panels[-1]:
         ax.set_xlabel("ε")
-    legend(sheet, panels[-1][0], 6)
-    save(sheet, "stacking_epsilon")
+    legend(drawn, panels[-1][0], 6)
+    save(drawn, "stacking_epsilon")
 
 
+@part("figure of a panel for each data set")
 def panels_figure(
     found: pd.DataFrame, column: str, places: tuple[float, ...], label: str, name: str
 ) -> None:
     """Draw figure 2 or 3; methods with no place in ``column`` become lines across."""
     names = list(dict.fromkeys(found["data"]))
-    sheet, (panels,) = axes_of(names)
+    drawn, (panels,) = axes_of(names)
     for ax, data in zip(panels, names, strict=True):
         part = found[found["data"] == data]
         for method in STYLES:
@@ -102,10 +111,11 @@ def panels_figure(
         ax.set_xlabel(label)
         ax.set_title(data, loc="left", fontsize=11, fontweight="bold")
     panels[0].set_ylabel("Test AUC at ε = 1")
-    legend(sheet, panels[0], 4)
-    save(sheet, name)
+    legend(drawn, panels[0], 4)
+    save(drawn, name)
 
 
+@part("figure of combiners")
 def combiner_figure(found: pd.DataFrame) -> None:
     """Draw figure 4: a line for each combiner, a panel for each data set."""
     names = list(dict.fromkeys(found["data"]))
@@ -114,8 +124,8 @@ def combiner_figure(found: pd.DataFrame) -> None:
     tops = [kind for kind in kinds if "on top" in kind]
     kinds = [*alone, "PLR", *tops, "vote", "weighted vote"]
     colours = ["0.6"] * len(alone) + ["0.25"] + ["#D55E00"] * len(tops) + ["#56B4E9", "#0072B2"]
-    sheet = Figure(figsize=(3.1 * len(names) + 2.2, 4.3), layout="constrained")
-    panels = sheet.subplots(1, len(names), sharey=True, squeeze=False)[0]
+    drawn = sheet(3.1 * len(names) + 2.2, 4.3)
+    panels = drawn.subplots(1, len(names), sharey=True, squeeze=False)[0]
     for ax, name in zip(panels, names, strict=True):
         for place, (kind, colour) in enumerate(zip(kinds, colours, strict=True)):
             same = found[(found["data"] == name) & (found["combiner"] == kind)]["auc"]
@@ -129,4 +139,4 @@ def combiner_figure(found: pd.DataFrame) -> None:
         ax.spines[["top", "right"]].set_visible(False)
     panels[0].set_yticks(range(len(kinds)), kinds)
     panels[0].invert_yaxis()
-    save(sheet, "stacking_combiners")
+    save(drawn, "stacking_combiners")

@@ -1,20 +1,20 @@
 """Accuracy of private fits over epsilon, on real data, beside the published algorithms.
 
-python benchmarks/accuracy.py --data-dir FOLDER
+python -m benchmarks.accuracy --data-dir FOLDER
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 
 import numpy as np
-from _common import SurvivalData, arguments, split, survival_sets, table
 
+from benchmarks._common import SurvivalData, split, survival_sets, table
+from benchmarks._run import arguments, number, run, setting
 from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.metrics import mean_relative_error
 
-EPSILONS = (0.1, 0.4, 1.0, 1.6, 6.4)
+EPSILONS = setting((0.1, 0.4, 1.0, 1.6, 6.4), quick=(1.0,))
 VARIANTS = {
     "obj_pert": {},
     "out_pert": {"method": "out_pert"},
@@ -22,7 +22,7 @@ VARIANTS = {
     "published Ext-Out-Pert": {"calibration": "published", "method": "out_pert"},
 }
 #: The paper picks the Lambda with the smallest error; so do we, for its algorithms only.
-LAMBDAS = (1e-3, 1e-2, 1e-1, 1.0)
+LAMBDAS = setting((1e-3, 1e-2, 1e-1, 1.0), quick=(1e-1,))
 
 
 def fits(
@@ -97,9 +97,13 @@ def coefficients(sets: list[SurvivalData], repetitions: int) -> None:
     )
 
 
-if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    args = arguments(__doc__ or "", repetitions={"type": int, "default": 40})
-    real = list(survival_sets(args.data_dir))
+def main() -> None:
+    """Two tables."""
+    args = arguments(__doc__ or "", repetitions=number(40, quick=2))
+    real = survival_sets(args.data_dir)
     concordance(real, args.repetitions)
     coefficients(real, args.repetitions)
+
+
+if __name__ == "__main__":
+    run(main)

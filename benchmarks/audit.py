@@ -1,6 +1,6 @@
 """Attacks on every estimator of the package, and on mechanisms that are known to be bad.
 
-OMP_NUM_THREADS=1 python benchmarks/audit.py
+OMP_NUM_THREADS=1 python -m benchmarks.audit
 
 All worst pairs of an estimator are tried with a few fits; the pair that looks worst is then audited
 with fresh ones. Three tables: what was found, what was found of planted defects, and the exact
@@ -9,20 +9,18 @@ ratios of densities where these are known.
 
 from __future__ import annotations
 
-import sys
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import nullcontext
 from itertools import islice
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from _common import arguments, table
 from sklearn.base import clone
 from sklearn.linear_model import LinearRegression
 
+from benchmarks._common import table
+from benchmarks._run import QUICK, arguments, number, run, setting
 from skdpsurv import (
     DPDiscreteTimeSurvival,
     DPLogisticRegression,
@@ -35,15 +33,14 @@ from skdpsurv.audit.density_ratio import density_ratio_audit
 from skdpsurv.audit.epsilon import audit_epsilon
 from skdpsurv.audit.neighbours import worst_neighbours
 from skdpsurv.model_selection import PrivateSearchCV
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "audit"))
-
-import planted_defects
+from tests.support import planted_defects
 
 #: Chance that a private mechanism has a bound above its epsilon, for each line of the tables.
 ERROR = 1e-3
 #: Screening compares pairs; it needs no confidence.
 SCREENING_CONFIDENCE = 0.5
+#: Of the grid on which densities are compared.
+N_CELLS = setting(128, quick=16)
 
 
 class Case(NamedTuple):
@@ -146,7 +143,7 @@ def audits(trials: int, screening: int, most_pairs: int, jobs: int, only: str) -
     rows = []
     for case in cases():
         name = type(case.estimator).__name__
-        if only not in f"{name} {case.settings}":
+        if only not in f"{name} {case.settings}" or (QUICK and name in (row[0] for row in rows)):
             continue
         start = time.perf_counter()
         # So many that a bound above the claim can be found.
@@ -216,7 +213,7 @@ def screened(estimator: Any, pair: Any, trials: int, jobs: int) -> tuple[float, 
 def planted() -> None:
     """Table: bounds found with and without a defect."""
     rows = []
-    for name, case in planted_defects.PLANTED.items():
+    for name, case in list(planted_defects.PLANTED.items())[: setting(None, quick=1)]:
         bounds, seconds = [], []
         for broken in (False, True):
             start = time.perf_counter()
@@ -282,10 +279,10 @@ def ratios(most_pairs: int) -> None:
         ("ladder, published", weibull(calibration="published"), 3, 1),
     )
     rows = []
-    for settings, estimator, n, n_features in cases:
+    for settings, estimator, n, n_features in cases[: setting(None, quick=1)]:
         start = time.perf_counter()
         found = [
-            (density_ratio_audit(estimator, p.data, p.neighbour, n_cells=128), p.name)
+            (density_ratio_audit(estimator, p.data, p.neighbour, n_cells=N_CELLS), p.name)
             for p in pairs_of(estimator, most_pairs, n=n, n_features=n_features)
         ]
         result, name = max(found, key=lambda pair: pair[0].largest / pair[0].claimed)
@@ -319,17 +316,21 @@ def ratios(most_pairs: int) -> None:
     )
 
 
-if __name__ == "__main__":
-    warnings.simplefilter("ignore")
+def main() -> None:
+    """Three tables."""
     args = arguments(
         __doc__ or "",
-        trials={"type": int, "default": 3000, "help": "fits of either data set of a worst pair"},
-        screening={"type": int, "default": 200, "help": "fits of either data set of every pair"},
-        pairs={"type": int, "default": 100, "help": "at most so many of each estimator"},
-        jobs={"type": int, "default": 1},
+        trials=number(3000, quick=150) | {"help": "fits of either data set of a worst pair"},
+        screening=number(200, quick=30) | {"help": "fits of either data set of every pair"},
+        pairs=number(100, quick=1) | {"help": "at most so many of each estimator"},
+        jobs=number(1),
         only={"default": "", "help": "part of an estimator and its settings; writes no table"},
     )
     audits(args.trials, args.screening, args.pairs, args.jobs, args.only)
     if not args.only:
         ratios(args.pairs)
         planted()
+
+
+if __name__ == "__main__":
+    run(main)

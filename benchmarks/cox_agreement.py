@@ -1,17 +1,20 @@
 """Discrete time against Cox regression, as in table 3 of Nguyen and Hui.
 
-python benchmarks/cox_agreement.py --data-dir FOLDER
+python -m benchmarks.cox_agreement --data-dir FOLDER
 """
 
 from __future__ import annotations
 
 import numpy as np
-from _common import arguments, flchain, table
 
+from benchmarks._common import flchain, table
+from benchmarks._run import arguments, data_file, part, run
 from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.datasets import load_survival_csv
 from skdpsurv.metrics import relative_error
 from skdpsurv.reference import cox_coefficients
+
+FILES = {"third births": "tb_third_births.csv.gz", "unemployment": "wt_unemployment_de.csv.gz"}
 
 
 def scaled_and_centred(X: np.ndarray) -> np.ndarray:
@@ -25,11 +28,10 @@ def main() -> None:
     args = arguments(__doc__ or "")
     data = flchain()
     sets = [("flchain", data.X, data.y)]
-    if args.data_dir is not None:
-        X, y = load_survival_csv(args.data_dir / "tb_third_births.csv.gz")
-        sets.append(("third births", X.to_numpy(float), y))
-        X, y = load_survival_csv(args.data_dir / "wt_unemployment_de.csv.gz")
-        sets.append(("unemployment", X.to_numpy(float), y))
+    for name, file in FILES.items():
+        with part(name):
+            frame, y = load_survival_csv(data_file(args.data_dir, file))
+            sets.append((name, frame.to_numpy(float), y))
     rows = []
     for name, raw, y in sets:
         X = scaled_and_centred(raw)
@@ -49,4 +51,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -1,17 +1,17 @@
 """How the estimators fare in scikit-learn's own checks.
 
-python benchmarks/estimator_checks.py
+python -m benchmarks.estimator_checks
 """
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 
-from _common import table
 from sklearn.utils.estimator_checks import check_estimator
 
 import skdpsurv
+from benchmarks._common import table
+from benchmarks._run import arguments, run, setting
 
 ESTIMATORS = (
     skdpsurv.DPDiscreteTimeSurvival(max_time=2.0),
@@ -27,8 +27,10 @@ ESTIMATORS = (
 
 
 def main() -> None:
+    """One table."""
+    arguments(__doc__ or "")
     rows = []
-    for estimator in ESTIMATORS:
+    for estimator in setting(ESTIMATORS, quick=ESTIMATORS[-1:]):
         results = check_estimator(estimator, on_skip=None, on_fail=None)
         count = Counter(result["status"] for result in results)
         failed = [result["check_name"] for result in results if result["status"] == "failed"]
@@ -45,5 +47,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    main()
+    run(main)

@@ -1,6 +1,6 @@
 """Why no exact sampler is here: an exponential mechanism with a proved range, and perturbation.
 
-python benchmarks/exact_sampling.py --data-dir FOLDER
+python -m benchmarks.exact_sampling --data-dir FOLDER
 
 The law of ``method="psgld"`` can only be reached in the limit. A law that can be drawn from
 exactly, by rejection or by a coupled chain, needs a bounded set and a range of the loss over it.
@@ -15,32 +15,25 @@ rho is picked by the error, separately for each cell, which is not private and f
 
 from __future__ import annotations
 
-import warnings
 from itertools import pairwise
 
 import numpy as np
-from _common import SurvivalData, arguments, split, survival_sets, table
-from _posterior import GridLosses, errors, on_grid
 
+from benchmarks._common import SurvivalData, split, survival_sets, table
+from benchmarks._posterior import GridLosses, errors, on_grid
+from benchmarks._run import arguments, number, run, setting
 from skdpsurv import DPDiscreteTimeSurvival
+from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
-from skdpsurv.mechanisms.private_mean import private_mean
 from skdpsurv.metrics import concordance_index
 from skdpsurv.privacy import random_source
 from skdpsurv.shape import Shape
 from skdpsurv.survival.hazard_plans import (
-    MEAN_PART,
-    SMALLEST_SPREAD,
-    SPREAD_POWER,
-    SPREAD_RANGE,
-    TABLE_PART,
     HazardRecords,
     Perturbation,
 )
-from skdpsurv.survival.life_table import baseline_from_life_table, private_life_table
 
-NAMES = ("flchain", "unemployment")
-EPSILONS = (0.1, 0.4, 1.6, 6.4)
+EPSILONS = setting((0.1, 0.4, 1.6, 6.4), quick=(1.6,))
 #: rho tried: a small set for much noise.
 RADII = {0.1: (0.7, 1.2, 2.0), 0.4: (1.2, 2.0, 3.3), 1.6: (2.0, 3.3, 5.0), 6.4: (2.0, 3.3, 5.0)}
 PROVED, OPTIMISTIC = "exponential mechanism, proved range", "the same, range 4 ρ (not private)"
@@ -49,7 +42,7 @@ BASELINE_RADIUS = {PROVED: 0.6, OPTIMISTIC: 2.0}
 #: Precision of a normal prior on b, times rho squared.
 PRIOR = 2.0
 #: States of a chain, those of them that are left out, and one in so many of the rest.
-STEPS, BURN_IN, EVERY = 2000, 600, 20
+STEPS, BURN_IN, EVERY = setting((2000, 600, 20), quick=(60, 20, 20))
 
 
 def softplus(x: np.ndarray) -> np.ndarray:
@@ -59,24 +52,8 @@ def softplus(x: np.ndarray) -> np.ndarray:
 
 def first_look(plan: Perturbation, records: HazardRecords) -> tuple[np.ndarray, np.ndarray, float]:
     """Return baseline, mean and radius as ``obj_pert`` releases them first."""
-    model, likelihood, source = plan.model, plan.likelihood, random_source(None)
-    baseline = np.zeros(model.n_knots)
-    baseline[0] = likelihood.link.predictor(model.prior_hazard) / likelihood.basis[0, 0]
-    epsilon = TABLE_PART * plan.epsilon_center
-    counts = private_life_table(records.interval, records.event, model.n_intervals, epsilon, source)
-    baseline = baseline_from_life_table(
-        counts, epsilon, likelihood.basis, likelihood.link, baseline
-    )
-    mean, radius = private_mean(
-        (records.X[part] for part in records.slices()),
-        model.n_records,
-        model.data_norm,
-        MEAN_PART * plan.epsilon_center,
-        source,
-    )
-    radius = max(radius, SMALLEST_SPREAD * model.data_norm)
-    radius *= float(np.clip(model.signal(plan.epsilon) ** SPREAD_POWER, *SPREAD_RANGE))
-    return baseline, mean, radius
+    look = plan.look(InMemory([records]), random_source(None))
+    return look.center[: plan.model.n_knots], look.mean, look.radius
 
 
 def proved_range(predictor: np.ndarray, rho_a: float, rho: float) -> float:
@@ -109,7 +86,7 @@ def draws(
     """Return states of a long chain for the law, as coefficients on the scale of X."""
     baseline, mean, radius = look
     basis, n_knots, rng = plan.likelihood.basis, plan.model.n_knots, np.random.default_rng(seed)
-    block = records.blocks(mean, radius)[0]
+    block = records.within(mean, radius)
     losses = GridLosses(DiscreteHazard(basis, plan.model.n_features), block)
     rho_a = BASELINE_RADIUS[kind]
     spread = 4.0 * rho if kind == OPTIMISTIC else proved_range(basis @ baseline, rho_a, rho)
@@ -174,7 +151,7 @@ def measure(data: SurvivalData, looks: int) -> list[tuple]:
         seen = [first_look(plan, part.records) for part in splits]
         for kind in (PROVED, OPTIMISTIC):
             tried = []
-            for rho in RADII[epsilon]:
+            for rho in setting(RADII[epsilon], quick=RADII[epsilon][:1]):
                 found = [
                     part.scores(draws(plan, part.records, look, rho, kind, i))
                     for i, (part, look) in enumerate(zip(splits, seen, strict=True))
@@ -195,22 +172,20 @@ def cell(found: list[tuple[float, list[float]]], rho: float | None) -> str:
 
 def main() -> None:
     """One table."""
-    warnings.simplefilter("ignore")
-    args = arguments(__doc__ or "", looks={"type": int, "default": 4})
+    args = arguments(__doc__ or "", looks=number(4, quick=1))
     rows = []
-    for data in survival_sets(args.data_dir):
-        if data.name in NAMES:
-            rows += measure(data, args.looks)
-            table(
-                "exact_sampling",
-                ("data", "method", *(f"ε = {e:g}" for e in EPSILONS)),
-                rows,
-                "Mean relative error of the coefficients, and median of Harrell's C on the 30 % "
-                f"left out; {args.looks} random splits, each with a first look of its own and "
-                f"{(STEPS - BURN_IN) // EVERY} states of a chain of {STEPS:,} (10 fits of "
-                f"`obj_pert`). ρ is the best of three for this error, chosen without privacy.",
-            )
+    for data in survival_sets(args.data_dir, ["unemployment"]):
+        rows += measure(data, args.looks)
+        table(
+            "exact_sampling",
+            ("data", "method", *(f"ε = {e:g}" for e in EPSILONS)),
+            rows,
+            "Mean relative error of the coefficients, and median of Harrell's C on the 30 % "
+            f"left out; {args.looks} random splits, each with a first look of its own and "
+            f"{(STEPS - BURN_IN) // EVERY} states of a chain of {STEPS:,} (10 fits of "
+            f"`obj_pert`). ρ is the best of three for this error, chosen without privacy.",
+        )
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

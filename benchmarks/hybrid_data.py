@@ -1,6 +1,6 @@
 """Hybrid fits on real data with organisations in both roles, and other estimators on simulations.
 
-python benchmarks/hybrid_data.py --data-dir FOLDER
+python -m benchmarks.hybrid_data --data-dir FOLDER
 
 FOLDER holds heart_disease_4sites.csv.gz, gusto1_16regions.csv.gz and mi_edinburgh_webglore.csv.gz
 (1,253 records of infarction in four parts, nine unnamed 0/1 columns). Without it: simulations only.
@@ -13,9 +13,6 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _classification import arguments, interval, repeated, seed
-from _common import table
-from _hybrid import TwoTables, likely, rival, simulated, text
 from sklearn.linear_model import (
     HuberRegressor,
     LinearRegression,
@@ -24,11 +21,15 @@ from sklearn.linear_model import (
     QuantileRegressor,
 )
 from sklearn.metrics import log_loss, roc_auc_score
-from transfer import gusto, heart
 
+from benchmarks._classification import interval, repeated, seed
+from benchmarks._common import table
+from benchmarks._hybrid import TwoTables, likely, rival, simulated, text
+from benchmarks._run import arguments, data_file, number, part, run, setting
+from benchmarks.transfer import gusto, heart
 from skdpsurv import HybridMEstimator
 
-EPSILONS = (1.0, 6.0)
+EPSILONS = setting((1.0, 6.0), quick=(1.0,))
 PUBLIC, DEFAULT, RIVAL, WITHOUT = "public only", "default", "DPLogisticRegression", "non-private"
 HYBRID = {
     DEFAULT: {},
@@ -38,7 +39,7 @@ HYBRID = {
 }
 ORDER = (PUBLIC, *HYBRID, RIVAL, WITHOUT)
 
-N, COLUMNS = 3000, (2, 10)
+N, COLUMNS = setting(3000, quick=300), (2, 10)
 ESTIMATORS = {
     "linear": LinearRegression(),
     "Huber": HuberRegressor(max_iter=1000),
@@ -68,14 +69,22 @@ def both_roles(name: str, X: np.ndarray, y: np.ndarray, site: np.ndarray) -> Ite
         yield name, f"others → {one}", pair(X, y, site, rest, [one])
 
 
-def real_data(folder: Path) -> Iterator[Pair]:
+def heart_pairs(folder: Path | None) -> Iterator[Pair]:
     """Yield data set, which is public and which private, and the tables."""
     hospitals = heart(folder)
     yield from both_roles("heart", hospitals.X, hospitals.y, hospitals.site)
-    frame = pd.read_csv(folder / "mi_edinburgh_webglore.csv.gz")
+
+
+def infarction_pairs(folder: Path | None) -> Iterator[Pair]:
+    """The same for four parts of one data set."""
+    frame = pd.read_csv(data_file(folder, "mi_edinburgh_webglore.csv.gz"))
     X = frame.filter(regex="^F").to_numpy(dtype=float)
-    part = ("part " + frame["part"].astype(str)).to_numpy(dtype=str)
-    yield from both_roles("infarction", X, frame["y"].to_numpy(), part)
+    site = ("part " + frame["part"].astype(str)).to_numpy(dtype=str)
+    yield from both_roles("infarction", X, frame["y"].to_numpy(), site)
+
+
+def gusto_pairs(folder: Path | None) -> Iterator[Pair]:
+    """The same for regions, of which some pairs."""
     regions = gusto(folder)
     names = [regions.source, *regions.targets]
     for roles, public, private in (
@@ -85,6 +94,9 @@ def real_data(folder: Path) -> Iterator[Pair]:
         ("largest region → four smallest", names[:1], names[-4:]),
     ):
         yield "gusto", roles, pair(regions.X, regions.y, regions.site, public, private)
+
+
+REAL_DATA = {"heart": heart_pairs, "infarction": infarction_pairs, "gusto": gusto_pairs}
 
 
 def measure(task: Pair, repetition: int) -> dict[tuple[Hashable, ...], float]:
@@ -214,15 +226,18 @@ def other_table(repetitions: int, jobs: int) -> None:
 
 def main() -> None:
     """Other estimators; with a folder, real data."""
-    args = arguments(__doc__ or "", "folder of the three CSV files", repetitions=10)
+    args = arguments(__doc__ or "", repetitions=number(10, quick=2), jobs=number(2))
     other_table(args.repetitions, args.jobs)
-    if args.data_dir is None:
+    tasks: list[Pair] = []
+    for name, pairs in REAL_DATA.items():
+        with part(name):
+            tasks += pairs(args.data_dir)
+    if not tasks:
         return
-    tasks = list(real_data(args.data_dir))
     columns = ("data", "roles", "epsilon", "method", "measure")
     found = repeated(measure, tasks, args.repetitions, columns, args.jobs)
     real_tables(tasks, found.rename(columns={"auc": "score"}), args.repetitions)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -1,35 +1,37 @@
 """Section 5.1 of Wang et al. (2018): prediction error of hybrid fits, and its U shape.
 
-python benchmarks/hybrid_simulation.py
+python -m benchmarks.hybrid_simulation
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-from _classification import arguments, interval, repeated, save, seed
-from _common import table
-from _hybrid import TwoTables, likely, rival, simulated, text
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
 from sklearn.linear_model import LogisticRegression
 
+from benchmarks._classification import interval, repeated, seed
+from benchmarks._common import save, sheet, table
+from benchmarks._hybrid import TwoTables, likely, rival, simulated, text
+from benchmarks._run import arguments, number, part, run, setting
 from skdpsurv import HybridMEstimator, PerturbedHistogramMEstimator
-from skdpsurv.hybrid.counts import noisy_counts
 from skdpsurv.hybrid.hybrid_plan import SPLITS, candidates
 from skdpsurv.hybrid.hybrid_records import split_records
 from skdpsurv.hybrid.mixed_table import read_table
 from skdpsurv.hybrid.nearest import nearest, nested_counts
 from skdpsurv.hybrid.weighings import distinct
 from skdpsurv.hybrid.weighted_fit import fit_weighted
+from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.privacy import random_source
 
-N = 10_000
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+N = setting(10_000, quick=500)
 COLUMNS = (2, 100)
-EPSILONS = (1.0, 2.0, 6.0)
+EPSILONS = setting((1.0, 2.0, 6.0), quick=(1.0,))
 PUBLIC, NOISELESS = "public only", "all points, no noise"
 DEFAULT, SUBSET, PUBLISHED = "**default**", "subset", "subset, published truncation"
 HISTOGRAMS = {bins: f"histogram, {bins} × {bins} cells" for bins in (10, 20)}
@@ -106,14 +108,14 @@ def curve(
     source = random_source(seed("curve", p, repetition, epsilon))
     to_order, to_count, _ = (epsilon * share for share in SPLITS["subset"])
     counts = np.bincount(nearest(ours, theirs[index]), minlength=index.size)
-    index = index[np.argsort(-noisy_counts(counts, to_order, source), kind="stable")]
+    index = index[np.argsort(-HISTOGRAM.release(counts, to_order, source), kind="stable")]
     sizes = candidates(None, index.size)
     equal = LogisticRegression().fit(data.X_public, data.y_public)
     found: dict[tuple[Hashable, ...], float] = {}
     for size, held in zip(sizes, nested_counts(ours, theirs[index], sizes), strict=True):
         rows = index[:size]
         for name, each in (("with noise", to_count / len(sizes)), ("without noise", np.inf)):
-            weights = noisy_counts(held, each, source)
+            weights = HISTOGRAM.release(held, each, source)
             X, y = data.X_public[rows], data.y_public[rows]
             model = fit_weighted(LogisticRegression(), X, y, weights, False, lambda: equal)
             found[p, epsilon, name, size] = error(model)
@@ -179,15 +181,16 @@ def draw(ax: Axes, here: pd.DataFrame) -> None:
     ax.grid(color="0.92", linewidth=0.8)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    ax.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
+@part("figure")
 def figure(found: pd.DataFrame, p: int) -> None:
     """Draw errors over the size of the subset; with many columns the default is far below."""
     part = found[found["p"] == p]
-    sheet = Figure(figsize=(11.0, 4.6 if p == 2 else 5.6), layout="constrained")
+    drawn = sheet(11.0, 4.6 if p == 2 else 5.6)
     heights = (1,) if p == 2 else (3, 1)
-    panels = sheet.subplots(
+    panels = drawn.subplots(
         len(heights), len(EPSILONS), sharex=True, sharey="row", height_ratios=heights, squeeze=False
     )
     for column, epsilon in zip(panels.T, EPSILONS, strict=True):
@@ -207,13 +210,13 @@ def figure(found: pd.DataFrame, p: int) -> None:
         bottom.set_yticks((10, 20, 30))
     top.set_ylabel(f"Prediction error, p = {p}")
     handles, names = top.get_legend_handles_labels()
-    sheet.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
-    save(sheet, f"hybrid_subset_p{p}")
+    drawn.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
+    save(drawn, f"hybrid_subset_p{p}")
 
 
 def main() -> None:
     """Two tables and two figures."""
-    args = arguments(__doc__ or "", "not used: records are simulated", repetitions=10)
+    args = arguments(__doc__ or "", repetitions=number(10, quick=2), jobs=number(2))
     columns = ("p", "epsilon", "method", "size")
     found = repeated(measure, COLUMNS[::-1], args.repetitions, columns, args.jobs)
     found = found.rename(columns={"auc": "error"})
@@ -223,4 +226,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

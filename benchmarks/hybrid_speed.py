@@ -1,21 +1,20 @@
 """Time and memory of ten candidate subsets, against a nearest-neighbour search for each of them.
 
-python benchmarks/hybrid_speed.py
+python -m benchmarks.hybrid_speed
 """
 
 from __future__ import annotations
 
-import sys
 import tracemalloc
-import warnings
 from time import perf_counter
 
 import numpy as np
-from _common import arguments, in_new_process, table
-from _hybrid import simulated
 from sklearn.neighbors import NearestNeighbors
 from threadpoolctl import threadpool_limits
 
+from benchmarks._common import table
+from benchmarks._hybrid import simulated
+from benchmarks._run import arguments, in_new_process, number, run, setting
 from skdpsurv import HybridMEstimator
 from skdpsurv.hybrid.hybrid_plan import candidates
 from skdpsurv.hybrid.hybrid_records import split_records
@@ -23,7 +22,7 @@ from skdpsurv.hybrid.mixed_table import read_table
 from skdpsurv.hybrid.nearest import nested_counts
 from skdpsurv.hybrid.weighings import distinct
 
-ROUNDS = 3
+ROUNDS = setting(3, quick=1)
 
 
 def seconds(call: object) -> float:
@@ -77,13 +76,15 @@ def main() -> None:
     """Two tables."""
     args = arguments(
         __doc__ or "",
-        records={"type": int, "default": 10_000},
-        columns={"type": int, "default": 100},
+        records=number(10_000, quick=500),
+        columns=number(100, quick=10),
     )
     n, p = str(args.records), str(args.columns)
     rows = []
     for task in ("subset", "all", "cells", "auto"):
-        elapsed, before, most, added = map(float, in_new_process(__file__, task, n, p).split())
+        elapsed, before, most, added = map(
+            float, in_new_process("hybrid_speed", task, n, p).split()
+        )
         rows.append(
             (task, f"{elapsed:.2f} s", f"{added:.0f} MiB", f"{most:.0f} MiB", f"{before:.0f} MiB")
         )
@@ -96,7 +97,7 @@ def main() -> None:
         f"{ROUNDS} fits on one thread, each method in a fresh process. Added memory "
         "is what Python and NumPy allocate.",
     )
-    nested, brute, tree = map(float, in_new_process(__file__, "search", n, p).split())
+    nested, brute, tree = map(float, in_new_process("hybrid_speed", "search", n, p).split())
     table(
         "hybrid_neighbours",
         ("nearest neighbours of ten nested subsets", "time", "ratio"),
@@ -114,9 +115,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    if "--worker" in sys.argv:
-        with threadpool_limits(limits=1):
-            worker(*sys.argv[sys.argv.index("--worker") + 1 :])
-    else:
-        main()
+    run(main, threadpool_limits.wrap(limits=1)(worker))

@@ -1,6 +1,6 @@
 """Private logistic regression against diffprivlib's: accuracy, AUC and log loss at equal epsilon.
 
-python benchmarks/logistic_accuracy.py --data-dir FOLDER
+python -m benchmarks.logistic_accuracy --data-dir FOLDER
 
 diffprivlib needs an older scikit-learn and gets an environment of its own, which takes a network.
 """
@@ -8,30 +8,29 @@ diffprivlib needs an older scikit-learn and gets an environment of its own, whic
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from _common import TABLES, arguments, split, table
-from _diffprivlib_env import OPTION, VERSION, Diffprivlib, diffprivlib
-from _diffprivlib_worker import METRICS, scores
 from joblib import Parallel, delayed
-from matplotlib.figure import Figure
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.preprocessing import minmax_scale, normalize
 
+from benchmarks._common import save, sheet, split, table
+from benchmarks._diffprivlib_env import OPTION, VERSION, Diffprivlib, diffprivlib
+from benchmarks._diffprivlib_worker import METRICS, scores
+from benchmarks._run import arguments, data_file, number, part, run, setting
 from skdpsurv import DPLogisticRegression
 from skdpsurv.preprocessing import PublicBoundsScaler
 
-FIGURES = TABLES.parent / "figures"
-EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+EPSILONS = setting((0.25, 0.5, 1.0, 2.0, 4.0, 8.0), quick=(0.5, 1.0))
 #: The rival's C: the best on the rows that were held out, for each epsilon and score by itself.
-CS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
+CS = setting((0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0), quick=(0.1, 1.0))
 #: The same for the published algorithm's alpha.
-ALPHAS = (1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0)
+ALPHAS = setting((1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0), quick=(0.1,))
 METHODS: dict[str, dict[str, Any]] = {
     "defaults": {},
     "max_residual=1": {"max_residual": 1.0},
@@ -139,10 +138,12 @@ def more_sets(folder: Path | None) -> Iterator[Labelled]:
     yield digits(1, 7)
     X, y = load_wine(return_X_y=True)
     yield min_max("wine, first v rest", X, y == 0)
-    if folder is None:
-        return
-    for name, (file, bounds) in BOUNDS.items():
-        frame = pd.read_csv(folder / file)
+    frames = {}
+    for name, (file, _) in BOUNDS.items():
+        with part(name):
+            frames[name] = pd.read_csv(data_file(folder, file))
+    for name, frame in frames.items():
+        bounds = BOUNDS[name][1]
         scaler = PublicBoundsScaler.from_bounds(bounds, missing="midpoint")
         X = np.asarray(scaler.fit_transform(frame[list(bounds)].astype(float)))
         # A column for the intercept, alike for both packages: these classes are unequal.
@@ -266,10 +267,11 @@ def table_of(
     )
 
 
+@part("figure")
 def figure(sets: Sequence[Labelled], results: dict[tuple[str, str, float], np.ndarray]) -> None:
     """Draw accuracy over epsilon, a panel for each data set."""
-    sheet = Figure(figsize=(4.4 * len(sets), 4.2), layout="constrained")
-    for ax, data in zip(np.atleast_1d(sheet.subplots(1, len(sets))), sets, strict=True):
+    drawn = sheet(4.4 * len(sets), 4.2)
+    for ax, data in zip(np.atleast_1d(drawn.subplots(1, len(sets))), sets, strict=True):
         for method, style in STYLES.items():
             curve = [best(results[data.name, method, e], "accuracy").mean() for e in EPSILONS]
             ax.semilogx(EPSILONS, curve, **({"linewidth": 1.5, "markersize": 5} | style))
@@ -282,36 +284,34 @@ def figure(sets: Sequence[Labelled], results: dict[tuple[str, str, float], np.nd
         ax.set_axisbelow(True)
         ax.spines[["top", "right"]].set_visible(False)
     names = [m if "diffprivlib" in m else f"skdpsurv, {m}" for m in STYLES]
-    sheet.legend(ax.get_lines(), names, loc="outside lower center", ncols=3, frameon=False)
-    FIGURES.mkdir(parents=True, exist_ok=True)
-    sheet.savefig(FIGURES / "logistic_accuracy.png", dpi=100)
+    drawn.legend(ax.get_lines(), names, loc="outside lower center", ncols=3, frameon=False)
+    save(drawn, "logistic_accuracy")
 
 
 def main() -> None:
     """Tables and a figure."""
-    integer: Callable[[int], dict[str, Any]] = lambda default: {"type": int, "default": default}  # noqa: E731
     args = arguments(
         __doc__ or "",
         rival_env=OPTION,
-        repetitions=integer(200),
-        more_repetitions=integer(50),
-        jobs=integer(1),
+        repetitions=number(200, quick=2),
+        more_repetitions=number(50, quick=2),
+        jobs=number(1),
     )
-    with diffprivlib(args.rival_env) as rival:
-        sets, methods = main_sets(), ("defaults", "max_residual=1", PUBLISHED, "out_pert")
-        results = all_scores(rival, sets, methods, EPSILONS, args.repetitions, args.jobs)
-        shown = (*methods, RIVAL, RIVAL_DEFAULT)
-        for metric in METRICS:
-            file = f"logistic_{metric}"
-            table_of(file, sets, shown, EPSILONS, results, metric, args.repetitions)
-        figure(sets, results)
-        more, few = list(more_sets(args.data_dir)), EPSILONS[1:5]
-        results = all_scores(rival, more, ("defaults",), few, args.more_repetitions, args.jobs)
-        shown = ("defaults", RIVAL)
-        for metric in ("accuracy", "auc"):
-            file = f"logistic_more_{metric}"
-            table_of(file, more, shown, few, results, metric, args.more_repetitions)
+    rival = diffprivlib(args.rival_env)
+    sets, methods = main_sets(), ("defaults", "max_residual=1", PUBLISHED, "out_pert")
+    results = all_scores(rival, sets, methods, EPSILONS, args.repetitions, args.jobs)
+    shown = (*methods, RIVAL, RIVAL_DEFAULT)
+    for metric in METRICS:
+        file = f"logistic_{metric}"
+        table_of(file, sets, shown, EPSILONS, results, metric, args.repetitions)
+    figure(sets, results)
+    more, few = list(more_sets(args.data_dir)), EPSILONS[1:5]
+    results = all_scores(rival, more, ("defaults",), few, args.more_repetitions, args.jobs)
+    shown = ("defaults", RIVAL)
+    for metric in ("accuracy", "auc"):
+        file = f"logistic_more_{metric}"
+        table_of(file, more, shown, few, results, metric, args.more_repetitions)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -1,6 +1,6 @@
 """Attacks on private logistic regression, diffprivlib's too, with the tests' own harness.
 
-python benchmarks/logistic_audit.py
+python -m benchmarks.logistic_audit
 
 diffprivlib needs an older scikit-learn and gets an environment of its own, which takes a network.
 """
@@ -8,19 +8,16 @@ diffprivlib needs an older scikit-learn and gets an environment of its own, whic
 from __future__ import annotations
 
 import json
-import sys
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _common import arguments, table
-from _diffprivlib_env import OPTION, VERSION, Diffprivlib, diffprivlib
 from joblib import Parallel, delayed
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "statistical"))
-
-import test_logistic_audit as logistic_audit
+from benchmarks._common import table
+from benchmarks._diffprivlib_env import OPTION, VERSION, Diffprivlib, diffprivlib
+from benchmarks._run import arguments, number, run
+from tests.support import logistic_attacks as attacks
 
 #: Chance that a private mechanism has a bound above its epsilon, for each line of the table.
 ERROR = 1e-3
@@ -33,9 +30,9 @@ CASES: tuple[tuple[str, str, str, float, float, int], ...] = (
     ("with an intercept, data_norm = 1", "0 or 1", "intercept", 1.0, 1.0, 8000),
 )
 PAIRS = {
-    "norm 100": logistic_audit.moved((0, 0), (0, 100), logistic_audit.without_intercept(100.0)),
-    "norm 1000": logistic_audit.moved((0, 0), (0, 1000), logistic_audit.without_intercept(1000.0)),
-    "intercept": logistic_audit.moved((0, 0), (0, 1), logistic_audit.with_constant(1.0)),
+    "norm 100": attacks.moved((0, 0), (0, 100), attacks.without_intercept(100.0)),
+    "norm 1000": attacks.moved((0, 0), (0, 1000), attacks.without_intercept(1000.0)),
+    "intercept": attacks.moved((0, 0), (0, 1), attacks.with_constant(1.0)),
 }
 
 
@@ -57,7 +54,7 @@ def theirs(rival: Diffprivlib, name: str, epsilon: float, C: float, trials: int)
         options=json.dumps(options),
         trials=trials,
     )
-    return logistic_audit.attack(np.array(found), pair, ERROR)
+    return attacks.attack(np.array(found), pair, ERROR)
 
 
 def ours(name: str, epsilon: float, trials: int, **parameters: Any) -> float:
@@ -65,8 +62,8 @@ def ours(name: str, epsilon: float, trials: int, **parameters: Any) -> float:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         pair = PAIRS[name]
-        found = logistic_audit.releases(pair, trials, epsilon=epsilon, **parameters)
-        return logistic_audit.attack(found, pair, ERROR)
+        found = attacks.releases(pair, trials, epsilon=epsilon, **parameters)
+        return attacks.attack(found, pair, ERROR)
 
 
 def main() -> None:
@@ -74,18 +71,18 @@ def main() -> None:
     args = arguments(
         __doc__ or "",
         rival_env=OPTION,
-        jobs={"type": int, "default": 1},
-        share={"type": float, "default": 1.0, "help": "of the fits, for a quick look"},
+        jobs=number(1),
+        share=number(1.0, quick=0.01) | {"help": "of the fits, for a quick look"},
     )
     calls = []
-    with diffprivlib(args.rival_env) as rival:
-        for _, _, name, epsilon, C, trials in CASES:
-            n = int(args.share * trials)
-            calls += [
-                delayed(theirs)(rival, name, epsilon, C, n),
-                delayed(ours)(name, epsilon, n, alpha=0.0),
-            ]
-        found = iter(Parallel(n_jobs=args.jobs)(calls))
+    rival = diffprivlib(args.rival_env)
+    for _, _, name, epsilon, C, trials in CASES:
+        n = int(args.share * trials)
+        calls += [
+            delayed(theirs)(rival, name, epsilon, C, n),
+            delayed(ours)(name, epsilon, n, alpha=0.0),
+        ]
+    found = iter(Parallel(n_jobs=args.jobs)(calls))
     rows = []
     for setting, record, _, epsilon, C, trials in CASES:
         bounds = (f"{max(next(found), 0.0):.2f}" for _ in range(2))
@@ -111,4 +108,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -1,26 +1,25 @@
 """Time of a private logistic fit, against diffprivlib's and scikit-learn's without privacy.
 
-python benchmarks/logistic_speed.py
+python -m benchmarks.logistic_speed
 
 diffprivlib needs an older scikit-learn and gets an environment of its own, which takes a network.
 """
 
 from __future__ import annotations
 
-import warnings
-
 import numpy as np
-from _common import arguments, table
-from _diffprivlib_env import OPTION, VERSION, diffprivlib
-from _diffprivlib_worker import seconds
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits
 
+from benchmarks._common import table
+from benchmarks._diffprivlib_env import OPTION, VERSION, diffprivlib
+from benchmarks._diffprivlib_worker import seconds
+from benchmarks._run import arguments, run, setting
 from skdpsurv import DPLogisticRegression, PrivateStackingClassifier
 
 #: (rows, columns, fits in a round).
-SIZES = ((6, 2, 60), (3000, 100, 9), (100_000, 20, 3))
-ROUNDS = 5
+SIZES = setting(((6, 2, 60), (3000, 100, 9), (100_000, 20, 3)), quick=((6, 2, 2), (300, 20, 1)))
+ROUNDS = setting(5, quick=1)
 
 
 def records(n: int, n_features: int) -> tuple[np.ndarray, np.ndarray]:
@@ -45,7 +44,8 @@ def main() -> None:
         "scikit-learn, no privacy": LogisticRegression(),
     }
     rows = []
-    with diffprivlib(args.rival_env) as rival, threadpool_limits(limits=1):
+    rival = diffprivlib(args.rival_env)
+    with threadpool_limits(limits=1):
         for n, n_features, repetitions in SIZES:
             X, y = records(n, n_features)
             times: dict[str, list[float]] = {}
@@ -67,15 +67,16 @@ def main() -> None:
                 )
                 for name, elapsed in median.items()
             ]
+    fits = ", ".join(str(repetitions) for _, _, repetitions in SIZES)
     table(
         "logistic_speed",
         ("records", "fit", "time", "time / diffprivlib's"),
         rows,
         f"Simulated; epsilon = 1, otherwise defaults, with an intercept; median over {ROUNDS} "
-        f"rounds of the median of 60, 9 or 3 fits, in turn; one thread. diffprivlib {VERSION}.",
+        f"rounds of the median of {fits} fits (from the first size to the last), in turn; one "
+        f"thread. diffprivlib {VERSION}.",
     )
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    main()
+    run(main)

@@ -1,6 +1,6 @@
 """Accuracy of a posterior draw over epsilon, beside perturbation: the paper's figure 5 again.
 
-python benchmarks/posterior_accuracy.py --data-dir FOLDER
+python -m benchmarks.posterior_accuracy --data-dir FOLDER
 
 Full chains of pSGLD on flchain are taken from ``--chains``, as posterior_convergence.py left them
 there; those that are missing are left out.
@@ -10,22 +10,22 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from _classification import save
-from _common import SurvivalData, arguments, survival_sets, table
-from _posterior import CORRECTED, Problem, errors, psgld_chain
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
+from benchmarks._common import SurvivalData, save, sheet, survival_sets, table
+from benchmarks._posterior import CORRECTED, Problem, errors, psgld_chain
+from benchmarks._run import arguments, number, part, run, setting
 from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.plotting.style import COLOURS, LINE_WIDTH
 
-EPSILONS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4)
-NAMES = ("flchain", "third births", "unemployment")
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+EPSILONS = setting((0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4), quick=(1.6,))
 DRAW, CHAIN = "posterior draw (MALA)", "posterior draw (pSGLD, 250 epochs)"
 VARIANTS: dict[str, dict] = {
     "obj_pert": {},
@@ -34,9 +34,9 @@ VARIANTS: dict[str, dict] = {
     "published Ext-Out-Pert": {"calibration": "published", "method": "out_pert"},
 }
 #: States of MALA, after its burn-in, that stand for draws: each fit would run a chain of its own.
-STATES, BURN_IN = 400, 200
+STATES, BURN_IN = setting((400, 200), quick=(30, 30))
 #: As in accuracy.py: the smallest error over Lambda, for the published algorithms only.
-LAMBDAS = (1e-3, 1e-2, 1e-1, 1.0)
+LAMBDAS = setting((1e-3, 1e-2, 1e-1, 1.0), quick=(1e-1,))
 PUBLIC, PAPER = "public bounds", "centred, largest norm 1 (not private)"
 
 
@@ -109,40 +109,48 @@ def draw(ax: Axes, found: dict[str, list[float]]) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
+@part("figure")
+def figure(results: dict[tuple[str, str], dict[str, list[float]]], n_sets: int) -> None:
+    """Draw a row of panels for each scaling."""
+    drawn = sheet(4.2 * n_sets, 7.6)
+    axes = drawn.subplots(2, n_sets, sharex=True, sharey=True, squeeze=False)
+    for ((scaling, name), found), ax in zip(results.items(), axes.flat, strict=True):
+        draw(ax, found)
+        ax.set_title(f"{name}, {scaling}", loc="left", fontsize=10)
+    for ax in axes[:, 0]:
+        ax.set_ylabel("Mean relative error")
+    for ax in axes[-1]:
+        ax.set_xlabel("ε")
+    handles, names = axes[0, 0].get_legend_handles_labels()
+    drawn.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
+    save(drawn, "posterior_accuracy")
+
+
 def main() -> None:
     """Measure all sets."""
-    warnings.simplefilter("ignore")
     chains = {"type": Path, "default": Path(tempfile.gettempdir()) / "skdpsurv_chains"}
     args = arguments(
         __doc__ or "",
-        repetitions={"type": int, "default": 20},
+        repetitions=number(20, quick=2),
         chains=chains,
-        draws={"type": int, "default": 10},
+        draws=number(10, quick=1),
     )
-    compare([data for data in survival_sets(args.data_dir) if data.name in NAMES], args)
+    compare(survival_sets(args.data_dir, ["third births", "unemployment"]), args)
 
 
 def compare(sets: list[SurvivalData], args: argparse.Namespace) -> None:
     """One table and one figure."""
-    sheet = Figure(figsize=(4.2 * len(sets), 7.6), layout="constrained")
-    axes = sheet.subplots(2, len(sets), sharex=True, sharey=True, squeeze=False)
-    rows, counts = [], []
-    for i, scaling in enumerate((PUBLIC, PAPER)):
-        for data, ax in zip(sets, axes[i], strict=True):
+    results, rows, counts = {}, [], []
+    for scaling in (PUBLIC, PAPER):
+        for data in sets:
             found = measure(data, scaling, args.repetitions)
             if data.name == "flchain" and scaling == PUBLIC:
                 found[CHAIN], counts = full_chains(data, args.draws, args.chains)
-            draw(ax, found)
-            ax.set_title(f"{data.name}, {scaling}", loc="left", fontsize=10)
+            results[scaling, data.name] = found
             for name, values in found.items():
                 cells = ("" if np.isnan(value) else f"{value:.2f}" for value in values)
                 rows.append((data.name, scaling, name, *cells))
-        axes[i, 0].set_ylabel("Mean relative error")
-    for ax in axes[-1]:
-        ax.set_xlabel("ε")
-    handles, names = axes[0, 0].get_legend_handles_labels()
-    sheet.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
-    save(sheet, "posterior_accuracy")
+    figure(results, len(sets))
     present = ", ".join(str(count) for count in counts if count)
     table(
         "posterior_accuracy",
@@ -156,4 +164,4 @@ def compare(sets: list[SurvivalData], args: argparse.Namespace) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -1,6 +1,6 @@
 """Chains of posterior sampling: do they reach their law, which law is it, and how fast.
 
-python benchmarks/posterior_convergence.py --data-dir FOLDER
+python -m benchmarks.posterior_convergence --data-dir FOLDER
 
 Figures 3 and 4 of Nguyen and Hui (2017) made again. A chain of pSGLD over 250 epochs of flchain has
 two million steps; chains are kept in ``--chains`` and made if they are not there (``--draws`` of
@@ -17,9 +17,10 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
-from _classification import save
-from _common import SurvivalData, arguments, flchain, survival_sets, table
-from _posterior import (
+from scipy.stats import gaussian_kde
+
+from benchmarks._common import SurvivalData, flchain, save, sheet, survival_sets, table
+from benchmarks._posterior import (
     CORRECTED,
     DOUBLED,
     EPOCHS,
@@ -33,18 +34,18 @@ from _posterior import (
     psgld_states,
     random_walk,
 )
-from matplotlib.figure import Figure
-from scipy.stats import gaussian_kde
-
+from benchmarks._run import arguments, number, part, run, setting
 from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.plotting.style import COLOURS, LINE_WIDTH
 
-EPSILONS = (0.1, 1.6, 6.4)
+EPSILONS = setting((0.1, 1.6, 6.4), quick=(1.6,))
 #: Of the densities and the tables.
 EPSILON, SMALL_EPSILON = 1.6, 6.4
-LINKS = ("logit", "cloglog", "probit")
+LINKS = setting(("logit", "cloglog", "probit"), quick=("logit",))
 #: Chains are read after this share of them.
 SETTLED = 0.2
+#: Timed fits, before and after the long chain.
+FITS = setting(5, quick=1)
 
 
 def small() -> SurvivalData:
@@ -118,13 +119,16 @@ def long_walk(problem: Problem) -> np.ndarray:
 
 #: Where pSGLD mixes well: few parameters, and all records at a step.
 SMALL = {"n_intervals": 10, "n_knots": 1}
-SMALL_CHAIN = {"step_size": 0.01, "batch_size": 200, "n_epochs": 500}
+SMALL_CHAIN = {"step_size": 0.01, "batch_size": 200, "n_epochs": setting(500, quick=5)}
 
 
 def small_chains() -> tuple[Problem, dict[str, np.ndarray]]:
     """Return the chains of a small problem, whose published step is not too large."""
     problem = Problem(small(), 100.0, **SMALL)
-    found = {"random walk (target)": long_walk(problem), "MALA": problem.draws(20_000)}
+    found = {
+        "random walk (target)": long_walk(problem),
+        "MALA": problem.draws(setting(20_000, quick=1000)),
+    }
     n_steps = SMALL_CHAIN["n_epochs"] * len(problem.data.y)
     for kind, name in (
         (CORRECTED, "pSGLD, corrected"),
@@ -158,7 +162,8 @@ def drift(found: dict[str, np.ndarray]) -> None:
         ("chain", *names, "largest shift of mean, in sd", "least ESS"),
         rows,
         "Simulated, n = 200, q = 10, a constant baseline, ε = 100; all records at a step, "
-        "a_1 = 0.01, 100,000 steps; target by a random walk. 1/√2 = 0.707.",
+        f"a_1 = 0.01, {SMALL_CHAIN['n_epochs'] * 200:,} steps; target by a random walk. "
+        "1/√2 = 0.707.",
     )
 
 
@@ -179,6 +184,7 @@ def available(problem: Problem, kind: str, draws: int, folder: Path) -> Iterator
             yield psgld_chain(problem, kind, draw, folder)
 
 
+@part("figure of convergence")
 def convergence(data: SurvivalData, draws: int, folder: Path) -> None:
     """Figure: relative error over epochs, as in the paper's figure 4."""
     mle = Problem(data, EPSILON).mle()
@@ -189,9 +195,9 @@ def convergence(data: SurvivalData, draws: int, folder: Path) -> None:
         if (chains := list(available(Problem(data, epsilon), kind, draws, folder)))
     }
     kinds = list(dict.fromkeys(kind for kind, _ in found))
-    sheet = Figure(figsize=(1.0 + 5.0 * len(kinds), 4.6), layout="constrained")
+    drawn = sheet(1.0 + 5.0 * len(kinds), 4.6)
     axes = dict(
-        zip(kinds, sheet.subplots(1, len(kinds), sharey=True, squeeze=False)[0], strict=True)
+        zip(kinds, drawn.subplots(1, len(kinds), sharey=True, squeeze=False)[0], strict=True)
     )
     for kind, ax in axes.items():
         several = (
@@ -207,7 +213,7 @@ def convergence(data: SurvivalData, draws: int, folder: Path) -> None:
             print(kind, epsilon, "MRE of the last 50 epochs", mean[-50:].mean().round(3))
             style = {"color": colour, "linewidth": LINE_WIDTH}
             ax.plot(np.arange(1, EPOCHS + 1), mean, label=f"ε = {epsilon:g}", **style)
-            level = errors(Problem(data, epsilon).draws(1500), mle).mean()
+            level = errors(Problem(data, epsilon).draws(setting(1500, quick=100)), mle).mean()
             print("  of the target", level.round(3))
             ax.axhline(level, color=colour, linestyle=":", linewidth=1.5)
         ax.set_xlabel("Epochs of n steps")
@@ -217,15 +223,16 @@ def convergence(data: SurvivalData, draws: int, folder: Path) -> None:
         ax.grid(color="0.92", linewidth=0.8)
         ax.spines[["top", "right"]].set_visible(False)
         ax.legend(frameon=False)
-    sheet.axes[0].set_ylabel("Mean relative error within the epoch")
-    save(sheet, "posterior_convergence")
+    drawn.axes[0].set_ylabel("Mean relative error within the epoch")
+    save(drawn, "posterior_convergence")
 
 
+@part("figure of densities")
 def densities(problem: Problem, folder: Path, others: dict[str, np.ndarray]) -> None:
     """Figure: densities of two coefficients, as in the paper's figure 3."""
     found = {
         "random walk (target)": long_walk(problem),
-        "MALA": problem.draws(3000),
+        "MALA": problem.draws(setting(3000, quick=100)),
         "pSGLD, corrected": settled(psgld_chain(problem, CORRECTED, 0, folder)),
     }
     styles = {
@@ -235,9 +242,9 @@ def densities(problem: Problem, folder: Path, others: dict[str, np.ndarray]) -> 
         "pSGLD, twice the drift, G frozen": {"color": COLOURS[3]},
         "pSGLD, published step": {"color": COLOURS[1]},
     }
-    sheet = Figure(figsize=(11.0, 7.4), layout="constrained")
+    drawn = sheet(11.0, 7.4)
     rows = ((problem.data.name, found), ("simulated, n = 200", others))
-    for axes, (title, chains) in zip(sheet.subplots(2, 2), rows, strict=True):
+    for axes, (title, chains) in zip(drawn.subplots(2, 2), rows, strict=True):
         walk = chains["random walk (target)"]
         for i, ax in enumerate(axes):
             middle, spread = walk[:, i].mean(), walk[:, i].std()
@@ -250,9 +257,9 @@ def densities(problem: Problem, folder: Path, others: dict[str, np.ndarray]) -> 
             ax.grid(color="0.92", linewidth=0.8)
             ax.spines[["top", "right"]].set_visible(False)
         axes[0].set_ylabel("Density")
-    handles, names = sheet.axes[-1].get_legend_handles_labels()
-    sheet.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
-    save(sheet, "posterior_densities")
+    handles, names = drawn.axes[-1].get_legend_handles_labels()
+    drawn.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
+    save(drawn, "posterior_densities")
 
 
 def speed(data: SurvivalData, folder: Path) -> None:
@@ -266,12 +273,14 @@ def speed(data: SurvivalData, folder: Path) -> None:
 
     problem, n = Problem(data, EPSILON), len(data.y)
     steps = problem.plan().schedule.n_steps(n)
-    before = [fit() for _ in range(5)]
+    before = [fit() for _ in range(FITS)]
     # A chain of its own, timed here and now.
     letter = psgld_chain(problem, LETTER, 0, folder, fresh=True)[2]
-    draw = float(np.median([*before, *(fit() for _ in range(5))]))
+    draw = float(np.median([*before, *(fit() for _ in range(FITS))]))
     t0 = time.process_time()
-    mala_ess = effective_size(problem.draws(4000))[0] / (time.process_time() - t0)
+    mala_ess = effective_size(problem.draws(setting(4000, quick=100)))[0] / (
+        time.process_time() - t0
+    )
     chain = psgld_chain(problem, CORRECTED, 0, folder)
     ess = effective_size(settled(chain))[0] / (1.0 - SETTLED) / chain[2]
     letter_row = f"{EPOCHS * n / letter:,.0f}"
@@ -299,10 +308,10 @@ def main() -> None:
     """Run all parts, or one."""
     chains = {"type": Path, "default": Path(tempfile.gettempdir()) / "skdpsurv_chains"}
     only = {"choices": ("law", "figures", "speed")}
-    args = arguments(__doc__ or "", chains=chains, draws={"type": int, "default": 10}, only=only)
+    args = arguments(__doc__ or "", chains=chains, draws=number(10, quick=1), only=only)
     data = flchain()
     if args.only in (None, "law"):
-        real = [s for s in survival_sets(args.data_dir) if s.name in ("flchain", "third births")]
+        real = survival_sets(args.data_dir, ["third births"])
         problems = [Problem(small(), SMALL_EPSILON, link) for link in LINKS]
         problems += [Problem(data, EPSILON, link) for data in real for link in LINKS]
         law(problems)
@@ -316,4 +325,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -1,29 +1,23 @@
 """Attempts to refute the guarantee, with the harness of the statistical tests.
 
-python benchmarks/privacy_checks.py
+python -m benchmarks.privacy_checks
 """
 
 from __future__ import annotations
 
-import sys
-import warnings
-from pathlib import Path
+from benchmarks._common import table
+from benchmarks._run import arguments, number, run, setting
+from tests.support import hazard_attacks, hazard_density
 
-from _common import arguments, table
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "statistical"))
-
-import test_black_box as black_box
-import test_density_ratio as density_ratio
-
-EPSILONS = (0.1, 1.0, 8.0)
+EPSILONS = setting((0.1, 1.0, 8.0), quick=(1.0,))
+CASES = setting(hazard_density.CASES, quick=hazard_density.CASES[:2])
 
 
 def exact_ratios() -> None:
     """Table: largest log density ratio over epsilon."""
     rows = []
-    for link, cap in density_ratio.CASES:
-        found = [density_ratio.largest_log_ratio(link, cap, e)[0] / e for e in EPSILONS]
+    for link, cap in CASES:
+        found = [hazard_density.largest_log_ratio(link, cap, e)[0] / e for e in EPSILONS]
         rows.append((link, "none" if cap is None else cap, *(f"{ratio:.3f}" for ratio in found)))
     table(
         "density_ratio",
@@ -36,9 +30,11 @@ def exact_ratios() -> None:
 def audits(trials: int) -> None:
     """Table: lower bounds on epsilon from black-box attacks."""
     rows = []
-    for name, (parameters, one, other) in black_box.PAIRS.items():
+    for name, (parameters, one, other) in hazard_attacks.PAIRS.items():
         for method in ("obj_pert", "out_pert"):
-            bound, epsilon = black_box.audit({**parameters, "method": method}, one, other, trials)
+            bound, epsilon = hazard_attacks.audit(
+                {**parameters, "method": method}, one, other, trials
+            )
             rows.append((name, method, f"{epsilon:g}", f"{max(bound, 0.0):.2f}"))
     table(
         "black_box",
@@ -48,8 +44,12 @@ def audits(trials: int) -> None:
     )
 
 
-if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    args = arguments(__doc__ or "", trials={"type": int, "default": 3000})
+def main() -> None:
+    """Two tables."""
+    args = arguments(__doc__ or "", trials=number(3000, quick=40))
     exact_ratios()
     audits(args.trials)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,23 +1,23 @@
 """What a private search finds at epsilon = 1, beside the best fixed parameters, on real data.
 
-python benchmarks/private_search.py --data-dir FOLDER
+python -m benchmarks.private_search --data-dir FOLDER
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from _classification import benchmark_sets, interval
-from _common import arguments, split, survival_sets, table
 from sklearn.base import BaseEstimator, clone
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import KFold, ParameterGrid
 
+from benchmarks._classification import benchmark_sets, interval
+from benchmarks._common import split, survival_sets, table
+from benchmarks._run import arguments, number, run
 from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, PublicBoundsScaler
 from skdpsurv.model_selection import PrivateSearchCV
 
@@ -65,10 +65,9 @@ def tasks(folder: Path | None) -> Iterator[Task]:
     grid = {"alpha": [1e-2, 1e-1, 1.0], "data_norm": [1.0, 4.0]}
     yield Task("breast cancer", np.asarray(rows), y, logistic, grid)
     grid = {"data_norm": [0.5, 2.0, 8.0], "max_cumulative_hazard": [1.0, 4.0]}
-    for data in survival_sets(folder):
-        if data.name in ("flchain", "unemployment"):
-            model = DPDiscreteTimeSurvival(max_time=data.max_time, n_intervals=50)
-            yield Task(data.name, data.X, data.y, model, grid)
+    for data in survival_sets(folder, ["unemployment"]):
+        model = DPDiscreteTimeSurvival(max_time=data.max_time, n_intervals=50)
+        yield Task(data.name, data.X, data.y, model, grid)
     grid = {"alpha": [1e-3, 1e-2, 1e-1], "data_norm": [0.25, 1.0]}
     for data in benchmark_sets(folder):
         yield Task(data.name, data.X, data.y, logistic, grid)
@@ -115,9 +114,9 @@ def cell(values: np.ndarray) -> str:
     return f"{mean:.3f} ± {width:.3f}"
 
 
-if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    args = arguments(__doc__ or "", repetitions={"type": int, "default": 20})
+def main() -> None:
+    """One table."""
+    args = arguments(__doc__ or "", repetitions=number(20, quick=2))
     rows = []
     for task in tasks(args.data_dir):
         by_method = scores(task, args.repetitions)
@@ -134,3 +133,7 @@ if __name__ == "__main__":
         "which nobody knows beforehand. Grid search: each of its fits has its share of ε; its "
         "choice is not private even so.",
     )
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,21 +1,21 @@
 """Time and memory of a private fit as the number of records grows.
 
-python benchmarks/scaling.py
+python -m benchmarks.scaling
 """
 
 from __future__ import annotations
 
-import sys
 import time
 import tracemalloc
 
 import numpy as np
-from _common import arguments, in_new_process, table
 
+from benchmarks._common import table
+from benchmarks._run import arguments, in_new_process, run, setting
 from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.datasets import make_discrete_time_survival
 
-SIZES = (1_000, 10_000, 100_000, 1_000_000)
+SIZES = setting((1_000, 10_000, 100_000, 1_000_000), quick=(1_000,))
 
 
 def worker(n: str, epsilon: str) -> None:
@@ -34,10 +34,11 @@ def worker(n: str, epsilon: str) -> None:
 
 def main() -> None:
     """Table: one fit a row, each in a process of its own."""
+    arguments(__doc__ or "")
     rows = []
     for n in SIZES:
-        private = np.array(in_new_process(__file__, str(n), "1.0").split(), dtype=float)
-        reference = np.array(in_new_process(__file__, str(n), "inf").split(), dtype=float)
+        private = np.array(in_new_process("scaling", str(n), "1.0").split(), dtype=float)
+        reference = np.array(in_new_process("scaling", str(n), "inf").split(), dtype=float)
         rows.append(
             (
                 f"{n:,}",
@@ -57,8 +58,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    if "--worker" in sys.argv:
-        worker(*sys.argv[2:])
-    else:
-        arguments(__doc__ or "")
-        main()
+    run(main, worker)

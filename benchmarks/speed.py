@@ -1,26 +1,26 @@
 """Time and memory of a fit, against person-period rows and statsmodels in the same run.
 
-python benchmarks/speed.py
+python -m benchmarks.speed
 """
 
 from __future__ import annotations
 
 import gc
-import sys
 import time
 import tracemalloc
-import warnings
 from collections.abc import Callable
 
 import numpy as np
-from _common import SurvivalData, arguments, flchain, in_new_process, table
 
+from benchmarks._common import SurvivalData, flchain, table
+from benchmarks._run import arguments, in_new_process, part, run, setting
 from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.reference import person_period
 from skdpsurv.survival.spline import published_basis
 
-Q = 200
-LINKS = ("logit", "cloglog", "probit")
+Q = setting(200, quick=20)
+LINKS = setting(("logit", "cloglog", "probit"), quick=("logit",))
+ROUNDS, SMALL = setting((3, 100), quick=(1, 3))
 
 
 def seconds(call: Callable[[], object], repetitions: int) -> float:
@@ -59,7 +59,7 @@ def own_fit(data: SurvivalData, link: str, epsilon: float) -> None:
 
 def added_memory(kind: str, link: str) -> float:
     """Return the MiB that a fit adds to the peak of a process that has imports and data."""
-    return float(in_new_process(__file__, kind, link))
+    return float(in_new_process("speed", kind, link))
 
 
 def worker(kind: str, link: str) -> None:
@@ -72,8 +72,11 @@ def worker(kind: str, link: str) -> None:
     print(tracemalloc.get_traced_memory()[1] / 2**20)
 
 
+@part("comparison with person-period rows")
 def against_person_period() -> None:
     """Table: maximum likelihood against statsmodels, and private against non-private."""
+    import statsmodels.api  # noqa: F401  before anything is timed
+
     rows = []
     data = flchain()
     for link in LINKS:
@@ -85,7 +88,7 @@ def against_person_period() -> None:
                     seconds(lambda link=link: own_fit(data, link, np.inf), 9),
                     seconds(lambda link=link: own_fit(data, link, 1.0), 9),
                 )
-                for _ in range(3)
+                for _ in range(ROUNDS)
             ]
         )
         theirs, ours, private = np.median(times, axis=0)
@@ -115,7 +118,7 @@ def against_person_period() -> None:
             "private / non-private time",
         ),
         rows,
-        "flchain, 7,874 records, q = 200, maximum likelihood; private at epsilon = 1.",
+        f"flchain, 7,874 records, q = {Q}, maximum likelihood; private at epsilon = 1.",
     )
 
 
@@ -126,15 +129,17 @@ def small_fits() -> None:
     rows = []
     for method in ("obj_pert", "out_pert"):
         model = DPDiscreteTimeSurvival(1.0, max_time=data.max_time, method=method)
-        rows.append((method, f"{1e3 * seconds(lambda model=model: model.fit(X, y), 100):.2f} ms"))
-    table("speed_small", ("method", "fit of six rows, epsilon = 1"), rows, "Median of 100.")
+        elapsed = seconds(lambda model=model: model.fit(X, y), SMALL)
+        rows.append((method, f"{1e3 * elapsed:.2f} ms"))
+    table("speed_small", ("method", "fit of six rows, epsilon = 1"), rows, f"Median of {SMALL}.")
+
+
+def main() -> None:
+    """Two tables."""
+    arguments(__doc__ or "")
+    against_person_period()
+    small_fits()
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
-    if "--worker" in sys.argv:
-        worker(*sys.argv[2:])
-    else:
-        arguments(__doc__ or "")
-        against_person_period()
-        small_fits()
+    run(main, worker)

@@ -1,6 +1,6 @@
 """Private stacking over epsilon, partitions, importances and combiners: figures 1-4 of Guo et al.
 
-python benchmarks/stacking.py --data-dir FOLDER
+python -m benchmarks.stacking --data-dir FOLDER
 
 FOLDER holds mnist_0v8.npz, mnist_4v9.npz and news20_sci_v_talk_svd100.npz; without it,
 scikit-learn fetches MNIST and 20 newsgroups, which needs the network.
@@ -13,9 +13,12 @@ from collections.abc import Hashable, Iterator
 
 import numpy as np
 import pandas as pd
-from _classification import (
+from sklearn.base import BaseEstimator
+from sklearn.metrics import roc_auc_score
+from sklearn.preprocessing import normalize
+
+from benchmarks._classification import (
     LabelledData,
-    arguments,
     auc,
     benchmark_sets,
     cell,
@@ -24,24 +27,21 @@ from _classification import (
     repeated,
     seed,
 )
-from _common import table
-from _stacking_figures import combiner_figure, epsilon_figure, panels_figure
-from sklearn.base import BaseEstimator
-from sklearn.metrics import roc_auc_score
-from sklearn.preprocessing import normalize
-
+from benchmarks._common import table
+from benchmarks._run import arguments, number, run, setting
+from benchmarks._stacking_figures import combiner_figure, epsilon_figure, panels_figure
 from skdpsurv import DPLogisticRegression, PrivateStackingClassifier
 from skdpsurv.classification.combiners import votes, weighted_scores
 from skdpsurv.classification.group_fit import Coefficients
 
-EPSILONS = (0.1, 0.25, 0.5, 1.0, 2.0, 4.0)
+EPSILONS = setting((0.1, 0.25, 0.5, 1.0, 2.0, 4.0), quick=(0.5, 1.0))
 #: Of the published methods, which state no rule: the best on the test rows is shown.
-ALPHAS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+ALPHAS = setting((1e-4, 1e-3, 1e-2, 1e-1, 1.0), quick=(1e-2,))
 N_PARTITIONS = 5
-PARTITIONS = (1, 2, 3, 5, 8, 10, 20)
-POWERS = (-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0)
+PARTITIONS = setting((1, 2, 3, 5, 8, 10, 20), quick=(1, 5))
+POWERS = setting((-1.0, -0.5, 0.0, 0.5, 1.0, 2.0, 4.0), quick=(0.0, 1.0))
 HOLDOUTS = (0.1, 0.3, 0.5)
-SIZES = (1000, 4000, 16_000)
+SIZES = setting((1000, 4000, 16_000), quick=(1000,))
 PAPER_METHODS = ("PLR", "PST-S", "PST-F(U)", "PST-F(W)")
 PAIRS = (("PST-F(W)", "PST-F(U)"), ("PST-F(U)", "PLR"), ("PLR", "PST-S"))
 
@@ -333,8 +333,15 @@ def wide_table(
 
 def main() -> None:
     """All figures and tables."""
-    args = arguments(__doc__ or "", "folder of the files; without it, the network is needed")
-    data, times = benchmark_sets(args.data_dir), args.repetitions
+    args = arguments(__doc__ or "", repetitions=number(20, quick=2), jobs=number(2))
+    times = args.repetitions
+    found = repeated(by_size, SIZES, times, ("n", "method"), args.jobs)
+    text = f"Test AUC on simulated records, {times} repetitions; ε = 1, default calibration."
+    wide_table(found, ["method"], "n", "stacking_size", text, "n = {}")
+
+    data = benchmark_sets(args.data_dir)
+    if not data:
+        return
     note = (
         f"{times} random splits; ± is half a 95 % interval of the mean. ε = 1, default "
         "calibration, nothing tuned. Components and importances are not private."
@@ -362,10 +369,6 @@ def main() -> None:
     found = repeated(by_reason, data, times, ("data", "method"), args.jobs)
     wide_table(found, ["method"], "data", "stacking_reasons", f"Test AUC. {note}")
 
-    found = repeated(by_size, SIZES, times, ("n", "method"), args.jobs)
-    text = f"Test AUC on simulated records, {times} repetitions; ε = 1, default calibration."
-    wide_table(found, ["method"], "n", "stacking_size", text, "n = {}")
-
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -1,6 +1,6 @@
 """Transfer between organisations, as in table 2 of Guo et al., on GUSTO-I and on heart disease.
 
-python benchmarks/transfer.py --data-dir FOLDER
+python -m benchmarks.transfer --data-dir FOLDER
 
 FOLDER holds gusto1_16regions.csv.gz (``gusto`` of the R package predtools, with the binary columns
 coded 0 and 1) and heart_disease_4sites.csv.gz (UCI, the four hospitals in one table).
@@ -15,16 +15,23 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from _classification import arguments, auc, cell, difference, interval, repeated, save, seed
-from _common import table
-from matplotlib.figure import Figure
 from sklearn.model_selection import train_test_split
 
+from benchmarks._classification import (
+    auc,
+    cell,
+    difference,
+    interval,
+    repeated,
+    seed,
+)
+from benchmarks._common import save, sheet, table
+from benchmarks._run import arguments, data_file, number, part, run, setting
 from skdpsurv import DPLogisticRegression, PrivateStackingClassifier
 from skdpsurv.preprocessing import PublicBoundsScaler
 
 #: Of the published methods: the best mean over all targets, on the test rows, is shown.
-ALPHAS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+ALPHAS = setting((1e-4, 1e-3, 1e-2, 1e-1, 1.0), quick=(1e-2,))
 EPSILON = 1.0
 
 
@@ -141,9 +148,9 @@ def scaled(
     return X, np.array([importance for _, importance in public.values()])
 
 
-def gusto(folder: Path) -> Organisations:
+def gusto(folder: Path | None) -> Organisations:
     """Regions of the GUSTO-I trial; the largest is the source."""
-    frame = pd.read_csv(folder / "gusto1_16regions.csv.gz")
+    frame = pd.read_csv(data_file(folder, "gusto1_16regions.csv.gz"))
     X, importances = scaled(frame, GUSTO)
     site = frame["region"].astype(int).astype(str).to_numpy(dtype=str)
     names, sizes = np.unique(site, return_counts=True)
@@ -151,11 +158,11 @@ def gusto(folder: Path) -> Organisations:
     return Organisations("GUSTO-I", X, frame["y"].to_numpy(), site, source, importances, 5)
 
 
-def heart(folder: Path) -> Organisations:
+def heart(folder: Path | None) -> Organisations:
     """Four hospitals; columns that only Cleveland measured are left out, 0 mmHg and mg/dL are not
     values.
     """
-    frame = pd.read_csv(folder / "heart_disease_4sites.csv.gz")
+    frame = pd.read_csv(data_file(folder, "heart_disease_4sites.csv.gz"))
     frame["asymptomatic"] = (frame["cp"] == 4).astype(float)
     frame[["chol", "trestbps"]] = frame[["chol", "trestbps"]].replace(0, np.nan)
     X, importances = scaled(frame, HEART)
@@ -193,10 +200,10 @@ def measure(data: Organisations, repetition: int) -> dict[tuple[Hashable, ...], 
             rows, test_size=0.3, random_state=repetition, stratify=data.y[rows]
         )
     found: dict[tuple[Hashable, ...], float] = {}
-    for calibration, alpha, setting in settings:
+    for calibration, alpha, more in settings:
         combiner = {"combiner": "logistic"} if calibration == "published" else {}
         for name, options in variants(data, repetition).items():
-            every = common | setting | combiner | options
+            every = common | more | combiner | options
             source = PrivateStackingClassifier(
                 **every, random_state=seed(repetition, name, calibration, alpha)
             )
@@ -216,7 +223,7 @@ def measure(data: Organisations, repetition: int) -> dict[tuple[Hashable, ...], 
         for target, (train, test) in parts.items():
             model = DPLogisticRegression(
                 **common,
-                **setting,
+                **more,
                 random_state=seed(repetition, "PLR", calibration, alpha, target),
             )
             model.fit(data.X[train], data.y[train])
@@ -268,10 +275,11 @@ def tables(data: Organisations, found: pd.DataFrame, name: str, repetitions: int
     table(f"{name}_order", ("calibration", *heads), pairs, text)
 
 
+@part("figure")
 def figure(data: Organisations, found: pd.DataFrame) -> None:
     """Draw the AUC on each target: published left, default right."""
-    sheet = Figure(figsize=(10.0, 6.0), layout="constrained")
-    panels = sheet.subplots(1, 2, sharex=True, sharey=True)
+    drawn = sheet(10.0, 6.0)
+    panels = drawn.subplots(1, 2, sharex=True, sharey=True)
     for ax, calibration in zip(panels, ("published", "default"), strict=True):
         part = found[found["calibration"] == calibration]
         for i, (method, style) in enumerate(STYLES.items()):
@@ -300,26 +308,22 @@ def figure(data: Organisations, found: pd.DataFrame) -> None:
     panels[0].set_yticks(range(len(labels)), labels)
     panels[0].set_ylim(len(labels) - 0.5, -0.5)
     handles, names = panels[0].get_legend_handles_labels()
-    sheet.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
-    save(sheet, "stacking_transfer")
+    drawn.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
+    save(drawn, "stacking_transfer")
 
 
 def main() -> None:
     """Tables for both data sets, and a figure for the larger one."""
-    args = arguments(__doc__ or "", "folder of the two CSV files")
-    if args.data_dir is None:
-        raise SystemExit(
-            "transfer.py needs --data-dir, with gusto1_16regions.csv.gz and "
-            "heart_disease_4sites.csv.gz."
-        )
+    args = arguments(__doc__ or "", repetitions=number(20, quick=2), jobs=number(2))
     columns = ("data", "calibration", "target", "method", "alpha")
     for load, name in ((gusto, "transfer_gusto"), (heart, "transfer_heart")):
-        data = load(args.data_dir)
-        found = tuned(repeated(measure, [data], args.repetitions, columns, args.jobs))
-        tables(data, found, f"stacking_{name}", args.repetitions)
-        if load is gusto:
-            figure(data, found)
+        with part(name):
+            data = load(args.data_dir)
+            found = tuned(repeated(measure, [data], args.repetitions, columns, args.jobs))
+            tables(data, found, f"stacking_{name}", args.repetitions)
+            if load is gusto:
+                figure(data, found)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

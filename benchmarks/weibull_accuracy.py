@@ -1,6 +1,6 @@
 """Error of private Weibull shapes and scales over epsilon, as in figures 3 and 4 of Nguyen and Hui.
 
-python benchmarks/weibull_accuracy.py --data-dir FOLDER
+python -m benchmarks.weibull_accuracy --data-dir FOLDER
 """
 
 from __future__ import annotations
@@ -11,18 +11,17 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from _common import TABLES, arguments, table
-from matplotlib.figure import Figure
 
+from benchmarks._common import save, sheet, table
+from benchmarks._run import arguments, data_file, number, part, run, setting
 from skdpsurv import DPWeibullFitter
 from skdpsurv.datasets import load_flchain, load_survival_csv
 from skdpsurv.survival import weibull_plans
 from skdpsurv.target import event_and_time
 
-FIGURES = TABLES.parent / "figures"
 #: omega = 6.
 LEAST = math.exp(-6.0)
-EPSILONS = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
+EPSILONS = setting((0.1, 0.2, 0.4, 0.8, 1.6, 3.2), quick=(0.1, 1.6))
 METHODS = {
     "ladder, tight": {},
     "ladder, exact": {"calibration": "exact"},
@@ -30,6 +29,7 @@ METHODS = {
     "sample and aggregate": {"method": "sample_aggregate"},
     "Laplace": {"method": "laplace"},
 }
+FILES = {"third births": "tb_third_births.csv.gz", "unemployment": "wt_unemployment_de.csv.gz"}
 #: Median absolute errors that the paper states in its text, at a total epsilon of 0.1 on flchain.
 PAPER = {"shape": 0.1, "scale": 0.297}
 STYLES = {
@@ -47,15 +47,12 @@ def data_sets(folder: Path | None) -> Iterator[tuple[str, np.ndarray, np.ndarray
     As in the paper, times are mapped to [e^-6, 1] linearly, by the data set's own largest
     time. That time is a statistic of the records: good for this comparison, and not private.
     """
-    loaders = {"flchain": lambda: load_flchain().y}
-    if folder is not None:
-        for name, file in (
-            ("third births", "tb_third_births"),
-            ("unemployment", "wt_unemployment_de"),
-        ):
-            loaders[name] = lambda file=file: load_survival_csv(folder / f"{file}.csv.gz")[1]
-    for name, load in loaders.items():
-        event, time = event_and_time(load())
+    found = {"flchain": load_flchain().y}
+    for name, file in FILES.items():
+        with part(name):
+            found[name] = load_survival_csv(data_file(folder, file))[1]
+    for name, y in found.items():
+        event, time = event_and_time(y)
         yield name, LEAST + (1.0 - LEAST) * time / time.max(), event
 
 
@@ -87,12 +84,13 @@ def errors(
     return dict(zip(("shape", "scale"), np.median(np.abs(off), axis=0), strict=True))
 
 
+@part("figure")
 def figure(
     name: str, results: dict[str, dict[str, np.ndarray]], what: str, paper: float | None
 ) -> None:
     """Draw error over epsilon, a panel for each data set."""
-    sheet = Figure(figsize=(3.4 * len(results) + 0.6, 4.1), layout="constrained")
-    panels = sheet.subplots(1, len(results), sharey=True, squeeze=False)[0]
+    drawn = sheet(3.4 * len(results) + 0.6, 4.1)
+    panels = drawn.subplots(1, len(results), sharey=True, squeeze=False)[0]
     for ax, (data, curves) in zip(panels, results.items(), strict=True):
         for method, style in STYLES.items():
             ax.loglog(EPSILONS, curves[method], **({"linewidth": 1.5, "markersize": 5} | style))
@@ -108,14 +106,13 @@ def figure(
     panels[0].set_ylabel(f"Median absolute error of the {what}")
     lines = panels[0].get_lines()
     labels = [*STYLES, "the paper's ladder, as stated in its text"][: len(lines)]
-    sheet.legend(lines, labels, loc="outside lower center", ncols=3, frameon=False)
-    FIGURES.mkdir(parents=True, exist_ok=True)
-    sheet.savefig(FIGURES / f"{name}.png", dpi=100)
+    drawn.legend(lines, labels, loc="outside lower center", ncols=3, frameon=False)
+    save(drawn, name)
 
 
 def main() -> None:
     """Tables and figures: shape and scale."""
-    args = arguments(__doc__ or "", repetitions={"type": int, "default": 500})
+    args = arguments(__doc__ or "", repetitions=number(500, quick=3))
     remember_published_rungs()
     results: dict[str, dict[str, dict[str, np.ndarray]]] = {"shape": {}, "scale": {}}
     rows: dict[str, list[tuple[str, ...]]] = {"shape": [], "scale": []}
@@ -151,4 +148,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -1,6 +1,6 @@
 """Coverage of the 95 % intervals for a private Weibull shape and scale, by simulation.
 
-python benchmarks/weibull_intervals.py --jobs 2
+python -m benchmarks.weibull_intervals --jobs 2
 """
 
 from __future__ import annotations
@@ -13,22 +13,23 @@ from functools import partial
 from unittest.mock import patch
 
 import numpy as np
-from _common import arguments, table
 from joblib import Parallel, delayed
 from lifelines import WeibullFitter
 
 import skdpsurv.survival.weibull_intervals as simulation
+from benchmarks._common import table
+from benchmarks._run import arguments, number, run, setting
 from skdpsurv import DPWeibullFitter
 from skdpsurv.privacy import RandomSource, random_source
 
-EPSILONS = (0.3, 1.0, 3.0, math.inf)
-SIZES = (500, 5_000)
+EPSILONS = setting((0.3, 1.0, 3.0, math.inf), quick=(1.0, math.inf))
+SIZES = setting((500, 5_000), quick=(500,))
 SHAPE, SCALE = 1.3, 0.8
 #: Times are in units of the horizon.
 MAX_TIME = 1.0
 #: Of 79 draws from the right distribution, the second smallest and the second largest hold 95 %.
 #: ``confidence_interval`` takes quantiles p at the ranks 1 + p (79 - 1).
-N_RESAMPLES = 79
+N_RESAMPLES = setting(79, quick=9)
 LEVEL = 1.0 - 2.0 / (N_RESAMPLES - 1)
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
@@ -100,12 +101,14 @@ def _seeded(seed: int, random_state: int, *, purpose: str) -> RandomSource:
     return random_source(seed, purpose=purpose)
 
 
-def main(repetitions: int, jobs: int) -> None:
+def main() -> None:
     """Tables: how often intervals hold the truth, and how wide they are."""
+    args = arguments(__doc__ or "", repetitions=number(300, quick=2), jobs=number(1))
+    repetitions = args.repetitions
     cases = [Case("Weibull", censoring, n) for censoring in CENSORING for n in SIZES]
     cases += [Case("log-logistic", "horizon only", n) for n in SIZES]
     coverage, width = [], []
-    parallel = Parallel(n_jobs=jobs)
+    parallel = Parallel(n_jobs=args.jobs)
     for case in cases:
         tasks = (delayed(one_repetition)(case, seed) for seed in range(repetitions))
         low, high = np.moveaxis(np.array(parallel(tasks)), -1, 0)
@@ -144,9 +147,4 @@ def main(repetitions: int, jobs: int) -> None:
 
 
 if __name__ == "__main__":
-    args = arguments(
-        __doc__ or "",
-        repetitions={"type": int, "default": 300},
-        jobs={"type": int, "default": 1},
-    )
-    main(args.repetitions, args.jobs)
+    run(main)

@@ -1,27 +1,27 @@
 """Time and memory of a Weibull fit, against lifelines in the same run.
 
-python benchmarks/weibull_speed.py
+python -m benchmarks.weibull_speed
 """
 
 from __future__ import annotations
 
 import gc
 import math
-import sys
 import time
 import tracemalloc
-import warnings
 from collections.abc import Callable
 
 import numpy as np
-from _common import arguments, in_new_process, table
 from lifelines import WeibullFitter
 from threadpoolctl import threadpool_limits
 
+from benchmarks._common import table
+from benchmarks._run import arguments, in_new_process, number, run, setting
 from skdpsurv import DPWeibullFitter
 
 MAX_TIME = 10.0
-SIZES = (10_000, 100_000, 1_000_000, 10_000_000)
+SIZES = setting((10_000, 100_000, 1_000_000, 10_000_000), quick=(10_000,))
+ROUNDS, SMALL = setting((9, 50), quick=(1, 3))
 OPTIONS = {
     "ladder, tight": {"epsilon": 1.0},
     "ladder, exact": {"epsilon": 1.0, "calibration": "exact"},
@@ -62,7 +62,7 @@ def against_lifelines(n: int) -> None:
     for fit in fits.values():
         fit.fit(durations, events)
     # In turn, so that a machine that slows down slows all.
-    for _ in range(9):
+    for _ in range(ROUNDS):
         for name, fit in fits.items():
             call = lambda fit=fit: fit.fit(durations, events)  # noqa: E731
             times[name].append(seconds(call, 3))
@@ -85,7 +85,7 @@ def against_lifelines(n: int) -> None:
         ("fit", "time", "lifelines' time / time", "shape", "scale"),
         rows,
         f"{n:,} simulated records, {100 * events.mean():.0f} % events; ladders at epsilon = 1; "
-        "median of 27 fits each, in turn, one thread.",
+        f"median of {3 * ROUNDS} fits each, in turn, one thread.",
     )
 
 
@@ -105,7 +105,7 @@ def scaling() -> None:
     """Table: a private fit as records grow, each in a process of its own."""
     rows = []
     for n in SIZES:
-        elapsed, added, size = map(float, in_new_process(__file__, str(n), "1.0").split())
+        elapsed, added, size = map(float, in_new_process("weibull_speed", str(n), "1.0").split())
         rows.append(
             (
                 f"{n:,}",
@@ -132,18 +132,19 @@ def small_fits() -> None:
     for name, options in OPTIONS.items():
         fitter = DPWeibullFitter(max_time=MAX_TIME, **options)
         fitter.fit(durations, events)
-        elapsed = seconds(lambda fitter=fitter: fitter.fit(durations, events), 50)
+        elapsed = seconds(lambda fitter=fitter: fitter.fit(durations, events), SMALL)
         rows.append((name, f"{1e3 * elapsed:.1f} ms"))
-    table("weibull_speed_small", ("fit", "six records"), rows, "epsilon = 1; median of 50.")
+    table("weibull_speed_small", ("fit", "six records"), rows, f"epsilon = 1; median of {SMALL}.")
+
+
+def main() -> None:
+    """Three tables."""
+    args = arguments(__doc__ or "", records=number(50_000, quick=5_000))
+    against_lifelines(args.records)
+    scaling()
+    small_fits()
 
 
 if __name__ == "__main__":
-    warnings.simplefilter("ignore")
     with threadpool_limits(limits=1):
-        if "--worker" in sys.argv:
-            worker(*sys.argv[2:])
-        else:
-            args = arguments(__doc__ or "", records={"type": int, "default": 50_000})
-            against_lifelines(args.records)
-            scaling()
-            small_fits()
+        run(main, worker)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import warnings
+from collections import ChainMap
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 
-from skdpsurv.plan import checked_plan
+from skdpsurv.checks import Check, instance, optional, positive, seed
+from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
+from skdpsurv.plan import Plan, checked_plan, promise
 from skdpsurv.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
     PrivacyLeakWarning,
+    random_source,
     silent_arithmetic,
 )
 from skdpsurv.release import Release
@@ -33,12 +38,11 @@ class PrivateEstimator(BaseEstimator):
 
     1. checks the parameters, which are public (:meth:`_check_parameters`);
     2. looks at the shape of the records, which is public (:meth:`_shape`);
-    3. plans from these two alone (:meth:`_plan`) and says what will be promised
-       (:meth:`_guarantee`), so that a plan which cannot be carried out fails whatever the records
-       hold;
+    3. plans from these two alone (:meth:`_plan`), so that a plan which cannot be carried out fails
+       whatever the records hold; the plan says what will be promised;
     4. asks the ledger whether the budget would do;
     5. reads the records, refusing what has no place in the public domain (:meth:`_read`);
-    6. charges the ledger in one atomic step, and runs the plan (:meth:`_run`);
+    6. charges the ledger in one atomic step, and runs the plan;
     7. keeps nothing but its release (:meth:`_publish`).
 
     A refused input costs nothing, unless the ledger charges refusals: then 6. charges before 5.
@@ -53,7 +57,7 @@ class PrivateEstimator(BaseEstimator):
     guarantee_: PrivacyGuarantee
     release_: Release
 
-    def _status(self) -> str:
+    def _status(self, shape: Any) -> str:
         """Return the status of a fit whose mechanism is proved."""
         if math.isinf(self.epsilon):
             return "none"
@@ -71,13 +75,6 @@ class PrivateEstimator(BaseEstimator):
     def _reasons(self, shape: Any) -> list[str]:
         """Return the same where the shape of the records counts, too."""
         return self._leaks()
-
-    def _check_accountant(self) -> None:
-        if self.accountant is not None and not isinstance(self.accountant, PrivacyAccountant):
-            raise TypeError(
-                "accountant must be None or a PrivacyAccountant, got "
-                f"{type(self.accountant).__name__}."
-            )
 
     def _fit(self, X: Any, y: Any = None, **options: Any) -> Self:
         """Fit, in the order that privacy needs; ``fit`` of a subclass passes its arguments on."""
@@ -106,8 +103,8 @@ class PrivateEstimator(BaseEstimator):
             self._charge(shape, guarantee)
         # Past the charge nothing may fail by the records.
         with silent_arithmetic():
-            released = self._run(shape, plan, records)
-        return self._publish(guarantee, *released)
+            values = self._run(shape, plan, records)
+        return self._publish(guarantee, self._stated(shape), values)
 
     def _planned(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any, PrivacyGuarantee]:
         """Return the shape of the records, the plan, and what it promises: all of it public."""
@@ -120,7 +117,7 @@ class PrivateEstimator(BaseEstimator):
             plan = self._plan(shape)
         else:
             plan = checked_plan(lambda: self._plan(shape), self._deciding)
-        return plan, self._guarantee(shape, plan)
+        return plan, promise(plan, self._status(shape))
 
     def _charge(self, shape: Any, guarantee: PrivacyGuarantee) -> None:
         """Enter the fit in the ledger, after a warning if its guarantee is void."""
@@ -129,9 +126,10 @@ class PrivateEstimator(BaseEstimator):
         if self.accountant is not None:
             self.accountant.charge(guarantee, estimator=type(self).__name__)
 
-    def _publish(self, guarantee: PrivacyGuarantee, *released: Any) -> Self:
+    def _publish(
+        self, guarantee: PrivacyGuarantee, parameters: dict[str, Any], values: Any
+    ) -> Self:
         """Keep the release, and set the fitted attributes from it and from nothing else."""
-        parameters, values = released
         names = getattr(self, "feature_names_in_", None)
         release = Release(
             estimator=type(self).__name__,
@@ -146,12 +144,31 @@ class PrivateEstimator(BaseEstimator):
         self._set_fitted(release)
         return self
 
+    #: Of perturbed minimisers.
+    _noise_law: ClassVar[type[NoiseLaw]] = SphericalLaplace
+
     #: The parameters that decide whether double precision can work with a plan.
     _deciding: ClassVar[str] = "epsilon and the bounds"
 
+    #: A rule for each parameter of the constructor; those of the base classes hold, too.
+    _rules: ClassVar[dict[str, Check]] = {
+        "epsilon": positive(allow_inf=True),
+        "random_state": seed,
+        "accountant": optional(instance(PrivacyAccountant)),
+    }
+
     def _check_parameters(self) -> None:
         """Refuse constructor parameters that break a rule; they are public."""
-        raise NotImplementedError
+        kind = type(self)
+        rules = ChainMap(*(vars(base).get("_rules", {}) for base in kind.__mro__))
+        for name in inspect.signature(kind).parameters:
+            if name not in rules:
+                raise KeyError(f"{kind.__name__} must have a rule for {name}, in its _rules.")
+            rules[name](name, getattr(self, name))
+        self._check_together()
+
+    def _check_together(self) -> None:
+        """Refuse parameters that keep their own rules, but not one between them."""
 
     def _shape(self, *args: Any, **kwargs: Any) -> Any:
         """Return what is public of the records; no private value may be looked at.
@@ -160,12 +177,8 @@ class PrivateEstimator(BaseEstimator):
         """
         raise NotImplementedError
 
-    def _plan(self, shape: Any) -> Any:
+    def _plan(self, shape: Any) -> Plan:
         """Decide from public numbers alone how epsilon is spent."""
-        raise NotImplementedError
-
-    def _guarantee(self, shape: Any, plan: Any) -> PrivacyGuarantee:
-        """Return what a plan promises."""
         raise NotImplementedError
 
     def _read(self, shape: Any, *args: Any, **kwargs: Any) -> Any:
@@ -175,9 +188,13 @@ class PrivateEstimator(BaseEstimator):
         """
         raise NotImplementedError
 
-    def _run(self, shape: Any, plan: Any, records: Any) -> tuple[Any, ...]:
-        """Return what :meth:`_publish` takes: public parameters, and released values."""
-        raise NotImplementedError
+    def _run(self, shape: Any, plan: Any, records: Any) -> Any:
+        """Return what the plan releases; what follows from that may be computed here."""
+        return plan.run(records, random_source(self.random_state))
+
+    def _stated(self, shape: Any) -> dict[str, Any]:
+        """Return the public parameters that a release needs for its predictions."""
+        return {}
 
     def _set_fitted(self, release: Release) -> None:
         """Set the fitted attributes that prediction needs from a release."""

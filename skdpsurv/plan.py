@@ -2,20 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
-__all__ = ["SPAN", "Plan", "checked_plan"]
+from skdpsurv.privacy import PrivacyGuarantee, RandomSource
+
+__all__ = ["SPAN", "Plan", "checked_plan", "promise"]
 
 #: Ridges and scales of noise that double precision can work with.
 SPAN = (1e-12, 1e12)
 
 
 class Plan(Protocol):
-    """How epsilon is spent: made of public parameters and of the shape of the records alone."""
+    """How epsilon is spent: made of public parameters and of the shape of the records alone.
+
+    What a plan says of itself is its guarantee (:func:`promise`), and what it runs is what an audit
+    attacks: nobody works out either a second time.
+    """
+
+    @property
+    def epsilon(self) -> float:
+        """What is spent, all in all."""
+        ...
+
+    @property
+    def mechanism(self) -> str:
+        """What is released, in words."""
+        ...
+
+    @property
+    def proof(self) -> str:
+        """Where it is proved."""
+        ...
+
+    @property
+    def assumptions(self) -> Sequence[str]:
+        """What else must be true."""
+        ...
+
+    def public_inputs(self) -> Mapping[str, object]:
+        """Return the values that the guarantee takes to be public."""
+        ...
 
     def spans(self) -> Sequence[float]:
         """Return the public numbers that must be neither huge nor tiny."""
+        ...
+
+    def run(self, records: Any, source: RandomSource) -> Mapping[str, Any]:
+        """Return what is released of the records, with noise from a source."""
+        ...
+
+
+def promise(plan: Plan, status: str) -> PrivacyGuarantee:
+    """Return the guarantee of what a plan releases."""
+    return PrivacyGuarantee(
+        epsilon=plan.epsilon,
+        mechanism=plan.mechanism,
+        status=status,
+        public_inputs=plan.public_inputs(),
+        assumptions=tuple(plan.assumptions),
+        source=plan.proof,
+    )
 
 
 AnyPlan = TypeVar("AnyPlan", bound=Plan)

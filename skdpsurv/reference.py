@@ -13,6 +13,7 @@ from sklearn.utils import check_array
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.util import Surv
 
+from skdpsurv.checks import positive_int, positive_number
 from skdpsurv.metrics import relative_error
 from skdpsurv.privacy import clip_times
 from skdpsurv.target import event_and_time
@@ -221,11 +222,8 @@ def person_period(
     >>> response
     array([0., 1., 0., 0., 0.])
     """
-    if not (np.isfinite(max_time) and max_time > 0):
-        raise ValueError(f"max_time must be a positive finite number, got {max_time}.")
-    if n_intervals != int(n_intervals) or n_intervals < 1:
-        raise ValueError(f"n_intervals must be a positive integer, got {n_intervals}.")
-    q = int(n_intervals)
+    max_time = positive_number("max_time", max_time)
+    q = positive_int("n_intervals", n_intervals)
     rows = np.asarray(basis, dtype=np.float64)
     if rows.ndim != 2 or len(rows) != q or not np.isfinite(rows).all():
         raise ValueError(

@@ -31,7 +31,7 @@ def take(values: Any, rows: slice | IndexArray) -> Any:
         return None
     if hasattr(values, "iloc"):
         return values.iloc[rows]
-    if not isinstance(values, list | tuple) and hasattr(values, "__array__"):
+    if not isinstance(values, list | tuple | np.ndarray) and hasattr(values, "__array__"):
         values = np.asarray(values)
     if hasattr(values, "shape"):
         return values[rows]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import validate_data
 
+from skdpsurv.blocks import Blocks, n_blocks_of
 from skdpsurv.privacy import call_without_data, refuse_masked
 from skdpsurv.rows import take
 from skdpsurv.types import BoolArray
@@ -24,20 +25,23 @@ class Shape:
     ----------
     n_records : int
     n_features : int
+    n_blocks : int, default=1
+        How many blocks they are read in.
     """
 
     n_records: int
     n_features: int
+    n_blocks: int = field(default=1, kw_only=True)
 
-    def require(self, n_records: int) -> None:
-        """Refuse records that are not as many as were planned for.
+    def require(self, n_records: int, n_blocks: int = 1) -> None:
+        """Refuse records that are not as many as were planned for, or in more blocks.
 
         Raises
         ------
         ValueError
             If something has changed X or y meanwhile, or X misstates its own shape.
         """
-        if n_records != self.n_records:
+        if n_records != self.n_records or n_blocks > self.n_blocks:
             raise ValueError(
                 f"X must hold the {self.n_records} records that it had when the fit began."
             )
@@ -77,7 +81,8 @@ def seen_shape(estimator: Any, X: Any, *, used: bool = True) -> Shape:
                 "of 1 is required."
             )
     call_without_data(validate_data, estimator, X, skip_check_array=True)
-    return Shape(*seen)
+    blocks = X.n_blocks if isinstance(X, Blocks) else n_blocks_of(seen[0])
+    return Shape(*seen, n_blocks=blocks)
 
 
 def made_up(X: Any, public: BoolArray) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,13 @@ __all__ = [
     "fit_target",
     "is_two_dimensional",
     "n_targets",
+    "target_reader",
 ]
 
+
+#: Reads events and times of its arguments.
+Reader = Callable[..., tuple[BoolArray, FloatArray]]
+Arguments = tuple[Any, ...]
 
 EVENTS_ALONE = "event_observed must be given with durations, not with y."
 NO_TARGET = (
@@ -137,7 +143,9 @@ def checked_times(time: ArrayLike, name: str) -> FloatArray:
     return times
 
 
-def fit_target(X: Any, y: Any, durations: Any, event_observed: Any) -> tuple[BoolArray, FloatArray]:
+def fit_target(
+    X: Any, y: Any, durations: Any = None, event_observed: Any = None
+) -> tuple[BoolArray, FloatArray]:
     """Find events and times in the arguments of a ``fit`` that speaks lifelines and scikit-learn.
 
     Parameters
@@ -161,7 +169,8 @@ def fit_target(X: Any, y: Any, durations: Any, event_observed: Any) -> tuple[Boo
         If arguments contradict each other, lengths differ, there is no record, or the values are
         not a target.
     """
-    event, time = _event_and_time(X, y, durations, event_observed)
+    read, arguments = target_reader(X, y, durations, event_observed)
+    event, time = read(*arguments)
     _refuse_nobody(time.size)
     return event, time
 
@@ -198,9 +207,23 @@ def _refuse_nobody(n_records: int) -> None:
         raise ValueError("durations must hold at least one record: Found array with 0 sample(s).")
 
 
-def _event_and_time(
-    X: Any, y: Any, durations: Any, event_observed: Any
-) -> tuple[BoolArray, FloatArray]:
+def target_reader(X: Any, y: Any, durations: Any, event_observed: Any) -> tuple[Reader, Arguments]:
+    """Return which arguments of :func:`fit_target` hold the target, and what reads them.
+
+    Decided once, for all records: what X is must not be asked of some of its rows again.
+
+    Returns
+    -------
+    read : callable
+        Returns events and times of what it is given: all of the arguments, or the same part of
+        each.
+    arguments : tuple
+
+    Raises
+    ------
+    ValueError
+        If arguments contradict each other, or lengths differ.
+    """
     two_dimensional = is_two_dimensional(X)
     if durations is not None:
         if X is not None or y is not None:
@@ -210,17 +233,28 @@ def _event_and_time(
             raise ValueError(EVENTS_ALONE)
         if y is None:
             raise ValueError(NO_TARGET)
-        event, time = event_and_time(y)
-        if X is not None and length(X) != time.size:
-            raise ValueError(
-                "X and y must have the same number of records: found input variables with "
-                "inconsistent numbers of samples."
-            )
-        return event, time
+        _refuse_other_length(X, y)
+        return event_and_time, (y,)
     else:
         if y is not None and event_observed is not None:
             raise ValueError("event_observed must not be given twice, as y and by name.")
         durations, event_observed = X, y if event_observed is None else event_observed
+    return _durations_and_events, (durations, event_observed)
+
+
+def _refuse_other_length(X: Any, y: Any) -> None:
+    try:
+        agree = X is None or length(X) == length(y)
+    except TypeError:
+        return  # which is refused in words of its own
+    if not agree:
+        raise ValueError(
+            "X and y must have the same number of records: found input variables with "
+            "inconsistent numbers of samples."
+        )
+
+
+def _durations_and_events(durations: Any, event_observed: Any) -> tuple[BoolArray, FloatArray]:
     time = checked_times(durations, "durations")
     if event_observed is None:
         return np.ones(time.shape, dtype=bool), time

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from skdpsurv import (
     Release,
 )
 from skdpsurv.base import PrivateEstimator
+from skdpsurv.checks import optional, positive
 from skdpsurv.shape import seen_shape
 
 
@@ -28,13 +30,26 @@ from skdpsurv.shape import seen_shape
 class ToyPlan:
     n_features: int
     scale: float
+    epsilon: float
+
+    mechanism = "toy"
+    proof = ""
+    assumptions = ()
 
     def spans(self):
         return [self.scale]
 
+    def public_inputs(self):
+        return {}
+
+    def run(self, records, source):
+        return {"coef": [0.5] * self.n_features}
+
 
 class Toy(PrivateEstimator):
-    """The smallest estimator that keeps the order of the base class; logs its steps."""
+    """The smallest estimator that keeps the order of the base class."""
+
+    _rules: ClassVar = {"max_time": optional(positive()), "scale": positive()}
 
     def __init__(
         self, epsilon=1.0, *, max_time=None, scale=1.0, random_state=None, accountant=None
@@ -52,21 +67,13 @@ class Toy(PrivateEstimator):
         return seen_shape(self, X)
 
     def _plan(self, shape):
-        return ToyPlan(shape.n_features, self.scale)
-
-    def _guarantee(self, shape, plan):
-        return PrivacyGuarantee(self.epsilon, mechanism="toy", status=self._status())
+        return ToyPlan(shape.n_features, self.scale, float(self.epsilon))
 
     def _read(self, shape, X, y):
         return validate_data(self, X, reset=False)
 
-    def _run(self, shape, plan, records):
-        return {"max_time": self.max_time}, {"coef": [0.5] * plan.n_features}
-
-    def _check_parameters(self):
-        self._check_accountant()
-        if self.max_time is not None and self.max_time <= 0:
-            raise ValueError("max_time must be positive.")
+    def _stated(self, shape):
+        return {"max_time": self.max_time}
 
     def _set_fitted(self, release):
         self.coef_ = np.array(release.values["coef"])
@@ -202,7 +209,7 @@ class TestFromRelease:
 
     def test_refuses_parameters_that_break_a_rule(self):
         release = Release("Toy", PrivacyGuarantee(1.0), {"max_time": -1.0}, {"coef": [0.5]}, 1)
-        with pytest.raises(ValueError, match="max_time must be positive"):
+        with pytest.raises(ValueError, match="max_time must be None or a positive"):
             Toy.from_release(release)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import skdpsurv.survival.weibull_curves as curves
+import skdpsurv.survival.weibull_fitter as weibull
 
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 
@@ -16,9 +16,9 @@ EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
 def test_runs_and_draws(script, tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib")
-    simulate = curves.plausible_estimates
+    simulate = weibull.plausible_estimates
     monkeypatch.setattr(
-        curves, "plausible_estimates", lambda plan, released, _: simulate(plan, released, 20)
+        weibull, "plausible_estimates", lambda plan, released, _: simulate(plan, released, 20)
     )
     output = tmp_path / "figure.png"
     monkeypatch.setattr(sys, "argv", [str(script), "--output", str(output)])

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from itertools import count
 
-import numpy as np
 import pytest
 
-from skdpsurv.progress import check_verbose, first
+from skdpsurv.progress import first
 
 
 @pytest.mark.parametrize("verbose", [0, False, 1, True, 2])
@@ -47,14 +46,3 @@ class TestFirst:
         with pytest.raises(ValueError, match="step_size"):
             list(first(failing(), 5, "work", verbose))
         assert capsys.readouterr().out == ""
-
-
-class TestCheckVerbose:
-    @pytest.mark.parametrize("verbose", [0, 1, 10, True, False, np.int64(2)])
-    def test_counts(self, verbose):
-        check_verbose(verbose)
-
-    @pytest.mark.parametrize("verbose", [-1, 0.5, 1.0, "1", None, np.nan, [1]])
-    def test_what_is_no_count(self, verbose):
-        with pytest.raises(ValueError, match="verbose must be an integer"):
-            check_verbose(verbose)

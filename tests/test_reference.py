@@ -125,7 +125,7 @@ def test_grouped_proportional_hazards_are_the_cloglog_model():
     [
         ({"max_time": 0}, "max_time must be a positive finite number, got 0"),
         ({"max_time": np.inf}, "max_time must be a positive finite number, got inf"),
-        ({"n_intervals": 2.5}, "n_intervals must be a positive integer, got 2.5"),
+        ({"n_intervals": 2.5}, "n_intervals must be a positive integer, got float"),
         ({"n_intervals": 0}, "n_intervals must be a positive integer, got 0"),
         ({"basis": np.ones((3, 1))}, r"basis must be finite and have shape .* = \(2, n_basis\)"),
         ({"basis": np.full((2, 1), np.nan)}, "basis must be finite"),
@@ -140,7 +140,7 @@ def test_person_period_refuses(change, message):
         "n_intervals": 2,
         "basis": np.ones((2, 1)),
     }
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         person_period(**arguments | change)
 
 

@@ -28,7 +28,7 @@ from matplotlib.figure import Figure
 
 from skdpsurv import DPWeibullFitter
 from skdpsurv.datasets import load_flchain
-from skdpsurv.plotting import plot_weibull
+from skdpsurv.plotting import plot_univariate
 from skdpsurv.privacy import PrivacyAccountant
 
 YEAR = 365.25
@@ -122,7 +122,7 @@ print(pd.DataFrame(rows).T.to_string())
 # %%
 # Figure
 # ------
-# ``plot_weibull`` draws a release with its band, and a model of lifelines as a dashed line. Only
+# ``plot_univariate`` draws a release with its band, and a model of lifelines as a dashed line. Only
 # the solid curves and their bands are private. The rest is shown because these records are
 # published anyway; with your own, it would give away what the noise protects.
 
@@ -131,7 +131,7 @@ panels = figure.subplots(1, 2, sharey=True)
 for ax, sex, color in zip(panels, groups, ("#D55E00", "#0072B2"), strict=True):
     step = kaplan_meier[sex].survival_function_["KM_estimate"]
     (curve,) = ax.plot(step.index / YEAR, step, color="0.55", linewidth=1.2, drawstyle="steps-post")
-    plot_weibull(
+    plot_univariate(
         {"private": private[sex], "lifelines": reference[sex]},
         ax=ax,
         colors=[color, "black"],

@@ -12,6 +12,7 @@ from skdpsurv.audit.subject import Subject, check_neighbours
 from skdpsurv.audit.transcript import fit_ratio
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
 from skdpsurv.privacy import silent_arithmetic
+from skdpsurv.regression import PrivateLinearModel
 from skdpsurv.survival import DPDiscreteTimeSurvival, DPWeibullFitter
 
 __all__ = ["DensityRatioResult", "density_ratio_audit"]
@@ -76,7 +77,8 @@ def density_ratio_audit(
     ----------
     estimator : estimator
         Not fitted. DPDiscreteTimeSurvival with ``method="obj_pert"`` or ``"out_pert"`` and without
-        a first look (``center_share=0``, or n * epsilon below 200); DPLogisticRegression;
+        a first look (``center_share=0``, or n * epsilon below 200); DPLogisticRegression, a
+        subclass of PrivateLinearModel;
         PrivateStackingClassifier on groups of columns that vote; DPWeibullFitter with
         ``method="ladder"``.
     data, neighbour : tuple
@@ -149,6 +151,13 @@ def density_ratio_audit(
         return _comparer(models[0])(models, arguments, n_cells)
 
 
+#: What these release are minimisers with noise: their plans have ``problems``.
+MINIMISERS = (
+    DPDiscreteTimeSurvival,
+    DPLogisticRegression,
+    PrivateStackingClassifier,
+    PrivateLinearModel,
+)
 Comparer = Callable[[list[Any], list[Any], int], DensityRatioResult]
 
 #: Of any release: audits ask for laws, and draw nothing.
@@ -158,11 +167,11 @@ SAMPLERS = "samplers, and that drawn noise follows its stated law"
 def _comparer(model: Any) -> Comparer:
     if isinstance(model, DPWeibullFitter):
         return _compare_ladders
-    if isinstance(model, DPDiscreteTimeSurvival | DPLogisticRegression | PrivateStackingClassifier):
+    if isinstance(model, MINIMISERS):
         return _compare_minimisers
+    known = ", ".join(kind.__name__ for kind in MINIMISERS)
     raise TypeError(
-        "estimator must be a DPDiscreteTimeSurvival, DPLogisticRegression, "
-        f"PrivateStackingClassifier or DPWeibullFitter, got {type(model).__name__}: the law of "
+        f"estimator must be a {known} or DPWeibullFitter, got {type(model).__name__}: the law of "
         "others is not known in closed form."
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,7 @@ from skdpsurv.audit.distinguishers import Event, Scores, best_events, learned_sc
 from skdpsurv.audit.repeated_fits import Statistic, released_table, run_trials
 from skdpsurv.audit.result import AuditResult
 from skdpsurv.audit.subject import Subject, check_neighbours
-from skdpsurv.privacy import positive_int, validate_random_state
-from skdpsurv.progress import check_verbose
+from skdpsurv.checks import fraction, positive_int, seed, verbosity
 
 __all__ = ["audit_epsilon"]
 
@@ -122,11 +120,11 @@ def audit_epsilon(
     (True, True)
     """
     subject = Subject.of(estimator)
-    error = 1.0 - _checked_confidence(confidence)
+    error = 1.0 - fraction("confidence", confidence)
     if statistic is not None and not callable(statistic):
         raise TypeError("statistic must be None or a function of a fitted estimator.")
-    validate_random_state(random_state)
-    check_verbose(verbose)
+    seed("random_state", random_state)
+    verbosity("verbose", verbose)
     positive_int("n_trials", n_trials)
     arguments = [subject.fit_arguments(data, "data"), subject.fit_arguments(neighbour, "neighbour")]
     check_neighbours(*arguments)
@@ -193,14 +191,6 @@ def _counted(
     return AuditResult(
         **stated, statistic=one.name, threshold=best.threshold, rates=rates, scores=one.held_out
     )
-
-
-def _checked_confidence(confidence: object) -> float:
-    if isinstance(confidence, bool) or not isinstance(confidence, Real):
-        raise TypeError(f"confidence must be a number, got {type(confidence).__name__}.")
-    if not 0.0 < float(confidence) < 1.0:
-        raise ValueError(f"confidence must be between 0 and 1, got {confidence}.")
-    return float(confidence)
 
 
 def _resolution(n_trials: int, error: float, subject: Subject, confidence: float) -> float:

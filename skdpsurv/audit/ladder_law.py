@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from skdpsurv.blocks import InMemory
+from skdpsurv.checks import integer
 from skdpsurv.mechanisms.ladder import UNIT, Rungs, highest_level
-from skdpsurv.privacy import positive_int
 from skdpsurv.shape import Shape
 from skdpsurv.survival import weibull_plans, weibull_published, weibull_rungs
 from skdpsurv.survival.weibull_counts import CountTable, count_table
@@ -67,15 +68,15 @@ def plan_and_tables(
         Of ``fit``.
     n_cells : int
     """
-    if positive_int("n_cells", n_cells) < 2:
-        raise ValueError(f"n_cells must be at least 2, got {n_cells}.")
+    integer(at_least=2)("n_cells", n_cells)
     model = models[0]
     model._check_parameters()
     if model.method != "ladder":
         raise ValueError("estimator must have method='ladder'.")
     targets = [fit_target(*(each.get(n) for n in _NAMES)) for each in arguments]
     plan = model._plan(Shape(targets[0][1].size, 0))
-    return plan, [count_table(time, event, plan.max_time, plan.omega) for event, time in targets]
+    tables = [count_table(InMemory([one]), plan.max_time, plan.omega) for one in targets]
+    return plan, tables
 
 
 def ladder_ratio(

@@ -10,12 +10,14 @@ from typing import Any
 
 from skdpsurv.audit.hybrid_pairs import histogram_pairs, hybrid_pairs
 from skdpsurv.audit.labelled_pairs import labelled_pairs
+from skdpsurv.audit.linear_pairs import linear_pairs
 from skdpsurv.audit.neighbour_pair import NeighbourPair, PairSetting
 from skdpsurv.audit.survival_pairs import survival_pairs
 from skdpsurv.audit.weibull_pairs import weibull_pairs
+from skdpsurv.checks import positive_int, seed
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
 from skdpsurv.hybrid import HybridMEstimator, PerturbedHistogramMEstimator
-from skdpsurv.privacy import positive_int, validate_random_state
+from skdpsurv.regression import PrivateLinearModel
 from skdpsurv.survival import DPDiscreteTimeSurvival, DPWeibullFitter
 
 __all__ = ["PAIRS", "worst_neighbours"]
@@ -27,6 +29,7 @@ PAIRS: dict[type, Callable[[Any, PairSetting], Iterator[NeighbourPair]]] = {
     DPWeibullFitter: weibull_pairs,
     DPLogisticRegression: labelled_pairs,
     PrivateStackingClassifier: labelled_pairs,
+    PrivateLinearModel: linear_pairs,
     HybridMEstimator: hybrid_pairs,
     PerturbedHistogramMEstimator: histogram_pairs,
 }
@@ -84,7 +87,7 @@ def worst_neighbours(
     """
     positive_int("n", n)
     positive_int("n_features", n_features)
-    seed = validate_random_state(random_state)
+    seed("random_state", random_state)
     model = estimator
     while (make := _maker(model)) is None:
         # What a search chooses among.
@@ -95,7 +98,7 @@ def worst_neighbours(
                 f"{type(estimator).__name__}."
             )
         model = model.estimator
-    return make(model, PairSetting(int(n), int(n_features), seed or 0))
+    return make(model, PairSetting(int(n), int(n_features), int(random_state or 0)))
 
 
 def _maker(estimator: Any) -> Callable[[Any, PairSetting], Iterator[NeighbourPair]] | None:

@@ -12,13 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import optimize
 
-from skdpsurv.classification import PrivateStackingClassifier
 from skdpsurv.mechanisms.newton import Objective, minimize
 from skdpsurv.mechanisms.perturbation import Problem
-from skdpsurv.privacy import clip_rows
-from skdpsurv.survival import DPDiscreteTimeSurvival
-from skdpsurv.survival.hazard_plans import Perturbation
-from skdpsurv.survival.published import PublishedPerturbation
+from skdpsurv.mechanisms.vector_noise import NoiseLaw
 from skdpsurv.types import FloatArray
 
 __all__ = ["Law", "Ratio", "largest_ratio", "laws_of"]
@@ -48,13 +44,13 @@ class Law:
     ----------
     objective : Objective
         Without its linear term.
-    linear_scale, output_scale : float
+    linear, output : NoiseLaw or None
         Of the noise in the objective, and on the minimiser.
     """
 
     objective: Objective
-    linear_scale: float
-    output_scale: float
+    linear: NoiseLaw | None
+    output: NoiseLaw | None
 
     @classmethod
     def of(cls, problem: Problem) -> Law:
@@ -66,7 +62,7 @@ class Law:
             problem.center,
             np.zeros(problem.likelihood.n_params),
         )
-        return cls(objective, problem.calibration.linear_scale, problem.calibration.output_scale)
+        return cls(objective, problem.calibration.linear, problem.calibration.output)
 
     @property
     def minimum(self) -> FloatArray:
@@ -79,7 +75,8 @@ class Law:
         """Return the log density, up to a constant of public numbers."""
         gradient, hessian = self.objective.derivatives(point - self.objective.center)
         bend = np.linalg.slogdet(np.asarray(hessian))[1]
-        return float(-np.linalg.norm(gradient) / self.linear_scale + bend)
+        assert self.linear is not None
+        return float(self.linear.log_density(gradient) + bend)
 
 
 def laws_of(model: Any, arguments: Mapping[str, Any]) -> list[Law]:
@@ -91,41 +88,17 @@ def laws_of(model: Any, arguments: Mapping[str, Any]) -> list[Law]:
         If the fit releases more than minimisers.
     """
     model._check_parameters()
-    if isinstance(model, DPDiscreteTimeSurvival):
-        return [Law.of(_hazard_problem(model, arguments["X"], arguments["y"]))]
     shape, plan, _ = model._planned(arguments["X"], arguments["y"])
-    if isinstance(model, PrivateStackingClassifier):
-        if model.partition != "features" or model.combiner == "logistic":
-            raise ValueError(
-                "estimator must have partition='features' and a combiner that votes: else what is "
-                "released is no set of minimisers of the same records."
-            )
-        (plan,) = plan.low
-    rows, signs = model._read(shape, arguments["X"], arguments["y"])
-    problems = plan.problems(clip_rows(rows, plan.data_norm), signs)
-    return [Law.of(problem) for problem in problems]
-
-
-def _hazard_problem(model: DPDiscreteTimeSurvival, X: Any, y: Any) -> Problem:
-    shape, plan, _ = model._planned(X, y)
-    records = model._read(shape, X, y)
-    if isinstance(plan, PublishedPerturbation):
-        return plan.problem(records)
-    if not isinstance(plan, Perturbation):
-        raise ValueError("estimator must have method='obj_pert' or 'out_pert'.")
-    if plan.epsilon_center:
-        raise ValueError(
-            "center_share must be 0, or n * epsilon below 200: after a first look what is "
-            "released is more than a minimiser."
-        )
-    return plan.problem(records, plan.public_look)
+    records = model._read(shape, arguments["X"], arguments["y"])
+    return [Law.of(problem) for problem in plan.problems(records)]
 
 
 def largest_ratio(one: Law, other: Law) -> tuple[Ratio, Ratio]:
     """Return the largest log p(f | one) / p(f | other) found, and the largest of its inverse."""
     minima = one.minimum, other.minimum
-    if not one.linear_scale:
-        gap = float(np.linalg.norm(minima[0] - minima[1])) / one.output_scale
+    if one.linear is None:
+        assert one.output is not None
+        gap = one.output.cost(float(np.linalg.norm(minima[0] - minima[1])))
         return Ratio(gap, tuple(minima[0])), Ratio(gap, tuple(minima[1]))
 
     def difference(point: FloatArray) -> float:
@@ -149,7 +122,8 @@ def _points(law: Law, minima: tuple[FloatArray, FloatArray]) -> FloatArray:
     ways = ways[np.linalg.norm(ways, axis=1) > 0]
     ways /= np.linalg.norm(ways, axis=1, keepdims=True)
     constants, kappa = law.objective.likelihood.constants, law.objective.kappa
-    reach = max(law.linear_scale, constants.gradient_sensitivity) / kappa
+    assert law.linear is not None
+    reach = max(law.linear.scale, constants.gradient_sensitivity) / kappa
     centers = np.unique([*minima, law.objective.center, np.zeros(d)], axis=0)
     steps = [np.zeros((1, d)), *(distance * reach * ways for distance in DISTANCES)]
     near = [distance * ways for distance in NEAR]

@@ -13,8 +13,9 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from skdpsurv.audit.convergence import effective_sample_size, split_r_hat
-from skdpsurv.privacy import positive_int, random_source, silent_arithmetic
-from skdpsurv.progress import check_verbose, first
+from skdpsurv.checks import integer, positive_int, verbosity
+from skdpsurv.privacy import random_source, silent_arithmetic
+from skdpsurv.progress import first
 from skdpsurv.survival.discrete_time import DPDiscreteTimeSurvival
 from skdpsurv.survival.posterior_plan import PosteriorSampling
 from skdpsurv.survival.spline import to_published
@@ -139,9 +140,8 @@ def nonprivate_posterior_chains(
             f"estimator must be a DPDiscreteTimeSurvival, got {type(estimator).__name__}."
         )
     positive_int("n_chains", n_chains)
-    if positive_int("n_draws", n_draws) < 4:
-        raise ValueError(f"n_draws must be at least 4, got {n_draws}.")
-    check_verbose(verbose)
+    integer(at_least=4)("n_draws", n_draws)
+    verbosity("verbose", verbose)
     model = clone(estimator).set_params(accountant=None)
     model._check_parameters()
     shape, plan, _ = model._planned(X, y)

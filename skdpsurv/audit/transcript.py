@@ -21,7 +21,7 @@ import numpy as np
 from skdpsurv.audit.ladder_law import grid_step, log_law
 from skdpsurv.privacy.randomness import AskedSource
 from skdpsurv.survival.weibull_counts import CountTable
-from skdpsurv.survival.weibull_plans import Estimate, Plan
+from skdpsurv.survival.weibull_plans import Estimate, WeibullPlan
 
 __all__ = ["fit_ratio"]
 
@@ -66,19 +66,19 @@ class Replay:
         self.answers.append(self.given[place] if known and self.given else own)
         return self.answers[-1]
 
-    def of(self, plan: Plan, table: CountTable) -> Estimate:
+    def of(self, plan: WeibullPlan, table: CountTable) -> Estimate:
         """Run the fit."""
         return plan.run_on_counts(table, AskedSource(self.laplace, self.draw_cell))
 
 
 def fit_ratio(
-    plan: Plan, tables: Sequence[CountTable], n_cells: int
+    plan: WeibullPlan, tables: Sequence[CountTable], n_cells: int
 ) -> tuple[float, tuple[float, ...]]:
     """Return the largest log ratio of two fits that was found, and the estimate that it is at.
 
     Parameters
     ----------
-    plan : Plan
+    plan : WeibullPlan
     tables : sequence of CountTable
         Of both data sets.
     n_cells : int
@@ -89,7 +89,7 @@ def fit_ratio(
 
 
 def _one_way(
-    plan: Plan, table: CountTable, neighbour: CountTable, n_cells: int
+    plan: WeibullPlan, table: CountTable, neighbour: CountTable, n_cells: int
 ) -> tuple[float, tuple[float, ...]]:
     # What follows the cell depends on it; what comes before does not.
     first, second, *_ = _both(plan, table, neighbour, 0)
@@ -106,7 +106,7 @@ def _one_way(
 
 
 def _both(
-    plan: Plan, table: CountTable, neighbour: CountTable, cell: int
+    plan: WeibullPlan, table: CountTable, neighbour: CountTable, cell: int
 ) -> tuple[list[Question], list[Question], tuple[Estimate, Estimate]]:
     own = Replay(cell)
     estimate = own.of(plan, table)

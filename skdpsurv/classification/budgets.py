@@ -30,21 +30,22 @@ from skdpsurv.classification.ridge_and_cap import (
     auto_ridge,
     output_ridge,
 )
+from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms import output_perturbation
 from skdpsurv.mechanisms.joint_calibration import (
     Part,
-    at_scales,
     calibrate_jointly,
     joint_sensitivity,
+    with_noise,
 )
 from skdpsurv.mechanisms.newton import LEAST_RIDGE
 from skdpsurv.mechanisms.objective_perturbation import SOLVER_SHARE
-from skdpsurv.mechanisms.perturbation import Scales, Unperturbed
-from skdpsurv.mechanisms.vector_noise import MARGIN
+from skdpsurv.mechanisms.perturbation import Calibrated, Unperturbed
+from skdpsurv.mechanisms.vector_noise import MARGIN, NoiseLaw, SphericalLaplace
 from skdpsurv.types import FloatArray
 
-__all__ = ["CALIBRATIONS", "GroupSetting", "output", "unperturbed"]
+__all__ = ["CALIBRATIONS", "PLANS", "GroupSetting", "unperturbed"]
 
 #: Lambda of the published algorithms where ``alpha`` is "auto"; the papers tuned it.
 PUBLISHED_ALPHA = 1e-2
@@ -84,6 +85,9 @@ class GroupSetting:
         Of the public rule's ridge.
     centers : tuple of Coefficients or None, default=None
         For each group, what its models are shrunk towards, on the scale of X; None for 0.
+    n_blocks : int, default=1
+        That records are read in.
+    law : type of NoiseLaw, default=SphericalLaplace
     """
 
     n_records: int
@@ -98,6 +102,8 @@ class GroupSetting:
     max_residual: float | None
     ridge_multiple: float = 1.0
     centers: tuple[Coefficients, ...] | None = None
+    n_blocks: int = 1
+    law: type[NoiseLaw] = SphericalLaplace
 
     @property
     def n_features(self) -> int:
@@ -110,6 +116,11 @@ class GroupSetting:
         if self.n_outputs == 1:
             return self.epsilon
         return self.epsilon / self.n_outputs / MARGIN
+
+    def constants(self, n_params: int, norm: float, max_residual: float) -> PrivacyConstants:
+        """Return S, tau and r of a model of so many parameters, for rows within a norm."""
+        constants = Logistic(n_params, norm, max_residual).constants
+        return replace(constants, n_blocks=self.n_blocks)
 
     def unit_columns(self) -> tuple[ColumnGroup, ...]:
         """Return the groups in units of ``data_norm``, constants beside them."""
@@ -150,7 +161,7 @@ class GroupSetting:
         self,
         max_residual: float,
         groups: tuple[ColumnGroup, ...],
-        calibrations: Sequence[Scales],
+        calibrations: Sequence[Calibrated],
         data_norm: float | None = None,
     ) -> GroupFit:
         """Return the plan."""
@@ -173,10 +184,10 @@ def longest(rows: FloatArray) -> float:
 def tight(setting: GroupSetting) -> GroupFit:
     """Plan objective perturbation with the package's own calibration."""
     groups, cap, epsilon = setting.unit_columns(), setting.capped(), setting.epsilon_output
-    constants = [Logistic(g.n_params, g.bound, cap).constants for g in groups]
+    constants = [setting.constants(g.n_params, g.bound, cap) for g in groups]
     # One row of norm 1 is shared by the groups; each has a constant column of its own.
     norm = math.sqrt(1.0 + len(groups) * setting.constant**2)
-    whole = Logistic(setting.n_features, norm, cap).constants
+    whole = setting.constants(setting.n_features, norm, cap)
     parts = [
         Part(c, g.n_params, weight, 0.0, longest(center))
         for c, g, weight, center in zip(
@@ -197,7 +208,12 @@ def tight(setting: GroupSetting) -> GroupFit:
         replace(part, ridge=ridge(part, group)) for part, group in zip(parts, groups, strict=True)
     ]
     calibrations = calibrate_jointly(
-        parts, whole, epsilon, setting.n_records, curvature_share=CURVATURE_SHARE
+        parts,
+        whole,
+        epsilon,
+        setting.n_records,
+        curvature_share=CURVATURE_SHARE,
+        law=setting.law,
     )
     return setting.plan(cap, groups, calibrations)
 
@@ -205,13 +221,15 @@ def tight(setting: GroupSetting) -> GroupFit:
 def output(setting: GroupSetting) -> GroupFit:
     """Plan output perturbation, of one group."""
     (group,), cap = setting.unit_columns(), setting.capped()
-    constants = Logistic(group.n_params, group.bound, cap).constants
+    constants = setting.constants(group.n_params, group.bound, cap)
     n, epsilon = setting.n_records, setting.epsilon_output
     if setting.alpha is None:
         kappa = output_ridge(n, group.n_params, epsilon, cap) * group.bound**2
     else:
         kappa = n * setting.alpha / setting.data_norm**2
-    calibration = output_perturbation.calibrate_at(constants, epsilon, n, kappa)
+    calibration = output_perturbation.calibrate_at(
+        constants, epsilon, n, group.n_params, kappa, setting.law
+    )
     return setting.plan(cap, (group,), (calibration,))
 
 
@@ -244,13 +262,13 @@ def published(setting: GroupSetting) -> GroupFit:
         for q, kappa in zip(weights, ridges, strict=True)
     ]
     parts = [
-        Part(Logistic(g.n_params, q).constants, g.n_params, q, kappa, longest(center))
+        Part(setting.constants(g.n_params, q, 1.0), g.n_params, q, kappa, longest(center))
         for g, q, kappa, center in zip(
             groups, weights, ridges, setting.model_centers(groups), strict=True
         )
     ]
-    scales = [2.0 / epsilon_noise] * len(parts)
-    return setting.plan(1.0, groups, at_scales(parts, ridges, scales, epsilon, n))
+    noises = [setting.law.hiding(part.n_params, 2.0, epsilon_noise) for part in parts]
+    return setting.plan(1.0, groups, with_noise(parts, ridges, noises, epsilon, n))
 
 
 def unperturbed(setting: GroupSetting) -> GroupFit:
@@ -264,8 +282,13 @@ def unperturbed(setting: GroupSetting) -> GroupFit:
     return setting.plan(1.0, groups, [Unperturbed(kappa)] * len(groups), data_norm=math.inf)
 
 
-#: By the name that an estimator gives them.
+#: Of objective perturbation, by the name that an estimator gives them.
 CALIBRATIONS: dict[str, Callable[[GroupSetting], GroupFit]] = {
     "tight": tight,
     "published": published,
+}
+#: How a model of all columns may be fitted, by method and calibration.
+PLANS: dict[tuple[str, str], Callable[[GroupSetting], GroupFit]] = {
+    **{("obj_pert", name): plan for name, plan in CALIBRATIONS.items()},
+    ("out_pert", "tight"): output,
 }

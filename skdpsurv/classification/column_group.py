@@ -17,12 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdpsurv.likelihoods.logistic import LabelledBlock
 from skdpsurv.privacy import clip_rows
 from skdpsurv.types import FloatArray
-
-#: Rows of a block: small beside memory, large beside what a call costs.
-BLOCK_ROWS = 2**16
 
 
 @dataclass(frozen=True)
@@ -65,11 +61,6 @@ class ColumnGroup:
         np.multiply(part, self.factor, out=seen[:, : len(self.indices)])
         seen[:, len(self.indices) :] = self.constant
         return seen
-
-    def blocks(self, rows: FloatArray, signs: FloatArray) -> list[LabelledBlock]:
-        """Return labelled rows in blocks."""
-        starts = range(0, signs.size, BLOCK_ROWS)
-        return [LabelledBlock(rows[i : i + BLOCK_ROWS], signs[i : i + BLOCK_ROWS]) for i in starts]
 
     def to_model(self, coef: FloatArray, intercept: float) -> FloatArray:
         """Return parameters of the model that predict as coefficients on the scale of X do."""

@@ -8,12 +8,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdpsurv.checks import is_list, list_of, positive, rule_of
 from skdpsurv.column_index import column_index
-from skdpsurv.privacy import positive_number, refuse_masked
+from skdpsurv.privacy import refuse_masked
 from skdpsurv.privacy.domain import as_float_array
 from skdpsurv.types import FloatArray
 
-__all__ = ["checked_importances", "feature_groups", "group_norms", "group_weights"]
+__all__ = [
+    "BOUNDS",
+    "GROUPS",
+    "checked_importances",
+    "feature_groups",
+    "group_norms",
+    "group_weights",
+]
+
+
+#: Of ``feature_groups``, which are gone through more than once.
+GROUPS = rule_of(
+    "a list of lists of columns",
+    kind=lambda groups: is_list(groups) and all(map(is_list, groups)),
+)
+#: Of ``group_norms``.
+BOUNDS = list_of(positive())
 
 
 def checked_importances(importances: ArrayLike | None) -> FloatArray | None:
@@ -38,24 +55,6 @@ def checked_importances(importances: ArrayLike | None) -> FloatArray | None:
     if not (values > 0).any():
         raise ValueError("importances must not all be zero.")
     return values / values.max()
-
-
-def check_lists(groups: Any) -> None:
-    """Refuse groups that are no lists of lists, or that can be gone through only once.
-
-    Raises
-    ------
-    TypeError
-    """
-    if groups is None:
-        return
-    if not _is_list(groups) or not all(map(_is_list, groups)):
-        raise TypeError("feature_groups must be None or a list of lists of columns.")
-
-
-def _is_list(value: Any) -> bool:
-    sized = isinstance(value, Collection) or (isinstance(value, np.ndarray) and value.ndim > 0)
-    return sized and not isinstance(value, str | bytes)
 
 
 def feature_groups(
@@ -100,7 +99,7 @@ def feature_groups(
             return tuple(tuple(range(k, n_features, n_partitions)) for k in range(n_partitions))
         order = np.argsort(-importances, kind="stable")
         return tuple(tuple(part.tolist()) for part in np.array_split(order, n_partitions))
-    check_lists(groups)
+    GROUPS("feature_groups", groups)
     known = [] if names is None else [str(name) for name in np.asarray(names)]
     found = tuple(
         tuple(column_index("feature_groups", column, known, n_features) for column in group)
@@ -151,9 +150,8 @@ def group_norms(norms: ArrayLike | None, data_norm: float, n_groups: int) -> tup
     """
     if norms is None:
         return (data_norm,) * n_groups
-    if not _is_list(norms):
-        raise TypeError("group_norms must be None or a list of bounds, one for each group.")
-    stated = tuple(positive_number("group_norms", norm) for norm in norms)  # type: ignore[union-attr]
+    BOUNDS("group_norms", norms)
+    stated = tuple(map(float, norms))  # type: ignore[arg-type]
     if len(stated) != n_groups:
         raise ValueError(
             f"group_norms must have one bound for each of the {n_groups} groups, got {len(stated)}."

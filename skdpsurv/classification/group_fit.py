@@ -6,16 +6,21 @@ see of a record, and the scale of its noise. :mod:`skdpsurv.classification.budge
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from skdpsurv.blocks import Blocks
 from skdpsurv.classification.column_group import ColumnGroup
+from skdpsurv.likelihoods.linear import LinearBlock
 from skdpsurv.likelihoods.logistic import Logistic
-from skdpsurv.mechanisms.perturbation import Problem, Scales
-from skdpsurv.types import FloatArray
+from skdpsurv.mechanisms.perturbation import Calibrated, Problem
+from skdpsurv.privacy import clip_rows
+from skdpsurv.types import FloatArray, IndexArray
 
 
 class Coefficients(NamedTuple):
@@ -27,6 +32,33 @@ class Coefficients(NamedTuple):
     def predictor(self, X: FloatArray) -> FloatArray:
         """Return linear predictors, of shape (n_samples, n_outputs)."""
         return np.asarray(X @ self.coef.T + self.intercept)
+
+
+class SignedRows(NamedTuple):
+    """A block of private records.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+    signs : ndarray of shape (n_outputs, n)
+        1 for the class of an output, -1 for the rest.
+    """
+
+    X: FloatArray
+    signs: FloatArray
+
+    @property
+    def n_records(self) -> int:
+        """How many records there are."""
+        return int(self.X.shape[0])
+
+    def within(self, norm: float) -> SignedRows:
+        """Return the records with rows clipped to a norm; inf leaves them as they are."""
+        return self._replace(X=clip_rows(self.X, norm)) if math.isfinite(norm) else self
+
+    def rows(self, places: IndexArray) -> SignedRows:
+        """Return some of the records."""
+        return SignedRows(self.X[places], self.signs[:, places])
 
 
 @dataclass(frozen=True)
@@ -54,32 +86,29 @@ class GroupFit:
     data_norm: float
     max_residual: float
     groups: tuple[ColumnGroup, ...]
-    calibrations: tuple[Scales, ...]
+    calibrations: tuple[Calibrated, ...]
     centers: tuple[FloatArray, ...]
 
-    def problems(
-        self,
-        X: FloatArray,
-        signs: FloatArray,
-    ) -> list[Problem]:
+    def problems(self, records: Blocks[SignedRows]) -> list[Problem]:
         """Return the minimisations, group by group and output by output within.
+
+        They are what is solved, and what an audit attacks.
 
         Parameters
         ----------
-        X : ndarray of shape (n_records, n_features)
-            Rows within ``data_norm``. Private.
-        signs : ndarray of shape (n_outputs, n_records)
-            1 for the class of an output, -1 for the rest. Private.
+        records : Blocks
+            Of SignedRows: private.
         """
+        clipped = records.map(lambda block: block.within(self.data_norm))
         problems = []
         for group, calibration, centers in zip(
             self.groups, self.calibrations, self.centers, strict=True
         ):
-            rows = group.rows(X, self.data_norm)
             likelihood = Logistic(group.n_params, group.bound, self.max_residual)
+            seen = clipped.map(partial(_seen, group, self.data_norm))
             problems += [
-                Problem(likelihood, group.blocks(rows, sign), calibration, center)
-                for sign, center in zip(signs, centers, strict=True)
+                Problem(likelihood, seen.map(partial(_labelled, output)), calibration, center)
+                for output, center in enumerate(centers)
             ]
         return problems
 
@@ -96,8 +125,7 @@ class GroupFit:
         """Return the public numbers that must be neither huge nor tiny."""
         spans = [group.norm for group in self.groups] + [group.factor for group in self.groups]
         for calibration in self.calibrations:
-            scales = (calibration.linear_scale, calibration.output_scale)
-            spans += [calibration.kappa, max(scales) or 1.0]
+            spans += [calibration.kappa, calibration.noise_scale or 1.0]
         return spans
 
     def public_inputs(self) -> dict[str, Any]:
@@ -105,8 +133,15 @@ class GroupFit:
         return {
             "max_residual": self.max_residual,
             "kappa": [calibration.kappa for calibration in self.calibrations],
-            "noise_scale": [
-                max(calibration.linear_scale, calibration.output_scale)
-                for calibration in self.calibrations
-            ],
+            "noise_scale": [calibration.noise_scale for calibration in self.calibrations],
         }
+
+
+def _seen(group: ColumnGroup, data_norm: float, block: SignedRows) -> SignedRows:
+    """Return what a model sees of rows within the bound."""
+    return block._replace(X=group.rows(block.X, data_norm))
+
+
+def _labelled(output: int, block: SignedRows) -> LinearBlock:
+    """Return rows with the labels of one output."""
+    return LinearBlock(block.X, block.signs[output])

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdpsurv.blocks import Blocks
+from skdpsurv.checks import Check, choice
 from skdpsurv.classification import budgets
-from skdpsurv.classification.group_fit import Coefficients, GroupFit
+from skdpsurv.classification.group_fit import Coefficients, GroupFit, SignedRows
 from skdpsurv.classification.private_classifier import (
     ASSUMPTIONS,
     LabelledShape,
@@ -17,15 +21,56 @@ from skdpsurv.classification.private_classifier import (
     checked_caps,
 )
 from skdpsurv.likelihoods.logistic import probability
-from skdpsurv.mechanisms.perturbation import perturb_all
-from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee, clip_rows, one_of, random_source
+from skdpsurv.mechanisms.methods import NAMES
+from skdpsurv.mechanisms.perturbation import Problem, perturb_all
+from skdpsurv.privacy import PrivacyAccountant, RandomSource
 from skdpsurv.release import Release, released_array
 from skdpsurv.types import FloatArray
 
 __all__ = ["DPLogisticRegression"]
 
 
-METHODS = ("obj_pert", "out_pert")
+@dataclass(frozen=True)
+class LogisticPlan:
+    """The plan of one model of all columns, or of one for each class.
+
+    Parameters
+    ----------
+    fit : GroupFit
+    epsilon : float
+    mechanism : str
+    stated : mapping
+        What the guarantee takes to be public, beside how epsilon is spent.
+    """
+
+    fit: GroupFit
+    epsilon: float
+    mechanism: str
+    stated: Mapping[str, Any]
+
+    proof = "docs/proofs/logistic"
+    assumptions = ASSUMPTIONS
+
+    def spans(self) -> list[float]:
+        """Return the public numbers that must be neither huge nor tiny."""
+        return self.fit.spans()
+
+    def public_inputs(self) -> dict[str, Any]:
+        """Return what the guarantee takes to be public."""
+        return {**self.stated, **self.fit.public_inputs()}
+
+    def problems(self, records: Blocks[SignedRows]) -> list[Problem]:
+        """Return the minimisations, which an audit attacks as they are."""
+        return self.fit.problems(records)
+
+    def run(self, records: Blocks[SignedRows], source: RandomSource) -> dict[str, Any]:
+        """Release coefficients and intercepts."""
+        (model,) = self.fit.coefficients(perturb_all(self.problems(records), source))
+        return {
+            "coef": model.coef,
+            "intercept": model.intercept,
+            "max_residual": self.fit.max_residual,
+        }
 
 
 class DPLogisticRegression(PrivateClassifier):
@@ -134,6 +179,8 @@ class DPLogisticRegression(PrivateClassifier):
     True
     """
 
+    _rules: ClassVar[dict[str, Check]] = {"method": choice(*NAMES)}
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -177,28 +224,8 @@ class DPLogisticRegression(PrivateClassifier):
         """
         return self._fit(X, y)
 
-    def _run(
-        self, shape: LabelledShape, plan: GroupFit, records: tuple[FloatArray, FloatArray]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        rows, signs = records
-        if math.isfinite(plan.data_norm):
-            rows = clip_rows(rows, plan.data_norm)
-        source = random_source(self.random_state)
-        (model,) = plan.coefficients(perturb_all(plan.problems(rows, signs), source))
-        parameters = {
-            "method": self.method,
-            "data_norm": float(self.data_norm),
-            "fit_intercept": bool(self.fit_intercept),
-            "intercept_scaling": float(self.intercept_scaling),
-            "classes": shape.classes.tolist(),
-            "calibration": self.calibration,
-        }
-        values = {
-            "coef": model.coef,
-            "intercept": model.intercept,
-            "max_residual": plan.max_residual,
-        }
-        return parameters, values
+    def _stated(self, shape: LabelledShape) -> dict[str, Any]:
+        return {"method": self.method, **super()._stated(shape)}
 
     def _set_fitted(self, release: Release) -> None:
         self._set_classes(release)
@@ -213,42 +240,26 @@ class DPLogisticRegression(PrivateClassifier):
     def _probabilities(self, scores: FloatArray) -> FloatArray:
         return probability(scores, self.max_residual_)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        one_of("method", self.method, METHODS)
-        if self.method == "out_pert" and not isinstance(self.alpha, str) and self.alpha == 0:
+    def _check_together(self) -> None:
+        super()._check_together()
+        if self.method == "out_pert" and self.alpha == 0:
             raise ValueError("alpha must be positive, or 'auto', with method='out_pert'.")
-        if self.method == "out_pert" and self.calibration == "published":
+        if (self.method, self.calibration) not in budgets.PLANS:
             raise ValueError("calibration='published' exists for method='obj_pert' only.")
 
-    def _plan(self, shape: LabelledShape) -> GroupFit:
+    def _plan(self, shape: LabelledShape) -> LogisticPlan:
         setting = budgets.GroupSetting(
             n_records=shape.n_records,
             n_outputs=shape.n_outputs,
             groups=(tuple(range(shape.n_features)),),
             weights=(1.0,),
             group_norms=(float(self.data_norm),),
+            n_blocks=shape.n_blocks,
             **self._numbers(),
         )
+        plan = budgets.PLANS[self.method, self.calibration]
+        published = ", as published" if self.calibration == "published" else ""
+        mechanism = f"{NAMES[self.method]} of a logistic likelihood{published}"
         if math.isinf(self.epsilon):
-            return budgets.unperturbed(setting)
-        if self.method == "out_pert":
-            return budgets.output(setting)
-        return budgets.CALIBRATIONS[self.calibration](setting)
-
-    def _guarantee(self, shape: LabelledShape, plan: GroupFit) -> PrivacyGuarantee:
-        if math.isinf(self.epsilon):
-            mechanism = "penalised likelihood, no noise"
-        elif self.method == "out_pert":
-            mechanism = "output perturbation of a logistic likelihood"
-        else:
-            published = ", as published" if self.calibration == "published" else ""
-            mechanism = f"objective perturbation of a logistic likelihood{published}"
-        return PrivacyGuarantee(
-            epsilon=float(self.epsilon),
-            mechanism=mechanism,
-            status=self._status(),
-            public_inputs={**self._public_inputs(shape), **plan.public_inputs()},
-            assumptions=ASSUMPTIONS,
-            source="docs/proofs/logistic",
-        )
+            plan, mechanism = budgets.unperturbed, "penalised likelihood, no noise"
+        return LogisticPlan(plan(setting), float(self.epsilon), mechanism, self._public(shape))

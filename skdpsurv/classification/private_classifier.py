@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Real
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,16 +14,12 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.base import PrivateEstimator
+from skdpsurv.blocks import Blocks, in_blocks
+from skdpsurv.checks import Check, auto_or, boolean, by, choice, number_in, positive, zero_or
 from skdpsurv.classification.budgets import CALIBRATIONS
+from skdpsurv.classification.group_fit import SignedRows
 from skdpsurv.classification.labels import class_indices, one_vs_rest, stated_classes
-from skdpsurv.privacy import (
-    PrivacyGuarantee,
-    call_without_data,
-    check_unclipped,
-    one_of,
-    positive_number,
-    validate_random_state,
-)
+from skdpsurv.privacy import PrivacyGuarantee, call_without_data, check_unclipped
 from skdpsurv.release import Release
 from skdpsurv.shape import Shape, seen_shape
 from skdpsurv.types import FloatArray
@@ -47,14 +43,29 @@ class LabelledShape(Shape):
 
     @property
     def n_outputs(self) -> int:
-        """One model for two classes, else one for each."""
-        return self.classes.size if self.classes.size > 2 else 1
+        """How many models are fitted."""
+        return n_outputs(self.classes)
+
+
+def n_outputs(classes: NDArray[Any]) -> int:
+    """Return how many models are fitted: one for two classes, else one for each."""
+    return classes.size if classes.size > 2 else 1
 
 
 class PrivateClassifier(ClassifierMixin, PrivateEstimator):
     """Base of the private classifiers: a subclass says how scores are fitted and combined."""
 
     _deciding = "epsilon, alpha and the bounds"
+
+    _rules: ClassVar[dict[str, Check]] = {
+        "alpha": auto_or(zero_or(positive())),
+        "data_norm": positive(),
+        "fit_intercept": boolean,
+        "intercept_scaling": positive(),
+        "classes": by(stated_classes),
+        "max_residual": auto_or(number_in(0.5, 1.0)),
+        "calibration": choice(*CALIBRATIONS),
+    }
 
     classes: ArrayLike | None
     alpha: float | str
@@ -166,9 +177,9 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
             pass
         raise ValueError("y must hold a label for each row of X, of the same type as classes.")
 
-    def _status(self) -> str:
+    def _status(self, shape: LabelledShape) -> str:
         """Return "none" where classes come from the records: a new label shows."""
-        return "none" if self.classes is None else super()._status()
+        return "none" if self.classes is None else super()._status(shape)
 
     def _leaks(self) -> list[str]:
         leaks = super()._leaks()
@@ -176,31 +187,9 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
             leaks.append(CLASSES_FROM_Y)
         return leaks
 
-    def _check_parameters(self) -> None:
-        """Refuse parameters that break a rule; they are public."""
-        positive_number("epsilon", self.epsilon, allow_inf=True)
-        stated_classes(self.classes)
-        positive_number("data_norm", self.data_norm)
-        if not isinstance(self.fit_intercept, bool | np.bool_):
-            raise TypeError(
-                f"fit_intercept must be True or False, got {type(self.fit_intercept).__name__}."
-            )
-        positive_number("intercept_scaling", self.intercept_scaling)
-        if isinstance(self.alpha, str):
-            one_of("alpha", self.alpha, ("auto",))
-        elif not _is_zero(self.alpha):
-            positive_number("alpha", self.alpha)
-        if isinstance(self.max_residual, str):
-            one_of("max_residual", self.max_residual, ("auto",))
-        elif not 0.5 <= positive_number("max_residual", self.max_residual) <= 1.0:
-            raise ValueError(
-                f"max_residual must be between 0.5 and 1, or 'auto', got {self.max_residual}."
-            )
-        one_of("calibration", self.calibration, tuple(CALIBRATIONS))
-        if self.calibration == "published" and self.max_residual not in ("auto", 1, 1.0):
+    def _check_together(self) -> None:
+        if self.calibration == "published" and self.max_residual not in ("auto", 1):
             raise ValueError("max_residual must be 'auto' or 1 with calibration='published'.")
-        validate_random_state(self.random_state)
-        self._check_accountant()
 
     def _shape(self, X: ArrayLike, y: ArrayLike) -> LabelledShape:
         seen = seen_shape(self, X)
@@ -210,24 +199,29 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
             if self.accountant is not None:
                 self.accountant.check(PrivacyGuarantee(float(self.epsilon), status="none"))
             classes, _ = class_indices(y, None, seen.n_records)
-        return LabelledShape(seen.n_records, seen.n_features, classes)
+        return LabelledShape(seen.n_records, seen.n_features, classes, n_blocks=seen.n_blocks)
 
-    def _read(
-        self, shape: LabelledShape, X: ArrayLike, y: ArrayLike
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return rows, and signs of shape (n_outputs, n_samples)."""
+    def _read(self, shape: LabelledShape, X: ArrayLike, y: ArrayLike) -> Blocks[SignedRows]:
+        if math.isinf(self.epsilon):
+            check_unclipped(np.array([float(self.intercept_scaling)]), "intercept_scaling")
+        records = in_blocks(X, y).map(partial(self._signed, shape.classes))
+        shape.require(records.map_sum(lambda block: block.n_records), records.n_blocks)
+        return records
+
+    def _signed(self, classes: NDArray[Any], block: tuple[Any, ...]) -> SignedRows:
+        """Return some of the records, after refusing what has no place in the public domain."""
+        X, y = block
         rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
-        shape.require(rows.shape[0])
         if math.isinf(self.epsilon):
             check_unclipped(rows, "X")
-            check_unclipped(np.array([float(self.intercept_scaling)]), "intercept_scaling")
-        _, index = class_indices(y, shape.classes, rows.shape[0])
-        return rows, one_vs_rest(index, shape.classes.size)
+        _, index = class_indices(y, classes, rows.shape[0])
+        return SignedRows(rows, one_vs_rest(index, classes.size))
 
     def _numbers(self) -> dict[str, Any]:
         """Return the parameters of a fit that all classifiers have, as Python's own numbers."""
         return {
             "epsilon": float(self.epsilon),
+            "law": self._noise_law,
             "data_norm": float(self.data_norm),
             "constant": float(self.intercept_scaling) if self.fit_intercept else 0.0,
             "alpha": None if isinstance(self.alpha, str) else float(self.alpha),
@@ -236,7 +230,8 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
             ),
         }
 
-    def _public_inputs(self, shape: LabelledShape) -> dict[str, Any]:
+    def _public(self, shape: LabelledShape) -> dict[str, Any]:
+        """Return what every guarantee takes to be public."""
         return {
             "n_records": shape.n_records,
             "classes": shape.classes.tolist(),
@@ -247,29 +242,38 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
             "calibration": self.calibration,
         }
 
+    def _stated(self, shape: LabelledShape) -> dict[str, Any]:
+        return {
+            "data_norm": float(self.data_norm),
+            "fit_intercept": bool(self.fit_intercept),
+            "intercept_scaling": float(self.intercept_scaling),
+            "classes": shape.classes.tolist(),
+            "calibration": self.calibration,
+        }
+
     @property
     def _n_outputs(self) -> int:
-        """One model for two classes, else one for each."""
-        return self.classes_.size if self.classes_.size > 2 else 1
+        return n_outputs(self.classes_)
 
     def _set_classes(self, release: Release) -> None:
         classes = stated_classes(release.parameters.get("classes"))
         if classes is None:
             raise ValueError("parameters of the release must hold its classes.")
         self.classes_ = classes
+
+    @classmethod
+    def _rebuilt(cls, release: Release, **parameters: Any) -> Self:
+        built = super()._rebuilt(release, **parameters)
         if release.guarantee.status == "none":
             # Perhaps read from y: to state them would make the next fit claim a guarantee.
-            self.classes = None
+            built.classes = None
+        return built
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         # The small data sets of scikit-learn's checks drown in noise, as they should.
         tags.classifier_tags.poor_score = True
         return tags
-
-
-def _is_zero(value: object) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and value == 0
 
 
 def checked_caps(caps: NDArray[Any], shape: tuple[int, ...]) -> FloatArray:

@@ -8,23 +8,24 @@ epsilon (docs/proofs/stacking).
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
+from skdpsurv.blocks import Blocks
 from skdpsurv.classification.budgets import GroupSetting
 from skdpsurv.classification.combiners import meta_rows, votes
-from skdpsurv.classification.group_fit import Coefficients, GroupFit
-from skdpsurv.mechanisms.perturbation import perturb_all
-from skdpsurv.privacy import RandomSource, clip_rows
-from skdpsurv.types import FloatArray, IntArray
+from skdpsurv.classification.group_fit import Coefficients, GroupFit, SignedRows
+from skdpsurv.mechanisms.perturbation import Problem, perturb_all
+from skdpsurv.privacy import RandomSource
+from skdpsurv.types import IntArray
 
 
 @dataclass(frozen=True)
-class StackPlan:
+class Stack:
     """What is trained on what; made from public numbers.
 
     Parameters
@@ -54,8 +55,7 @@ class StackPlan:
 
     def run(
         self,
-        X: FloatArray,
-        signs: FloatArray,
+        records: Blocks[SignedRows],
         sources: tuple[RandomSource, RandomSource],
         n_jobs: int | None,
         verbose: int,
@@ -64,23 +64,24 @@ class StackPlan:
 
         Parameters
         ----------
-        X : ndarray of shape (n_records, n_features)
-            Private.
-        signs : ndarray of shape (n_outputs, n_records)
-            Private.
+        records : Blocks
+            Of SignedRows: private.
         sources : tuple of RandomSource
             For the order of the rows, and for the noise.
         n_jobs, verbose : int
             As for :class:`joblib.Parallel`.
         """
         order, noise = sources
-        data_norm = self.low[0].data_norm
-        rows = clip_rows(X, data_norm) if math.isfinite(data_norm) else X
         parts, top = self.deal(order)
+
+        def chosen(part: IntArray) -> Blocks[SignedRows]:
+            if part.size == self.n_records:
+                return records
+            return records.chosen(part, lambda block: block.n_records, SignedRows.rows)
+
         problems, counts = [], []
         for plan, part in zip(self.low, parts, strict=True):
-            whole = part.size == self.n_records
-            found = plan.problems(rows if whole else rows[part], signs if whole else signs[:, part])
+            found = plan.problems(chosen(part))
             problems += found
             counts.append(len(found))
         released = perturb_all(problems, noise, n_jobs=n_jobs, verbose=verbose)
@@ -93,11 +94,22 @@ class StackPlan:
         if self.high is None:
             return models, None
         groups = [group.indices for plan in self.low for group in plan.groups]
-        cast = votes(models, [rows[top][:, group] for group in groups], self.max_residual)
+        data_norm, cap = self.low[0].data_norm, self.max_residual
+
+        def ballots(block: SignedRows) -> list[SignedRows]:
+            """Return, for each output, the votes of the models below."""
+            rows = block.within(data_norm).X
+            cast = votes(models, [rows[:, group] for group in groups], cap)
+            return [
+                SignedRows(meta, sign[None, :])
+                for meta, sign in zip(meta_rows(cast), block.signs, strict=True)
+            ]
+
+        cast = chosen(top).map(ballots)
         problems = [
             problem
-            for meta, sign in zip(meta_rows(cast), signs[:, top], strict=True)
-            for problem in self.high.problems(meta, sign[None, :])
+            for output in range(self.low[0].n_outputs)
+            for problem in self.high.problems(cast.map(itemgetter(output)))
         ]
         released = perturb_all(problems, noise, n_jobs=n_jobs, verbose=verbose)
         tops = [self.high.coefficients([one])[0] for one in released]
@@ -126,12 +138,80 @@ class StackPlan:
         }
 
 
+@dataclass(frozen=True)
+class StackPlan:
+    """The plan of a fit.
+
+    Parameters
+    ----------
+    stack : Stack
+    epsilon : float
+    mechanism : str
+    stated : mapping
+        What the guarantee takes to be public, beside how epsilon is spent.
+    assumptions : tuple of str
+    n_jobs, verbose : int
+        As for :class:`joblib.Parallel`.
+    """
+
+    stack: Stack
+    epsilon: float
+    mechanism: str
+    stated: Mapping[str, Any]
+    assumptions: tuple[str, ...]
+    n_jobs: int | None = None
+    verbose: int = 0
+
+    proof = "docs/proofs/stacking"
+
+    def spans(self) -> list[float]:
+        """Return the public numbers that must be neither huge nor tiny."""
+        return self.stack.spans()
+
+    def public_inputs(self) -> dict[str, Any]:
+        """Return what the guarantee takes to be public."""
+        return {**self.stated, **self.stack.public_inputs()}
+
+    def problems(self, records: Blocks[SignedRows]) -> list[Problem]:
+        """Return the minimisations, which an audit attacks as they are.
+
+        Raises
+        ------
+        ValueError
+            If these are not all that is released of all records.
+        """
+        if (
+            self.stack.high is not None
+            or len(self.stack.low) > 1
+            or self.stated["partition"] != ("features")
+        ):
+            raise ValueError(
+                "estimator must have partition='features' and a combiner that votes: else what is "
+                "released is no set of minimisers of the same records."
+            )
+        return self.stack.low[0].problems(records)
+
+    def run(self, records: Blocks[SignedRows], source: RandomSource) -> dict[str, Any]:
+        """Release all models."""
+        stack = self.stack
+        models, top = stack.run(records, (source.other("split"), source), self.n_jobs, self.verbose)
+        values: dict[str, Any] = {
+            f"low_level_coef_{k}": model.coef for k, model in enumerate(models)
+        }
+        values["low_level_intercept"] = [model.intercept for model in models]
+        values["max_residual"] = [stack.max_residual]
+        if stack.high is not None and top is not None:
+            values["high_level_coef"], values["high_level_intercept"] = top
+            values["max_residual"].append(stack.high.max_residual)
+        return values
+
+
 def plan_stack(
     setting: GroupSetting,
     n_parts: int,
     holdout: float,
     calibrate: Callable[[GroupSetting], GroupFit],
-) -> StackPlan:
+) -> Stack:
     """Deal out the number of rows, and calibrate each level with the whole of epsilon.
 
     Parameters
@@ -177,4 +257,4 @@ def plan_stack(
         centers=None,
     )
     plans = tuple(low[size] for size in sizes)
-    return StackPlan(n, n_high, plans, calibrate(top) if n_high else None)
+    return Stack(n, n_high, plans, calibrate(top) if n_high else None)

@@ -5,11 +5,23 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdpsurv.checks import (
+    Check,
+    by,
+    choice,
+    instance,
+    integer,
+    number_in,
+    one_of,
+    optional,
+    verbosity,
+    workers,
+)
 from skdpsurv.classification import budgets
 from skdpsurv.classification.combiners import (
     COMBINERS,
@@ -18,7 +30,8 @@ from skdpsurv.classification.combiners import (
     weighted_scores,
 )
 from skdpsurv.classification.feature_groups import (
-    check_lists,
+    BOUNDS,
+    GROUPS,
     checked_importances,
     feature_groups,
     group_norms,
@@ -32,22 +45,14 @@ from skdpsurv.classification.private_classifier import (
     checked_caps,
 )
 from skdpsurv.classification.ridge_and_cap import TRANSFER_RIDGE, VOTE_RIDGE
-from skdpsurv.classification.stack_plan import StackPlan, plan_stack
+from skdpsurv.classification.stack_plan import Stack, StackPlan, plan_stack
 from skdpsurv.classification.transfer import (
     Sources,
     hypothesis_centers,
     released_models,
 )
 from skdpsurv.likelihoods.logistic import probability
-from skdpsurv.privacy import (
-    PrivacyAccountant,
-    PrivacyGuarantee,
-    fraction,
-    one_of,
-    positive_int,
-    random_source,
-)
-from skdpsurv.progress import check_n_jobs, check_verbose
+from skdpsurv.privacy import PrivacyAccountant
 from skdpsurv.release import Release, released_array
 from skdpsurv.types import FloatArray
 
@@ -207,6 +212,19 @@ class PrivateStackingClassifier(PrivateClassifier):
     True
     """
 
+    _rules: ClassVar[dict[str, Check]] = {
+        "partition": choice(*PARTITIONS),
+        "n_partitions": integer(),
+        "feature_groups": optional(GROUPS),
+        "importances": by(checked_importances),
+        "combiner": choice(*COMBINERS),
+        "holdout": number_in(0.0, 1.0, closed="neither"),
+        "group_norms": optional(BOUNDS),
+        "hypothesis": optional(instance(Release, "a Release, as Release.from_json returns")),
+        "n_jobs": workers,
+        "verbose": verbosity,
+    }
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -272,38 +290,20 @@ class PrivateStackingClassifier(PrivateClassifier):
         seen = super()._shape(X, y)
         names = getattr(self, "feature_names_in_", None)
         groups, weights = self._groups(self.feature_groups, seen.n_features, names)
-        return StackShape(seen.n_records, seen.n_features, seen.classes, groups, weights)
-
-    def _run(
-        self, shape: StackShape, plan: StackPlan, records: tuple[FloatArray, FloatArray]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        sources = (
-            random_source(self.random_state, purpose="split"),
-            random_source(self.random_state),
+        return StackShape(
+            seen.n_records, seen.n_features, seen.classes, groups, weights, n_blocks=seen.n_blocks
         )
-        models, top = plan.run(*records, sources, self.n_jobs, self.verbose)
-        values: dict[str, Any] = {
-            f"low_level_coef_{k}": model.coef for k, model in enumerate(models)
-        }
-        values["low_level_intercept"] = [model.intercept for model in models]
-        values["max_residual"] = [plan.max_residual]
-        if plan.high is not None and top is not None:
-            values["high_level_coef"], values["high_level_intercept"] = top
-            values["max_residual"].append(plan.high.max_residual)
+
+    def _stated(self, shape: Any) -> dict[str, Any]:
         importances = checked_importances(self.importances)
-        parameters = {
+        return {
             "partition": self.partition,
-            "n_partitions": len(models),
+            "n_partitions": len(shape.groups),
             "feature_groups": shape.groups if self.partition == "features" else None,
             "importances": None if importances is None else importances.tolist(),
             "combiner": self.combiner,
-            "data_norm": float(self.data_norm),
-            "fit_intercept": bool(self.fit_intercept),
-            "intercept_scaling": float(self.intercept_scaling),
-            "classes": shape.classes.tolist(),
-            "calibration": self.calibration,
+            **super()._stated(shape),
         }
-        return parameters, values
 
     def _set_fitted(self, release: Release) -> None:
         parameters, values = release.parameters, release.values
@@ -346,32 +346,18 @@ class PrivateStackingClassifier(PrivateClassifier):
             return probability(scores, self.high_level_max_residual_)
         return np.asarray(0.5 * (1.0 + scores))
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        one_of("partition", self.partition, PARTITIONS)
-        one_of("combiner", self.combiner, COMBINERS)
-        positive_int("n_partitions", self.n_partitions)
-        check_lists(self.feature_groups)
-        check_n_jobs(self.n_jobs)
-        check_verbose(self.verbose)
-        fraction("holdout", self.holdout)
-        checked_importances(self.importances)
+    def _check_together(self) -> None:
+        super()._check_together()
         if self.partition == "samples":
             for name in ("feature_groups", "importances", "group_norms", "hypothesis"):
                 if getattr(self, name) is not None:
                     raise ValueError(f"{name} must be None with partition='samples'.")
-        if self.hypothesis is not None:
-            if not isinstance(self.hypothesis, Release):
-                raise TypeError(
-                    "hypothesis must be None or a Release, as Release.from_json returns, got "
-                    f"{type(self.hypothesis).__name__}."
-                )
-            if self.hypothesis.estimator != type(self).__name__:
-                raise ValueError(
-                    f"hypothesis must come from a {type(self).__name__}, got one from "
-                    f"{self.hypothesis.estimator}."
-                )
-            Sources.of(self.hypothesis)
+        if self.hypothesis is not None and self.hypothesis.estimator != type(self).__name__:
+            raise ValueError(
+                f"hypothesis must come from a {type(self).__name__}, got one from "
+                f"{self.hypothesis.estimator}."
+            )
+        Sources.of(self.hypothesis)
 
     def _groups(
         self, stated: Any, n_features: int, names: ArrayLike | None
@@ -407,14 +393,45 @@ class PrivateStackingClassifier(PrivateClassifier):
             weights=(1.0,) if by_rows else shape.weights,
             group_norms=norms,
             ridge_multiple=self._ridge_multiple(len(groups)),
+            n_blocks=shape.n_blocks,
             centers=self._centers(shape),
             **self._numbers(),
         )
         n_parts = len(groups) if by_rows else 1
         holdout = float(self.holdout) if self.combiner == "logistic" else 0.0
+        calibrate = budgets.CALIBRATIONS[self.calibration]
         if math.isinf(self.epsilon):
-            return plan_stack(setting, n_parts, holdout, budgets.unperturbed)
-        return plan_stack(setting, n_parts, holdout, budgets.CALIBRATIONS[self.calibration])
+            calibrate = budgets.unperturbed
+        stack = plan_stack(setting, n_parts, holdout, calibrate)
+        sources, given = Sources.of(self.hypothesis), self.importances is not None
+        return StackPlan(
+            stack,
+            epsilon=float(self.epsilon),
+            mechanism=self._mechanism(stack),
+            stated={
+                **self._public(shape),
+                "partition": self.partition,
+                "combiner": self.combiner,
+                "feature_groups": shape.groups,
+                "weights": shape.weights,
+                **sources.public_inputs(),
+            },
+            assumptions=(
+                *ASSUMPTIONS,
+                *(("importances come from outside these records",) if given else ()),
+                *sources.assumptions(),
+            ),
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
+
+    def _mechanism(self, stack: Stack) -> str:
+        kind = "groups of columns" if self.partition == "features" else "parts of the rows"
+        top = ", and on their votes" if stack.high is not None else ""
+        if math.isinf(self.epsilon):
+            return f"penalised likelihoods on {kind}{top}, no noise"
+        published = ", as published" if self.calibration == "published" else ""
+        return f"objective perturbation of logistic likelihoods on {kind}{top}{published}"
 
     def _leaks(self) -> list[str]:
         leaks = super()._leaks()
@@ -425,32 +442,3 @@ class PrivateStackingClassifier(PrivateClassifier):
             return TRANSFER_RIDGE
         votes_on_columns = self.partition == "features" and self.combiner != "logistic"
         return VOTE_RIDGE if votes_on_columns and n_groups > 1 else 1.0
-
-    def _guarantee(self, shape: StackShape, plan: StackPlan) -> PrivacyGuarantee:
-        kind = "groups of columns" if self.partition == "features" else "parts of the rows"
-        top = ", and on their votes" if plan.high is not None else ""
-        published = ", as published" if self.calibration == "published" else ""
-        mechanism = f"objective perturbation of logistic likelihoods on {kind}{top}{published}"
-        if math.isinf(self.epsilon):
-            mechanism = f"penalised likelihoods on {kind}{top}, no noise"
-        assumptions = [*ASSUMPTIONS]
-        if self.importances is not None:
-            assumptions.append("importances come from outside these records")
-        sources = Sources.of(self.hypothesis)
-        assumptions += sources.assumptions()
-        return PrivacyGuarantee(
-            epsilon=float(self.epsilon),
-            mechanism=mechanism,
-            status=self._status(),
-            public_inputs={
-                **self._public_inputs(shape),
-                "partition": self.partition,
-                "combiner": self.combiner,
-                "feature_groups": shape.groups,
-                "weights": shape.weights,
-                **sources.public_inputs(),
-                **plan.public_inputs(),
-            },
-            assumptions=tuple(assumptions),
-            source="docs/proofs/stacking",
-        )

@@ -8,6 +8,7 @@ from scipy.optimize import brentq
 from sklearn.utils import Bunch, check_random_state
 from sksurv.util import Surv
 
+from skdpsurv.checks import fraction, one_of, positive_int, positive_number
 from skdpsurv.types import FloatArray
 
 __all__ = ["make_discrete_time_survival"]
@@ -70,8 +71,8 @@ def make_discrete_time_survival(
 
     Raises
     ------
-    ValueError
-        If a parameter is out of range.
+    TypeError, ValueError
+        If a parameter breaks its rule.
 
     Notes
     -----
@@ -87,19 +88,13 @@ def make_discrete_time_survival(
     >>> data.X.shape, data.y.dtype.names, data.max_time
     ((200, 2), ('event', 'time'), 1.0)
     """
-    for name, count in (("n_samples", n_samples), ("n_features", n_features)):
-        if count != int(count) or count < 1:
-            raise ValueError(f"{name} must be a positive integer, got {count}.")
-    if baseline not in _WEIBULL_SHAPE:
-        raise ValueError(f"baseline must be one of {list(_WEIBULL_SHAPE)}, got {baseline!r}.")
-    if not 0 < event_rate < 1:
-        raise ValueError(f"event_rate must be between 0 and 1, got {event_rate}.")
-    if censoring not in ("exponential", "uniform"):
-        raise ValueError(f"censoring must be 'exponential' or 'uniform', got {censoring!r}.")
-    if not 0 <= censoring_rate < 1:
-        raise ValueError(f"censoring_rate must be in [0, 1), got {censoring_rate}.")
-    if not (np.isfinite(max_time) and max_time > 0):
-        raise ValueError(f"max_time must be a positive finite number, got {max_time}.")
+    n_samples = positive_int("n_samples", n_samples)
+    n_features = positive_int("n_features", n_features)
+    one_of("baseline", baseline, tuple(_WEIBULL_SHAPE))
+    event_rate = fraction("event_rate", event_rate)
+    one_of("censoring", censoring, ("exponential", "uniform"))
+    censoring_rate = fraction("censoring_rate", censoring_rate, closed="left")
+    max_time = positive_number("max_time", max_time)
     beta = np.linspace(1.0, -1.0, n_features) if coef is None else np.array(coef, dtype=float)
     if beta.shape != (n_features,) or not np.isfinite(beta).all():
         raise ValueError(f"coef must be finite and have shape (n_features,) = ({n_features},).")
@@ -117,7 +112,7 @@ def make_discrete_time_survival(
     return Bunch(
         X=X,
         y=Surv.from_arrays(lifetime <= np.minimum(dropout, max_time), time),
-        max_time=float(max_time),
+        max_time=max_time,
         coef=beta,
         shape=shape,
         cumulative_hazard=cumulative_hazard,

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdpsurv.hybrid.hybrid_plan import METHODS, WEIGHTS, HybridPlan, make_plan, shares
+from skdpsurv.checks import Check, choice, integer, later, list_of, optional
+from skdpsurv.hybrid.hybrid_plan import METHODS, SHARES, WEIGHTS, HybridPlan, make_plan, shares
 from skdpsurv.hybrid.hybrid_records import HybridRecords, PublicRecords, split_records
 from skdpsurv.hybrid.masks import boolean_mask, checked_mask, checked_outcome, public_outcome
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
@@ -22,14 +23,8 @@ from skdpsurv.hybrid.weighings import Fit, Weighing
 from skdpsurv.hybrid.weighted_fit import fit_weighted, takes_signed_weights
 from skdpsurv.privacy import (
     PrivacyAccountant,
-    PrivacyGuarantee,
     call_without_data,
-    one_of,
-    positive_int,
-    positive_number,
-    random_source,
     silent_arithmetic,
-    validate_random_state,
 )
 from skdpsurv.release import Release
 from skdpsurv.rows import take
@@ -162,6 +157,16 @@ class HybridMEstimator(PrivateMetaEstimator):
     True
     """
 
+    _rules: ClassVar[dict[str, Check]] = {
+        "method": choice(*METHODS),
+        "n_cells": optional(integer()),
+        "selection": choice(*SELECTIONS),
+        "budget_split": optional(SHARES),
+        "candidate_sizes": optional(list_of(integer())),
+        "weights": choice(*WEIGHTS),
+        "categorical_features": later,
+    }
+
     def __init__(
         self,
         estimator: Any = None,
@@ -229,26 +234,17 @@ class HybridMEstimator(PrivateMetaEstimator):
         outcome = checked_outcome(y, shape.n_records, shape.public.classifies)
         return split_records(table, outcome, shape.mask, shape.public.classifies)
 
-    def _run(
-        self, shape: HybridShape, plan: HybridPlan, records: HybridRecords
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        fit = self._fit_with(plan.signed, records)
-        weighing = plan.run(records, shape.equal, fit, random_source(self.random_state))
-        values: dict[str, Any] = {
-            "public_index": weighing.index,
-            "weights": weighing.weights,
-            "n_cells": plan.n_cells,
-            "signed": plan.signed,
-        }
-        if weighing.curve is not None:
-            values["curve"] = weighing.curve
-        self._learn(records, weighing, fit)
-        parameters = {
+    def _run(self, shape: HybridShape, plan: HybridPlan, records: HybridRecords) -> dict[str, Any]:
+        values: dict[str, Any] = super()._run(shape, plan, records)
+        self._learn(records, Weighing(values["public_index"], values["weights"]), plan.fit)
+        return values
+
+    def _stated(self, shape: HybridShape) -> dict[str, Any]:
+        return {
             "method": self.method,
             "weights": self.weights,
             "categorical_features": list(shape.categorical),
         }
-        return parameters, values
 
     @classmethod
     def from_release(
@@ -391,32 +387,18 @@ class HybridMEstimator(PrivateMetaEstimator):
         call_without_data(validate_data, self, X, skip_check_array=True, reset=False)
         return table
 
-    def _check_parameters(self) -> None:
-        """Refuse parameters that break a rule; they are public."""
-        positive_number("epsilon", self.epsilon, allow_inf=True)
-        self._check_estimator()
-        one_of("method", self.method, METHODS)
-        one_of("selection", self.selection, SELECTIONS)
-        one_of("weights", self.weights, WEIGHTS)
-        if self.n_cells is not None:
-            positive_int("n_cells", self.n_cells)
+    def _check_together(self) -> None:
         shares(self.budget_split, self.method)
         if self.weights == "signed" and not takes_signed_weights(self._estimator):
             raise ValueError(
                 "weights='signed' is sound for LogisticRegression and PoissonRegressor only, got "
                 f"{type(self._estimator).__name__}."
             )
-        if self.candidate_sizes is not None:
-            if not isinstance(self.candidate_sizes, Collection):
-                raise TypeError("candidate_sizes must be None or a list of numbers.")
-            for size in self.candidate_sizes:
-                positive_int("candidate_sizes", size)
-        validate_random_state(self.random_state)
-        self._check_accountant()
 
     def _plan(self, shape: HybridShape) -> HybridPlan:
-        return make_plan(
-            shape.public,
+        public = shape.public
+        spending = make_plan(
+            public,
             shape.equal,
             epsilon=float(self.epsilon),
             method=self.method,
@@ -427,24 +409,16 @@ class HybridMEstimator(PrivateMetaEstimator):
             weights=self.weights,
             may_sign=takes_signed_weights(self._estimator),
         )
-
-    def _guarantee(self, shape: HybridShape, plan: HybridPlan) -> PrivacyGuarantee:
-        return PrivacyGuarantee(
-            epsilon=float(self.epsilon),
-            mechanism=plan.mechanism,
-            status=self._status(),
-            public_inputs={
-                "n_private": shape.public.n_private,
-                "n_public": shape.public.n_public,
-                "estimator": type(self._estimator).__name__,
-                "method": self.method,
-                **plan.public_inputs(),
-            },
-            assumptions=(
-                *ASSUMPTIONS,
-                *(prediction_assumptions(self._estimator) if plan.predicts else ()),
-            ),
-            source="docs/proofs/hybrid",
+        stated = {
+            "n_private": public.n_private,
+            "n_public": public.n_public,
+            "estimator": type(self._estimator).__name__,
+            "method": self.method,
+        }
+        asked = prediction_assumptions(self._estimator) if spending.predicts else ()
+        fit = self._fit_with(spending.signed, public)
+        return HybridPlan(
+            spending, float(self.epsilon), stated, (*ASSUMPTIONS, *asked), shape.equal, fit
         )
 
     def __sklearn_tags__(self) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,22 +13,29 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdpsurv.hybrid.counts import LEAST_EPSILON, noisy_counts
+from skdpsurv.checks import (
+    Check,
+    given,
+    integer,
+    is_list,
+    later,
+    list_of,
+    number_in,
+    one_or_list_of,
+    rule_of,
+)
+from skdpsurv.hybrid.hybrid_plan import LEAST_EPSILON
 from skdpsurv.hybrid.masks import checked_outcome
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
 from skdpsurv.hybrid.mixed_space import places_of
 from skdpsurv.hybrid.weighted_fit import fit_weighted
+from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import MARGIN
 from skdpsurv.privacy import (
     PrivacyAccountant,
-    PrivacyGuarantee,
     RandomSource,
     call_without_data,
-    positive_int,
-    positive_number,
-    random_source,
     silent_arithmetic,
-    validate_random_state,
 )
 from skdpsurv.release import Release
 from skdpsurv.shape import Shape, seen_shape
@@ -41,21 +48,44 @@ __all__ = ["PerturbedHistogramMEstimator"]
 MOST_CELLS = 2_000_000
 
 
+def _is_range(pair: Any) -> bool:
+    try:
+        low, high = (float(value) for value in (pair if is_list(pair) else ()))
+    except (TypeError, ValueError, OverflowError):
+        return False
+    return math.isfinite(high - low) and low < high
+
+
+#: Of each of ``bounds``, and of ``outcome`` if it is a number.
+RANGE = rule_of("a pair (lowest, highest) of finite numbers, rising", holds=_is_range)
+
+
 @dataclass(frozen=True)
 class HistogramPlan:
     """A noisy count for each cell."""
 
+    n_records: int
     n_cells: int
     epsilon: float
+
+    mechanism = "noisy counts in the cells of a public grid"
+    proof = "docs/proofs/hybrid"
+    assumptions = ("bounds and outcome were not read off these records",)
 
     def spans(self) -> list[float]:
         """Return nothing: the rule for epsilon keeps the noise in range."""
         return []
 
-    def run(self, places: IntArray, source: RandomSource) -> FloatArray:
-        """Return the noisy counts of the cells that records are in."""
+    def public_inputs(self) -> dict[str, Any]:
+        """Return what the guarantee takes to be public."""
+        return {"n_records": self.n_records, "n_cells": self.n_cells}
+
+    def run(self, places: IntArray, source: RandomSource) -> dict[str, Any]:
+        """Release the noisy counts of the cells that records are in."""
         counts = np.bincount(places, minlength=self.n_cells)
-        return noisy_counts(counts, self.epsilon, source)
+        # The least of what rounding could take is given to the noise.
+        noisy = HISTOGRAM.release(counts, self.epsilon / MARGIN, source)
+        return {"weights": noisy.astype(np.float64)}
 
 
 class PerturbedHistogramMEstimator(PrivateMetaEstimator):
@@ -126,6 +156,13 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
     True
     """
 
+    _rules: ClassVar[dict[str, Check]] = {
+        "epsilon": number_in(LEAST_EPSILON, 1e9, allow_inf=True),
+        "bounds": given("the public range of each column.", list_of(RANGE)),
+        "n_bins": one_or_list_of(integer()),
+        "outcome": given("the classes, or the public range of the outcome.", later),
+    }
+
     def __init__(
         self,
         estimator: Any = None,
@@ -171,18 +208,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
                 f"{len(self._ranges())}."
             )
         self._fit_equally()  # shows whether the estimator can be fitted
-        # The least of what rounding could take is given to the noise.
-        return HistogramPlan(math.prod(self._grid_shape()), float(self.epsilon) / MARGIN)
-
-    def _guarantee(self, shape: Shape, plan: HistogramPlan) -> PrivacyGuarantee:
-        return PrivacyGuarantee(
-            epsilon=float(self.epsilon),
-            mechanism="noisy counts in the cells of a public grid",
-            status=self._status(),
-            public_inputs={"n_records": shape.n_records, "n_cells": plan.n_cells},
-            assumptions=("bounds and outcome were not read off these records",),
-            source="docs/proofs/hybrid",
-        )
+        return HistogramPlan(shape.n_records, math.prod(self._grid_shape()), float(self.epsilon))
 
     def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> IntArray:
         """Return the place of each record's cell."""
@@ -193,17 +219,17 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         cells.append(self._outcome_cells(target))
         return np.ravel_multi_index(cells, self._grid_shape())
 
-    def _run(
-        self, shape: Shape, plan: HistogramPlan, places: IntArray
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        weights = plan.run(places, random_source(self.random_state))
-        self._learn(weights)
-        parameters = {
+    def _run(self, shape: Shape, plan: HistogramPlan, places: IntArray) -> dict[str, Any]:
+        values: dict[str, Any] = super()._run(shape, plan, places)
+        self._learn(values["weights"])
+        return values
+
+    def _stated(self, shape: Shape) -> dict[str, Any]:
+        return {
             "bounds": [list(pair) for pair in self._ranges()],
             "n_bins": self._bins(),
             "outcome": np.asarray(self.outcome).tolist(),
         }
-        return parameters, {"weights": weights}
 
     @classmethod
     def from_release(cls, release: Release, *, estimator: Any = None) -> Self:
@@ -289,42 +315,25 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
             bins = [*bins, self._outcomes().size]
         return tuple(bins)
 
-    def _check_parameters(self) -> None:
-        """Refuse parameters that break a rule; they are public."""
-        positive_number("epsilon", self.epsilon, allow_inf=True)
-        self._check_estimator()
-        if self.bounds is None or self.outcome is None:
+    def _check_together(self) -> None:
+        classifies = is_classifier(self._estimator)
+        if not classifies:
+            RANGE("outcome", self.outcome)
+        elif not _are_classes(np.asarray(self.outcome)):
             raise ValueError(
-                "bounds and outcome must be given: the public range of each column, and the "
-                "classes or the public range of the outcome."
+                "outcome must be a list of at least two classes, all numbers or all text."
             )
-        pairs = [_range(pair, "bounds") for pair in self.bounds]
-        stated = np.asarray(self.outcome)
-        if is_classifier(self._estimator):
-            if not _are_classes(stated):
-                raise ValueError(
-                    "outcome must be a list of at least two classes, all numbers or all text."
-                )
-        else:
-            _range(self.outcome, "outcome")
-        bins = [self.n_bins] if isinstance(self.n_bins, int | np.integer) else list(self.n_bins)
-        for number in bins:
-            positive_int("n_bins", number)
-        wanted = len(pairs) + (not is_classifier(self._estimator))
+        wanted = len(self._ranges()) + (not classifies)
         if len(self._bins()) != wanted:
-            raise ValueError(f"n_bins must be one number, or a list of {wanted}, got {len(bins)}.")
-        if math.prod(self._grid_shape()) > MOST_CELLS:
             raise ValueError(
-                f"n_bins must make at most {MOST_CELLS:,} cells, got "
-                f"{math.prod(self._grid_shape()):,}; "
-                "use fewer bins or fewer columns."
+                f"n_bins must be one number, or a list of {wanted}, got {len(self._bins())}."
             )
-        if math.isfinite(self.epsilon) and not (
-            LEAST_EPSILON <= self.epsilon <= 1.0 / LEAST_EPSILON
-        ):
-            raise ValueError("epsilon must be between 1e-9 and 1e9, or inf.")
-        validate_random_state(self.random_state)
-        self._check_accountant()
+        n_cells = math.prod(self._grid_shape())
+        if n_cells > MOST_CELLS:
+            raise ValueError(
+                f"n_bins must make at most {MOST_CELLS:,} cells, got {n_cells:,}; use fewer bins "
+                "or fewer columns."
+            )
 
     def _set_fitted(self, release: Release) -> None:
         self.weights_ = np.array(release.values.get("weights"), dtype=np.float64)
@@ -363,17 +372,6 @@ def _are_classes(stated: NDArray[Any]) -> bool:
     except (TypeError, ValueError):  # of labels that cannot be compared
         return False
     return labels.size > 1 and kind in ("binary", "multiclass")
-
-
-def _range(pair: Any, name: str) -> tuple[float, float]:
-    """Return a public range."""
-    try:
-        low, high = (float(value) for value in pair)
-    except (TypeError, ValueError, OverflowError):
-        low = high = math.nan
-    if not (math.isfinite(high - low) and low < high):
-        raise ValueError(f"{name} must hold pairs (lowest, highest) of finite numbers, rising.")
-    return low, high
 
 
 def _cells(

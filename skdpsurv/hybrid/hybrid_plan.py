@@ -3,32 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
+from skdpsurv.checks import list_of, positive
 from skdpsurv.hybrid import auto_choices, weighings
-from skdpsurv.hybrid.counts import LEAST_EPSILON
 from skdpsurv.hybrid.hybrid_records import HybridRecords, PublicRecords
 from skdpsurv.hybrid.residual_moments import Residuals
 from skdpsurv.hybrid.weighings import Fit, Weighing
 from skdpsurv.mechanisms.vector_noise import MARGIN
-from skdpsurv.privacy import RandomSource, positive_number
+from skdpsurv.privacy import RandomSource
 
-__all__ = ["METHODS", "WEIGHTS", "HybridPlan", "make_plan", "shares"]
+__all__ = ["METHODS", "SHARES", "WEIGHTS", "HybridPlan", "Spending", "make_plan", "shares"]
 
 METHODS = ("auto", "cells", "residuals", "all", "subset")
 WEIGHTS = ("auto", "signed", "nonnegative")
 #: budget_split by default: see docs/benchmarks/hybrid.
 SPLITS: dict[str, tuple[float, ...]] = {"auto": (0.5, 0.5), "subset": (0.1, 0.8, 0.1)}
 N_CANDIDATES, SMALLEST_CANDIDATE = 10, 20
+#: Double precision can work with parts of epsilon down to this, and up to its inverse.
+LEAST_EPSILON = 1e-9
 
 
 @dataclass(frozen=True)
-class HybridPlan:
+class Spending:
     """What is released, and at which price.
 
     Parameters
@@ -68,10 +70,6 @@ class HybridPlan:
         if self.residuals:
             said.append("noisy moments of private residuals")
         return ", then ".join(said)
-
-    def spans(self) -> list[float]:
-        """Return nothing: each part of epsilon was checked where it was made."""
-        return []
 
     @property
     def predicts(self) -> bool:
@@ -116,6 +114,61 @@ class HybridPlan:
         return weighings.by_residuals(records, self.residuals, equal, weights, fit, source)
 
 
+#: Of ``budget_split``.
+SHARES = list_of(positive())
+
+
+@dataclass(frozen=True)
+class HybridPlan:
+    """The plan of a hybrid fit.
+
+    Parameters
+    ----------
+    spending : Spending
+    epsilon : float
+    stated : mapping
+        What the guarantee takes to be public, beside how epsilon is spent.
+    assumptions : tuple of str
+    equal : estimator
+        Fitted to the public records alone.
+    fit : callable
+        Fits the estimator to public records with released weights.
+    """
+
+    spending: Spending
+    epsilon: float
+    stated: Mapping[str, Any]
+    assumptions: tuple[str, ...]
+    equal: Any
+    fit: Fit
+
+    proof = "docs/proofs/hybrid"
+
+    @property
+    def mechanism(self) -> str:
+        """What is released, in words."""
+        return self.spending.mechanism
+
+    def spans(self) -> list[float]:
+        """Return nothing: each part of epsilon was checked where it was made."""
+        return []
+
+    def public_inputs(self) -> dict[str, Any]:
+        """Return what the guarantee takes to be public."""
+        return {**self.stated, **self.spending.public_inputs()}
+
+    def run(self, records: HybridRecords, source: RandomSource) -> dict[str, Any]:
+        """Release weights of public records and, of a choice, its curve."""
+        weighing = self.spending.run(records, self.equal, self.fit, source)
+        values = {
+            "public_index": weighing.index,
+            "weights": weighing.weights,
+            "n_cells": self.spending.n_cells,
+            "signed": self.spending.signed,
+        }
+        return values if weighing.curve is None else {**values, "curve": weighing.curve}
+
+
 def shares(split: Sequence[float] | None, method: str) -> tuple[float, ...]:
     """Return the parts of epsilon; a method that has one part gets all of it.
 
@@ -127,9 +180,8 @@ def shares(split: Sequence[float] | None, method: str) -> tuple[float, ...]:
     default = SPLITS.get(method, (1.0,))
     if split is None:
         return default
-    if not isinstance(split, Collection):
-        raise TypeError("budget_split must be None or a list of shares.")
-    stated = tuple(positive_number("budget_split", part) for part in split)
+    SHARES("budget_split", split)
+    stated = tuple(map(float, split))
     if len(stated) != len(default):
         raise ValueError(
             f"budget_split must have {len(default)} share(s) with method={method!r}, got "
@@ -153,7 +205,7 @@ def make_plan(
     selection: str,
     weights: str,
     may_sign: bool,
-) -> HybridPlan:
+) -> Spending:
     """Decide how epsilon is spent, looking at public records and numbers only.
 
     Parameters
@@ -213,7 +265,7 @@ def make_plan(
         and kind == "all"
         and auto_choices.keeps_signs(cells, n, records.rarest, counts[0])
     )
-    return HybridPlan(kind, int(cells), counts, rounds, sizes, selection, signed and not rounds)
+    return Spending(kind, int(cells), counts, rounds, sizes, selection, signed and not rounds)
 
 
 def candidates(stated: Sequence[int] | None, n_points: int) -> tuple[int, ...]:

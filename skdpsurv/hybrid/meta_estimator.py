@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
 from skdpsurv.base import PrivateEstimator
+from skdpsurv.checks import Check, by
 from skdpsurv.types import FloatArray
 
 __all__ = ["PrivateMetaEstimator"]
@@ -31,8 +32,27 @@ def delegated(name: str) -> Callable[[Any], bool]:
     return check
 
 
+def _check_estimator(estimator: Any) -> None:
+    """Refuse an estimator that cannot be fitted with weights, or again."""
+    if estimator is None:
+        return
+    if not has_fit_parameter(estimator, "sample_weight"):
+        raise TypeError(
+            "estimator must have a fit that takes sample_weight, and "
+            f"{type(estimator).__name__} has none."
+        )
+    if clone(estimator) is estimator:
+        # The one that is asked about private records would be the one that is released.
+        raise TypeError(
+            "estimator must be such that sklearn.base.clone makes another one, and "
+            f"{type(estimator).__name__} returns itself."
+        )
+
+
 class PrivateMetaEstimator(PrivateEstimator):
     """Base: a subclass releases weights, and says how rows become what the estimator sees."""
+
+    _rules: ClassVar[dict[str, Check]] = {"estimator": by(_check_estimator)}
 
     estimator: Any
     estimator_: Any
@@ -44,19 +64,6 @@ class PrivateMetaEstimator(PrivateEstimator):
     @property
     def _estimator(self) -> Any:
         return LogisticRegression() if self.estimator is None else self.estimator
-
-    def _check_estimator(self) -> None:
-        if not has_fit_parameter(self._estimator, "sample_weight"):
-            raise TypeError(
-                "estimator must have a fit that takes sample_weight, and "
-                f"{type(self._estimator).__name__} has none."
-            )
-        if clone(self._estimator) is self._estimator:
-            # The one that is asked about private records would be the one that is released.
-            raise TypeError(
-                "estimator must be such that sklearn.base.clone makes another one, and "
-                f"{type(self._estimator).__name__} returns itself."
-            )
 
     @property
     def classes_(self) -> NDArray[Any]:

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from skdpsurv.blocks import InMemory
 from skdpsurv.hybrid.mixed_space import places_of
 from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities
 from skdpsurv.mechanisms.private_mean import noisy_mean
@@ -132,7 +133,7 @@ def private_moments(
     """
     if np.isinf(epsilon):
         return moments.mean(axis=0), 0.0
-    mean, scale = noisy_mean([moments], moments.shape[0], bound, epsilon, source)
+    mean, scale = noisy_mean(InMemory([moments]), moments.shape[0], bound, epsilon, source)
     return mean, (mean.size + 1) * scale**2
 
 

@@ -13,7 +13,6 @@ each of the k sums, which may then be published (errata 3).
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -22,19 +21,14 @@ from sklearn.base import is_classifier
 
 from skdpsurv.hybrid.mixed_space import places_of
 from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities
-from skdpsurv.privacy import (
-    RandomSource,
-    lattice_laplace,
-    lattice_sum,
-    permute_and_flip,
-)
+from skdpsurv.mechanisms.sums import LOSS, Sums
+from skdpsurv.privacy import RandomSource
 from skdpsurv.types import FloatArray
 
 __all__ = ["SELECTIONS", "record_losses", "select"]
 
 
 SELECTIONS = ("permute_and_flip", "noisy_curve")
-STEP = 2.0**-30
 
 
 def record_losses(
@@ -91,13 +85,9 @@ def select(
     curve : ndarray of shape (n_models,) or None
         Released sums of losses.
     """
-    totals = [lattice_sum(one) for one in losses]
+    totals = [LOSS.total(one) for one in losses]
+    query = Sums(len(losses), LOSS.sensitivity)
     if selection == "permute_and_flip":
-        # In units of 2^-30, as integers: no rounding however many records there are.
-        return permute_and_flip([-total for total in totals], epsilon, 1.0 / STEP, source), None
-    if math.isinf(epsilon):
-        noisy = np.array(totals, dtype=np.float64)
-    else:
-        scale = len(losses) / epsilon / STEP
-        noisy = np.array([float(lattice_laplace(total, scale, source)) for total in totals])
-    return int(noisy.argmin()), noisy * STEP
+        return query.least(totals, epsilon, source), None
+    noisy = np.array([LOSS.value(total) for total in query.release(totals, epsilon, source)])
+    return int(noisy.argmin()), noisy

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from skdpsurv.hybrid.counts import noisy_counts
 from skdpsurv.hybrid.hybrid_records import HybridRecords
 from skdpsurv.hybrid.nearest import nearest, nested_counts
 from skdpsurv.hybrid.residual_moments import Residuals, balance, private_moments
 from skdpsurv.hybrid.selection import record_losses, select
+from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.privacy import RandomSource
 from skdpsurv.types import FloatArray, IntArray
 
@@ -62,9 +62,14 @@ def by_cells(
     # A cell that is the nearest of no public record has nobody to give weight to.
     held, cell = np.unique(cell, return_inverse=True)
     counts = np.bincount(nearest(ours, centers[held]), minlength=held.size)
-    released = noisy_counts(counts, epsilon, source)
+    released = _noisy(counts, epsilon, source)
     share = (released / np.bincount(cell))[cell]
     return Weighing(np.arange(records.n_public), share)
+
+
+def _noisy(counts: IntArray, epsilon: float, source: RandomSource) -> FloatArray:
+    """Release how many private records each cell holds; some counts are negative."""
+    return HISTOGRAM.release(counts, epsilon, source).astype(np.float64)
 
 
 def distinct(points: FloatArray) -> IntArray:
@@ -77,7 +82,7 @@ def by_points(records: HybridRecords, epsilon: float, source: RandomSource) -> W
     theirs = records.public_points()
     index = distinct(theirs)
     counts = np.bincount(nearest(records.private_points(), theirs[index]), minlength=index.size)
-    return Weighing(index, noisy_counts(counts, epsilon, source))
+    return Weighing(index, _noisy(counts, epsilon, source))
 
 
 def by_subset(
@@ -94,7 +99,7 @@ def by_subset(
     index = each.index[np.argsort(-each.weights, kind="stable")]
     theirs, ours = records.public_points(), records.private_points()
     candidates = [
-        Weighing(index[:size], noisy_counts(counts, to_count / len(sizes), source))
+        Weighing(index[:size], _noisy(counts, to_count / len(sizes), source))
         for size, counts in zip(sizes, nested_counts(ours, theirs[index], sizes), strict=True)
     ]
     X, y = records.design_public, records.y_public

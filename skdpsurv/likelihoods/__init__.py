@@ -4,6 +4,16 @@ from __future__ import annotations
 
 from skdpsurv.likelihoods.base import Derivatives, Likelihood, PrivacyConstants
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
+from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, ScalarLoss
 from skdpsurv.likelihoods.logistic import Logistic
 
-__all__ = ["Derivatives", "DiscreteHazard", "Likelihood", "Logistic", "PrivacyConstants"]
+__all__ = [
+    "Derivatives",
+    "DiscreteHazard",
+    "Likelihood",
+    "LinearBlock",
+    "LinearLikelihood",
+    "Logistic",
+    "PrivacyConstants",
+    "ScalarLoss",
+]

@@ -33,8 +33,11 @@ class PrivacyConstants:
     hessian_rank : int
         r, the largest rank of that Hessian.
     rounding : float
-        Units of 2^-53 n S that the computed gradient of n records may be off by: an estimate, for
-        linear predictors of up to about 50, and the one constant here that is not proved.
+        Units of 2^-53 n S that the computed gradient of n records in one block may be off by: an
+        estimate, for linear predictors of up to about 50, and the one constant here that is not
+        proved.
+    n_blocks : int, default=1
+        Blocks whose gradients are added up, which costs a unit for each further one.
 
     Notes
     -----
@@ -46,6 +49,7 @@ class PrivacyConstants:
     hessian_trace: float
     hessian_rank: int
     rounding: float = 2.0**11
+    n_blocks: int = 1
 
 
 class Derivatives(NamedTuple):

@@ -15,6 +15,8 @@ record, whatever the number of intervals. Two such expansions are used:
 - Chebyshev polynomials on :math:`|b| \le B` elsewhere. With the loss analytic within
   :math:`\pm i\sigma` of the real line, degree m leaves an error of order :math:`\rho^{-m}`,
   :math:`\rho = \sigma/B + \sqrt{1 + \sigma^2/B^2}` (Trefethen 2013, theorem 8.2).
+
+Exact derivatives use the powers too (:mod:`~skdpsurv.likelihoods.hazard_series`).
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ from functools import cache
 
 import numpy as np
 
-from skdpsurv.likelihoods.links import Link
+from skdpsurv.likelihoods.links import Link, Series
 from skdpsurv.types import FloatArray, IntArray
 
 #: Error of sums that are meant to be exact, relative to the largest that |b| <= B allows.
@@ -58,31 +60,50 @@ class Expansion:
 
     def survived(self, k: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the losses and slopes of the first k_i intervals, summed for each record."""
-        slopes = self._upto(self.slope, k)
+        slopes = self.records * up_to(self.slope).take(k, axis=1)
         ones = np.ones(slopes.shape[0])
         if self.value is None:
             return (1.0 / np.cumsum(ones)) @ slopes, ones @ slopes
-        return ones @ self._upto(self.value, k), ones @ slopes
-
-    def _upto(self, terms: FloatArray, k: IntArray) -> FloatArray:
-        """Return T_j(b_i) times the sum of the terms over s <= k_i."""
-        sums = np.zeros((terms.shape[0], terms.shape[1] + 1))
-        np.add.accumulate(terms, axis=1, out=sums[:, 1:])
-        return np.asarray(self.records * sums.take(k, axis=1))
+        return ones @ (self.records * up_to(self.value).take(k, axis=1)), ones @ slopes
 
     def by_interval(self, weights: FloatArray, k: IntArray) -> FloatArray:
         """Return, for each interval, the weighted slopes of the records that survived it."""
         n_terms, q = self.slope.shape
         weighted = self.records * weights
+        mass = np.zeros((n_terms, q + 1))
         if k.size <= FEW_RECORDS:
             cells = (k + (q + 1) * np.arange(n_terms)[:, None]).ravel()
-            mass = np.bincount(cells, weighted.ravel(), n_terms * (q + 1)).reshape(n_terms, q + 1)
+            mass[:] = np.bincount(cells, weighted.ravel(), mass.size).reshape(mass.shape)
         else:
-            mass = np.zeros((n_terms, q + 1))
             starts = np.flatnonzero(np.diff(k, prepend=-1))  # k is ascending
             mass[:, k[starts]] = np.add.reduceat(weighted, starts, axis=1)
-        at_risk = np.add.accumulate(mass[:, ::-1], axis=1)[:, -2::-1]  # those with k >= s
-        return np.asarray(np.einsum("js,js->s", self.slope, at_risk))
+        return over_at_risk(self.slope, mass)
+
+
+def up_to(terms: FloatArray) -> FloatArray:
+    """Return the sums over s <= k, for k = 0..q, of terms of shape (..., q)."""
+    sums = np.zeros((*terms.shape[:-1], terms.shape[-1] + 1))
+    np.add.accumulate(terms, axis=-1, out=sums[..., 1:])
+    return sums
+
+
+def over_at_risk(terms: FloatArray, mass: FloatArray) -> FloatArray:
+    """Return the sums, by interval, over the records at risk; ``mass`` has their parts by k."""
+    at_risk = np.add.accumulate(mass[:, ::-1], axis=1)[:, -2::-1]  # those with k >= s
+    return np.asarray(np.einsum("js,js->s", terms, at_risk))
+
+
+def powers(exponent: FloatArray, n_terms: int) -> FloatArray:
+    r"""Return :math:`e^{jx}`, j = 1..n_terms, in rows.
+
+    For a series, with top the largest :math:`a_s`, :math:`(u/\theta)^j = e^{j(a_s - \text{top})}
+    e^{j(b_i + \text{top} - \log\theta)}`: both factors are at most 1 within its reach.
+    """
+    raised = np.empty((n_terms, exponent.size))
+    raised[0] = base = np.exp(exponent)
+    for j in range(1, n_terms):
+        np.multiply(raised[j - 1], base, out=raised[j])
+    return raised
 
 
 def expand(link: Link, a: FloatArray, b: FloatArray, tolerance: float = FULL) -> Expansion | None:
@@ -102,34 +123,24 @@ def expand(link: Link, a: FloatArray, b: FloatArray, tolerance: float = FULL) ->
     """
     top = float(a.max())
     largest = top + float(b.max(initial=-np.inf))
-    if link.series is not None and largest <= math.log(link.series.reach):
-        coefficients = link.series.slope
-        if coefficients.size > 1:
+    series, rough = link.series, link.rough_series
+    if series is not None and largest <= series.log_reach:
+        n_terms = series.slope.size
+        if n_terms > 1:
             # Nearly Taylor's, c_j ~ reach^j: what is cut off is of order u^n_terms.
-            n_terms = max(1, math.ceil(math.log(tolerance) / largest))
-            coefficients = coefficients[:n_terms]
-        return _powers(coefficients, math.log(link.series.reach), a, b, top)
-    rough = link.rough_series
-    if rough is not None and tolerance >= ROUGH and largest <= math.log(rough.reach):
-        return _powers(rough.slope, math.log(rough.reach), a, b, top)
+            n_terms = min(n_terms, max(1, math.ceil(math.log(tolerance) / largest)))
+        return _power_series(series, n_terms, a, b, top)
+    if rough is not None and tolerance >= ROUGH and largest <= rough.log_reach:
+        return _power_series(rough, rough.slope.size, a, b, top)
     # B is the records' own: nothing but the last digits depends on it.
     return _chebyshev(link, a, b, float(np.abs(b).max(initial=0.0)), tolerance)
 
 
-def _powers(
-    coefficients: FloatArray, log_reach: float, a: FloatArray, b: FloatArray, top: float
+def _power_series(
+    series: Series, n_terms: int, a: FloatArray, b: FloatArray, top: float
 ) -> Expansion:
-    # (u / reach)^j = exp(j (b + top - log reach)) exp(j (a - top)): both factors at most 1.
-    slope = _raised(np.exp(a - top), coefficients.size) * coefficients[:, None]
-    return Expansion(_raised(np.exp(b + (top - log_reach)), coefficients.size), slope)
-
-
-def _raised(base: FloatArray, n_powers: int) -> FloatArray:
-    powers = np.empty((n_powers, base.size))
-    powers[0] = base
-    for j in range(1, n_powers):
-        np.multiply(powers[j - 1], base, out=powers[j])
-    return powers
+    slope = powers(a - top, n_terms) * series.slope[:n_terms, None]
+    return Expansion(powers(b + (top - series.log_reach), n_terms), slope)
 
 
 def _chebyshev(

@@ -12,6 +12,7 @@ curvature of :math:`\varphi` as a concave function G of its slope, :math:`\varph
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -48,6 +49,11 @@ class Series(NamedTuple):
     reach: float
     slope: FloatArray
     curvature: FloatArray
+
+    @property
+    def log_reach(self) -> float:
+        """The largest linear predictor that the polynomials hold for."""
+        return math.log(self.reach)
 
 
 @dataclass(frozen=True)

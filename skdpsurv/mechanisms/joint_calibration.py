@@ -34,7 +34,7 @@ from skdpsurv.mechanisms.objective_perturbation import (
     Calibration,
     curvature_cost,
 )
-from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, MARGIN, largest_norm
+from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, MARGIN, NoiseLaw, SphericalLaplace
 
 
 @dataclass(frozen=True)
@@ -138,6 +138,7 @@ def calibrate_jointly(
     n_records: int,
     *,
     curvature_share: float = 0.1,
+    law: type[NoiseLaw] = SphericalLaplace,
 ) -> list[Calibration]:
     """Split epsilon between the noise of all models, their curvature and their solvers.
 
@@ -153,6 +154,9 @@ def calibrate_jointly(
         n, public under replace-one.
     curvature_share : float, default=0.1
         Share of epsilon that J may use; all ridges are as large as that needs.
+    law : type of NoiseLaw, default=SphericalLaplace
+        Of the noise in each objective: model k's hides h for epsilon a_k, so that together they
+        hide all differences whose weighted sum is at most h.
 
     Returns
     -------
@@ -167,29 +171,31 @@ def calibrate_jointly(
     wanted = []
     for part in parts:
         # As in objective_perturbation.least_ridge: what a solver can work with.
-        g = _tolerance(part, n_records, sensitivity / (least_noise * part.weight), part.ridge)
+        noise = law.hiding(part.n_params, sensitivity, least_noise * part.weight)
+        g = _tolerance(part, n_records, noise, part.ridge)
         solvable = 2.0 * g / (_each_solver(parts, epsilon) * LARGEST_SOLVER_SCALE)
         wanted.append(max(part.ridge, LEAST_RIDGE * part.constants.hessian_trace, solvable))
     ridges = affordable_ridges(constants, wanted, trace, curvature_share * epsilon)
     cost = joint_curvature_cost(constants, ridges, trace)
     epsilon_noise = ((1.0 - SOLVER_SHARE) * epsilon - cost) / MARGIN
-    scales = [sensitivity / (epsilon_noise * part.weight) for part in parts]
-    return at_scales(parts, ridges, scales, epsilon, n_records)
+    noises = [law.hiding(part.n_params, sensitivity, epsilon_noise * part.weight) for part in parts]
+    return with_noise(parts, ridges, noises, epsilon, n_records)
 
 
-def at_scales(
+def with_noise(
     parts: Sequence[Part],
     ridges: Sequence[float],
-    noise_scales: Sequence[float],
+    noises: Sequence[NoiseLaw],
     epsilon: float,
     n_records: int,
 ) -> list[Calibration]:
-    """Return calibrations at given ridges and scales of noise.
+    """Return calibrations at given ridges and laws of noise.
 
     Parameters
     ----------
     parts : sequence of Part
-    ridges, noise_scales : sequence of float
+    ridges : sequence of float
+    noises : sequence of NoiseLaw
         That cost, together, no more than ``(1 - SOLVER_SHARE) * epsilon``.
     epsilon : float
     n_records : int
@@ -202,15 +208,16 @@ def at_scales(
     # Solvers are certified one by one.
     each_solver = _each_solver(parts, epsilon)
     calibrations = []
-    for part, kappa, noise_scale in zip(parts, ridges, noise_scales, strict=True):
-        g = _tolerance(part, n_records, noise_scale, kappa)
+    for part, kappa, noise in zip(parts, ridges, noises, strict=True):
+        g = _tolerance(part, n_records, noise, kappa)
+        solver_scale = max(2.0 * g / (kappa * each_solver), LEAST_NOISE)
         calibrations.append(
             Calibration(
                 kappa=kappa,
-                noise_scale=noise_scale,
+                linear=noise,
                 tolerance=g,
-                solver_scale=max(2.0 * g / (kappa * each_solver), LEAST_NOISE),
-                epsilon_noise=part.constants.gradient_sensitivity / noise_scale,
+                output=SphericalLaplace(part.n_params, solver_scale),
+                epsilon_noise=noise.cost(part.constants.gradient_sensitivity),
                 epsilon_curvature=curvature_cost(part.constants, kappa),
                 epsilon_solver=each_solver,
             )
@@ -222,11 +229,11 @@ def _each_solver(parts: Sequence[Part], epsilon: float) -> float:
     return SOLVER_SHARE * epsilon / len(parts) / MARGIN
 
 
-def _tolerance(part: Part, n_records: int, noise_scale: float, kappa: float) -> float:
+def _tolerance(part: Part, n_records: int, noise: NoiseLaw, kappa: float) -> float:
     return gradient_tolerance(
         part.constants,
         n_records,
-        largest_norm(part.n_params, noise_scale),
+        noise.largest_norm(),
         center_norm=part.center_norm,
         kappa=kappa,
         n_params=part.n_params,

@@ -29,7 +29,8 @@ from fractions import Fraction
 from functools import cache
 from typing import Protocol
 
-from skdpsurv.privacy import RandomSource, positive_number, uniform_below
+from skdpsurv.checks import positive_number
+from skdpsurv.privacy import RandomSource, uniform_below
 from skdpsurv.privacy.randomness import AskedSource
 
 #: Levels are counted in these parts of one record, so that they can be interpolated.

@@ -11,13 +11,13 @@ other half rests on an estimate, and not on a theorem (docs/proofs/objective_per
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
+from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.base import Derivatives, Likelihood, PrivacyConstants
 from skdpsurv.types import FloatArray
 
@@ -69,8 +69,8 @@ def gradient_tolerance(
         :func:`minimize` certifies half of it; the other half is left to rounding.
     """
     total = n_records * constants.gradient_sensitivity
-    # Blocks are added one after another: a unit for each, of 2^16 records.
-    rounding = constants.rounding + n_records * 2.0**-16
+    # Blocks are added one after another: a unit for each, of 2^16 records or as many as there are.
+    rounding = constants.rounding + max(n_records * 2.0**-16, constants.n_blocks - 1.0)
     far = center_norm * (n_records * constants.hessian_trace * (n_params + 2.0) + 4.0 * kappa)
     return max(1e-9, 2.0**-52 * (rounding * total + 8.0 * (total + 2.0 * noise_norm) + 2.0 * far))
 
@@ -82,7 +82,8 @@ class Objective:
     Parameters
     ----------
     likelihood : Likelihood
-    blocks : sequence of blocks of the likelihood
+    blocks : Blocks
+        Of the likelihood's blocks.
     kappa : float
         Ridge strength in the sum, per unit of squared distance.
     center : ndarray of shape (n_params,)
@@ -92,7 +93,7 @@ class Objective:
     """
 
     likelihood: Likelihood
-    blocks: Sequence[Any]
+    blocks: Blocks[Any]
     kappa: float
     center: FloatArray
     linear: FloatArray
@@ -100,25 +101,23 @@ class Objective:
     @property
     def n_records(self) -> int:
         """Number of records over all blocks."""
-        return sum(self.likelihood.n_records(block) for block in self.blocks)
+        return self.blocks.map_sum(self.likelihood.n_records)
 
     def derivatives(self, shift: FloatArray, order: int = 2) -> Derivatives:
         """Return gradient and, at order 2, Hessian of F at ``center + shift``."""
         coef = self.center + shift
-        gradient = np.zeros_like(coef)
-        hessian = self.kappa * np.eye(coef.size) if order >= 2 else None
-        for block in self.blocks:
-            part = self.likelihood.derivatives(coef, block, order=order)
-            gradient += part.gradient
-            if hessian is not None and part.hessian is not None:
-                hessian += part.hessian
+        gradient, hessian = self.blocks.map_sum(
+            lambda block: self.likelihood.derivatives(coef, block, order=order)
+        )
+        if hessian is not None:
+            hessian = self.kappa * np.eye(coef.size) + hessian
         return Derivatives(gradient + (self.kappa * shift + self.linear), hessian)
 
     def thinned(self, step: int) -> Objective:
         """Return nearly the same problem on every ``step``-th record."""
         return Objective(
             self.likelihood,
-            [self.likelihood.thin(block, step) for block in self.blocks],
+            self.blocks.map(lambda block: self.likelihood.thin(block, step)),
             max(self.kappa / step, PILOT_RIDGE),
             self.center,
             self.linear / step,
@@ -156,14 +155,14 @@ def minimize(objective: Objective, tolerance: float) -> FloatArray:
 
 
 def maximum_likelihood(
-    likelihood: Likelihood, blocks: Sequence[Any], start: FloatArray
+    likelihood: Likelihood, blocks: Blocks[Any], start: FloatArray
 ) -> FloatArray:
     """Minimise the sum of losses itself, without privacy.
 
     Parameters
     ----------
     likelihood : Likelihood
-    blocks : sequence
+    blocks : Blocks
     start : ndarray of shape (n_params,)
 
     Returns

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.mechanisms.newton import LEAST_RIDGE, gradient_tolerance
-from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, MARGIN, largest_norm
+from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, MARGIN, NoiseLaw, SphericalLaplace
 
 #: Share of epsilon kept to hide that minima are found inexactly.
 SOLVER_SHARE = 1e-3
@@ -42,33 +42,33 @@ class Calibration:
     ----------
     kappa : float
         Ridge strength, in the sum over records.
-    noise_scale : float
-        S / epsilon_b, the scale of b.
+    linear : NoiseLaw
+        Of b, which hides S for epsilon_b.
     tolerance : float
         g, the certified norm of the gradient at the point released.
-    solver_scale : float
-        2 g / (kappa epsilon_o), the scale of the noise that hides it, or more.
+    output : NoiseLaw
+        Of the noise that hides it: of scale 2 g / (kappa epsilon_o), or more.
     epsilon_noise, epsilon_curvature, epsilon_solver : float
         epsilon_b, J and epsilon_o; they add up to epsilon.
     """
 
     kappa: float
-    noise_scale: float
+    linear: NoiseLaw
     tolerance: float
-    solver_scale: float
+    output: NoiseLaw
     epsilon_noise: float
     epsilon_curvature: float
     epsilon_solver: float
 
     @property
-    def linear_scale(self) -> float:
-        """Scale of the noise in the objective: all of what privacy needs but the sliver."""
-        return self.noise_scale
+    def noise_scale(self) -> float:
+        """Size of the noise that privacy rests on."""
+        return self.linear.scale
 
     @property
-    def output_scale(self) -> float:
-        """Scale of the noise on the minimiser."""
-        return self.solver_scale
+    def solver_scale(self) -> float:
+        """Size of the noise that hides the solver."""
+        return self.output.scale
 
 
 def curvature_cost(constants: PrivacyConstants, kappa: float) -> float:
@@ -90,14 +90,15 @@ def least_ridge(
     n_params: int,
     noise_share: float,
     solver_scale: float,
+    law: type[NoiseLaw] = SphericalLaplace,
 ) -> float:
     """Return a ridge that a solver can work with, however large epsilon or n is.
 
     A hundredth of one record's curvature, and enough for the noise that hides the solver to have a
     scale of at most ``solver_scale``.
     """
-    noise_scale = constants.gradient_sensitivity / (noise_share * epsilon)
-    tolerance = gradient_tolerance(constants, n_records, largest_norm(n_params, noise_scale))
+    noise = law.hiding(n_params, constants.gradient_sensitivity, noise_share * epsilon)
+    tolerance = gradient_tolerance(constants, n_records, noise.largest_norm())
     return max(
         LEAST_RIDGE * constants.hessian_trace,
         2.0 * tolerance / (SOLVER_SHARE * epsilon * solver_scale),
@@ -112,6 +113,7 @@ def calibrate(
     alpha: float = 0.0,
     *,
     curvature_share: float = 0.1,
+    law: type[NoiseLaw] = SphericalLaplace,
 ) -> Calibration:
     """Split epsilon between the noise, the curvature and the solver, from public numbers.
 
@@ -128,6 +130,8 @@ def calibrate(
         Least ridge wanted, on the scale of the mean loss: kappa >= n alpha.
     curvature_share : float, default=0.1
         Share of epsilon that J may use; the ridge is as large as that needs.
+    law : type of NoiseLaw, default=SphericalLaplace
+        Of the noise in the objective.
 
     Returns
     -------
@@ -137,10 +141,12 @@ def calibrate(
     kappa = max(
         n_records * alpha,
         smallest_ridge(constants, curvature_share * epsilon),
-        least_ridge(constants, epsilon, n_records, n_params, noise_share, LARGEST_SOLVER_SCALE),
+        least_ridge(
+            constants, epsilon, n_records, n_params, noise_share, LARGEST_SOLVER_SCALE, law
+        ),
     )
     cost = curvature_cost(constants, kappa)
-    return split_budget(constants, epsilon, n_records, n_params, kappa, cost)
+    return split_budget(constants, epsilon, n_records, n_params, kappa, cost, law)
 
 
 def calibrate_to_cost(
@@ -194,18 +200,19 @@ def split_budget(
     n_params: int,
     kappa: float,
     cost: float,
+    law: type[NoiseLaw] = SphericalLaplace,
 ) -> Calibration:
     """Give the solver its sliver, the curvature its cost, and the noise all the rest."""
     epsilon_solver = SOLVER_SHARE * epsilon
     epsilon_noise = (epsilon - epsilon_solver - cost) / MARGIN
-    noise_scale = constants.gradient_sensitivity / epsilon_noise
-    noise_norm = largest_norm(n_params, noise_scale)
-    tolerance = gradient_tolerance(constants, n_records, noise_norm)
+    noise = law.hiding(n_params, constants.gradient_sensitivity, epsilon_noise)
+    tolerance = gradient_tolerance(constants, n_records, noise.largest_norm())
+    solver_scale = max(2.0 * tolerance / (kappa * epsilon_solver), LEAST_NOISE)
     return Calibration(
         kappa=kappa,
-        noise_scale=noise_scale,
+        linear=noise,
         tolerance=tolerance,
-        solver_scale=max(2.0 * tolerance / (kappa * epsilon_solver), LEAST_NOISE),
+        output=SphericalLaplace(n_params, solver_scale),
         epsilon_noise=epsilon_noise,
         epsilon_curvature=cost,
         epsilon_solver=epsilon_solver,

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.mechanisms.newton import LEAST_RIDGE, gradient_tolerance
-from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, MARGIN
+from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, MARGIN, NoiseLaw, SphericalLaplace
 
 
 @dataclass(frozen=True)
@@ -32,23 +32,20 @@ class OutputCalibration:
         Ridge strength, in the sum over records.
     tolerance : float
         g.
-    noise_scale : float
-        (S + 2 g) / (kappa epsilon), or more.
+    output : NoiseLaw
+        Hides (S + 2 g) / kappa for epsilon, or more.
     """
 
     kappa: float
     tolerance: float
-    noise_scale: float
+    output: NoiseLaw
+    #: There is no noise in the objective.
+    linear: NoiseLaw | None = None
 
     @property
-    def linear_scale(self) -> float:
-        """Scale of the noise in the objective: none."""
-        return 0.0
-
-    @property
-    def output_scale(self) -> float:
-        """Scale of the noise on the minimiser."""
-        return self.noise_scale
+    def noise_scale(self) -> float:
+        """Size of the noise that privacy rests on."""
+        return self.output.scale
 
 
 def calibrate(
@@ -57,6 +54,8 @@ def calibrate(
     n_records: int,
     n_params: int,
     alpha: float = 0.0,
+    *,
+    law: type[NoiseLaw] = SphericalLaplace,
 ) -> OutputCalibration:
     r"""Choose the ridge and the noise from public numbers.
 
@@ -71,6 +70,8 @@ def calibrate(
         p, the length of the coefficient vector.
     alpha : float, default=0.0
         Least ridge wanted, on the scale of the mean loss: kappa >= n alpha.
+    law : type of NoiseLaw, default=SphericalLaplace
+        Of the noise on the minimiser.
 
     Returns
     -------
@@ -86,7 +87,7 @@ def calibrate(
         n_records * alpha,
         math.sqrt(RIDGE * n_records * n_params * constants.gradient_sensitivity / epsilon),
     )
-    return calibrate_at(constants, epsilon, n_records, kappa)
+    return calibrate_at(constants, epsilon, n_records, n_params, kappa, law)
 
 
 #: Found on simulated survival data and flchain; see docs/benchmarks/accuracy.
@@ -94,10 +95,18 @@ RIDGE = 0.03
 
 
 def calibrate_at(
-    constants: PrivacyConstants, epsilon: float, n_records: int, kappa: float
+    constants: PrivacyConstants,
+    epsilon: float,
+    n_records: int,
+    n_params: int,
+    kappa: float,
+    law: type[NoiseLaw] = SphericalLaplace,
 ) -> OutputCalibration:
     """Return the calibration at a given ridge, or at the least that a solver can work with."""
     kappa = max(kappa, LEAST_RIDGE * constants.hessian_trace)
     tolerance = gradient_tolerance(constants, n_records, 0.0)
-    scale = MARGIN * (constants.gradient_sensitivity + 2.0 * tolerance) / (kappa * epsilon)
-    return OutputCalibration(kappa, tolerance, max(scale, LEAST_NOISE))
+    apart = MARGIN * (constants.gradient_sensitivity + 2.0 * tolerance) / kappa
+    noise = law.hiding(n_params, apart, epsilon)
+    if noise.scale < LEAST_NOISE:  # to hide more than is asked
+        noise = law.hiding(n_params, apart * LEAST_NOISE / noise.scale, epsilon)
+    return OutputCalibration(kappa, tolerance, noise)

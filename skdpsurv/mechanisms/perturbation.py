@@ -18,14 +18,15 @@ from typing import Any, Protocol
 import numpy as np
 from joblib import Parallel, delayed
 
+from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.base import Likelihood
 from skdpsurv.mechanisms.newton import Objective, minimize, minimize_without_privacy
-from skdpsurv.mechanisms.vector_noise import add_noise
-from skdpsurv.privacy import RandomSource, silent_arithmetic, spherical_laplace
+from skdpsurv.mechanisms.vector_noise import NoiseLaw, add_noise
+from skdpsurv.privacy import RandomSource, silent_arithmetic
 from skdpsurv.types import FloatArray
 
 
-class Scales(Protocol):
+class Calibrated(Protocol):
     """What a calibration must say; all of it public."""
 
     @property
@@ -39,13 +40,18 @@ class Scales(Protocol):
         ...
 
     @property
-    def linear_scale(self) -> float:
-        """Scale of b; 0 for none."""
+    def linear(self) -> NoiseLaw | None:
+        """Law of b; None for none."""
         ...
 
     @property
-    def output_scale(self) -> float:
-        """Scale of e; 0 for none."""
+    def output(self) -> NoiseLaw | None:
+        """Law of e; None for none."""
+        ...
+
+    @property
+    def noise_scale(self) -> float:
+        """Size of the noise that privacy rests on; 0 for none."""
         ...
 
 
@@ -61,8 +67,9 @@ class Unperturbed:
 
     kappa: float
     tolerance: float = math.inf
-    linear_scale: float = 0.0
-    output_scale: float = 0.0
+    linear: NoiseLaw | None = None
+    output: NoiseLaw | None = None
+    noise_scale: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -73,23 +80,23 @@ class Problem:
     ----------
     likelihood : Likelihood
         Whose constants the calibration was made from.
-    blocks : sequence
+    blocks : Blocks
         Private records, inside the public domain.
-    calibration : Scales
+    calibration : Calibrated
         As made by a ``calibrate`` of this package.
     center : ndarray of shape (n_params,)
         c, public.
     """
 
     likelihood: Likelihood
-    blocks: Sequence[Any]
-    calibration: Scales
+    blocks: Blocks[Any]
+    calibration: Calibrated
     center: FloatArray
 
     def objective(self, source: RandomSource) -> Objective:
         """Return the objective, with its linear term drawn."""
-        n_params, scale = self.likelihood.n_params, self.calibration.linear_scale
-        linear = spherical_laplace(n_params, scale, source) if scale else np.zeros(n_params)
+        law = self.calibration.linear
+        linear = law.draw(source) if law else np.zeros(self.likelihood.n_params)
         return Objective(self.likelihood, self.blocks, self.calibration.kappa, self.center, linear)
 
 
@@ -153,6 +160,6 @@ def _minimize(objective: Objective, tolerance: float) -> FloatArray:
         return minimize(objective, tolerance)
 
 
-def _released(coef: FloatArray, calibration: Scales, source: RandomSource) -> FloatArray:
-    scale = calibration.output_scale
-    return add_noise(coef, scale, source) if scale else coef
+def _released(coef: FloatArray, calibration: Calibrated, source: RandomSource) -> FloatArray:
+    law = calibration.output
+    return add_noise(coef, law, source) if law else coef

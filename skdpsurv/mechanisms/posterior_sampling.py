@@ -18,13 +18,13 @@ Two chains are in :mod:`skdpsurv.mechanisms.langevin`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
+from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.base import Likelihood
 from skdpsurv.types import FloatArray, IntArray
 
@@ -69,28 +69,30 @@ class Target:
     Parameters
     ----------
     likelihood : Likelihood
-    blocks : sequence of blocks of the likelihood
+    blocks : Blocks
+        Of the likelihood's blocks.
     sanitizer : Sanitizer
     """
 
     likelihood: Likelihood
-    blocks: Sequence[Any]
+    blocks: Blocks[Any]
     sanitizer: Sanitizer
 
     @property
     def n_records(self) -> int:
         """Number of records over all blocks."""
-        return sum(self.likelihood.n_records(block) for block in self.blocks)
+        return self.blocks.map_sum(self.likelihood.n_records)
 
     def energy(self, coef: FloatArray) -> tuple[float, FloatArray]:
         """Return U and its gradient."""
         prior, v = self.sanitizer.prior_precision, self.sanitizer.ceiling
-        total, pull = 0.0, np.zeros_like(coef)
-        for block in self.blocks:
+
+        def part(block: Any) -> tuple[float, FloatArray]:
             losses, gradient = self.likelihood.linearized(coef, block, TOLERANCE)
             squashed = np.tanh(losses / v)
-            total += float(squashed.sum())
-            pull += gradient(1.0 - squashed**2)
+            return float(squashed.sum()), gradient(1.0 - squashed**2)
+
+        total, pull = self.blocks.map_sum(part)
         value = 0.5 * prior * float(coef @ coef) + self.sanitizer.rate * v * total
         return value, prior * coef + self.sanitizer.rate * pull
 
@@ -106,25 +108,31 @@ class Target:
             Where each block starts, and where the last one ends.
         """
         prior, v = self.sanitizer.prior_precision, self.sanitizer.ceiling
-        pull = np.zeros_like(coef)
-        cuts = np.searchsorted(rows, starts) if len(self.blocks) > 1 else (0, rows.size)
-        for i, block in enumerate(self.blocks):
-            part = rows[cuts[i] : cuts[i + 1]] - starts[i]
-            if part.size:
-                batch = self.likelihood.take(block, part)
-                losses, gradient = self.likelihood.linearized(coef, batch, SAMPLED_TOLERANCE)
-                squashed = np.tanh(losses / v)
-                pull += gradient(1.0 - squashed * squashed)
+        n_blocks = starts.size - 1
+        cuts = np.searchsorted(rows, starts) if n_blocks > 1 else (0, rows.size)
+
+        def part(block: Any, inside: IntArray) -> FloatArray:
+            if not inside.size:
+                return np.zeros_like(coef)
+            batch = self.likelihood.take(block, inside)
+            losses, gradient = self.likelihood.linearized(coef, batch, SAMPLED_TOLERANCE)
+            squashed = np.tanh(losses / v)
+            return gradient(1.0 - squashed * squashed)
+
+        by_block = [rows[cuts[i] : cuts[i + 1]] - starts[i] for i in range(n_blocks)]
+        pull = self.blocks.map_sum(part, by_block)
         return np.asarray(prior * coef + (self.sanitizer.rate * starts[-1] / rows.size) * pull)
 
     def curvature(self, coef: FloatArray) -> FloatArray:
         """Return the Hessian of U without the part of C'': positive definite, for steering."""
         prior, v = self.sanitizer.prior_precision, self.sanitizer.ceiling
-        hessian = prior * np.eye(coef.size)
-        for block in self.blocks:
+
+        def part(block: Any) -> FloatArray:
             weights = 1.0 - np.tanh(self.likelihood.losses(coef, block) / v) ** 2
-            part = self.likelihood.derivatives(coef, block, weights=weights).hessian
-            hessian += self.sanitizer.rate * np.asarray(part)
+            bend = self.likelihood.derivatives(coef, block, weights=weights).hessian
+            return self.sanitizer.rate * np.asarray(bend)
+
+        hessian = prior * np.eye(coef.size) + self.blocks.map_sum(part)
         # Far more than its rounding, so that it can be factored whatever the records are.
         floor = 1e-12 * float(np.trace(hessian))
         return np.asarray(hessian + floor * np.eye(coef.size))

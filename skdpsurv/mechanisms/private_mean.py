@@ -9,17 +9,17 @@ sum is exact; the theorem about the noise is one in real arithmetic (docs/user_g
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 import numpy as np
 
-from skdpsurv.mechanisms.vector_noise import add_noise
+from skdpsurv.blocks import Blocks
+from skdpsurv.mechanisms.vector_noise import SphericalLaplace, add_noise
 from skdpsurv.privacy import RandomSource, clip_rows, to_lattice
 from skdpsurv.types import FloatArray
 
 
 def noisy_mean(
-    blocks: Iterable[FloatArray],
+    blocks: Blocks[FloatArray],
     n_records: int,
     data_norm: float,
     epsilon: float,
@@ -29,8 +29,8 @@ def noisy_mean(
 
     Parameters
     ----------
-    blocks : iterable of ndarray of shape (n_block, n_features)
-        Private rows, finite; clipped here.
+    blocks : Blocks
+        Of arrays of shape (n_block, n_features): private rows, finite; clipped here.
     n_records : int
         Number of rows in all; public.
     data_norm : float
@@ -46,17 +46,18 @@ def noisy_mean(
     """
     # Rows in the unit ball are rounded to multiples of 2^-30 and added up as integers: an exact
     # sum, the same for any blocks. Rounding moves a row by at most sqrt(n_features) 2^-31.
-    total = np.sum(
-        [to_lattice(clip_rows(rows, data_norm) / data_norm).sum(axis=0) for rows in blocks], axis=0
+    total = blocks.map_sum(
+        lambda rows: to_lattice(clip_rows(rows, data_norm) / data_norm).sum(axis=0)
     )
     # The sum is exact; that it becomes a double, and is divided, costs n 2^-52 more.
     slack = math.sqrt(total.size) * (2.0**-31 + n_records * 2.0**-52)
     scale = 2.0 * (1.0 + slack) * data_norm / (n_records * epsilon)
-    return add_noise(total * (2.0**-30 * data_norm / n_records), scale, source), scale
+    law = SphericalLaplace(total.size, scale)
+    return add_noise(total * (2.0**-30 * data_norm / n_records), law, source), scale
 
 
 def private_mean(
-    blocks: Iterable[FloatArray],
+    blocks: Blocks[FloatArray],
     n_records: int,
     data_norm: float,
     epsilon: float,

@@ -1,10 +1,15 @@
-"""L2-Laplace noise on a vector, rounded to a public lattice (docs/proofs/noise).
+"""Noise on a vector: its law, and a sum with it that is rounded to a public lattice.
 
 The theorem is about real numbers; noise and sum are floating-point, and the lattice is a safeguard
 (docs/user_guide/limits).
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
 
 from skdpsurv.privacy import RandomSource, lattice_step, round_to_lattice, spherical_laplace
 from skdpsurv.types import FloatArray
@@ -18,16 +23,79 @@ MARGIN = 1.0 + 2.0**-40
 LEAST_NOISE = 1e-9
 
 
-def add_noise(values: FloatArray, scale: float, source: RandomSource) -> FloatArray:
-    """Return values plus L2-Laplace noise, rounded to a lattice that is public as the scale is."""
-    noisy = values + spherical_laplace(values.size, scale, source)
-    return round_to_lattice(noisy, lattice_step(scale * LATTICE_FRACTION))
+class NoiseLaw(Protocol):
+    """A law of noise on a vector that hides how far a record can move it.
 
-
-def largest_norm(dimension: int, scale: float) -> float:
-    """Return a norm that L2-Laplace noise does not exceed.
-
-    The radius is a sum of ``dimension`` exponential variables of mean ``scale``; the probability of
-    more than this, below 1e-200, is less than what a sampler of doubles can produce.
+    A calibration carries laws, and every mechanism and audit asks them: nobody else knows the shape
+    of the noise. To hide differences of Euclidean norm S at the price epsilon, a law must satisfy
+    log p(b) - log p(b + v) <= ``cost(S)`` <= epsilon for all b and all v with ||v|| <= S. A part of
+    a distance must cost no more than its part, cost(t) <= t/S cost(S) for t <= S: so do laws whose
+    cost is convex and 0 at 0, and models that share a record rely on it.
     """
-    return scale * (2.0 * dimension + 1000.0)
+
+    @property
+    def dimension(self) -> int:
+        """How long the vector is."""
+
+    @property
+    def scale(self) -> float:
+        """Size of the noise; 0 for none."""
+
+    @classmethod
+    def hiding(cls, dimension: int, sensitivity: float, epsilon: float) -> Self:
+        """Return the law that hides a distance for an epsilon."""
+
+    def cost(self, sensitivity: float) -> float:
+        """Return the epsilon for which a distance is hidden: convex in it, and 0 at 0."""
+
+    def draw(self, source: RandomSource) -> FloatArray:
+        """Return noise."""
+
+    def largest_norm(self) -> float:
+        """Return a norm that the noise does not exceed."""
+
+    def log_density(self, noise: FloatArray) -> float:
+        """Return the log density, up to a constant."""
+
+
+@dataclass(frozen=True)
+class SphericalLaplace:
+    r"""The L2-Laplace law, :math:`p(b) \propto e^{-\|b\|_2/\text{scale}}`.
+
+    Neighbours: any whose vectors are at most S apart in the Euclidean norm. Theorem: it hides them
+    for S / scale, by the triangle inequality (docs/proofs/noise).
+    """
+
+    dimension: int
+    scale: float
+
+    @classmethod
+    def hiding(cls, dimension: int, sensitivity: float, epsilon: float) -> Self:
+        """Return the law that hides a distance for an epsilon."""
+        return cls(dimension, sensitivity / epsilon)
+
+    def cost(self, sensitivity: float) -> float:
+        """Return the epsilon for which a distance is hidden."""
+        return sensitivity / self.scale
+
+    def draw(self, source: RandomSource) -> FloatArray:
+        """Return noise."""
+        return spherical_laplace(self.dimension, self.scale, source)
+
+    def largest_norm(self) -> float:
+        """Return a norm that the noise does not exceed.
+
+        The radius is a sum of ``dimension`` exponential variables of mean ``scale``; the
+        probability of more than this, below 1e-200, is less than what a sampler of doubles can
+        produce.
+        """
+        return self.scale * (2.0 * self.dimension + 1000.0)
+
+    def log_density(self, noise: FloatArray) -> float:
+        """Return the log density, up to a constant."""
+        return -float(np.linalg.norm(noise)) / self.scale
+
+
+def add_noise(values: FloatArray, law: NoiseLaw, source: RandomSource) -> FloatArray:
+    """Return values plus noise, rounded to a lattice that is public as the law is."""
+    return round_to_lattice(values + law.draw(source), lattice_step(law.scale * LATTICE_FRACTION))

@@ -233,6 +233,7 @@ class Fit:
                 X = call_without_data(_behind, steps, X, y)
             elif steps:
                 X = _behind(steps, made_up(X, public), y)
+            step._check_parameters()  # with the epsilon that it is given
             shape, _, guarantee = step._planned(X, y, **_own(estimator, parameters))
         return cls(estimator, shape, guarantee)
 

@@ -15,14 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import is_classifier
 
+from skdpsurv.checks import one_of, positive_number
 from skdpsurv.model_selection.candidates import flat_steps
-from skdpsurv.privacy import one_of, positive_number
 from skdpsurv.rows import length, take
 from skdpsurv.target import fit_target
 from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = [
-    "UNIT",
     "Loss",
     "SurvivalLoss",
     "brier_loss",
@@ -32,8 +31,6 @@ __all__ = [
 
 Loss = Callable[[Any, Any, Any], ArrayLike]
 
-#: A loss of 1, on the lattice that losses are added up on.
-UNIT = 2**30
 #: Rows whose curves are in memory at once.
 BLOCK_ROWS = 4096
 

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from numbers import Real
-from typing import Any, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
-import numpy as np
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import indexable
 
+from skdpsurv.checks import (
+    Check,
+    by,
+    choice,
+    integer,
+    later,
+    number_in,
+    optional,
+    verbosity,
+    workers,
+)
 from skdpsurv.classification.private_classifier import CLASSES_FROM_Y
-from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
-from skdpsurv.hybrid.predictions import prediction_assumptions
 from skdpsurv.model_selection.best_model import BestModel
 from skdpsurv.model_selection.candidates import (
     Candidate,
@@ -25,22 +32,17 @@ from skdpsurv.model_selection.candidates import (
 )
 from skdpsurv.model_selection.losses import Loss, chosen_loss
 from skdpsurv.model_selection.run_count import RunCount
-from skdpsurv.model_selection.strategies import STRATEGIES, Parts, Repeat, Split, what_is_left
-from skdpsurv.model_selection.trials import SearchRecords, Trials, fitted, never_asked, new_seed
+from skdpsurv.model_selection.search_plan import SearchPlan, SearchShape
+from skdpsurv.model_selection.strategies import STRATEGIES, Repeat, Split, what_is_left
+from skdpsurv.model_selection.trials import SearchRecords
 from skdpsurv.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
     call_without_data,
-    fraction,
-    one_of,
-    positive_int,
-    positive_number,
     random_source,
     uniform_below,
-    validate_random_state,
     weakest_status,
 )
-from skdpsurv.progress import check_n_jobs, check_verbose
 
 __all__ = ["PrivateSearchCV"]
 
@@ -48,41 +50,11 @@ __all__ = ["PrivateSearchCV"]
 RUNS_PER_CANDIDATE = 10
 #: More runs than anybody will wait for; and a law that rarely, but then by far, has as many.
 MOST_RUNS, LEAST_GAMMA = 100_000, 1e-6
-ASSUMPTIONS = (
-    "the candidates, and everything that the guarantee of a single fit takes for public",
-    "a record's loss depends on that record and on the model alone",
-    "run time is not observed",
-)
 
 
-@dataclass(frozen=True, eq=False)
-class SearchShape:
-    """What is public of a search: who is fitted to which records, and what each fit promises.
-
-    Parameters
-    ----------
-    sizes : tuple of int
-        Numbers of private and of public records.
-    candidates : sequence of Candidate
-    loss : callable
-    strategy : Split or Repeat
-    parts : Parts
-    first : Fit
-        The first candidate's, to all records: what it refuses is refused in its words.
-    fits : sequence of Fit
-        Each candidate's, to its part.
-    refits : sequence of Fit
-        Each candidate's, to all records, if there is to be such a fit.
-    """
-
-    sizes: tuple[int, int]
-    candidates: Sequence[Candidate]
-    loss: Loss
-    strategy: Split | Repeat
-    parts: Parts
-    first: Fit
-    fits: Sequence[Fit]
-    refits: Sequence[Fit]
+def _check_estimator(estimator: Any) -> None:
+    if isinstance(private_step(estimator)[1], BestModel):
+        raise TypeError("estimator must not be a search itself: one search takes any grid.")
 
 
 class PrivateSearchCV(BestModel):
@@ -246,6 +218,22 @@ class PrivateSearchCV(BestModel):
     (2,)
     """
 
+    _rules: ClassVar[dict[str, Check]] = {
+        "estimator": by(_check_estimator),
+        # Of a grid all candidates are tried.
+        "param_grid": later,
+        "param_distributions": later,
+        "n_candidates": integer(),
+        "strategy": choice(*STRATEGIES),
+        "refit": optional(number_in(0.0, 1.0, closed="neither")),
+        "scoring": later,
+        "holdout": number_in(0.0, 1.0, closed="neither"),
+        "eta": number_in(-1.0, 1.0, closed="right"),
+        "expected_runs": optional(number_in(1.0, math.inf, closed="left")),
+        "n_jobs": workers,
+        "verbose": verbosity,
+    }
+
     def __init__(
         self,
         estimator: Any,
@@ -336,8 +324,15 @@ class PrivateSearchCV(BestModel):
         sizes = records.private.size, records.public.size
         return SearchShape(sizes, candidates, loss, strategy, parts, first, fits, refits)
 
-    def _plan(self, shape: SearchShape) -> Split | Repeat:
-        return shape.strategy
+    def _plan(self, shape: SearchShape) -> SearchPlan:
+        return SearchPlan(
+            shape,
+            epsilon=float(self.epsilon),
+            refit_epsilon=self._refit_epsilon,
+            strategy=self.strategy,
+            n_jobs=self.n_jobs,
+            verbose=self.verbose,
+        )
 
     def _read(self, shape: SearchShape, X: Any, y: Any, **fit_params: Any) -> SearchRecords:
         """Return the records, after showing each fit what it would be fitted to."""
@@ -351,33 +346,11 @@ class PrivateSearchCV(BestModel):
             fit.check(X, y, fit_params)
         return records
 
-    def _run(
-        self, shape: SearchShape, plan: Split | Repeat, records: SearchRecords
-    ) -> tuple[Sequence[Candidate], int, Any]:
-        seeds = None
-        if self.random_state is not None:
-            seeds = random_source(self.random_state, purpose="runs")
-        trials = Trials(
-            candidates=shape.candidates,
-            records=records,
-            parts=shape.parts,
-            loss=shape.loss,
-            epsilon=plan.run_epsilon,
-            seeds=seeds,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose if plan.counted else 0,
-        )
-        best, model = plan.choose(trials, random_source(self.random_state))
-        if self.refit is not None:
-            again = shape.candidates[best].ready(self._refit_epsilon, new_seed(seeds))
-            model = fitted(again, (records.X, records.y, dict(records.parameters)))
-        else:
-            model = never_asked(model, records)
-        return shape.candidates, best, model
-
-    def _publish(self, guarantee: PrivacyGuarantee, *released: Any) -> Self:
+    def _publish(
+        self, guarantee: PrivacyGuarantee, parameters: dict[str, Any], values: Any
+    ) -> Self:
         """Set the fitted attributes from what is released, and from nothing else."""
-        candidates, best, model = released
+        candidates, best, model = (values[name] for name in ("candidates", "best", "model"))
         if model is None:
             raise RuntimeError(
                 "the chosen candidate could not be fitted. The budget is spent, and the reason is "
@@ -412,28 +385,6 @@ class PrivateSearchCV(BestModel):
             return float(self.epsilon)
         return what_is_left(float(self.epsilon), self._refit_epsilon)
 
-    def _check_parameters(self) -> None:
-        """Refuse parameters of the search that break a rule; they are public."""
-        positive_number("epsilon", self.epsilon, allow_inf=True)
-        one_of("strategy", self.strategy, STRATEGIES)
-        if self.refit is not None:
-            fraction("refit", self.refit)
-        fraction("holdout", self.holdout)
-        if isinstance(self.eta, bool | np.bool_) or not isinstance(self.eta, Real):
-            raise TypeError(f"eta must be a number in (-1, 1], got {type(self.eta).__name__}.")
-        if not -1.0 < self.eta <= 1.0:
-            raise ValueError(f"eta must be a number in (-1, 1], got {self.eta}.")
-        if self.expected_runs is not None:
-            positive_number("expected_runs", self.expected_runs)
-            if self.expected_runs < 1:
-                raise ValueError(f"expected_runs must be at least 1, got {self.expected_runs}.")
-        check_n_jobs(self.n_jobs)
-        check_verbose(self.verbose)
-        validate_random_state(self.random_state)
-        self._check_accountant()
-        if isinstance(private_step(self.estimator)[1], BestModel):
-            raise TypeError("estimator must not be a search itself: one search takes any grid.")
-
     def _setting(self) -> tuple[list[Candidate], Loss, Split | Repeat]:
         """Return candidates, loss and strategy, after refusing candidates that break a rule."""
         holdout = float(self.holdout)
@@ -442,7 +393,7 @@ class PrivateSearchCV(BestModel):
             self.estimator,
             self.param_grid,
             self.param_distributions,
-            positive_int("n_candidates", self.n_candidates),
+            int(self.n_candidates),
             uniform_below(2**32, draws),
         )
         horizons = {getattr(candidate.private, "max_time", None) for candidate in candidates}
@@ -482,40 +433,8 @@ class PrivateSearchCV(BestModel):
             reasons += private_step(candidate.ready(self.epsilon))[1]._leaks()
         return list(dict.fromkeys(reasons))
 
-    def _guarantee(self, shape: SearchShape, plan: Split | Repeat) -> PrivacyGuarantee:
-        """Say what the search promises, given what each of its fits would."""
-        promises = [fit.guarantee for fit in (*shape.fits, *shape.refits)]
-        allowed = max(plan.run_epsilon, self._refit_epsilon)
-        if any(p.delta > 0 or p.epsilon > allowed for p in promises):
-            raise ValueError("estimator must be purely differentially private, with its epsilon.")
-        weakest = [self._status(), *(promise.status for promise in promises)]
-        if any(candidate.void for candidate in shape.candidates):
-            weakest.append("none")
-        fits = "; ".join(dict.fromkeys(promise.mechanism for promise in promises))
-        inputs: dict[str, Any] = {
-            "n_records": shape.sizes[0],
-            "n_scored": shape.parts.scoring.size,
-            "n_candidates": len(shape.candidates),
-            "strategy": self.strategy,
-            **plan.public_inputs(),
-        }
-        if self.refit is not None:
-            inputs["epsilon_refit"] = self._refit_epsilon
-        if shape.sizes[1]:
-            inputs["n_public"] = shape.sizes[1]
-        behind: list[Any] = [p.public_inputs.get("hypothesis", ()) for p in promises]
-        if any(behind):
-            inputs["hypothesis"] = list(dict.fromkeys(each for one in behind for each in one))
-        assumptions = [*ASSUMPTIONS, *(a for promise in promises for a in promise.assumptions)]
-        for candidate in shape.candidates:
-            if isinstance(candidate.private, PrivateMetaEstimator):  # scores are predictions, too
-                assumptions += prediction_assumptions(candidate.private._estimator)
-        again = ", then a fit to all records" if self.refit is not None else ""
-        return PrivacyGuarantee(
-            epsilon=float(self.epsilon),
-            mechanism=f"{plan.mechanism}{again}: {fits}",
-            status=weakest_status(weakest),
-            public_inputs=inputs,
-            assumptions=tuple(dict.fromkeys(assumptions)),
-            source=plan.source,
-        )
+    def _status(self, shape: SearchShape) -> str:
+        """Return the weakest status of the search and its fits."""
+        void = any(candidate.void for candidate in shape.candidates)
+        fits = [promise.status for promise in shape.promises]
+        return weakest_status([super()._status(shape), *fits, *(["none"] if void else [])])

@@ -10,9 +10,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdpsurv.model_selection.losses import UNIT
+from skdpsurv.mechanisms.sums import LOSS, Sums
 from skdpsurv.model_selection.run_count import RunCount
-from skdpsurv.privacy import RandomSource, lattice_laplace, permute_and_flip, uniform_below
+from skdpsurv.privacy import RandomSource, uniform_below
 from skdpsurv.types import IndexArray
 
 __all__ = ["STRATEGIES", "Parts", "Repeat", "Split", "at_most", "what_is_left"]
@@ -59,10 +59,6 @@ class Split:
     #: Whether the number of runs is public.
     counted: ClassVar[bool] = True
 
-    def spans(self) -> list[float]:
-        """Return nothing: each fit has its own, which its plan looks at."""
-        return []
-
     @property
     def run_epsilon(self) -> float:
         """Epsilon of each candidate's training, and of the choice."""
@@ -76,8 +72,8 @@ class Split:
     def choose(self, trials: RunTrials, source: RandomSource) -> tuple[int, Any]:
         """Return the place of the chosen candidate, and its model."""
         results = trials(range(self.n_candidates))
-        scores = np.array([-total for _, total in results], dtype=np.int64)
-        winner = permute_and_flip(scores, self.epsilon, UNIT, source)
+        totals = [total for _, total in results]
+        winner = Sums(len(totals), LOSS.sensitivity).least(totals, self.epsilon, source)
         return winner, results[winner][0]
 
     def public_inputs(self) -> dict[str, Any]:
@@ -112,10 +108,6 @@ class Repeat:
     source: ClassVar[str] = "Papernot and Steinke (2022), pure case; Liu and Talwar (2019)"
     counted: ClassVar[bool] = False
 
-    def spans(self) -> list[float]:
-        """Return nothing: each fit has its own, which its plan looks at."""
-        return []
-
     @property
     def run_epsilon(self) -> float:
         """Epsilon of one run: the maximum of training and scoring, on disjoint parts."""
@@ -132,10 +124,8 @@ class Repeat:
         drawn = [uniform_below(self.n_candidates, source) for _ in range(count)]
         results = trials(drawn)
         totals = np.array([total for _, total in results], dtype=np.int64)
-        if not math.isinf(self.epsilon):
-            # One record moves one sum by at most UNIT.
-            scale = math.nextafter(UNIT / self.run_epsilon, math.inf)
-            totals = lattice_laplace(totals, scale, source)
+        # Of each run by itself, which has an epsilon of its own.
+        totals = LOSS.release(totals, self.run_epsilon, source)
         # The first among equals: the runs are exchangeable, so that this is a fair draw.
         best = int(np.argmin(totals))
         return drawn[best], results[best][0]

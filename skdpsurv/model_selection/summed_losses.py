@@ -17,9 +17,10 @@ from sklearn.utils import check_array, get_tags
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
 from skdpsurv.hybrid.predictions import ROW_WISE
+from skdpsurv.mechanisms.sums import LOSS
 from skdpsurv.model_selection.candidates import flat_steps, unprotected_steps
-from skdpsurv.model_selection.losses import UNIT, Loss, SurvivalLoss, brier_loss, error_loss
-from skdpsurv.privacy import lattice_sum, silence, silent_arithmetic
+from skdpsurv.model_selection.losses import Loss, SurvivalLoss, brier_loss, error_loss
+from skdpsurv.privacy import silence, silent_arithmetic
 from skdpsurv.rows import length, take
 from skdpsurv.survival import DPDiscreteTimeSurvival, DPWeibullFitter
 from skdpsurv.types import BoolArray, FloatArray
@@ -41,9 +42,9 @@ LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:
-    """Return the sum of the records' losses, in units of 1 / UNIT.
+    """Return the sum of the records' losses, in units of 2^-30.
 
-    It depends on each record through a term between 0 and UNIT of its own. Losses beyond [0, 1]
+    It depends on each record through a term between 0 and 1 of its own. Losses beyond [0, 1]
     are clipped; a record for which there is none (NaN, or a failure) counts 1. Nothing is raised or
     warned.
 
@@ -66,7 +67,7 @@ def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:
     """
     n_records = length(X)
     if model is None:
-        return n_records * UNIT
+        return n_records * LOSS.sensitivity
     # In one thread, as private predictions are: threads that add up a forest in the order in which
     # they end would move the last bits of all rows at the pace of one.
     with silence(), silent_arithmetic(), parallel_config("sequential"):
@@ -77,7 +78,7 @@ def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:
             losses = np.concatenate(
                 [_found(loss, copy.deepcopy(model), take(X, row), take(y, row), 1) for row in rows]
             )
-    return lattice_sum(np.where(np.isnan(losses), 1.0, np.clip(losses, 0.0, 1.0)))
+    return LOSS.total(np.where(np.isnan(losses), 1.0, np.clip(losses, 0.0, 1.0)))
 
 
 def _found(loss: Loss, model: Any, X: Any, y: Any, n_records: int) -> FloatArray:

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from skdpsurv.plotting.survival_curves import plot_survival_curves
-from skdpsurv.plotting.weibull_plot import plot_weibull
+from skdpsurv.plotting.univariate_plot import plot_univariate
 
-__all__ = ["plot_survival_curves", "plot_weibull"]
+__all__ = ["plot_survival_curves", "plot_univariate"]

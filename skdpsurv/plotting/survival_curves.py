@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdpsurv.checks import positive_number
 from skdpsurv.plotting.style import LINE_WIDTH, colour, dress, legend_beside, named_models, new_axes
-from skdpsurv.privacy import positive_number
 from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import validate_data
 
+from skdpsurv.checks import one_of
 from skdpsurv.privacy import call_without_data, refuse_masked
 from skdpsurv.types import FloatArray
 
@@ -224,8 +225,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _centre_and_half_width(
         self, names: Sequence[str] | None, n_features: int
     ) -> tuple[FloatArray, FloatArray]:
-        if self.missing not in ("error", "midpoint"):
-            raise ValueError(f"missing must be 'error' or 'midpoint', got {self.missing!r}.")
+        one_of("missing", self.missing, ("error", "midpoint"))
         lower = _per_column("lower", self.lower, names, n_features)
         upper = _per_column("upper", self.upper, names, n_features)
         # Halve first: upper - lower may overflow where the bounds do not.

@@ -13,10 +13,6 @@ from skdpsurv.privacy.domain import (
     check_unclipped,
     clip_rows,
     clip_times,
-    fraction,
-    one_of,
-    positive_int,
-    positive_number,
 )
 from skdpsurv.privacy.guarantee import (
     FrozenMapping,
@@ -32,7 +28,7 @@ from skdpsurv.privacy.noise import (
     spherical_laplace,
     to_lattice,
 )
-from skdpsurv.privacy.randomness import RandomSource, random_source, validate_random_state
+from skdpsurv.privacy.randomness import RandomSource, random_source
 from skdpsurv.privacy.refusals import call_without_data, refuse_masked, silent_arithmetic
 from skdpsurv.privacy.selection import exponential_mechanism, permute_and_flip, uniform_below
 from skdpsurv.privacy.silence import silence, warnings_as_errors
@@ -51,14 +47,10 @@ __all__ = [
     "clip_times",
     "compose",
     "exponential_mechanism",
-    "fraction",
     "lattice_laplace",
     "lattice_step",
     "lattice_sum",
-    "one_of",
     "permute_and_flip",
-    "positive_int",
-    "positive_number",
     "random_source",
     "refuse_masked",
     "round_to_lattice",
@@ -67,7 +59,6 @@ __all__ = [
     "spherical_laplace",
     "to_lattice",
     "uniform_below",
-    "validate_random_state",
     "warnings_as_errors",
     "weakest_status",
 ]

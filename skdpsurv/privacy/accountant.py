@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from skdpsurv.checks import fraction, positive_number
 from skdpsurv.privacy.budget import (
     Entry,
     Terms,
@@ -20,7 +21,6 @@ from skdpsurv.privacy.budget import (
     text,
 )
 from skdpsurv.privacy.composition import compose
-from skdpsurv.privacy.domain import fraction, positive_number
 from skdpsurv.privacy.guarantee import PrivacyGuarantee, weakest_status
 from skdpsurv.privacy.ledger import Ledger, MemoryLedger
 from skdpsurv.privacy.sqlite_ledger import SQLiteLedger
@@ -117,7 +117,7 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
     ) -> None:
         terms = Terms(
             positive_number("epsilon", epsilon, allow_inf=True),
-            fraction("delta", delta, open_low=False),
+            fraction("delta", delta, closed="left"),
             _flag("rehearsal", rehearsal),
             _flag("charge_refusals", charge_refusals),
         )

@@ -15,8 +15,8 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 
+from skdpsurv.checks import fraction
 from skdpsurv.privacy.budget import exact_sum, float_above
-from skdpsurv.privacy.domain import fraction
 
 __all__ = ["compose"]
 

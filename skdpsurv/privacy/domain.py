@@ -1,4 +1,4 @@
-"""The public domain: how any record is forced into it, and how parameters are checked.
+"""The public domain: how any record is forced into it.
 
 Sensitivities hold for records inside public bounds. Clipping maps each record into the bounds on
 its own, looking at no other record; how many were clipped is private, so nothing here counts,
@@ -8,12 +8,11 @@ warns or logs.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from numbers import Integral, Real
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdpsurv.checks import positive_number
 from skdpsurv.privacy.refusals import nested_arrays_refused
 from skdpsurv.types import BoolArray, FloatArray
 
@@ -190,138 +189,3 @@ def check_unclipped(rows: FloatArray, name: str) -> None:
             f"{name} must be within {LARGEST_UNCLIPPED:g} with epsilon=inf, where nothing is "
             "clipped."
         )
-
-
-def positive_number(name: str, value: object, *, allow_inf: bool = False) -> float:
-    """Return a public parameter as a positive float.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for the message.
-    value : object
-        A real number; a bool is refused.
-    allow_inf : bool, default=False
-        Whether positive infinity is allowed.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the parameter and the rule.
-
-    Examples
-    --------
-    >>> from skdpsurv.privacy import positive_number
-    >>> positive_number("max_time", -1)
-    Traceback (most recent call last):
-    ...
-    ValueError: max_time must be a positive finite number, got -1.
-    """
-    rule = "a positive number or inf" if allow_inf else "a positive finite number"
-    number = _real(name, value, rule)
-    if not number > 0 or (math.isinf(number) and not allow_inf):
-        raise ValueError(f"{name} must be {rule}, got {value}.")
-    return number
-
-
-def fraction(name: str, value: object, *, open_low: bool = True, open_high: bool = True) -> float:
-    """Return a public parameter as a float between 0 and 1.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for the message.
-    value : object
-        A real number; a bool is refused.
-    open_low, open_high : bool, default=True
-        Whether 0, and 1, are excluded.
-
-    Returns
-    -------
-    float
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the parameter and the rule.
-
-    Examples
-    --------
-    >>> from skdpsurv.privacy import fraction
-    >>> fraction("share", 1.5, open_high=False)
-    Traceback (most recent call last):
-    ...
-    ValueError: share must be a number in (0, 1], got 1.5.
-    """
-    rule = f"a number in {'(' if open_low else '['}0, 1{')' if open_high else ']'}"
-    number = _real(name, value, rule)
-    above = number > 0 or (number == 0 and not open_low)
-    below = number < 1 or (number == 1 and not open_high)
-    if not (above and below):
-        raise ValueError(f"{name} must be {rule}, got {value}.")
-    return number
-
-
-def positive_int(name: str, value: object) -> int:
-    """Return a public parameter as a positive int.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for the message.
-    value : object
-        An integer, Python's or numpy's; a bool is refused, and so is a float.
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the parameter and the rule.
-    """
-    rule = "a positive integer"
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
-        raise TypeError(f"{name} must be {rule}, got {type(value).__name__}.")
-    if value <= 0:
-        raise ValueError(f"{name} must be {rule}, got {int(value)}.")
-    return int(value)
-
-
-def one_of(name: str, value: object, allowed: Sequence[str]) -> str:
-    """Return a public parameter that must be one of a few words.
-
-    Parameters
-    ----------
-    name : str
-        Name of the parameter, for the message.
-    value : object
-    allowed : sequence of str
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ValueError
-        Naming the parameter and the words.
-    """
-    if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}.")
-    return value
-
-
-def _real(name: str, value: object, rule: str) -> float:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be {rule}, got {type(value).__name__}.")
-    try:
-        return float(value)
-    except OverflowError:  # an integer beyond all doubles
-        pass
-    raise ValueError(f"{name} must be {rule}, got one beyond all floating-point numbers.")

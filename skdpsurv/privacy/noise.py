@@ -13,7 +13,8 @@ from typing import overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdpsurv.privacy.domain import as_float_array, check_finite, positive_int, positive_number
+from skdpsurv.checks import positive_int, positive_number
+from skdpsurv.privacy.domain import as_float_array, check_finite
 from skdpsurv.privacy.randomness import AskedSource, RandomSource
 from skdpsurv.types import FloatArray, IntArray
 

@@ -17,6 +17,8 @@ from typing import Any, NoReturn
 import numpy as np
 from randomgen import ChaCha
 
+from skdpsurv.checks import seed
+
 _KEY_BITS = 256
 
 
@@ -56,9 +58,10 @@ class RandomSource:
     Give each model its own child with :meth:`spawn`, in the parent.
     """
 
-    __slots__ = ("_children", "_generator", "_key", "_pid", "_seeded")
+    __slots__ = ("_children", "_generator", "_key", "_pid", "_seed", "_seeded")
 
-    def __init__(self, key: int, *, seeded: bool) -> None:
+    def __init__(self, key: int, *, seeded: bool, seed: int | None = None) -> None:
+        self._seed = seed
         self._generator = _generator(key)
         self._seeded = seeded
         # Only a seeded parent needs its key again, to derive its children.
@@ -76,6 +79,25 @@ class RandomSource:
     def seeded(self) -> bool:
         """Whether the stream can be reproduced from a public integer."""
         return self._seeded
+
+    def other(self, purpose: str) -> RandomSource:
+        """Return a source for another purpose, unrelated to this one.
+
+        Parameters
+        ----------
+        purpose : str
+            As for :func:`random_source`.
+
+        Returns
+        -------
+        RandomSource
+            Of a source that was made from an integer, what that integer gives for the purpose.
+        """
+        self._refuse_fork()
+        if self._key is None or self._seed is not None:
+            return random_source(self._seed, purpose=purpose)
+        key = _derive_key("other", self._key.to_bytes(_KEY_BITS // 8, "big"), purpose)
+        return RandomSource(key, seeded=True)
 
     def spawn(self, n: int) -> list[RandomSource]:
         """Return ``n`` independent child sources, one for each model or worker thread.
@@ -144,41 +166,6 @@ class AskedSource(RandomSource):
         self.draw_cell = draw_cell
 
 
-def validate_random_state(random_state: object) -> int | None:
-    """Return ``random_state`` as None or a non-negative Python int; refuse everything else.
-
-    Parameters
-    ----------
-    random_state : None or int
-        A numpy integer counts as an int, a bool does not.
-
-    Returns
-    -------
-    None or int
-
-    Raises
-    ------
-    TypeError
-        If it is neither None nor an integer.
-    ValueError
-        If it is negative.
-    """
-    if random_state is None:
-        return None
-    if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer):
-        raise TypeError(
-            "random_state must be None (operating-system entropy, the only private choice) or a "
-            f"non-negative int (reproducible, not private), got {type(random_state).__name__}. "
-            "A generator object is refused: it is not a cryptographic stream, and whoever holds "
-            "it can repeat the noise."
-        )
-    if random_state < 0:
-        raise ValueError(
-            f"random_state must be None or a non-negative int, got {int(random_state)}."
-        )
-    return int(random_state)
-
-
 def random_source(random_state: int | None, *, purpose: str = "noise") -> RandomSource:
     """Make the source of randomness that ``random_state`` asks for.
 
@@ -199,7 +186,7 @@ def random_source(random_state: int | None, *, purpose: str = "noise") -> Random
     Raises
     ------
     TypeError, ValueError
-        See :func:`validate_random_state`.
+        If ``random_state`` is neither None nor a non-negative integer.
 
     Examples
     --------
@@ -210,7 +197,8 @@ def random_source(random_state: int | None, *, purpose: str = "noise") -> Random
     >>> bool(first.generator.random() == again.generator.random())
     True
     """
-    seed = validate_random_state(random_state)
-    if seed is None:
+    seed("random_state", random_state)
+    if random_state is None:
         return RandomSource(secrets.randbits(_KEY_BITS), seeded=False)
-    return RandomSource(_derive_key("seed", purpose, str(seed)), seeded=True)
+    known = int(random_state)
+    return RandomSource(_derive_key("seed", purpose, str(known)), seeded=True, seed=known)

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdpsurv.privacy.domain import as_float_array, check_finite, positive_number
+from skdpsurv.checks import positive_number
+from skdpsurv.privacy.domain import as_float_array, check_finite
 from skdpsurv.privacy.randomness import RandomSource
 
 

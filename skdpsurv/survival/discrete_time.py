@@ -3,60 +3,60 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import validate_data
 
-from skdpsurv.base import PrivateEstimator
+from skdpsurv.blocks import Blocks
+from skdpsurv.checks import (
+    Check,
+    auto_or,
+    choice,
+    horizon,
+    integer,
+    number_in,
+    optional,
+    positive,
+    required_horizon,
+    verbosity,
+    zero_or,
+)
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.privacy import (
     PrivacyAccountant,
-    PrivacyGuarantee,
-    call_without_data,
-    check_unclipped,
-    fraction,
-    one_of,
-    positive_int,
-    positive_number,
-    random_source,
-    validate_random_state,
 )
-from skdpsurv.progress import check_verbose
 from skdpsurv.release import Release, check_parameters, released_array
-from skdpsurv.shape import Shape, seen_shape
+from skdpsurv.shape import Shape
 from skdpsurv.survival.hazard_plans import (
     HazardModel,
+    HazardPlan,
     HazardRecords,
     MaximumLikelihood,
     Perturbation,
 )
-from skdpsurv.survival.hazard_predictions import HazardPredictions
-from skdpsurv.survival.posterior_plan import PosteriorSampling, Schedule, checked_schedule
+from skdpsurv.survival.posterior_plan import (
+    LEAST_STEPS,
+    MOST_EPOCHS,
+    SAMPLERS,
+    PosteriorSampling,
+    Schedule,
+)
 from skdpsurv.survival.published import PublishedPerturbation
-from skdpsurv.survival.spline import to_published
-from skdpsurv.survival.time_grid import interval_ends, required_horizon
-from skdpsurv.target import event_and_time
+from skdpsurv.survival.regression import SurvivalRegression
+from skdpsurv.survival.spline import published_basis
+from skdpsurv.survival.time_grid import interval_ends
 from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = ["DPDiscreteTimeSurvival"]
 
-Plan = MaximumLikelihood | Perturbation | PublishedPerturbation | PosteriorSampling
 
-METHODS = ("obj_pert", "out_pert", "psgld")
-
-CALIBRATIONS = ("tight", "published")
 #: Finer grids fill the memory, and are finer than any clock in a study.
 MOST_INTERVALS = 1_000_000
-ASSUMPTIONS = (
-    "n, the columns and every constructor parameter are public",
-    "max_time and data_norm were not read off these records",
-    "real arithmetic: docs/user_guide/limits says where floating point departs from it",
-)
 
 
-class DPDiscreteTimeSurvival(HazardPredictions, PrivateEstimator):
+class DPDiscreteTimeSurvival(SurvivalRegression):
     r"""Discrete-time survival regression that protects every record of the training data.
 
     What is released (coefficients and baseline hazard) is epsilon-differentially private under
@@ -199,6 +199,26 @@ class DPDiscreteTimeSurvival(HazardPredictions, PrivateEstimator):
 
     _deciding = "epsilon, alpha, data_norm, max_cumulative_hazard and center_share"
 
+    _rules: ClassVar[dict[str, Check]] = {
+        "method": choice("obj_pert", "out_pert", "psgld"),
+        "max_time": horizon(positive()),
+        "n_intervals": integer(at_most=MOST_INTERVALS),
+        "n_knots": integer(),
+        "link": choice(*LINKS),
+        "data_norm": auto_or(positive()),
+        "alpha": zero_or(positive()),
+        "max_cumulative_hazard": optional(auto_or(positive())),
+        "prior_event_rate": number_in(1e-9, 1.0 - 1e-9),
+        "center_share": number_in(0.0, 1.0, closed="left"),
+        "calibration": choice("tight", "published"),
+        "sampler": choice(*SAMPLERS),
+        "n_epochs": auto_or(integer(at_most=MOST_EPOCHS)),
+        "batch_size": integer(),
+        "step_size": auto_or(positive()),
+        "step_exponent": number_in(0.5, 1.0, closed="right", why="Else the chain has no limit."),
+        "verbose": verbosity,
+    }
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -244,45 +264,23 @@ class DPDiscreteTimeSurvival(HazardPredictions, PrivateEstimator):
         self.accountant = accountant
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Fit the model, spending ``epsilon``.
+    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Blocks[HazardRecords]:
+        horizon, n_intervals = required_horizon(self.max_time), int(self.n_intervals)
+        records = super()._read(shape, X, y)
 
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Covariates, finite. Private.
-        y : structured array of shape (n_samples,), or array-like of times
-            Event indicator (bool) and time of event or censoring, under any field names, as
-            scikit-survival has them. A 1-D array of numbers holds times, all observed. Private.
+        def on_grid(block: tuple[FloatArray, BoolArray, FloatArray]) -> HazardRecords:
+            rows, event, time = block
+            return HazardRecords.on_grid(rows, event, time, horizon, n_intervals)
 
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y)
+        return records.map(on_grid)
 
-    def _shape(self, X: ArrayLike, y: ArrayLike) -> Shape:
-        return seen_shape(self, X)
-
-    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> HazardRecords:
-        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
-        shape.require(rows.shape[0])
-        if math.isinf(self.epsilon):
-            check_unclipped(rows, "X")
-        event, time = _checked_target(y, rows.shape[0])
-        return HazardRecords.on_grid(rows, time, event, self._horizon, int(self.n_intervals))
-
-    def _run(
-        self, shape: Shape, plan: Plan, records: HazardRecords
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        baseline, coef = plan.run(records, random_source(self.random_state))
-        parameters = {
-            "max_time": self._horizon,
+    def _stated(self, shape: Shape) -> dict[str, Any]:
+        return {
+            "max_time": required_horizon(self.max_time),
             "n_intervals": int(self.n_intervals),
             "n_knots": int(self.n_knots),
             "link": self.link,
         }
-        return parameters, {"coef": coef, "baseline_coef": to_published(baseline, self.n_knots)}
 
     def _set_fitted(self, release: Release) -> None:
         check_parameters(release, "max_time", "n_intervals", "n_knots", "link")
@@ -293,66 +291,49 @@ class DPDiscreteTimeSurvival(HazardPredictions, PrivateEstimator):
             release.parameters["max_time"], release.parameters["n_intervals"]
         )
 
-    @property
-    def _horizon(self) -> float:
-        return required_horizon(self.max_time)
+    def _cumulative_hazard(self, risk: FloatArray) -> FloatArray:
+        parameters = self.release_.parameters
+        basis = published_basis(parameters["n_intervals"], parameters["n_knots"])
+        eta = basis @ self.baseline_coef_ + risk[:, None]
+        return np.cumsum(LINKS[parameters["link"]].survival(eta).value, axis=1)
 
-    def _check_parameters(self) -> None:
-        """Refuse parameters that break a rule.
-
-        Parameters are public, so messages may show them.
-        """
-        positive_number("epsilon", self.epsilon, allow_inf=True)
-        required_horizon(self.max_time)
-        one_of("method", self.method, METHODS)
-        one_of("link", self.link, tuple(LINKS))
-        one_of("calibration", self.calibration, CALIBRATIONS)
-        n_intervals = positive_int("n_intervals", self.n_intervals)
-        if n_intervals > MOST_INTERVALS:
-            raise ValueError(f"n_intervals must be at most {MOST_INTERVALS:,}, got {n_intervals}.")
-        if positive_int("n_knots", self.n_knots) > n_intervals:
+    def _check_together(self) -> None:
+        if self.n_knots > self.n_intervals:
             raise ValueError(
-                f"n_knots must be at most n_intervals={n_intervals}, got {self.n_knots}."
+                f"n_knots must be at most n_intervals={self.n_intervals}, got {self.n_knots}."
             )
-        if isinstance(self.data_norm, str):
-            one_of("data_norm", self.data_norm, ("auto",))
-        else:
-            positive_number("data_norm", self.data_norm)
-        if self.alpha != 0:
-            positive_number("alpha", self.alpha)
-        if isinstance(self.max_cumulative_hazard, str):
-            one_of("max_cumulative_hazard", self.max_cumulative_hazard, ("auto",))
-        elif self.max_cumulative_hazard is not None:
-            positive_number("max_cumulative_hazard", self.max_cumulative_hazard)
-        elif self.link != "logit" and self.method != "psgld" and not math.isinf(self.epsilon):
+        uncapped = self.max_cumulative_hazard is None and self.method != "psgld"
+        if uncapped and self.link != "logit" and not math.isinf(self.epsilon):
             raise ValueError(
                 "max_cumulative_hazard must be a number with link="
                 f"{self.link!r}: without a cap its gradient has no bound."
             )
-        if not 1e-9 <= fraction("prior_event_rate", self.prior_event_rate) <= 1.0 - 1e-9:
-            raise ValueError("prior_event_rate must be between 1e-9 and 1 - 1e-9.")
-        fraction("center_share", self.center_share, open_low=False)
-        self._schedule()
-        check_verbose(self.verbose)
-        validate_random_state(self.random_state)
-        self._check_accountant()
+        least = LEAST_STEPS["mala"]
+        if self.sampler == "mala" and not isinstance(self.n_epochs, str) and self.n_epochs < least:
+            raise ValueError(
+                f"n_epochs must be at least {least} with sampler='mala', got {self.n_epochs}."
+            )
+        if self._published_chain() and self.sampler != "psgld":
+            raise ValueError(
+                "calibration='published' with method='psgld' needs sampler='psgld': the paper has "
+                "no other chain."
+            )
 
     def _published_chain(self) -> bool:
         return self.method == "psgld" and self.calibration == "published"
 
     def _schedule(self) -> Schedule:
-        schedule = checked_schedule(
-            self.sampler, self.n_epochs, self.batch_size, self.step_size, self.step_exponent
+        epochs, step = self.n_epochs, self.step_size
+        return Schedule(
+            self.sampler,
+            epochs if isinstance(epochs, str) else int(epochs),
+            int(self.batch_size),
+            step if isinstance(step, str) else float(step),
+            float(self.step_exponent),
         )
-        if self._published_chain() and schedule.sampler != "psgld":
-            raise ValueError(
-                "calibration='published' with method='psgld' needs sampler='psgld': the paper has "
-                "no other chain."
-            )
-        return schedule
 
-    def _status(self) -> str:
-        status = super()._status()
+    def _status(self, shape: Shape) -> str:
+        status = super()._status(shape)
         if self.method != "psgld":
             return status
         if self._published_chain():
@@ -368,13 +349,12 @@ class DPDiscreteTimeSurvival(HazardPredictions, PrivateEstimator):
             )
         return reasons
 
-    def _plan(self, shape: Shape) -> Plan:
+    def _plan(self, shape: Shape) -> HazardPlan:
         if not isinstance(self.data_norm, str):
             data_norm = float(self.data_norm)
         else:
             data_norm = math.sqrt(shape.n_features) / (1.0 if self.method == "psgld" else 2.0)
-        # Numbers may be of NumPy's narrow types, in which shares of them would be rounded.
-        epsilon, alpha, cap = float(self.epsilon), float(self.alpha), self.max_cumulative_hazard
+        cap = self.max_cumulative_hazard
         model = HazardModel(
             link=self.link,
             n_intervals=int(self.n_intervals),
@@ -384,59 +364,54 @@ class DPDiscreteTimeSurvival(HazardPredictions, PrivateEstimator):
             data_norm=data_norm,
             max_cumulative_hazard=cap if cap is None or isinstance(cap, str) else float(cap),
             prior_event_rate=float(self.prior_event_rate),
+            n_blocks=shape.n_blocks,
+            max_time=required_horizon(self.max_time),
         )
+        plan = PLANS[self.method, self.calibration]
         if math.isinf(self.epsilon):
-            return MaximumLikelihood(model)
-        if self.method == "psgld":
-            return PosteriorSampling(
-                model,
-                epsilon,
-                alpha,
-                self._schedule(),
-                self._published_chain(),
-                self.verbose,
-            )
-        if self.calibration == "published":
-            return PublishedPerturbation(model, epsilon, self.method, alpha)
-        return Perturbation(model, epsilon, self.method, alpha, float(self.center_share))
-
-    def _guarantee(self, shape: Shape, plan: Plan) -> PrivacyGuarantee:
-        inputs = {
-            "n_records": shape.n_records,
-            "max_time": self.max_time,
-            "n_intervals": self.n_intervals,
-            "n_knots": self.n_knots,
-            "link": self.link,
-            "data_norm": plan.model.data_norm,
-            "max_cumulative_hazard": self.max_cumulative_hazard,
-            "prior_event_rate": self.prior_event_rate,
-            "alpha": self.alpha,
-        }
-        return PrivacyGuarantee(
-            epsilon=float(self.epsilon),
-            mechanism=plan.mechanism,
-            status=self._status(),
-            public_inputs={**inputs, **plan.public_inputs()},
-            assumptions=ASSUMPTIONS,
-            source=plan.source,
-        )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags
+            plan = unperturbed
+        # Numbers may be of NumPy's narrow types, in which shares of them would be rounded.
+        return plan(self, model, float(self.epsilon), float(self.alpha))
 
 
-def _checked_target(y: ArrayLike, n_records: int) -> tuple[BoolArray, FloatArray]:
-    """Take y apart and check its length."""
-    if y is None:
-        raise ValueError(
-            "y must be given: this estimator requires y to be passed, but the target y is None."
-        )
-    event, time = event_and_time(y)
-    if time.shape[0] != n_records:
-        raise ValueError(
-            "X and y must have the same number of records: found input variables with inconsistent "
-            "numbers of samples."
-        )
-    return event, time
+def unperturbed(
+    fit: DPDiscreteTimeSurvival, model: HazardModel, epsilon: float, alpha: float
+) -> HazardPlan:
+    """Plan a fit without privacy."""
+    return MaximumLikelihood(model, alpha)
+
+
+def tight(
+    fit: DPDiscreteTimeSurvival, model: HazardModel, epsilon: float, alpha: float
+) -> HazardPlan:
+    """Plan a first look and a perturbed minimiser."""
+    share = float(fit.center_share)
+    return Perturbation(model, epsilon, fit.method, alpha, share, fit._noise_law)
+
+
+def published(
+    fit: DPDiscreteTimeSurvival, model: HazardModel, epsilon: float, alpha: float
+) -> HazardPlan:
+    """Plan one of the paper's perturbations."""
+    return PublishedPerturbation(model, epsilon, fit.method, alpha)
+
+
+def posterior(
+    fit: DPDiscreteTimeSurvival, model: HazardModel, epsilon: float, alpha: float
+) -> HazardPlan:
+    """Plan one draw of the posterior."""
+    chain = fit._schedule()
+    return PosteriorSampling(model, epsilon, alpha, chain, fit._published_chain(), fit.verbose)
+
+
+#: By method and calibration.
+PLANS: dict[
+    tuple[str, str], Callable[[DPDiscreteTimeSurvival, HazardModel, float, float], HazardPlan]
+] = {
+    ("obj_pert", "tight"): tight,
+    ("out_pert", "tight"): tight,
+    ("psgld", "tight"): posterior,
+    ("obj_pert", "published"): published,
+    ("out_pert", "published"): published,
+    ("psgld", "published"): posterior,
+}

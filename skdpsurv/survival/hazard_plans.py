@@ -1,4 +1,4 @@
-"""From clipped records to a private hazard model: the three ways that a fit can go.
+"""From clipped records to a private hazard model: the ways that a fit can go.
 
 Each way is a plan, made from public numbers alone before anything is charged, and a ``run`` that
 touches the records. A run returns the baseline on the time grid and the covariates' coefficients.
@@ -7,25 +7,25 @@ touches the records. A run returns the baseline on the time grid and the covaria
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock, hazard_block
 from skdpsurv.likelihoods.links import LINKS, Link
-from skdpsurv.mechanisms import newton, objective_perturbation, output_perturbation
-from skdpsurv.mechanisms.perturbation import Problem, perturb
+from skdpsurv.mechanisms import newton
+from skdpsurv.mechanisms.methods import CALIBRATIONS, NAMES
+from skdpsurv.mechanisms.perturbation import Calibrated, Problem, perturb
 from skdpsurv.mechanisms.private_mean import private_mean
+from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
 from skdpsurv.privacy import RandomSource, clip_rows
 from skdpsurv.survival.life_table import baseline_from_life_table, private_life_table
-from skdpsurv.survival.spline import orthogonal_basis
+from skdpsurv.survival.spline import orthogonal_basis, to_published
 from skdpsurv.survival.time_grid import exit_intervals
 from skdpsurv.types import BoolArray, FloatArray, IntArray
-
-#: Rows of a block: what a fit adds to memory is a few copies of one block and of the sorted rows.
-BLOCK_ROWS = 2**16
 
 #: Size of the baseline's columns beside covariates in a unit ball. The first look has found the
 #: baseline, so little freedom is needed, and small columns keep the sensitivity near that of the
@@ -42,8 +42,10 @@ CAP_SCALE, CAP_POWER, CAP_RANGE = 0.9, 0.28, (0.8, 5.0)
 SPREAD_POWER, SPREAD_RANGE = 0.16, (1.0, 2.0)
 #: Centred rows keep at least this part of ``data_norm``.
 SMALLEST_SPREAD = 0.25
-#: Share of epsilon for the curvature term of objective perturbation.
-CURVATURE_SHARE = 0.1
+
+
+#: A baseline on the time grid, and coefficients on the scale of X.
+Fitted = tuple[FloatArray, FloatArray]
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ class HazardModel:
     data_norm: float
     max_cumulative_hazard: float | str | None
     prior_event_rate: float
+    n_blocks: int = 1
+    max_time: float = 1.0
 
     @property
     def prior_hazard(self) -> float:
@@ -79,9 +83,8 @@ class HazardModel:
         return LINKS[self.link].bounded_at(self.prior_hazard)
 
 
-@dataclass(frozen=True)
-class HazardRecords:
-    """Private records on the public grid."""
+class HazardRecords(NamedTuple):
+    """A block of private records on the public grid."""
 
     X: FloatArray
     interval: IntArray
@@ -91,54 +94,104 @@ class HazardRecords:
     def on_grid(
         cls,
         X: FloatArray,
-        time: FloatArray,
         event: BoolArray,
+        time: FloatArray,
         max_time: float,
         n_intervals: int,
     ) -> HazardRecords:
         """Put records on the grid, each on its own."""
         return cls(X, *exit_intervals(time, event, max_time, n_intervals))
 
-    def slices(self) -> Iterator[slice]:
-        """Yield slices of at most BLOCK_ROWS rows."""
-        for start in range(0, self.interval.size, BLOCK_ROWS):
-            yield slice(start, start + BLOCK_ROWS)
-
-    def blocks(self, mean: FloatArray | float, radius: float) -> list[HazardBlock]:
+    def within(self, mean: FloatArray | float, radius: float) -> HazardBlock:
         """Return rows less ``mean``, clipped to ``radius`` and divided by it (inf: as they are)."""
-        blocks = []
-        for part in self.slices():
-            rows = self.X[part]
-            if math.isfinite(radius):
-                rows = clip_rows(rows - mean, radius) / radius
-            blocks.append(hazard_block(rows, self.interval[part], self.event[part]))
-        return blocks
+        rows = self.X
+        if math.isfinite(radius):
+            rows = clip_rows(rows - mean, radius) / radius
+        return hazard_block(rows, self.interval, self.event)
 
 
-@dataclass(frozen=True)
-class MaximumLikelihood:
-    """The fit without privacy: no cap, no clipping of rows, no ridge."""
+class HazardPlan(ABC):
+    """What the ways to fit a hazard model have in common.
+
+    A subclass has a ``model``, an ``epsilon`` and an ``alpha``, and says how it fits.
+    """
 
     model: HazardModel
-    mechanism: str = "maximum likelihood, no noise"
-    source: str = ""
+    epsilon: float
+    alpha: float
+    mechanism: str
+    proof: str = "docs/proofs/discrete_time"
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "n, the columns and every constructor parameter are public",
+        "max_time and data_norm were not read off these records",
+        "real arithmetic: docs/user_guide/limits says where floating point departs from it",
+    )
+
+    @abstractmethod
+    def fit(self, records: Blocks[HazardRecords], source: RandomSource) -> Fitted:
+        """Release a baseline on the time grid, and coefficients on the scale of X."""
+
+    def problems(self, records: Blocks[HazardRecords]) -> list[Problem]:
+        """Return the minimisations, which an audit attacks as they are.
+
+        Raises
+        ------
+        ValueError
+            If what is released is no minimiser, or more than one.
+        """
+        raise ValueError("estimator must have method='obj_pert' or 'out_pert'.")
+
+    def run(self, records: Blocks[HazardRecords], source: RandomSource) -> dict[str, FloatArray]:
+        """Release the baseline in the basis of the paper, and coefficients."""
+        baseline, coef = self.fit(records, source)
+        return {"coef": coef, "baseline_coef": to_published(baseline, self.model.n_knots)}
 
     def spans(self) -> list[float]:
         """Return nothing: there is neither ridge nor noise."""
         return []
 
-    def public_inputs(self) -> dict[str, Any]:
-        """Return nothing: nothing is promised."""
+    def spent(self) -> dict[str, Any]:
+        """Return how epsilon is spent."""
         return {}
 
-    def run(self, records: HazardRecords, source: RandomSource) -> tuple[FloatArray, FloatArray]:
+    def public_inputs(self) -> dict[str, Any]:
+        """Return what the guarantee takes to be public."""
+        model = self.model
+        return {
+            "n_records": model.n_records,
+            "max_time": model.max_time,
+            "n_intervals": model.n_intervals,
+            "n_knots": model.n_knots,
+            "link": model.link,
+            "data_norm": model.data_norm,
+            "max_cumulative_hazard": model.max_cumulative_hazard,
+            "prior_event_rate": model.prior_event_rate,
+            "alpha": self.alpha,
+            **self.spent(),
+        }
+
+
+@dataclass(frozen=True)
+class MaximumLikelihood(HazardPlan):
+    """The fit without privacy: no cap, no clipping of rows, no ridge."""
+
+    model: HazardModel
+    alpha: float = 0.0
+    epsilon: float = math.inf
+
+    mechanism = "maximum likelihood, no noise"
+    proof = ""
+
+    def fit(self, records: Blocks[HazardRecords], source: RandomSource) -> Fitted:
         """Return the maximum likelihood baseline and coefficients."""
         model = self.model
         basis = orthogonal_basis(model.n_intervals, model.n_knots)
         likelihood = DiscreteHazard(basis, model.n_features, link=LINKS[model.link])
         start = np.zeros(likelihood.n_params)
         start[0] = likelihood.link.predictor(model.prior_hazard)
-        coef = newton.maximum_likelihood(likelihood, records.blocks(0.0, math.inf), start)
+        coef = newton.maximum_likelihood(
+            likelihood, records.map(lambda block: block.within(0.0, math.inf)), start
+        )
         return basis @ coef[: model.n_knots], coef[model.n_knots :]
 
 
@@ -162,7 +215,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Perturbation:
+class Perturbation(HazardPlan):
     """Objective or output perturbation of the capped likelihood, after a private first look.
 
     The first look spends ``center_share`` of epsilon on a life table, which gives the baseline to
@@ -175,8 +228,9 @@ class Perturbation:
     method: str
     alpha: float
     center_share: float
+    law: type[NoiseLaw] = SphericalLaplace
     likelihood: DiscreteHazard = field(init=False)
-    calibration: Any = field(init=False)
+    calibration: Calibrated = field(init=False)
 
     def __post_init__(self) -> None:
         model = self.model
@@ -185,21 +239,11 @@ class Perturbation:
         likelihood = DiscreteHazard(
             basis, model.n_features, 1.0, model.bounded_link(), model.cap(self.epsilon)
         )
-        constants, epsilon, n = likelihood.constants, self.epsilon_fit, model.n_records
-        calibration: Any
-        if self.method == "obj_pert":
-            calibration = objective_perturbation.calibrate(
-                constants,
-                epsilon,
-                n,
-                likelihood.n_params,
-                self.alpha,
-                curvature_share=CURVATURE_SHARE,
-            )
-        else:
-            calibration = output_perturbation.calibrate(
-                constants, epsilon, n, likelihood.n_params, self.alpha
-            )
+        constants = replace(likelihood.constants, n_blocks=model.n_blocks)
+        epsilon, n = self.epsilon_fit, model.n_records
+        calibration = CALIBRATIONS[self.method](
+            constants, epsilon, n, likelihood.n_params, self.alpha, law=self.law
+        )
         object.__setattr__(self, "likelihood", likelihood)
         object.__setattr__(self, "calibration", calibration)
 
@@ -216,16 +260,10 @@ class Perturbation:
         return self.epsilon - self.epsilon_center
 
     @property
-    def mechanism(self) -> str:
+    def mechanism(self) -> str:  # type: ignore[override]
         """What was perturbed, in words."""
-        name = "objective" if self.method == "obj_pert" else "output"
         look = "life table and mean first, then " if self.epsilon_center else ""
-        return f"{look}{name} perturbation of a hazard-capped likelihood"
-
-    @property
-    def source(self) -> str:
-        """Where the proof is."""
-        return "docs/proofs/discrete_time"
+        return f"{look}{NAMES[self.method]} of a hazard-capped likelihood"
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
@@ -238,8 +276,8 @@ class Perturbation:
             spans += [2.0 / table, 2.0 / (self.model.n_records * mean)]
         return spans
 
-    def public_inputs(self) -> dict[str, Any]:
-        """Return how epsilon was spent."""
+    def spent(self) -> dict[str, Any]:
+        """Return how epsilon is spent."""
         constants = self.likelihood.constants
         return {
             "epsilon_center": self.epsilon_center,
@@ -252,7 +290,7 @@ class Perturbation:
             "noise_scale": self.calibration.noise_scale,
         }
 
-    def look(self, records: HazardRecords, source: RandomSource) -> Look:
+    def look(self, records: Blocks[HazardRecords], source: RandomSource) -> Look:
         """Return what the first look releases, for its share of epsilon."""
         model, likelihood, basis = self.model, self.likelihood, self.likelihood.basis
         public = self.public_look
@@ -260,14 +298,13 @@ class Perturbation:
             return public
         center, n_knots = public.center.copy(), model.n_knots
         epsilon = TABLE_PART * self.epsilon_center
-        table = private_life_table(
-            records.interval, records.event, model.n_intervals, epsilon, source
-        )
+        exits = records.map(lambda block: (block.interval, block.event))
+        table = private_life_table(exits, model.n_intervals, epsilon, source)
         center[:n_knots] = baseline_from_life_table(
             table, epsilon, basis, likelihood.link, center[:n_knots]
         )
         mean, radius = private_mean(
-            (records.X[part] for part in records.slices()),
+            records.map(lambda block: block.X),
             model.n_records,
             model.data_norm,
             self.epsilon_center - epsilon,
@@ -285,12 +322,21 @@ class Perturbation:
         center[0] = likelihood.link.predictor(model.prior_hazard) / likelihood.basis[0, 0]
         return Look(center, np.zeros(model.n_features), model.data_norm)
 
-    def problem(self, records: HazardRecords, look: Look) -> Problem:
-        """Return the minimisation, which an audit attacks as it is."""
-        blocks = records.blocks(look.mean, look.radius)
+    def problems(self, records: Blocks[HazardRecords]) -> list[Problem]:
+        """Return the one minimisation of a fit without a first look."""
+        if self.epsilon_center:
+            raise ValueError(
+                "center_share must be 0, or n * epsilon below 200: after a first look what is "
+                "released is more than a minimiser."
+            )
+        return [self.problem(records, self.public_look)]
+
+    def problem(self, records: Blocks[HazardRecords], look: Look) -> Problem:
+        """Return the minimisation after a first look."""
+        blocks = records.map(lambda block: block.within(look.mean, look.radius))
         return Problem(self.likelihood, blocks, self.calibration, look.center)
 
-    def run(self, records: HazardRecords, source: RandomSource) -> tuple[FloatArray, FloatArray]:
+    def fit(self, records: Blocks[HazardRecords], source: RandomSource) -> Fitted:
         """Release a private baseline and coefficients."""
         look, n_knots = self.look(records, source), self.model.n_knots
         coef = perturb(self.problem(records, look), source)

@@ -13,9 +13,11 @@ import math
 
 import numpy as np
 
+from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import Link
-from skdpsurv.privacy import RandomSource, lattice_laplace
+from skdpsurv.mechanisms.sums import HISTOGRAM
+from skdpsurv.privacy import RandomSource
 from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 #: Bands of the table: enough for the shape of a baseline with three knots.
@@ -25,8 +27,7 @@ LEVEL_DEVIATION, SHAPE_DEVIATION = 2.0, 0.7
 
 
 def private_life_table(
-    interval: IntArray,
-    event: BoolArray,
+    exits: Blocks[tuple[IntArray, BoolArray]],
     n_intervals: int,
     epsilon: float,
     source: RandomSource,
@@ -35,9 +36,8 @@ def private_life_table(
 
     Parameters
     ----------
-    interval : ndarray of int, shape (n,)
-        Private exit intervals, 1 to n_intervals.
-    event : ndarray of bool, shape (n,)
+    exits : Blocks
+        Of private exit intervals, 1 to n_intervals, and events.
     n_intervals : int
     epsilon : float
     source : RandomSource
@@ -48,9 +48,13 @@ def private_life_table(
         Noisy counts, negative ones set to 0: column 0 censored, column 1 events.
     """
     n_bands = min(N_BANDS, n_intervals)
-    cell = 2 * ((interval - 1) * n_bands // n_intervals) + event
-    counts = np.bincount(cell, minlength=2 * n_bands).astype(np.int64)
-    noisy = lattice_laplace(counts, 2.0 / epsilon, source)
+
+    def counts(block: tuple[IntArray, BoolArray]) -> IntArray:
+        interval, event = block
+        cell = 2 * ((interval - 1) * n_bands // n_intervals) + event
+        return np.bincount(cell, minlength=2 * n_bands).astype(np.int64)
+
+    noisy = HISTOGRAM.release(exits.map_sum(counts), epsilon, source)
     return np.maximum(noisy, 0).reshape(n_bands, 2).astype(np.float64)
 
 

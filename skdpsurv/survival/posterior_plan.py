@@ -7,20 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
 from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target, calibrate
-from skdpsurv.privacy import (
-    RandomSource,
-    fraction,
-    one_of,
-    positive_int,
-    positive_number,
-    round_to_lattice,
-)
+from skdpsurv.privacy import RandomSource, round_to_lattice
 from skdpsurv.progress import first
-from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
+from skdpsurv.survival.hazard_plans import Fitted, HazardModel, HazardPlan, HazardRecords
 from skdpsurv.survival.spline import orthogonal_basis, published_basis
 from skdpsurv.types import FloatArray
 
@@ -102,43 +96,8 @@ class Schedule:
         return PSGLD(burn_in, size, step, self.step_exponent, published)
 
 
-def checked_schedule(
-    sampler: object,
-    n_epochs: object,
-    batch_size: object,
-    step_size: object,
-    step_exponent: object,
-) -> Schedule:
-    """Return the schedule that an estimator's parameters ask for, or refuse them."""
-    one_of("sampler", sampler, SAMPLERS)
-    if isinstance(n_epochs, str):
-        one_of("n_epochs", n_epochs, ("auto",))
-    else:
-        n_epochs = positive_int("n_epochs", n_epochs)
-        if n_epochs > MOST_EPOCHS:
-            raise ValueError(f"n_epochs must be at most {MOST_EPOCHS}, got {n_epochs}.")
-        if sampler == "mala" and n_epochs < LEAST_STEPS["mala"]:
-            raise ValueError(
-                f"n_epochs must be at least {LEAST_STEPS['mala']} with sampler='mala', got "
-                f"{n_epochs}."
-            )
-    if isinstance(step_size, str):
-        one_of("step_size", step_size, ("auto",))
-    else:
-        step_size = positive_number("step_size", step_size)
-    exponent = fraction("step_exponent", step_exponent, open_high=False)
-    if exponent <= 0.5:
-        raise ValueError(
-            "step_exponent must be above 0.5 and at most 1, or the chain has no limit, got "
-            f"{step_exponent}."
-        )
-    return Schedule(
-        str(sampler), n_epochs, positive_int("batch_size", batch_size), step_size, exponent
-    )
-
-
 @dataclass(frozen=True)
-class PosteriorSampling:
+class PosteriorSampling(HazardPlan):
     """One draw of the sanitised posterior of the uncapped likelihood, with a normal prior at 0.
 
     Parameters
@@ -163,6 +122,8 @@ class PosteriorSampling:
     sanitizer: Sanitizer = field(init=False)
     basis: FloatArray = field(init=False)
 
+    proof = "docs/proofs/posterior_sampling"
+
     def __post_init__(self) -> None:
         model = self.model
         plain = calibrate(self.epsilon, model.n_records)
@@ -173,21 +134,16 @@ class PosteriorSampling:
         self.schedule.check(self.sanitizer, model.n_records)
 
     @property
-    def mechanism(self) -> str:
+    def mechanism(self) -> str:  # type: ignore[override]
         """What is released, in words."""
         chain = "pSGLD as published" if self.published else self.schedule.sampler
         return f"sanitised exponential mechanism, one state of a Markov chain ({chain})"
-
-    @property
-    def source(self) -> str:
-        """Where the proof is."""
-        return "docs/proofs/posterior_sampling"
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
         return [self.model.data_norm, self.sanitizer.rate, self.sanitizer.prior_precision]
 
-    def public_inputs(self) -> dict[str, Any]:
+    def spent(self) -> dict[str, Any]:
         """Return the constants of the law and the length of the chain."""
         return {
             "loss_ceiling": self.sanitizer.ceiling,
@@ -197,7 +153,7 @@ class PosteriorSampling:
             "n_steps": self.schedule.n_steps(self.model.n_records),
         }
 
-    def run(self, records: HazardRecords, source: RandomSource) -> tuple[FloatArray, FloatArray]:
+    def fit(self, records: Blocks[HazardRecords], source: RandomSource) -> Fitted:
         """Return the last state of one chain."""
         n_steps = self.schedule.n_steps(self.model.n_records)
         task = f"posterior sampling ({self.schedule.sampler})"
@@ -208,11 +164,11 @@ class PosteriorSampling:
         # A public lattice, far finer than the prior is wide: no low bits leave.
         return self.unscaled(round_to_lattice(state, LATTICE))
 
-    def states(self, records: HazardRecords, source: RandomSource) -> Iterator[FloatArray]:
+    def states(self, records: Blocks[HazardRecords], source: RandomSource) -> Iterator[FloatArray]:
         """Yield the chain's states, on the scale of the fit: private."""
         model, basis = self.model, self.basis
         likelihood = DiscreteHazard(basis, model.n_features, link=LINKS[model.link])
-        blocks = records.blocks(0.0, model.data_norm)
+        blocks = records.map(lambda block: block.within(0.0, model.data_norm))
         chain = self.schedule.chain(model.n_records, self.published)
         return chain.states(Target(likelihood, blocks, self.sanitizer), source)
 

@@ -20,11 +20,12 @@ from typing import Any
 
 import numpy as np
 
+from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.mechanisms import objective_perturbation, output_perturbation
 from skdpsurv.mechanisms.perturbation import Problem, perturb
 from skdpsurv.privacy import RandomSource
-from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
+from skdpsurv.survival.hazard_plans import Fitted, HazardModel, HazardPlan, HazardRecords
 from skdpsurv.survival.spline import published_basis
 from skdpsurv.types import FloatArray
 
@@ -49,7 +50,7 @@ def true_cost(basis: FloatArray, kappa: float) -> float:
 
 
 @dataclass(frozen=True)
-class PublishedPerturbation:
+class PublishedPerturbation(HazardPlan):
     """The paper's perturbation, checked to be private before it runs."""
 
     model: HazardModel
@@ -58,6 +59,8 @@ class PublishedPerturbation:
     alpha: float
     likelihood: DiscreteHazard = field(init=False)
     calibration: Any = field(init=False)
+
+    proof = "arXiv 1708.07436 with docs/errata"
 
     def __post_init__(self) -> None:
         model = self.model
@@ -68,12 +71,16 @@ class PublishedPerturbation:
             )
         basis = published_basis(model.n_intervals, model.n_knots)
         likelihood = DiscreteHazard(basis, model.n_features)
-        constants = replace(likelihood.constants, gradient_sensitivity=published_sensitivity(basis))
+        constants = replace(
+            likelihood.constants,
+            gradient_sensitivity=published_sensitivity(basis),
+            n_blocks=model.n_blocks,
+        )
         calibration: Any
         if self.method == "out_pert":
             kappa = model.n_records * (self.alpha or LEAST_ALPHA)
             calibration = output_perturbation.calibrate_at(
-                constants, self.epsilon, model.n_records, kappa
+                constants, self.epsilon, model.n_records, likelihood.n_params, kappa
             )
         else:
             calibration = objective_perturbation.calibrate_to_cost(
@@ -95,21 +102,16 @@ class PublishedPerturbation:
         object.__setattr__(self, "calibration", calibration)
 
     @property
-    def mechanism(self) -> str:
+    def mechanism(self) -> str:  # type: ignore[override]
         """What was perturbed, in words."""
         name = "Ext-Obj-Pert" if self.method == "obj_pert" else "Ext-Out-Pert"
         return f"{name}, as published"
-
-    @property
-    def source(self) -> str:
-        """Where the proof is."""
-        return "arXiv 1708.07436 with docs/errata"
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
         return [self.model.data_norm, self.calibration.kappa, self.calibration.noise_scale]
 
-    def public_inputs(self) -> dict[str, Any]:
+    def spent(self) -> dict[str, Any]:
         """Return how epsilon was spent."""
         return {
             "gradient_sensitivity": published_sensitivity(self.likelihood.basis),
@@ -117,13 +119,14 @@ class PublishedPerturbation:
             "noise_scale": self.calibration.noise_scale,
         }
 
-    def problem(self, records: HazardRecords) -> Problem:
-        """Return the minimisation, which an audit attacks as it is."""
-        blocks = records.blocks(0.0, self.model.data_norm)
+    def problems(self, records: Blocks[HazardRecords]) -> list[Problem]:
+        """Return the one minimisation."""
+        norm = self.model.data_norm
+        blocks = records.map(lambda block: block.within(0.0, norm))
         center = np.zeros(self.likelihood.n_params)
-        return Problem(self.likelihood, blocks, self.calibration, center)
+        return [Problem(self.likelihood, blocks, self.calibration, center)]
 
-    def run(self, records: HazardRecords, source: RandomSource) -> tuple[FloatArray, FloatArray]:
+    def fit(self, records: Blocks[HazardRecords], source: RandomSource) -> Fitted:
         """Release a private baseline and coefficients."""
-        coef, n_knots = perturb(self.problem(records), source), self.model.n_knots
+        coef, n_knots = perturb(self.problems(records)[0], source), self.model.n_knots
         return self.likelihood.basis @ coef[:n_knots], coef[n_knots:] / self.model.data_norm

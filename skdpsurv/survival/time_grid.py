@@ -1,28 +1,11 @@
-"""The public horizon, and the grid of q intervals of equal length on (0, max_time]."""
+"""The grid of q intervals of equal length on (0, max_time]."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from skdpsurv.privacy import clip_times, positive_number
+from skdpsurv.privacy import clip_times
 from skdpsurv.types import BoolArray, FloatArray, IntArray
-
-
-def required_horizon(max_time: object) -> float:
-    """Return max_time as a positive float; it has no default.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the parameter and the rule.
-    """
-    if max_time is None:
-        raise ValueError(
-            "max_time must be given: a public horizon in the unit of the times, such as the "
-            "planned length of follow-up. It has no safe default, since the largest time in "
-            "the data is private."
-        )
-    return positive_number("max_time", max_time)
 
 
 def interval_ends(max_time: float, n_intervals: int) -> FloatArray:

@@ -12,14 +12,12 @@ from functools import cached_property
 
 import numpy as np
 
+from skdpsurv.blocks import Blocks
 from skdpsurv.privacy import clip_times
 from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 #: Bins between the least and the largest log time. With omega = 6 a bin is 0.3 % of a time wide.
 N_BINS = 2048
-
-#: Records looked at at once.
-CHUNK_ROWS = 2**16
 
 
 @dataclass(frozen=True)
@@ -76,13 +74,18 @@ def log_times(
     return np.clip(x, -omega, 0.0), event
 
 
-def count_table(time: FloatArray, event: BoolArray, max_time: float, omega: float) -> CountTable:
-    """Count records and events in the bins, a chunk of records at a time."""
-    counts = np.zeros((2, N_BINS + 1), dtype=np.int64)
-    for start in range(0, time.size, CHUNK_ROWS):
-        part = slice(start, start + CHUNK_ROWS)
-        x, seen = log_times(time[part], event[part], max_time, omega)
-        place = np.rint((x / omega + 1.0) * N_BINS).astype(np.intp)
-        counts[0] += np.bincount(place, minlength=N_BINS + 1)
-        counts[1] += np.bincount(place[seen], minlength=N_BINS + 1)
-    return CountTable(omega, counts[0], counts[1])
+def count_table(
+    records: Blocks[tuple[BoolArray, FloatArray]], max_time: float, omega: float
+) -> CountTable:
+    """Count records and events in the bins."""
+
+    def counts(block: tuple[BoolArray, FloatArray]) -> tuple[IntArray, IntArray]:
+        event, time = block
+        x, seen = log_times(time, event, max_time, omega)
+        place = np.rint((x / omega + 1.0) * N_BINS).astype(np.int64)
+        return (
+            np.bincount(place, minlength=N_BINS + 1),
+            np.bincount(place[seen], minlength=N_BINS + 1),
+        )
+
+    return CountTable(omega, *records.map_sum(counts))

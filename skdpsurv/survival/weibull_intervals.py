@@ -15,7 +15,7 @@ import numpy as np
 from skdpsurv.privacy import random_source
 from skdpsurv.survival.weibull_counts import CountTable
 from skdpsurv.survival.weibull_model import bin_probabilities
-from skdpsurv.survival.weibull_plans import Estimate, Plan
+from skdpsurv.survival.weibull_plans import Estimate, WeibullPlan
 from skdpsurv.types import FloatArray
 
 #: Estimates nearer than this to a bound, on the log scale, count as being at it.
@@ -23,12 +23,12 @@ AT_BOUND = 1e-3
 
 
 @lru_cache(maxsize=8)
-def plausible_estimates(plan: Plan, released: Estimate, n_resamples: int) -> FloatArray:
+def plausible_estimates(plan: WeibullPlan, released: Estimate, n_resamples: int) -> FloatArray:
     """Draw shapes and log scales that could have led to the released ones.
 
     Parameters
     ----------
-    plan : Plan
+    plan : WeibullPlan
         That the release was made by.
     released : Estimate
     n_resamples : int

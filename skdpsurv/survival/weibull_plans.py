@@ -15,9 +15,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.weibull import SHAPE_RANGE, efficient_score, maximum_likelihood
 from skdpsurv.mechanisms.ladder import UNIT, draw_cell, highest_level
-from skdpsurv.privacy import RandomSource, lattice_laplace, lattice_sum, to_lattice
+from skdpsurv.mechanisms.sums import COUNT, Sum
+from skdpsurv.privacy import RandomSource, to_lattice
 from skdpsurv.survival.weibull_counts import (
     N_BINS,
     CountTable,
@@ -58,6 +60,10 @@ ROUNDING_SHARE = 2.0**-40
 LARGEST_LOG_SCALE = 300.0
 
 
+#: Private events and times.
+Targets = Blocks[tuple[BoolArray, FloatArray]]
+
+
 class Estimate(NamedTuple):
     """Shape; log scale in units of the horizon; number of events, where that is released."""
 
@@ -67,7 +73,7 @@ class Estimate(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan(ABC):
+class WeibullPlan(ABC):
     """How to fit, from public numbers.
 
     Parameters
@@ -91,7 +97,11 @@ class Plan(ABC):
     n_rungs: int | None = None
 
     mechanism: ClassVar[str]
-    source: ClassVar[str] = "docs/proofs/ladder"
+    proof: ClassVar[str] = "docs/proofs/ladder"
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "n and every constructor parameter are public",
+        "max_time was not read off these records",
+    )
 
     def spans(self) -> list[float]:
         """Return nothing: the rules of the parameters keep every number in range."""
@@ -102,9 +112,39 @@ class Plan(ABC):
         """Epsilon less what rounding shares, and scales of noise, can cost at most."""
         return self.epsilon * (1.0 - ROUNDING_SHARE)
 
-    def run(self, time: FloatArray, event: BoolArray, source: RandomSource) -> Estimate:
+    def public_inputs(self) -> dict[str, Any]:
+        """Return what the guarantee takes to be public."""
+        return {"n_records": self.n_records, **self.setting()}
+
+    def setting(self) -> dict[str, Any]:
+        """Return the parameters that a release states."""
+        return {
+            "max_time": self.max_time,
+            "omega": self.omega,
+            "max_shape": self.max_shape,
+            "shape_fraction": "auto" if self.shape_fraction is None else self.shape_fraction,
+            "n_rungs": self.n_rungs,
+        }
+
+    def run(self, records: Targets, source: RandomSource) -> dict[str, float]:
+        """Release shape, scale in the unit of the times and, from ladders, number of events."""
+        estimate = self.estimate(records, source)
+        values = {"rho": estimate.shape, "lambda": self.max_time * math.exp(estimate.log_scale)}
+        if estimate.n_events is not None:
+            values["n_events"] = estimate.n_events
+        return values
+
+    def estimate(self, records: Targets, source: RandomSource) -> Estimate:
         """Fit the records."""
-        return self.run_on_counts(count_table(time, event, self.max_time, self.omega), source)
+        return self.run_on_counts(count_table(records, self.max_time, self.omega), source)
+
+    def all_log_times(self, records: Targets) -> tuple[FloatArray, BoolArray]:
+        """Return clipped log times, not their bins, and events, of all records at once."""
+        parts = records.results(
+            lambda block: log_times(block[1], block[0], self.max_time, self.omega)
+        )
+        x, seen = zip(*parts, strict=True)
+        return np.concatenate(x), np.concatenate(seen)
 
     @property
     def bounds(self) -> FloatArray:
@@ -130,16 +170,15 @@ class Plan(ABC):
         """Fit records that are given by their counts."""
 
 
-class MaximumLikelihood(Plan):
+class MaximumLikelihood(WeibullPlan):
     """The fit without privacy."""
 
     mechanism = "none: maximum likelihood"
-    source = ""
+    proof = ""
 
-    def run(self, time: FloatArray, event: BoolArray, source: RandomSource) -> Estimate:
+    def estimate(self, records: Targets, source: RandomSource) -> Estimate:
         """Fit the clipped times, not their bins."""
-        x, seen = log_times(time, event, self.max_time, self.omega)
-        return self._solve(x, seen)
+        return self._solve(*self.all_log_times(records))
 
     def run_on_counts(self, table: CountTable, source: RandomSource) -> Estimate:
         """Fit the bins."""
@@ -153,7 +192,7 @@ class MaximumLikelihood(Plan):
         return Estimate(shape[0], min(log_scale[0], LARGEST_LOG_SCALE), float(events.sum()))
 
 
-class NoisyEstimates(Plan):
+class NoisyEstimates(WeibullPlan):
     r"""Laplace noise on maximum likelihood estimates, averaged over disjoint blocks of records.
 
     Neighbours: replace-one. Sensitivity: one record changes the estimates of one of m blocks; shape
@@ -170,9 +209,9 @@ class NoisyEstimates(Plan):
         """Least and largest log scale."""
         return -self.omega, math.log(self.max_shape)
 
-    def run(self, time: FloatArray, event: BoolArray, source: RandomSource) -> Estimate:
+    def estimate(self, records: Targets, source: RandomSource) -> Estimate:
         """Fit the clipped times, not their bins."""
-        return self._fit(*log_times(time, event, self.max_time, self.omega), source)
+        return self._fit(*self.all_log_times(records), source)
 
     def run_on_counts(self, table: CountTable, source: RandomSource) -> Estimate:
         """Fit as many records as were counted."""
@@ -198,9 +237,8 @@ class NoisyEstimates(Plan):
         )
 
     def _noisy_mean(self, values: FloatArray, epsilon: float, source: RandomSource) -> float:
-        sensitivity = math.ceil(math.ldexp(self.max_shape, 30))
-        noisy = lattice_laplace(lattice_sum(values), sensitivity / epsilon, source)
-        return math.ldexp(noisy, -30) / values.size
+        query = Sum.of_reals(0.0, self.max_shape, -30)
+        return query.value(query.release(query.total(values), epsilon, source)) / values.size
 
 
 class SampleAggregate(NoisyEstimates):
@@ -214,7 +252,7 @@ class SampleAggregate(NoisyEstimates):
         return max(1, self.n_records // BLOCK_RECORDS)
 
 
-class NoisyScale(Plan):
+class NoisyScale(WeibullPlan):
     r"""What ladders have in common: the scale follows from two noisy sums, at a released shape.
 
     :math:`\lambda^\rho = \tau / \delta`, with :math:`\delta` the number of events and
@@ -222,7 +260,7 @@ class NoisyScale(Plan):
     """
 
     def _noisy_events(self, table: CountTable, epsilon: float, source: RandomSource) -> int:
-        noisy = lattice_laplace(int(table.events.sum()), 1.0 / epsilon, source)
+        noisy = COUNT.release(int(table.events.sum()), epsilon, source)
         return min(max(noisy, 1), table.n_records)
 
     def _noisy_powers(
@@ -231,8 +269,9 @@ class NoisyScale(Plan):
         """Release the log of the sum of powers of times, within what is possible."""
         n = table.n_records
         exponent = lattice_exponent(n, 1.0)
-        powers = to_lattice(np.exp(shape * table.log_time), -exponent)
-        noisy = lattice_laplace(int(table.records @ powers), 2.0**exponent / epsilon, source)
+        query = Sum.of_reals(0.0, 1.0, -exponent)
+        powers = query.terms(np.exp(shape * table.log_time))
+        noisy = query.release(int(table.records @ powers), epsilon, source)
         log_total = math.log(noisy) - exponent * math.log(2.0) if noisy > 0 else -math.inf
         return min(max(log_total, math.log(n) - table.omega * shape), math.log(n))
 
@@ -357,7 +396,7 @@ class TightLadder(NoisyScale):
     ) -> float:
         """Release the mean of log event times: their sum, in bins, moves by N_BINS at most."""
         total = int(table.events @ (np.arange(N_BINS + 1) - CENTER))
-        noisy = lattice_laplace(total, N_BINS / epsilon, source)
+        noisy = Sum(-CENTER, N_BINS - CENTER).release(total, epsilon, source)
         mean = ((CENTER + noisy / n_events) / N_BINS - 1.0) * self.omega
         # At -1 / max_shape or above no shape would do.
         return min(max(mean, -self.omega), -1.0 / (STEEPEST * self.max_shape))
@@ -378,9 +417,10 @@ class TightLadder(NoisyScale):
         largest = max(float(np.abs(score).max()) for score in scores)
         exponent = lattice_exponent(table.n_records, largest)
         event, censored = (to_lattice(score, -exponent) for score in scores)
-        span = int(max(event.max(), censored.max()) - min(event.min(), censored.min()))
+        ends = min(event.min(), censored.min()), max(event.max(), censored.max())
+        query = Sum(int(ends[0]), int(ends[1]), -exponent)
         total = int(table.events @ event + (table.records - table.events) @ censored)
-        noisy = math.ldexp(lattice_laplace(total, span / epsilon, source), -exponent)
+        noisy = query.value(query.release(total, epsilon, source))
         # What the score falls by, per event, for a unit of shape.
         information = shape**-2.0 + log_time_variance(
             shape, log_scale, n_events / table.n_records, self.omega

@@ -206,8 +206,8 @@ class TestOutput:
         (c,) = budgets.output(setting).calibrations
         S = 2 * cap * math.hypot(1.0, 0.1)
         assert c.kappa == pytest.approx(40.0)
-        assert c.output_scale == pytest.approx((S + 2 * c.tolerance) / (40.0 * 1.0))
-        assert c.linear_scale == 0.0
+        assert c.output.scale == pytest.approx((S + 2 * c.tolerance) / (40.0 * 1.0))
+        assert c.linear is None
 
     def test_a_public_ridge_by_default(self):
         small, large = (

@@ -1,16 +1,14 @@
-"""scikit-learn's own checks, and how the classifiers behave inside its tools."""
+"""How the classifiers behave inside scikit-learn's tools."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdpsurv import (
     BudgetExceededError,
@@ -19,26 +17,6 @@ from skdpsurv import (
     PrivateStackingClassifier,
     Release,
 )
-
-# Checks fit a single column and a single row too, which is one group and one part.
-ONE = {"n_partitions": 1}
-INSTANCES = [
-    DPLogisticRegression(),
-    DPLogisticRegression(method="out_pert", random_state=0),
-    DPLogisticRegression(np.inf),
-    DPLogisticRegression(calibration="published", fit_intercept=False),
-    PrivateStackingClassifier(**ONE),
-    PrivateStackingClassifier(np.inf, combiner="vote", **ONE),
-    PrivateStackingClassifier(partition="samples", calibration="published", **ONE),
-    PrivateStackingClassifier(random_state=0, combiner="logistic", **ONE),
-]
-#: Check that is expected to fail -> reason. None is.
-EXPECTED_FAILURES: dict[str, str] = {}
-
-
-@parametrize_with_checks(INSTANCES, expected_failed_checks=lambda estimator: EXPECTED_FAILURES)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")
@@ -108,26 +86,6 @@ class TestGridSearch:
 
 class TestParameters:
     @both
-    def test_clone_keeps_parameters_and_the_ledger(self, make):
-        accountant = PrivacyAccountant(3.0, rehearsal=True)
-        one = make(0.3, alpha=0.1, max_residual=0.7, accountant=accountant)
-        other = clone(one)
-        assert other.get_params() == one.get_params()
-        assert other.accountant is accountant
-
-    @both
-    def test_fit_writes_no_parameter(self, data, make):
-        one = make(alpha=0)
-        before = dict(one.get_params())
-        one.fit(*data)
-        assert one.get_params() == before
-
-    @pytest.mark.parametrize("estimator", [DPLogisticRegression, PrivateStackingClassifier])
-    def test_only_epsilon_is_positional(self, estimator):
-        with pytest.raises(TypeError):
-            estimator(1.0, "obj_pert")
-
-    @both
     def test_numpy_numbers_are_numbers(self, data, make):
         parameters = {
             "alpha": np.float32(0.5),
@@ -165,16 +123,6 @@ class TestParameters:
 
 
 class TestNames:
-    @both
-    def test_are_kept_and_checked(self, data, make):
-        frame = pd.DataFrame(data[0], columns=["age", "bmi", "dose", "sex"])
-        one = make().fit(frame, data[1])
-        assert list(one.feature_names_in_) == ["age", "bmi", "dose", "sex"]
-        with pytest.raises(ValueError, match="feature names"):
-            one.predict(frame[["bmi", "age", "dose", "sex"]])
-        rebuilt = type(one).from_release(one.release_)
-        np.testing.assert_array_equal(rebuilt.predict_proba(frame), one.predict_proba(frame))
-
     def test_groups_by_name_in_a_pipeline(self, data):
         frame = pd.DataFrame(data[0], columns=["age", "bmi", "dose", "sex"])
         groups = [["dose", "age"], ["bmi", "sex"]]
@@ -182,10 +130,3 @@ class TestNames:
         pipeline.set_output(transform="pandas").fit(frame, data[1])
         assert pipeline[-1].feature_groups_ == ((2, 0), (1, 3))
         assert set(pipeline.predict(frame)) <= {"ill", "well"}
-
-
-@both
-def test_repr_and_html_show_no_private_number(data, make):
-    one = make().fit(*data)
-    for text in (repr(one), one._repr_html_()):
-        assert not any(f"{number:.4f}" in text for number in data[0].ravel())

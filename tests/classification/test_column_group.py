@@ -8,7 +8,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skdpsurv.classification import column_group
 from skdpsurv.classification.column_group import ColumnGroup
 from skdpsurv.privacy import clip_rows
 
@@ -69,12 +68,3 @@ def test_columns_keep_the_order_of_the_group():
     rows = np.arange(6.0).reshape(2, 3)
     swapped = ColumnGroup((2, 0, 1), 9.0, 1.0, 0.0).rows(rows, 9.0)
     np.testing.assert_array_equal(swapped, rows[:, [2, 0, 1]])
-
-
-def test_blocks_hold_every_row_in_order(monkeypatch):
-    monkeypatch.setattr(column_group, "BLOCK_ROWS", 64)
-    signs = np.where(np.arange(200) % 3 == 0, 1.0, -1.0)
-    blocks = CASES[0].blocks(X, signs)
-    assert [block.y.size for block in blocks] == [64, 64, 64, 8]
-    np.testing.assert_array_equal(np.concatenate([block.X for block in blocks]), X)
-    np.testing.assert_array_equal(np.concatenate([block.y for block in blocks]), signs)

@@ -169,16 +169,16 @@ def test_cox_recovers_the_simulated_coefficients():
     ("change", "message"),
     [
         ({"n_samples": 0}, "n_samples must be a positive integer, got 0"),
-        ({"n_features": 1.5}, "n_features must be a positive integer, got 1.5"),
+        ({"n_features": 1.5}, "n_features must be a positive integer, got float"),
         ({"baseline": "bathtub"}, "baseline must be one of .* got 'bathtub'"),
-        ({"event_rate": 1.0}, "event_rate must be between 0 and 1, got 1.0"),
-        ({"censoring": "none"}, "censoring must be 'exponential' or 'uniform', got 'none'"),
-        ({"censoring_rate": 1.0}, r"censoring_rate must be in \[0, 1\), got 1.0"),
+        ({"event_rate": 1.0}, r"event_rate must be a number in \(0, 1\), got 1.0"),
+        ({"censoring": "none"}, "censoring must be one of 'exponential', 'uniform', got 'none'"),
+        ({"censoring_rate": 1.0}, r"censoring_rate must be a number in \[0, 1\), got 1.0"),
         ({"max_time": -1}, "max_time must be a positive finite number, got -1"),
         ({"coef": [1.0, 2.0]}, r"coef must be finite and have shape \(n_features,\) = \(3,\)"),
         ({"coef": [1.0, 2.0, np.nan]}, "coef must be finite"),
     ],
 )
 def test_simulation_refuses(change, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((TypeError, ValueError), match=message):
         make_discrete_time_survival(**change)

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from skdpsurv.hybrid import auto_choices, counts, selection, weighings
+from skdpsurv.hybrid import auto_choices, weighings
 from skdpsurv.hybrid.hybrid_plan import METHODS, candidates, make_plan, shares
 from skdpsurv.hybrid.hybrid_records import split_records
 from skdpsurv.hybrid.mixed_table import read_table
 from skdpsurv.hybrid.weighted_fit import fit_weighted
-from skdpsurv.mechanisms import private_mean
+from skdpsurv.mechanisms import private_mean, sums
 from skdpsurv.privacy import random_source
 
 EPSILONS = [1e-3, 0.01, 0.1, 1 / 3, 0.7, 1.0, 2.0, 6.0, 1e3, 1e8]
@@ -82,12 +82,11 @@ class TestBudget:
         """Epsilon from the scales of the noise itself, added up over all calls."""
         spent = []
 
-        def laplace(sensitivity):
-            def spy(values, scale, source):
-                spent.append(sensitivity / Fraction(scale))
-                return values
-
-            return spy
+        def laplace(values, scale, source):
+            # A histogram of sensitivity 2, or a sum of losses, which are 1 at most.
+            sensitivity = Fraction(2) if isinstance(values, np.ndarray) else steps
+            spent.append(sensitivity / Fraction(scale))
+            return values
 
         def choice(scores, epsilon, sensitivity, source):
             assert sensitivity == steps  # a loss of 1
@@ -99,10 +98,9 @@ class TestBudget:
             return honest(blocks, n, bound, epsilon, source)
 
         honest = private_mean.noisy_mean
-        monkeypatch.setattr(counts, "lattice_laplace", laplace(Fraction(2)))
-        steps = Fraction(1) / Fraction(selection.STEP)
-        monkeypatch.setattr(selection, "lattice_laplace", laplace(steps))
-        monkeypatch.setattr(selection, "permute_and_flip", choice)
+        steps = Fraction(2**30)
+        monkeypatch.setattr(sums, "lattice_laplace", laplace)
+        monkeypatch.setattr(sums, "permute_and_flip", choice)
         monkeypatch.setattr("skdpsurv.hybrid.residual_moments.noisy_mean", noisy_mean)
         kind = "noisy_curve" if noisy_curve else "permute_and_flip"
         fitted = public_fit(records)

@@ -120,8 +120,8 @@ class TestPrivateMean:
         """The noise is made for it: it is checked without noise, and with its scale."""
         scales = []
 
-        def no_noise(mean, scale, source):
-            scales.append(scale)
+        def no_noise(mean, law, source):
+            scales.append(law.scale)
             return mean
 
         monkeypatch.setattr("skdpsurv.mechanisms.private_mean.add_noise", no_noise)

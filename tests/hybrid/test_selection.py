@@ -7,8 +7,8 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 
-from skdpsurv.hybrid import selection as module
 from skdpsurv.hybrid.selection import record_losses, select
+from skdpsurv.mechanisms import sums
 from skdpsurv.privacy import random_source
 
 
@@ -132,7 +132,7 @@ class TestChoice:
             calls.append((list(scores), epsilon, sensitivity))
             return 2
 
-        monkeypatch.setattr(module, "permute_and_flip", spy)
+        monkeypatch.setattr(sums, "permute_and_flip", spy)
         place, curve = select(list(self.losses), 0.3, "permute_and_flip", random_source(0))
         assert (place, curve) == (2, None)
         ((scores, epsilon, sensitivity),) = calls
@@ -145,10 +145,10 @@ class TestChoice:
         seen = []
 
         def spy(value, scale, source):
-            seen.append(scale * module.STEP)
+            seen.append(scale / 2**30)
             return value
 
-        monkeypatch.setattr(module, "lattice_laplace", spy)
+        monkeypatch.setattr(sums, "lattice_laplace", spy)
         place, curve = select(list(self.losses * 4)[:k], 0.5, "noisy_curve", random_source(0))
         assert seen == pytest.approx([k / 0.5] * k)
         assert place == (0 if k == 1 else 1)

@@ -10,9 +10,8 @@ from scipy import special
 from sklearn.exceptions import ConvergenceWarning
 
 from skdpsurv import PrivacyAccountant, PrivacyLeakWarning
-
-from . import checks
-from .registry import PRIVATE, Data, Setting
+from tests.support import checks
+from tests.support.registry import PRIVATE, Data, Setting
 
 
 def data_sets(setting: Setting) -> Iterator[Data]:

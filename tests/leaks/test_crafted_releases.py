@@ -13,8 +13,7 @@ import pytest
 
 from skdpsurv import DPWeibullFitter, HybridMEstimator, Release
 from skdpsurv.model_selection import PrivateSearchCV
-
-from .registry import PRIVATE, Setting
+from tests.support.registry import PRIVATE, Setting
 
 MISSING = object()
 FAULTS = [
@@ -145,13 +144,13 @@ def failures(setting: Setting, every: int) -> list[Any]:
 
 @pytest.mark.parametrize("setting", [s for s in BUILT if str(s) in QUICK], ids=str)
 def test_some_faults(setting):
-    assert failures(setting, 9) == []
+    assert failures(setting, 13) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("setting", BUILT, ids=str)
 def test_more_faults(setting):
-    assert failures(setting, 3) == []
+    assert failures(setting, 5) == []
 
 
 @pytest.mark.parametrize("n_records", [f for f in FAULTS if f not in (1, 2, 10**6)])

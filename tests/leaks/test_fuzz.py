@@ -14,12 +14,20 @@ from scipy import sparse
 
 from skdpsurv import DPLogisticRegression, PrivacyAccountant
 from skdpsurv.model_selection import PrivateSearchCV
-
-from . import checks, faults
-from .registry import INNER, NAME, NUMBER, REPRESENTATIVE, SETTINGS, SURVIVAL, Data, Setting
+from tests.support import checks, faults
+from tests.support.registry import (
+    INNER,
+    NAME,
+    NUMBER,
+    REPRESENTATIVE,
+    SETTINGS,
+    SURVIVAL,
+    Data,
+    Setting,
+)
 
 #: Examples for each setting; the same ones every time.
-EXAMPLES, MANY = 24, 150
+EXAMPLES, MANY = 24, 60
 KINDS = [setting.kind for setting in REPRESENTATIVE]
 
 quick = settings(

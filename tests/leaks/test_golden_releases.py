@@ -17,8 +17,8 @@ import pytest
 import scipy
 import sklearn
 
-from . import checks
-from .registry import PRIVATE, Setting
+from tests.support import checks
+from tests.support.registry import PRIVATE, Setting
 
 SEED = 3
 FILE = Path(__file__).with_name("golden_releases.json")

@@ -8,9 +8,8 @@ import pytest
 from skdpsurv import DPLogisticRegression, PrivacyAccountant
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.model_selection.candidates import private_step
-
-from . import checks
-from .registry import PRIVATE, ROW, SURVIVAL, Setting
+from tests.support import checks
+from tests.support.registry import PRIVATE, ROW, SURVIVAL, Setting
 
 
 def faulty(setting: Setting):

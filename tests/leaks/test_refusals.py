@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from . import checks, faults
-from .registry import NAME, NUMBER, REPRESENTATIVE, ROW, SETTINGS, Setting, labelled
+from tests.support import checks, faults
+from tests.support.registry import NAME, NUMBER, REPRESENTATIVE, ROW, SETTINGS, Setting, labelled
 
 OTHERS = [setting for setting in SETTINGS if not setting.representative]
 both = pytest.mark.parametrize("part", ["X", "y"])

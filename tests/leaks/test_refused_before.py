@@ -17,10 +17,9 @@ from skdpsurv import (
     PrivacyAccountant,
 )
 from skdpsurv.model_selection import PrivateSearchCV
-
-from . import checks
-from .faults import Tongue
-from .registry import LARGEST, NAME, SURVIVAL
+from tests.support import checks
+from tests.support.faults import Tongue
+from tests.support.registry import LARGEST, NAME, SURVIVAL
 
 
 def labels() -> tuple[np.ndarray, np.ndarray]:

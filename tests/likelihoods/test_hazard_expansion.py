@@ -12,8 +12,9 @@ from scipy import special
 from skdpsurv.likelihoods import discrete_hazard, hazard_expansion
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock, hazard_block
 from skdpsurv.likelihoods.hazard_expansion import FULL, MOST_TERMS, expand
+from skdpsurv.likelihoods.linear import LinearBlock
 from skdpsurv.likelihoods.links import LINKS, Probit
-from skdpsurv.likelihoods.logistic import LabelledBlock, Logistic
+from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.survival.spline import orthogonal_basis
 
 Q, N = 20, 80
@@ -245,7 +246,7 @@ class TestTake:
 
     def test_logistic(self):
         rng = np.random.default_rng(4)
-        block = LabelledBlock(rng.normal(size=(9, 2)), rng.choice([-1.0, 1.0], size=9))
+        block = LinearBlock(rng.normal(size=(9, 2)), rng.choice([-1.0, 1.0], size=9))
         rows = np.array([8, 0, 0, 3])
         part = Logistic(2).take(block, rows)
         np.testing.assert_array_equal(part.X, block.X[rows])
@@ -257,12 +258,12 @@ class TestLogistic:
     @pytest.mark.parametrize("size", [0.0, 1.0, 50.0, 1e6])
     def test_is_losses_and_derivatives(self, max_residual, size):
         rng = np.random.default_rng(5)
-        block = LabelledBlock(rng.uniform(-0.7, 0.7, (30, 2)), rng.choice([-1.0, 1.0], size=30))
+        block = LinearBlock(rng.uniform(-0.7, 0.7, (30, 2)), rng.choice([-1.0, 1.0], size=30))
         check(Logistic(2, 1.0, max_residual), size * np.array([1.0, -0.5]), block, 1e-8, 1e-15)
 
     def test_gradient_is_that_of_the_losses(self):
         rng = np.random.default_rng(6)
-        block = LabelledBlock(rng.uniform(-0.7, 0.7, (30, 2)), rng.choice([-1.0, 1.0], size=30))
+        block = LinearBlock(rng.uniform(-0.7, 0.7, (30, 2)), rng.choice([-1.0, 1.0], size=30))
         likelihood, coef, weights, h = Logistic(2), np.array([1.0, -0.5]), weights_of(30), 1e-5
         gradient = likelihood.linearized(coef, block).gradient(weights)
         for j, e in enumerate(h * np.eye(2)):

@@ -9,7 +9,9 @@ import pytest
 from scipy import optimize
 from sklearn.linear_model import LogisticRegression
 
-from skdpsurv.likelihoods.logistic import LabelledBlock, Logistic, knee_of, probability
+from skdpsurv.blocks import InMemory
+from skdpsurv.likelihoods.linear import LinearBlock
+from skdpsurv.likelihoods.logistic import Logistic, knee_of, probability
 from skdpsurv.mechanisms.newton import Objective, gradient_tolerance, minimize
 
 R = 1.7
@@ -20,7 +22,7 @@ def records(n=40, d=N_FEATURES, norm=R, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     X *= norm * rng.random((n, 1)) / np.linalg.norm(X, axis=1, keepdims=True)
-    return LabelledBlock(X, rng.choice([-1.0, 1.0], size=n))
+    return LinearBlock(X, rng.choice([-1.0, 1.0], size=n))
 
 
 def coefs(d=N_FEATURES, scales=(0.3, 3.0, 30.0), seed=1):
@@ -34,14 +36,14 @@ def likelihood():
 
 
 def test_loss_by_hand():
-    block = LabelledBlock(np.array([[2.0], [-1.0]]), np.array([1.0, -1.0]))
+    block = LinearBlock(np.array([[2.0], [-1.0]]), np.array([1.0, -1.0]))
     expected = [math.log1p(math.exp(-1.0)), math.log1p(math.exp(-0.5))]
     np.testing.assert_allclose(Logistic(1, 2.0).losses(np.array([0.5]), block), expected)
 
 
 def test_loss_of_a_hopeless_record_is_linear():
     """No overflow: log(1 + e^1000) is 1000."""
-    block = LabelledBlock(np.array([[1.0], [1.0]]), np.array([-1.0, 1.0]))
+    block = LinearBlock(np.array([[1.0], [1.0]]), np.array([-1.0, 1.0]))
     np.testing.assert_array_equal(Logistic(1).losses(np.array([1000.0]), block), [1000.0, 0.0])
     gradient, hessian = Logistic(1).derivatives(np.array([1000.0]), block)
     assert gradient == [1.0]
@@ -78,7 +80,7 @@ def test_order_one_gives_the_same_gradient_and_no_hessian(likelihood):
 def test_weights_count_records(likelihood):
     block, coef = records(), coefs()[1]
     weights = np.random.default_rng(3).integers(0, 3, size=40)
-    repeated = LabelledBlock(*(np.repeat(field, weights, axis=0) for field in block))
+    repeated = LinearBlock(*(np.repeat(field, weights, axis=0) for field in block))
     weighted = likelihood.derivatives(coef, block, weights.astype(float))
     expected = likelihood.derivatives(coef, repeated)
     np.testing.assert_allclose(weighted.gradient, expected.gradient, rtol=1e-12, atol=1e-12)
@@ -90,7 +92,7 @@ def test_sums_add_up_over_blocks(likelihood):
     block, coef = records(1000), coefs()[1]
     whole = likelihood.derivatives(coef, block)
     parts = [
-        likelihood.derivatives(coef, LabelledBlock(block.X[rows], block.y[rows]))
+        likelihood.derivatives(coef, LinearBlock(block.X[rows], block.y[rows]))
         for rows in np.split(np.random.default_rng(4).permutation(1000), [1, 300])
     ]
     np.testing.assert_allclose(sum(p.gradient for p in parts), whole.gradient, rtol=1e-11)
@@ -98,7 +100,7 @@ def test_sums_add_up_over_blocks(likelihood):
     losses = likelihood.losses(coef, block)
     assert losses.shape == (1000,)
     np.testing.assert_allclose(
-        losses[7:9], likelihood.losses(coef, LabelledBlock(block.X[7:9], block.y[7:9]))
+        losses[7:9], likelihood.losses(coef, LinearBlock(block.X[7:9], block.y[7:9]))
     )
 
 
@@ -115,8 +117,8 @@ class TestConstants:
     def test_no_pair_of_records_passes_them(self, likelihood):
         constants = likelihood.constants
         block = records(60)
-        block = LabelledBlock(R * block.X / np.linalg.norm(block.X, axis=1)[:, None], block.y)
-        singles = [LabelledBlock(block.X[i : i + 1], block.y[i : i + 1]) for i in range(60)]
+        block = LinearBlock(R * block.X / np.linalg.norm(block.X, axis=1)[:, None], block.y)
+        singles = [LinearBlock(block.X[i : i + 1], block.y[i : i + 1]) for i in range(60)]
         for coef in coefs(scales=(0.0, 0.1, 1.0, 1e3)):
             parts = [likelihood.derivatives(coef, z) for z in singles]
             g = np.array([part.gradient for part in parts])
@@ -136,7 +138,7 @@ class TestConstants:
         ends = []
         for side in (-1.0, 1.0):
             row = norm * np.array([[side * math.cos(tilt), math.sin(tilt)]])
-            block = LabelledBlock(row, np.ones(1))
+            block = LinearBlock(row, np.ones(1))
             ends.append(likelihood.derivatives(coef, block, order=1).gradient)
         gap = np.linalg.norm(ends[0] - ends[1])
         assert gap == pytest.approx(likelihood.constants.gradient_sensitivity, rel=1e-6)
@@ -146,7 +148,7 @@ class TestConstants:
     def test_trace_and_rank_are_attained(self, norm):
         likelihood = Logistic(2, norm)
         row = norm * np.array([[0.6, 0.8]])
-        hessian = likelihood.derivatives(np.zeros(2), LabelledBlock(row, np.ones(1))).hessian
+        hessian = likelihood.derivatives(np.zeros(2), LinearBlock(row, np.ones(1))).hessian
         assert np.trace(hessian) == pytest.approx(likelihood.constants.hessian_trace)
         assert np.linalg.matrix_rank(hessian) == likelihood.constants.hessian_rank == 1
 
@@ -159,9 +161,10 @@ def test_minimum_is_that_of_scikit_learn(likelihood, kappa):
     """C is 1 / kappa; 3000 records, so that the solver's pilot runs too."""
     block = records(3000)
     y = np.where(np.random.default_rng(5).random(3000) < 0.8, np.sign(block.X[:, 0]), block.y)
-    block = LabelledBlock(block.X, y)
+    block = LinearBlock(block.X, y)
     zeros = np.zeros(N_FEATURES)
-    parts = [LabelledBlock(block.X[:1000], y[:1000]), LabelledBlock(block.X[1000:], y[1000:])]
+    halves = LinearBlock(block.X[:1000], y[:1000]), LinearBlock(block.X[1000:], y[1000:])
+    parts = InMemory(halves)
     coef = minimize(Objective(likelihood, parts, kappa, zeros, zeros), 1e-9)
     reference = LogisticRegression(
         C=1 / kappa, fit_intercept=False, solver="newton-cholesky", tol=1e-10
@@ -177,8 +180,8 @@ def test_many_equal_records_are_certified():
     row = np.array([0.6, -0.7])
     y = np.where(np.arange(n) < n_positive, 1.0, -1.0)
     tolerance = gradient_tolerance(likelihood.constants, n, 6.0)
-    block, linear = LabelledBlock(np.tile(row, (n, 1)), y), np.array([3.0, -5.0])
-    objective = Objective(likelihood, [block], 2.0, np.zeros(2), linear)
+    block, linear = LinearBlock(np.tile(row, (n, 1)), y), np.array([3.0, -5.0])
+    objective = Objective(likelihood, InMemory([block]), 2.0, np.zeros(2), linear)
     coef = minimize(objective, tolerance).astype(np.longdouble)
     z = row.astype(np.longdouble)
     share = 1 / (1 + np.exp(-(z @ coef)))
@@ -192,13 +195,13 @@ CAPS = [0.5, 0.6, 0.75, 0.9, 1.0]
 def loss(margin, cap):
     """phi, of margins."""
     margin = np.atleast_1d(np.asarray(margin, dtype=float))
-    block = LabelledBlock(margin[:, None], np.ones(margin.size))
+    block = LinearBlock(margin[:, None], np.ones(margin.size))
     return Logistic(1, 1.0, cap).losses(np.ones(1), block)
 
 
 def slope(margin, cap):
     """phi', of one margin."""
-    block = LabelledBlock(np.array([[float(margin)]]), np.ones(1))
+    block = LinearBlock(np.array([[float(margin)]]), np.ones(1))
     return Logistic(1, 1.0, cap).derivatives(np.ones(1), block, order=1).gradient[0] / margin
 
 
@@ -251,7 +254,7 @@ class TestCap:
     def test_hessian_is_zero_beyond_the_knee_only(self, cap):
         likelihood = Logistic(1, 9.0, cap)
         for shift, positive in ((-0.01, False), (0.01, True)):
-            block = LabelledBlock(np.array([[-knee_of(cap) + shift]]), np.ones(1))
+            block = LinearBlock(np.array([[-knee_of(cap) + shift]]), np.ones(1))
             hessian = likelihood.derivatives(np.ones(1), block).hessian
             # At c = 1/2 the knee is at 0, where the row itself is nearly 0.
             assert (hessian[0, 0] > 0) == positive
@@ -271,7 +274,7 @@ class TestCap:
         X = R * (1 - 1e-15) * block.X / np.linalg.norm(block.X, axis=1)[:, None]
         for coef in coefs(scales=(0.0, 0.1, 1.0, 1e3)):
             parts = [
-                likelihood.derivatives(coef, LabelledBlock(X[i : i + 1], block.y[i : i + 1]))
+                likelihood.derivatives(coef, LinearBlock(X[i : i + 1], block.y[i : i + 1]))
                 for i in range(50)
             ]
             g = np.array([part.gradient for part in parts])
@@ -289,7 +292,7 @@ class TestCap:
         ends = [
             likelihood.derivatives(
                 np.array([0.0, -1e7]),
-                LabelledBlock(R * np.array([[side * math.cos(tilt), math.sin(tilt)]]), np.ones(1)),
+                LinearBlock(R * np.array([[side * math.cos(tilt), math.sin(tilt)]]), np.ones(1)),
                 order=1,
             ).gradient
             for side in (-1.0, 1.0)
@@ -300,7 +303,7 @@ class TestCap:
     @pytest.mark.parametrize("cap", CAPS[1:])
     def test_trace_is_attained_at_margin_zero(self, cap):
         row = np.array([[0.0, R]])
-        hessian = Logistic(2, R, cap).derivatives(np.zeros(2), LabelledBlock(row, np.ones(1)))[1]
+        hessian = Logistic(2, R, cap).derivatives(np.zeros(2), LinearBlock(row, np.ones(1)))[1]
         assert np.trace(hessian) == pytest.approx(R**2 / 4)
 
     @pytest.mark.parametrize("cap", CAPS)
@@ -357,7 +360,7 @@ def test_capped_minimum_is_certified_and_that_of_scipy(cap):
     block, kappa = records(400), 0.5
     likelihood = Logistic(N_FEATURES, R, cap)
     zeros = np.zeros(N_FEATURES)
-    coef = minimize(Objective(likelihood, [block], kappa, zeros, zeros), 1e-9)
+    coef = minimize(Objective(likelihood, InMemory([block]), kappa, zeros, zeros), 1e-9)
     found = optimize.minimize(
         lambda f: likelihood.losses(f, block).sum() + 0.5 * kappa * f @ f, zeros, tol=1e-9
     )

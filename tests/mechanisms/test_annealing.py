@@ -9,9 +9,11 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.linear import LinearBlock
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.likelihoods.logistic import LabelledBlock, Logistic
+from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms import annealing, langevin
 from skdpsurv.mechanisms.langevin import MALA
 from skdpsurv.mechanisms.posterior_sampling import Target, calibrate
@@ -26,7 +28,7 @@ def logistic(n=500, epsilon=5.0, label=1.0):
     X = rng.uniform(-1, 1, (n, 2)) / 2.0
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
     X[0], y[0] = [0.7, 0.7], label
-    return Target(Logistic(2), [LabelledBlock(X, y)], calibrate(epsilon, n))
+    return Target(Logistic(2), InMemory([LinearBlock(X, y)]), calibrate(epsilon, n))
 
 
 class TestStart:
@@ -37,7 +39,9 @@ class TestStart:
         model = HazardModel("logit", 10, 3, len(records.X), 2, 1.0, "auto", 0.4)
         schedule = Schedule(sampler, 500, 10, 0.1)
         plan = PosteriorSampling(model, 20.0, alpha, schedule)
-        return next(plan.states(records, random_source(seed))), plan.sanitizer.prior_precision
+        return next(
+            plan.states(InMemory([records]), random_source(seed))
+        ), plan.sanitizer.prior_precision
 
     @pytest.mark.parametrize("sampler", ["mala", "psgld"])
     @pytest.mark.parametrize("alpha", [0.0, 0.3])
@@ -76,7 +80,9 @@ class TestStages:
     @pytest.mark.parametrize(("n", "epsilon"), [(1, 1e-3), (500, 5.0), (10**6, 1.0)])
     def test_from_one_nat_to_the_law(self, n, epsilon):
         one = Target(
-            Logistic(1), [LabelledBlock(np.zeros((n, 1)), np.ones(n))], calibrate(epsilon, n)
+            Logistic(1),
+            InMemory([LinearBlock(np.zeros((n, 1)), np.ones(n))]),
+            calibrate(epsilon, n),
         )
         weights = annealing.weights(one, 8)
         assert weights[-1] == pytest.approx(1.0)
@@ -118,7 +124,7 @@ class Counted(Target):
         return int(self.counts.sum())
 
     def energy(self, coef):
-        (block,), law = self.blocks, self.sanitizer
+        (block,), law = self.blocks.blocks, self.sanitizer
         losses, gradient = self.likelihood.linearized(coef, block, 1e-12)
         squashed = np.tanh(losses / law.ceiling)
         value = 0.5 * law.prior_precision * coef @ coef
@@ -127,7 +133,7 @@ class Counted(Target):
         return float(value), law.prior_precision * coef + law.rate * pull
 
     def curvature(self, coef):
-        (block,), law = self.blocks, self.sanitizer
+        (block,), law = self.blocks.blocks, self.sanitizer
         slack = 1.0 - np.tanh(self.likelihood.losses(coef, block) / law.ceiling) ** 2
         part = self.likelihood.derivatives(coef, block, weights=self.counts * slack).hessian
         return law.prior_precision * np.eye(coef.size) + law.rate * np.asarray(part)
@@ -154,14 +160,14 @@ def two_wells(x, n=40_000, epsilon=0.1, q=200):
     counts, X, interval, event = (np.array(column) for column in zip(*kinds, strict=True))
     block = hazard_block(X[:, None], interval, event)
     likelihood = DiscreteHazard(orthogonal_basis(q, 1), 1, 1.0, LINKS["logit"])
-    return Counted(likelihood, [block], calibrate(epsilon, n), counts)
+    return Counted(likelihood, InMemory([block]), calibrate(epsilon, n), counts)
 
 
 def test_the_two_wells_are_what_they_claim():
     """Equal wells, far apart, and a ridge between them; Newton from beta = 0 goes by the record."""
     one, other = two_wells(1.0), two_wells(-1.0)
     assert one.n_records == 40_000
-    np.testing.assert_array_equal(one.blocks[0].survived, [0, 0, 3, 44, 200, 200])
+    np.testing.assert_array_equal(one.blocks.blocks[0].survived, [0, 0, 3, 44, 200, 200])
     start = np.array([-0.8 / one.likelihood.basis[0, 0], 0.0])
     modes = [one.mode(start)[0], other.mode(start)[0]]
     np.testing.assert_allclose(modes[0], modes[1] * [1, -1], rtol=1e-6)

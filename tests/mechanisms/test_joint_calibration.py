@@ -15,10 +15,10 @@ from skdpsurv.mechanisms.joint_calibration import (
     MARGIN,
     Part,
     affordable_ridges,
-    at_scales,
     calibrate_jointly,
     joint_curvature_cost,
     joint_sensitivity,
+    with_noise,
 )
 from skdpsurv.mechanisms.newton import gradient_tolerance
 from skdpsurv.mechanisms.objective_perturbation import (
@@ -27,7 +27,7 @@ from skdpsurv.mechanisms.objective_perturbation import (
     SOLVER_SHARE,
     curvature_cost,
 )
-from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, largest_norm
+from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, SphericalLaplace
 
 SEEDS = range(40)
 
@@ -281,7 +281,7 @@ class TestCalibrateJointly:
         for c, p in zip(plans, parts, strict=True):
             assert c.kappa >= max(p.ridge, LEAST_RIDGE * p.constants.hessian_trace)
             assert LEAST_NOISE <= c.solver_scale <= LARGEST_SOLVER_SCALE * (1 + 1e-9)
-            norm = largest_norm(p.n_params, c.noise_scale)
+            norm = c.linear.largest_norm()
             assert c.tolerance == gradient_tolerance(p.constants, n, norm)
 
 
@@ -317,7 +317,7 @@ def test_a_bound_on_the_whole_lowers_the_noise():
 
 def test_solvers_share_one_sliver():
     parts = [part(ridge=5.0)] * 7
-    plans = at_scales(parts, [5.0] * 7, [3.0] * 7, 2.0, 10)
+    plans = with_noise(parts, [5.0] * 7, [SphericalLaplace(3, 3.0)] * 7, 2.0, 10)
     assert sum(c.epsilon_solver for c in plans) == pytest.approx(SOLVER_SHARE * 2.0)
     assert sum(map(Fraction, (c.epsilon_solver for c in plans))) <= Fraction(SOLVER_SHARE * 2.0)
     for c in plans:

@@ -16,7 +16,9 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from skdpsurv.likelihoods.logistic import LabelledBlock, Logistic
+from skdpsurv.blocks import InMemory
+from skdpsurv.likelihoods.linear import LinearBlock
+from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms import annealing, langevin, metropolis
 from skdpsurv.mechanisms.langevin import MALA, MEMORY, PSGLD
 from skdpsurv.mechanisms.metropolis import Frame
@@ -32,11 +34,11 @@ def labelled(n, n_features=1, seed=0, slope=2.0):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-1, 1, size=(n, n_features)) / math.sqrt(n_features)
     y = np.where(rng.random(n) < special.expit(slope * X[:, 0]), 1.0, -1.0)
-    return LabelledBlock(X, y)
+    return LinearBlock(X, y)
 
 
 def target(n, epsilon, n_features=1, **sanitizer):
-    return Target(Logistic(n_features), [labelled(n, n_features)], calibrate(epsilon, n))
+    return Target(Logistic(n_features), InMemory([labelled(n, n_features)]), calibrate(epsilon, n))
 
 
 #: Nearly the prior, with a step in it; a bump beside a prior that has weight; concentrated.
@@ -47,7 +49,7 @@ def energies(one, points):
     """Energies at many points at once, from the definition."""
     v, rate = one.sanitizer.ceiling, one.sanitizer.rate
     value = 0.5 * one.sanitizer.prior_precision * np.sum(points**2, axis=1)
-    for block in one.blocks:
+    for block in one.blocks.blocks:
         losses = np.logaddexp(0.0, -block.y * (points @ block.X.T))
         value = value + rate * v * np.tanh(losses / v).sum(axis=1)
     return value
@@ -283,7 +285,7 @@ class Product:
         return self.one.blocks
 
     def energy(self, coef):
-        (block,), v = self.one.blocks, self.one.sanitizer.ceiling
+        (block,), v = self.one.blocks.blocks, self.one.sanitizer.ceiling
         margin = np.multiply.outer(coef, block.y * block.X[:, 0])
         losses = np.logaddexp(0.0, -margin)
         slopes = -special.expit(-margin) * (block.y * block.X[:, 0])
@@ -404,8 +406,8 @@ class TestPSGLDSteps:
         """Ascending positions over all blocks; chi-square with p > 1e-7."""
         whole = labelled(30)
         parts = np.array_split(np.arange(30), n_blocks)
-        blocks = [LabelledBlock(whole.X[part], whole.y[part]) for part in parts]
-        one = Target(Logistic(1), blocks, calibrate(1.0, 30))
+        blocks = [LinearBlock(whole.X[part], whole.y[part]) for part in parts]
+        one = Target(Logistic(1), InMemory(blocks), calibrate(1.0, 30))
         seen = []
         plain = Target.sampled_gradient
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from skdpsurv.blocks import InMemory, in_blocks
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
@@ -38,11 +39,13 @@ def make_objective(name="logit", n=60, kappa=2.0, noise=3.0, parts=2, cap=1.0, s
         for rows in np.array_split(np.arange(n), parts)
     ]
     center, linear = rng.normal(size=4), noise * rng.normal(size=4)
-    return Objective(likelihood, blocks, kappa, center, linear)
+    return Objective(likelihood, InMemory(blocks), kappa, center, linear)
 
 
 def value(objective, coef):
-    losses = sum(objective.likelihood.losses(coef, block).sum() for block in objective.blocks)
+    losses = sum(
+        objective.likelihood.losses(coef, block).sum() for block in objective.blocks.blocks
+    )
     gap = coef - objective.center
     return losses + 0.5 * objective.kappa * gap @ gap + objective.linear @ coef
 
@@ -161,11 +164,11 @@ class TestManyEqualRecords:
         plan = Perturbation(model, 1.0, "obj_pert", 0.0, 0.1)
         event = np.arange(cls.N) % 3 == 0
         X = np.tile([0.3, -0.7], (cls.N, 1))
-        records = HazardRecords(X, np.ones(cls.N, dtype=np.int64), event)
-        blocks = records.blocks(0.0, 1.0)
-        assert len(blocks) == 2
-        row = blocks[0].X[0]
-        for block in blocks:
+        arrays = in_blocks(X, np.ones(cls.N, dtype=np.int64), event)
+        blocks = arrays.map(lambda each: HazardRecords(*each).within(0.0, 1.0))
+        assert blocks.n_blocks == 2
+        row = blocks.blocks[0].X[0]
+        for block in blocks.blocks:
             np.testing.assert_array_equal(block.X, np.broadcast_to(row, block.X.shape))
         return plan, blocks, row, int(event.sum())
 
@@ -267,7 +270,7 @@ class TestMaximumLikelihood:
         coef = maximum_likelihood(objective.likelihood, objective.blocks, np.zeros(4))
         gradient = sum(
             objective.likelihood.derivatives(coef, block, order=1).gradient
-            for block in objective.blocks
+            for block in objective.blocks.blocks
         )
         assert np.linalg.norm(gradient) <= 1e-9
 
@@ -275,6 +278,6 @@ class TestMaximumLikelihood:
     def test_an_optimum_at_infinity_stops_inside_the_box(self, event):
         likelihood = DiscreteHazard(orthogonal_basis(1, 1), 1, 1.0, LINKS["logit"], None)
         block = hazard_block(np.ones((5, 1)), np.ones(5, dtype=int), np.full(5, event))
-        coef = maximum_likelihood(likelihood, [block], np.zeros(2))
+        coef = maximum_likelihood(likelihood, InMemory([block]), np.zeros(2))
         assert np.abs(coef).max() <= PUBLIC_BOX
         assert (coef[0] > 5) == event

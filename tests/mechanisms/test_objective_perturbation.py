@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
@@ -22,7 +23,7 @@ from skdpsurv.mechanisms.objective_perturbation import (
     split_budget,
 )
 from skdpsurv.mechanisms.perturbation import Problem, perturb
-from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, largest_norm
+from skdpsurv.mechanisms.vector_noise import LEAST_NOISE
 from skdpsurv.privacy import random_source
 
 CONSTANTS = [
@@ -85,7 +86,7 @@ class TestCalibrate:
 
     def test_tolerance_is_that_of_the_noise_used(self, constants, epsilon, n, alpha, share):
         c = calibrate(constants, epsilon, n, P, alpha, curvature_share=share)
-        norm = largest_norm(P, c.noise_scale)
+        norm = c.linear.largest_norm()
         assert c.tolerance == gradient_tolerance(constants, n, norm)
 
 
@@ -160,12 +161,12 @@ def tiny_problem():
     likelihood = DiscreteHazard(np.full((4, 1), 0.5), 1, 1.0, link, 1.0)
     X = rng.uniform(-1, 1, size=(12, 1))
     block = hazard_block(X, rng.integers(1, 5, size=12), rng.random(12) < 0.5)
-    return likelihood, [block], np.array([-1.0, 0.0])
+    return likelihood, InMemory([block]), np.array([-1.0, 0.0])
 
 
 def noise_behind(likelihood, blocks, calibration, center, coef):
     """Return the b that makes ``coef`` the minimiser: minus the gradient of the rest."""
-    gradient = sum(likelihood.derivatives(coef, z, order=1).gradient for z in blocks)
+    gradient = sum(likelihood.derivatives(coef, z, order=1).gradient for z in blocks.blocks)
     return -gradient - calibration.kappa * (coef - center)
 
 

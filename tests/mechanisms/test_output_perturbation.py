@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
@@ -24,15 +25,15 @@ def test_scale_is_the_sensitivity_of_certified_minima(epsilon, n, alpha):
     assert c.kappa >= n * alpha
     assert c.noise_scale == pytest.approx((3.0 + 2 * c.tolerance) / (c.kappa * epsilon))
     assert c.tolerance == gradient_tolerance(constants, n, 0.0) > 0
-    at = calibrate_at(constants, epsilon, n, c.kappa)
+    at = calibrate_at(constants, epsilon, n, 4, c.kappa)
     assert at == c
 
 
 def test_noise_stays_above_the_spacing_of_doubles():
     constants = PrivacyConstants(3.0, 2.0, 2)
     exact = 3.0 / (1e6 * 1e6)
-    assert calibrate_at(constants, 1e6, 100, 1e6).noise_scale == LEAST_NOISE > 100 * exact
-    assert calibrate_at(constants, 1.0, 100, 1e6).noise_scale == pytest.approx(3e-6)
+    assert calibrate_at(constants, 1e6, 100, 4, 1e6).noise_scale == LEAST_NOISE > 100 * exact
+    assert calibrate_at(constants, 1.0, 100, 4, 1e6).noise_scale == pytest.approx(3e-6)
 
 
 def test_noise_falls_with_epsilon_and_with_records():
@@ -55,7 +56,7 @@ def problem(rng, n=12):
 def test_law_of_the_release():
     """Distance from the minimum is Gamma(d, scale) and its direction uniform. Seeds are fixed."""
     likelihood, X, interval, event = problem(np.random.default_rng(0))
-    blocks, center = [hazard_block(X, interval, event)], np.array([-1.0, 0.0])
+    blocks, center = InMemory([hazard_block(X, interval, event)]), np.array([-1.0, 0.0])
     calibration = calibrate(likelihood.constants, 1.0, 12, 2)
     exact = minimize(Objective(likelihood, blocks, calibration.kappa, center, np.zeros(2)), 1e-10)
     noise = np.array(
@@ -85,7 +86,7 @@ def test_minima_of_neighbours_are_within_the_sensitivity():
             interval[0], event[0] = rng.choice([1, 4]), rng.random() < 0.5
             block = hazard_block(X, interval, event)
             center = np.array([4.0, 0.0])
-            objective = Objective(likelihood, [block], kappa, center, np.zeros(2))
+            objective = Objective(likelihood, InMemory([block]), kappa, center, np.zeros(2))
             minima.append(minimize(objective, 1e-10))
         gap = np.linalg.norm(minima[0] - minima[1]) * kappa
         worst = max(worst, gap / likelihood.constants.gradient_sensitivity)

@@ -9,7 +9,9 @@ import pytest
 from joblib import parallel_config
 from scipy import stats
 
-from skdpsurv.likelihoods.logistic import LabelledBlock, Logistic
+from skdpsurv.blocks import InMemory
+from skdpsurv.likelihoods.linear import LinearBlock
+from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms import output_perturbation, perturbation
 from skdpsurv.mechanisms.newton import Objective, minimize
 from skdpsurv.mechanisms.objective_perturbation import calibrate
@@ -23,10 +25,10 @@ def problem(seed=0, calibration=None, center=(0.3, -0.1)):
     rng = np.random.default_rng(seed)
     X = rng.uniform(-0.7, 0.7, size=(N, D))
     likelihood = Logistic(D)
-    block = LabelledBlock(X, rng.choice([-1.0, 1.0], size=N))
+    block = LinearBlock(X, rng.choice([-1.0, 1.0], size=N))
     if calibration is None:
         calibration = calibrate(likelihood.constants, 1.0, N, D)
-    return Problem(likelihood, [block], calibration, np.array(center))
+    return Problem(likelihood, InMemory([block]), calibration, np.array(center))
 
 
 def output_problem(seed=0):
@@ -35,7 +37,7 @@ def output_problem(seed=0):
 
 def noise_behind(problem, coef):
     """Return the b that makes ``coef`` the minimiser: minus the gradient of the rest."""
-    gradient = problem.likelihood.derivatives(coef, problem.blocks[0], order=1).gradient
+    gradient = problem.likelihood.derivatives(coef, problem.blocks.blocks[0], order=1).gradient
     return -gradient - problem.calibration.kappa * (coef - problem.center)
 
 
@@ -154,9 +156,12 @@ def test_a_stream_cannot_be_pickled():
 def test_floating_point_errors_are_not_raised(backend):
     """Whether some product underflows is for the records to know."""
     likelihood, row = Logistic(D), np.array([[0.7, 1e-300]])
-    block = LabelledBlock(row, np.ones(1))
+    block = LinearBlock(row, np.ones(1))
     far = Problem(
-        likelihood, [block], calibrate(likelihood.constants, 1.0, 1, D), np.array([40.0, 0.0])
+        likelihood,
+        InMemory([block]),
+        calibrate(likelihood.constants, 1.0, 1, D),
+        np.array([40.0, 0.0]),
     )
     with np.errstate(all="raise"), parallel_config(backend=backend):
         with pytest.raises(FloatingPointError):

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.linear import LinearBlock
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.likelihoods.logistic import LabelledBlock, Logistic
+from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms.posterior_sampling import (
     PRIOR_PRECISION,
     Sanitizer,
@@ -39,7 +41,7 @@ def likelihood_of(name):
 
 def block_of(name, X, interval, event):
     if name == "logistic":
-        return LabelledBlock(X, np.where(event, 1.0, -1.0))
+        return LinearBlock(X, np.where(event, 1.0, -1.0))
     return hazard_block(X, interval, event)
 
 
@@ -48,7 +50,7 @@ def target(name, data=None, n_blocks=1, sanitizer=None, epsilon=2.0):
     n = data[1].size
     parts = np.array_split(np.arange(n), n_blocks)
     blocks = [block_of(name, *(column[part] for column in data)) for part in parts]
-    return Target(likelihood_of(name), blocks, sanitizer or calibrate(epsilon, n))
+    return Target(likelihood_of(name), InMemory(blocks), sanitizer or calibrate(epsilon, n))
 
 
 def point(name, level=-1.5):
@@ -86,7 +88,7 @@ class TestEnergy:
     def test_is_its_formula(self, name):
         one, coef = target(name), 3.0 * point(name)
         v = one.sanitizer.ceiling
-        losses = one.likelihood.losses(coef, one.blocks[0])
+        losses = one.likelihood.losses(coef, one.blocks.blocks[0])
         expected = 0.005 * coef @ coef + 2.0 / (2 * v) * np.sum(v * np.tanh(losses / v))
         assert one.energy(coef)[0] == pytest.approx(expected, rel=1e-11)
         assert (losses > 0.2 * v).any()  # the squashing shows
@@ -102,7 +104,7 @@ class TestEnergy:
     def test_a_gradient_without_the_squashing_is_noticed(self, name):
         """The check above tells the derivative of v tanh(l/v) from that of l."""
         one, coef, h = target(name), point(name), 1e-5
-        plain = one.likelihood.derivatives(coef, one.blocks[0], order=1).gradient
+        plain = one.likelihood.derivatives(coef, one.blocks.blocks[0], order=1).gradient
         wrong = 1e-2 * coef + one.sanitizer.rate * plain
         ahead, behind = (one.energy(coef + s * h * np.eye(coef.size)[0])[0] for s in (1, -1))
         assert abs((ahead - behind) / (2 * h) - wrong[0]) > 1e-3 * np.abs(wrong).max()
@@ -133,7 +135,7 @@ class TestSampledGradient:
     def test_is_unbiased(self, name, n_blocks):
         """Its mean over a uniform record is exactly the gradient."""
         one, coef = target(name, n_blocks=n_blocks), point(name)
-        sizes = [one.likelihood.n_records(block) for block in one.blocks]
+        sizes = [one.likelihood.n_records(block) for block in one.blocks.blocks]
         starts = np.concatenate([[0], np.cumsum(sizes)])
         singles = [one.sampled_gradient(coef, np.array([i]), starts) for i in range(N)]
         gradient = one.energy(coef)[1]
@@ -262,7 +264,7 @@ class TestPrivacy:
         for label in (-1.0, 1.0):
             y = np.array([1.0, label])
             one = Target(
-                Logistic(1), [LabelledBlock(np.array([[0.3], [1.0]]), y)], calibrate(1.0, 2)
+                Logistic(1), InMemory([LinearBlock(np.array([[0.3], [1.0]]), y)]), calibrate(1.0, 2)
             )
             density = -np.array([one.energy(f)[0] for f in grid])
             logs.append(density - np.logaddexp.reduce(density))
@@ -283,7 +285,9 @@ def test_losses_are_never_negative_so_that_the_range_holds():
     for _ in range(300):
         coef = np.array([rng.uniform(320, 350), *rng.normal(scale=15.0, size=3)])
         one, two = (
-            Target(likelihood, [hazard_block(X, interval, event)], sanitizer).energy(coef)[0]
+            Target(likelihood, InMemory([hazard_block(X, interval, event)]), sanitizer).energy(
+                coef
+            )[0]
             for X in (rows, other)
         )
         assert abs(one - two) <= sanitizer.rate * sanitizer.ceiling * (1.0 + 1e-9)

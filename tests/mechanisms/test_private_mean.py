@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skdpsurv.blocks import InMemory
 from skdpsurv.mechanisms import private_mean as module
 from skdpsurv.mechanisms import vector_noise
 from skdpsurv.mechanisms.private_mean import private_mean
@@ -35,7 +36,7 @@ def scales(monkeypatch):
 @pytest.mark.parametrize("norm", [0.1, 1.0, 3.0])
 def test_without_noise_it_is_the_mean_of_the_clipped_rows(scales, norm):
     X = rows()
-    mean, spread = private_mean([X], 50, norm, 1.0, random_source(0))
+    mean, spread = private_mean(InMemory([X]), 50, norm, 1.0, random_source(0))
     exact = clip_rows(X, norm).mean(axis=0)
     np.testing.assert_allclose(mean, exact, atol=scales[0] / 100)
     assert spread == pytest.approx(np.sqrt(norm**2 - mean @ mean))
@@ -53,7 +54,7 @@ def test_neighbours_differ_by_at_most_scale_times_epsilon(scales):
         ends = []
         for first in (row, -row):
             X[0] = first
-            ends.append(private_mean([X], n, norm, epsilon, random_source(0))[0])
+            ends.append(private_mean(InMemory([X]), n, norm, epsilon, random_source(0))[0])
         worst = max(worst, np.linalg.norm(ends[0] - ends[1]))
     step = scales[0] / 256
     assert 0.98 * 2 * norm / n < worst <= scales[0] * epsilon + 2 * step
@@ -66,7 +67,7 @@ def test_law_of_the_noise(monkeypatch):
     X, norm, epsilon = rows(200), 4.0, 1.0
     exact = clip_rows(X, norm).mean(axis=0)
     distance = [
-        np.linalg.norm(private_mean([X], 200, norm, epsilon, random_source(i))[0] - exact)
+        np.linalg.norm(private_mean(InMemory([X]), 200, norm, epsilon, random_source(i))[0] - exact)
         for i in range(1000)
     ]
     law = stats.gamma(3, scale=2 * norm / (200 * epsilon))
@@ -82,7 +83,7 @@ def test_the_sum_is_exact(scales):
     rng = np.random.default_rng(1)
     X = 10.0 ** rng.uniform(-12, 0, size=(5000, 3)) * rng.choice([-1.0, 1.0], size=(5000, 3))
     means = [
-        private_mean([X[order]], 5000, 1.0, 1e16, random_source(0))[0]
+        private_mean(InMemory([X[order]]), 5000, 1.0, 1e16, random_source(0))[0]
         for order in (np.arange(5000), np.argsort(X[:, 0]), rng.permutation(5000))
     ]
     np.testing.assert_array_equal(means[0], means[1])
@@ -93,15 +94,15 @@ def test_the_sum_is_exact(scales):
 
 def test_rounding_to_the_lattice_is_in_the_sensitivity(scales):
     """The scale is above that of real rows by what rounding may add, and by no more than that."""
-    private_mean([rows(50, 100)], 50, 1.0, 1.0, random_source(0))
+    private_mean(InMemory([rows(50, 100)]), 50, 1.0, 1.0, random_source(0))
     assert scales[0] == pytest.approx(2 / 50 * (1 + 10 * 2.0**-31), rel=1e-14)
     assert scales[0] > 2 / 50
 
 
 def test_blocks_do_not_matter():
     X = rows()
-    whole = private_mean([X], 50, 1.0, 1.0, random_source(0))
-    parts = private_mean(iter([X[:1], X[1:20], X[20:]]), 50, 1.0, 1.0, random_source(0))
+    whole = private_mean(InMemory([X]), 50, 1.0, 1.0, random_source(0))
+    parts = private_mean(InMemory([X[:1], X[1:20], X[20:]]), 50, 1.0, 1.0, random_source(0))
     np.testing.assert_array_equal(whole[0], parts[0])
     assert whole[1] == parts[1]
 
@@ -109,7 +110,7 @@ def test_blocks_do_not_matter():
 @pytest.mark.parametrize("seed", range(20))
 def test_mean_stays_in_the_ball(seed):
     """Also where the noise is a thousand times the ball."""
-    mean, spread = private_mean([rows(1)], 1, 0.5, 1e-3, random_source(seed))
+    mean, spread = private_mean(InMemory([rows(1)]), 1, 0.5, 1e-3, random_source(seed))
     assert np.linalg.norm(mean) <= 0.5 * (1 + 1e-12)
     assert 0.0 <= spread <= 0.5
 
@@ -117,7 +118,7 @@ def test_mean_stays_in_the_ball(seed):
 def test_pure_noise_is_shrunk():
     """Rows of zeros: the release is closer to 0 than its noise, and often 0."""
     X, noise_length = np.zeros((100, 5)), 5 * 2 / 100
-    means = [private_mean([X], 100, 1.0, 1.0, random_source(i))[0] for i in range(300)]
+    means = [private_mean(InMemory([X]), 100, 1.0, 1.0, random_source(i))[0] for i in range(300)]
     lengths = np.linalg.norm(means, axis=1)
     assert np.mean(lengths) < 0.8 * noise_length
     assert any(length == 0.0 for length in lengths)

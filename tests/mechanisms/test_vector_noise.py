@@ -6,10 +6,34 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdpsurv.mechanisms.vector_noise import LATTICE_FRACTION, LEAST_NOISE, add_noise, largest_norm
+from skdpsurv.mechanisms import vector_noise
+from skdpsurv.mechanisms.vector_noise import LATTICE_FRACTION, LEAST_NOISE, SphericalLaplace
 from skdpsurv.privacy import random_source
+from tests.support import noise_laws
 
 VALUES = np.array([1.0, -300.0, 1e-3])
+
+
+def add_noise(values, scale, source):
+    return vector_noise.add_noise(values, SphericalLaplace(values.size, scale), source)
+
+
+def largest_norm(dimension, scale):
+    return SphericalLaplace(dimension, scale).largest_norm()
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 7])
+@pytest.mark.parametrize(("sensitivity", "epsilon"), [(1.0, 0.5), (3e-4, 20.0)])
+def test_a_law_hides_what_it_says(dimension, sensitivity, epsilon):
+    law = SphericalLaplace.hiding(dimension, sensitivity, epsilon)
+    noise_laws.check(law, sensitivity, epsilon)
+
+
+@pytest.mark.parametrize("fault", noise_laws.FAULTS)
+def test_a_law_that_does_not_is_found(fault):
+    law = fault.hiding(3, 1.0, 0.5)
+    with pytest.raises(AssertionError):
+        noise_laws.check(law, 1.0, 0.5)
 
 
 @pytest.mark.parametrize("seeded", [True, False])

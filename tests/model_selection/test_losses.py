@@ -17,8 +17,8 @@ from skdpsurv import (
     DPWeibullFitter,
     HybridMEstimator,
 )
+from skdpsurv.mechanisms.sums import LOSS
 from skdpsurv.model_selection.losses import (
-    UNIT,
     SurvivalLoss,
     brier_loss,
     error_loss,
@@ -52,21 +52,21 @@ def test_error_and_brier():
 
 
 def test_sums_are_exact_in_units_of_the_lattice():
-    assert summed_losses(error_loss, Coin(), X, Y) == 2 * UNIT
-    assert summed_losses(brier_loss, Coin(), X, Y) == (1 + 9 + 1 + 16) * UNIT // 16
+    assert summed_losses(error_loss, Coin(), X, Y) == 2 * LOSS.sensitivity
+    assert summed_losses(brier_loss, Coin(), X, Y) == (1 + 9 + 1 + 16) * LOSS.sensitivity // 16
 
 
 @pytest.mark.parametrize(("value", "counted"), [(-3.0, 0.0), (5.0, 1.0), (np.nan, 1.0)])
 def test_losses_are_clipped(value, counted):
     total = summed_losses(lambda m, X, y: np.where(y == 7, value, 0.5), Coin(), X, Y)
-    assert total == round((3 * 0.5 + counted) * UNIT)
+    assert total == round((3 * 0.5 + counted) * LOSS.sensitivity)
 
 
 def test_a_failure_counts_for_its_record_alone_and_is_silent():
     rows = np.array([[1.0], [13.0], [-1.0], [-1.0]])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert summed_losses(error_loss, Coin(), rows, np.array([1, 1, 0, 0])) == UNIT
+        assert summed_losses(error_loss, Coin(), rows, np.array([1, 1, 0, 0])) == LOSS.sensitivity
 
 
 def test_one_record_moves_the_sum_by_one_at_most():
@@ -74,12 +74,12 @@ def test_one_record_moves_the_sum_by_one_at_most():
     for x, y in [(13.0, 0), (np.nan, 1), (1e300, 5), (-1.0, 0)]:
         rows, labels = X.copy(), Y.copy()
         rows[3], labels[3] = x, y
-        assert abs(summed_losses(brier_loss, Coin(), rows, labels) - base) <= UNIT
+        assert abs(summed_losses(brier_loss, Coin(), rows, labels) - base) <= LOSS.sensitivity
 
 
 @pytest.mark.parametrize("loss", [lambda m, X, y: 0.0, lambda m, X, y: np.zeros(7)])
 def test_a_loss_of_another_shape_counts_1(loss):
-    assert summed_losses(loss, Coin(), X, Y) == 4 * UNIT
+    assert summed_losses(loss, Coin(), X, Y) == 4 * LOSS.sensitivity
 
 
 def test_a_loss_of_ones_own_is_asked_for_one_record_at_a_time():
@@ -109,7 +109,7 @@ def test_a_record_that_fails_does_not_change_how_others_are_counted(loss):
     sums = [summed_losses(loss, Coin(), rows, np.zeros(80))]
     rows[7] = 13.0
     sums.append(summed_losses(loss, Coin(), rows, np.zeros(80)))
-    assert abs(sums[0] - sums[1]) <= UNIT
+    assert abs(sums[0] - sums[1]) <= LOSS.sensitivity
 
 
 EXTREMES = [1e308, -1e308, 5e-324, np.nan, np.inf]
@@ -147,7 +147,7 @@ def test_records_that_are_looked_at_together_do_not_meet(loss, value, monkeypatc
     assert np.isfinite(losses[1][others]).all()
     assert np.isnan(losses[1][7]) == (value != 5e-324)
     if loss is not brier_loss:
-        assert abs(summed_losses(loss, model, rows, y) - before) <= UNIT
+        assert abs(summed_losses(loss, model, rows, y) - before) <= LOSS.sensitivity
 
 
 @pytest.mark.parametrize("label", [[1, 2], {}, np.array([1, 0]), Surv, None])
@@ -157,7 +157,7 @@ def test_a_label_that_compares_with_nothing_counts_for_itself(loss, label):
     sums = [summed_losses(loss, Coin(), X, labels)]
     labels[1] = label
     sums.append(summed_losses(loss, Coin(), X, labels))
-    assert abs(sums[0] - sums[1]) <= UNIT
+    assert abs(sums[0] - sums[1]) <= LOSS.sensitivity
     assert np.isfinite(loss(Coin(), X, labels)).all()
 
 
@@ -182,7 +182,7 @@ def test_the_public_model_inside_sees_all_records_at_once_and_what_it_can():
 
 
 def test_a_failed_model_loses_everything():
-    assert summed_losses(error_loss, None, X, Y) == 4 * UNIT
+    assert summed_losses(error_loss, None, X, Y) == 4 * LOSS.sensitivity
 
 
 def test_the_model_that_sees_records_is_a_copy():
@@ -192,7 +192,7 @@ def test_the_model_that_sees_records_is_a_copy():
             return super().predict(X)
 
     model = Nosy()
-    assert summed_losses(error_loss, model, X, Y) == 2 * UNIT
+    assert summed_losses(error_loss, model, X, Y) == 2 * LOSS.sensitivity
     assert not hasattr(model, "seen")
 
 

@@ -20,9 +20,10 @@ from skdpsurv import (
     PrivacyLeakWarning,
     PrivateStackingClassifier,
 )
+from skdpsurv.mechanisms.sums import LOSS
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.model_selection.candidates import Candidate
-from skdpsurv.model_selection.losses import UNIT, brier_loss, error_loss
+from skdpsurv.model_selection.losses import brier_loss, error_loss
 from skdpsurv.model_selection.summed_losses import summed_losses
 from skdpsurv.model_selection.trials import SearchRecords
 
@@ -53,7 +54,7 @@ class TestOneRecordMovesOneLoss:
         for first in (0, 1, label):
             labels[0] = first
             sums.append(summed_losses(loss, model, X[~public], labels))
-        assert max(sums) - min(sums) <= UNIT
+        assert max(sums) - min(sums) <= LOSS.sensitivity
 
     def test_a_loss_of_ones_own_gets_an_array_of_objects(self, data):
         X, y = data
@@ -80,7 +81,7 @@ class TestOneRecordMovesOneLoss:
         sums = [
             summed_losses(error_loss, Startled(), rows, np.zeros(300)) for rows in (X, frightening)
         ]
-        assert sums == [0, UNIT]
+        assert sums == [0, LOSS.sensitivity]
 
 
 class TestSilence:

@@ -1,4 +1,4 @@
-"""Tests of the public domain and of parameter checks."""
+"""Tests of the public domain."""
 
 from __future__ import annotations
 
@@ -15,9 +15,6 @@ from skdpsurv.privacy import (
     check_finite,
     clip_rows,
     clip_times,
-    fraction,
-    positive_int,
-    positive_number,
 )
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -137,47 +134,3 @@ class TestMessages:
         check_finite([1, 2, 3], "X")
         check_finite(np.array([[1.0, -1e308]]), "X")
         check_finite([True], "X")
-
-
-class TestParameters:
-    @pytest.mark.parametrize("value", [1, 0.5, np.float32(2), np.int64(3), Fraction(1, 2)])
-    def test_positive_number(self, value):
-        number = positive_number("scale", value)
-        assert type(number) is float
-        assert number == value
-
-    @pytest.mark.parametrize("value", [0, -1, math.inf, math.nan, -math.inf])
-    def test_not_a_positive_number(self, value):
-        with pytest.raises(
-            ValueError, match=f"scale must be a positive finite number, got {value}"
-        ):
-            positive_number("scale", value)
-
-    def test_infinity_where_allowed(self):
-        assert positive_number("epsilon", math.inf, allow_inf=True) == math.inf
-        with pytest.raises(ValueError, match="epsilon must be a positive number or inf, got nan"):
-            positive_number("epsilon", math.nan, allow_inf=True)
-
-    @pytest.mark.parametrize("value", [True, np.True_, "1", None, 1j, [1.0]])
-    def test_wrong_types(self, value):
-        for check in (positive_number, fraction, positive_int):
-            with pytest.raises(TypeError, match=r"^q must be "):
-                check("q", value)
-
-    def test_fraction_ends(self):
-        assert fraction("share", 0.25) == 0.25
-        assert fraction("share", 0, open_low=False) == 0.0
-        assert fraction("share", 1, open_high=False) == 1.0
-        for bad, rule in [(0, r"\(0, 1\)"), (1, r"\(0, 1\)"), (math.nan, r"\(0, 1\)")]:
-            with pytest.raises(ValueError, match=f"share must be a number in {rule}, got {bad}"):
-                fraction("share", bad)
-        with pytest.raises(ValueError, match=r"in \[0, 1\], got 1.5"):
-            fraction("share", 1.5, open_low=False, open_high=False)
-
-    def test_positive_int(self):
-        assert type(positive_int("q", np.int32(4))) is int
-        for bad in (0, -3):
-            with pytest.raises(ValueError, match=f"q must be a positive integer, got {bad}"):
-                positive_int("q", bad)
-        with pytest.raises(TypeError, match="q must be a positive integer, got float"):
-            positive_int("q", 2.0)

@@ -13,14 +13,13 @@ import pytest
 from scipy import special, stats
 from sklearn.linear_model import LogisticRegression
 
-from skdpsurv.hybrid import counts, residual_moments, selection
-from skdpsurv.hybrid.counts import noisy_counts
+from skdpsurv.hybrid import residual_moments
 from skdpsurv.hybrid.hybrid_records import split_records
 from skdpsurv.hybrid.mixed_table import read_table
 from skdpsurv.hybrid.nearest import nearest
 from skdpsurv.hybrid.residual_moments import Residuals, private_moments
 from skdpsurv.hybrid.selection import record_losses, select
-from skdpsurv.mechanisms import private_mean
+from skdpsurv.mechanisms import private_mean, sums
 from skdpsurv.privacy import random_source
 
 EPSILON, ALPHA = 1.0, 1e-7
@@ -67,7 +66,7 @@ class TestCells:
             theirs, ours = each.public_points(), each.private_points()
             held = np.bincount(nearest(ours, theirs[:5]), minlength=5)
             exact.append(held)
-            many = noisy_counts(np.tile(held, self.runs), EPSILON, random_source(seed))
+            many = sums.HISTOGRAM.release(np.tile(held, self.runs), EPSILON, random_source(seed))
             released.append(many.reshape(self.runs, 5))
         assert np.abs(exact[0] - exact[1]).sum() == 2
         # The likelihood ratio, up to a factor.
@@ -80,7 +79,7 @@ class TestCells:
         assert 0.6 * EPSILON < self.attack() <= EPSILON
 
     def test_sensitivity_of_one_is_found(self, monkeypatch):
-        monkeypatch.setattr(counts, "SENSITIVITY", 1.0)
+        monkeypatch.setattr(sums, "HISTOGRAM", sums.Histogram(sensitivity=1))
         assert self.attack() > 1.2 * EPSILON
 
 
@@ -142,9 +141,9 @@ class TestCurve:
 
     def test_a_curve_for_the_price_of_a_point_is_found(self, monkeypatch):
         """The published scale, 1 / epsilon for each of the points."""
-        honest = selection.lattice_laplace
+        honest = sums.lattice_laplace
         monkeypatch.setattr(
-            selection,
+            sums,
             "lattice_laplace",
             lambda value, scale, source: honest(value, scale / self.k, source),
         )

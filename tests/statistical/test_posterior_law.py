@@ -18,6 +18,7 @@ import pytest
 from scipy import special
 
 from skdpsurv import PublicBoundsScaler
+from skdpsurv.blocks import InMemory
 from skdpsurv.datasets import load_flchain
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
@@ -83,7 +84,7 @@ def test_mala_and_an_independent_metropolis_agree(records, link):
 
     target = Target(
         DiscreteHazard(basis, 2, 1.0, LINKS[link]),
-        [hazard_block(X, interval, event)],
+        InMemory([hazard_block(X, interval, event)]),
         calibrate(EPSILON, n),
     )
     start = np.zeros(KNOTS + 2)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PrivacyLeakWarning
+from skdpsurv.blocks import InMemory
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.privacy import random_source
 from skdpsurv.survival import hazard_plans
@@ -121,7 +122,7 @@ class TestFirstLook:
     def test_table_and_mean_share_what_it_costs(self, monkeypatch):
         """And nothing else does: what both are given adds up to the centre's share."""
         seen = {}
-        for name, position in (("private_life_table", 3), ("private_mean", 3)):
+        for name, position in (("private_life_table", 2), ("private_mean", 3)):
             original = getattr(hazard_plans, name)
 
             def spy(*args, name=name, position=position, original=original):
@@ -150,13 +151,13 @@ class TestFirstLook:
         """Radius of the rows that reach the likelihood, for a released spread ``found``."""
         mean, seen = np.array([0.25, 0.5]), []
         monkeypatch.setattr(hazard_plans, "private_mean", lambda *args: (mean, found))
-        original = HazardRecords.blocks
-        monkeypatch.setattr(HazardRecords, "blocks", lambda *a: seen.append(a[1:]) or original(*a))
+        original = HazardRecords.within
+        monkeypatch.setattr(HazardRecords, "within", lambda *a: seen.append(a[1:]) or original(*a))
         monkeypatch.setattr(hazard_plans, "perturb", lambda *args: np.arange(1.0, 6.0))
         X = np.random.default_rng(0).uniform(-1, 1, size=(1000, 2))
-        records = HazardRecords(X, np.full(1000, 7), np.zeros(1000, dtype=bool))
+        records = InMemory([HazardRecords(X, np.full(1000, 7), np.zeros(1000, dtype=bool))])
         one = plan(epsilon)
-        baseline, beta = one.run(records, random_source(0))
+        baseline, beta = one.fit(records, random_source(0))
         (used_mean, radius) = seen[0]
         np.testing.assert_array_equal(used_mean, mean)
         assert radius == pytest.approx(expected)
@@ -171,7 +172,7 @@ class TestRecords:
     def test_rows_are_centred_clipped_and_scaled(self):
         X = np.array([[3.0, 4.0], [0.1, 0.0], [1.0, 1.0]])
         records = HazardRecords(X, np.array([1, 2, 3]), np.zeros(3, dtype=bool))
-        (block,) = records.blocks(np.array([1.0, 1.0]), 2.0)
+        block = records.within(np.array([1.0, 1.0]), 2.0)
         length = math.hypot(2.0, 3.0)
         expected = [[2 / length, 3 / length], [-0.45, -0.5], [0.0, 0.0]]
         np.testing.assert_allclose(block.X, expected)
@@ -179,7 +180,7 @@ class TestRecords:
 
     def test_an_infinite_radius_leaves_rows_as_they_are(self):
         X = np.array([[3e100, 4.0]])
-        (block,) = HazardRecords(X, np.array([1]), np.array([True])).blocks(0.0, math.inf)
+        block = HazardRecords(X, np.array([1]), np.array([True])).within(0.0, math.inf)
         np.testing.assert_array_equal(block.X, X)
 
 

@@ -7,7 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from skdpsurv.survival import weibull_counts
+from skdpsurv import blocks
+from skdpsurv.blocks import InMemory
 from skdpsurv.survival.weibull_counts import (
     N_BINS,
     count_table,
@@ -15,6 +16,10 @@ from skdpsurv.survival.weibull_counts import (
     log_time_grid,
     log_times,
 )
+
+
+def table_of(time, event, max_time, omega):
+    return count_table(InMemory([(event, time)]), max_time, omega)
 
 
 def sample(n, seed=0, max_time=5.0):
@@ -68,7 +73,7 @@ class TestGrid:
     def test_points_are_in_their_own_bins(self):
         for omega in (0.7, 6.0):
             time = 5.0 * np.exp(log_time_grid(omega))
-            table = count_table(time, np.ones(N_BINS + 1, dtype=bool), 5.0, omega)
+            table = table_of(time, np.ones(N_BINS + 1, dtype=bool), 5.0, omega)
             assert np.all(table.records == 1)
             np.testing.assert_array_equal(table.log_time, log_time_grid(omega))
 
@@ -76,7 +81,7 @@ class TestGrid:
 class TestCountTable:
     def test_every_record_is_in_the_nearest_bin(self):
         time, event = sample(3000)
-        table = count_table(time, event, 5.0, 6.0)
+        table = table_of(time, event, 5.0, 6.0)
         x = np.clip(np.log(time / 5.0), -6.0, 0.0)
         seen = event & (time <= 5.0)
         for counts, values in ((table.records, x), (table.events, x[seen])):
@@ -89,36 +94,36 @@ class TestCountTable:
 
     def test_events_are_among_the_records(self):
         time, event = sample(3000, seed=1)
-        table = count_table(time, event, 5.0, 6.0)
+        table = table_of(time, event, 5.0, 6.0)
         assert np.all((table.events >= 0) & (table.events <= table.records))
-        nobody_seen = count_table(time, np.zeros(3000, dtype=bool), 5.0, 6.0)
+        nobody_seen = table_of(time, np.zeros(3000, dtype=bool), 5.0, 6.0)
         np.testing.assert_array_equal(nobody_seen.records, table.records)
         assert not nobody_seen.events.any()
 
     def test_ends(self):
         time = np.array([0.0, 5.0, 5.0, 7.0])
-        table = count_table(time, np.array([True, True, False, True]), 5.0, 6.0)
+        table = table_of(time, np.array([True, True, False, True]), 5.0, 6.0)
         assert (table.records[0], table.events[0]) == (1, 1)
         assert (table.records[-1], table.events[-1]) == (3, 1)
 
     def test_no_records(self):
-        table = count_table(np.empty(0), np.empty(0, dtype=bool), 5.0, 6.0)
+        table = table_of(np.empty(0), np.empty(0, dtype=bool), 5.0, 6.0)
         assert table.n_records == 0
 
     @pytest.mark.parametrize("rows", [1, 7, 1000, 4096])
-    def test_chunks_do_not_matter(self, monkeypatch, rows):
+    def test_blocks_do_not_matter(self, monkeypatch, rows):
         time, event = sample(1000, seed=2)
-        whole = count_table(time, event, 5.0, 6.0)
-        monkeypatch.setattr(weibull_counts, "CHUNK_ROWS", rows)
-        parts = count_table(time, event, 5.0, 6.0)
+        whole = table_of(time, event, 5.0, 6.0)
+        monkeypatch.setattr(blocks, "BLOCK_ROWS", rows)
+        parts = count_table(blocks.in_blocks(event, time), 5.0, 6.0)
         np.testing.assert_array_equal(whole.records, parts.records)
         np.testing.assert_array_equal(whole.events, parts.events)
 
     def test_tables_add_up_in_any_order(self):
         time, event = sample(1000, seed=3)
-        whole = count_table(time, event, 5.0, 6.0)
+        whole = table_of(time, event, 5.0, 6.0)
         order = np.random.default_rng(4).permutation(1000)
-        parts = [count_table(time[i], event[i], 5.0, 6.0) for i in np.array_split(order, 9)]
+        parts = [table_of(time[i], event[i], 5.0, 6.0) for i in np.array_split(order, 9)]
         np.testing.assert_array_equal(sum(p.records for p in parts), whole.records)
         np.testing.assert_array_equal(sum(p.events for p in parts), whole.events)
 
@@ -126,10 +131,10 @@ class TestCountTable:
     def test_neighbours_move_one_unit(self, seed):
         """Whatever the other value is: beyond the horizon, zero, or the same time censored."""
         time, event = sample(20, seed=seed)
-        before = count_table(time, event, 5.0, 6.0)
+        before = table_of(time, event, 5.0, 6.0)
         rng = np.random.default_rng(100 + seed)
         time[0], event[0] = rng.choice([0.0, 5.0, 1e9, time[0], 1.0]), rng.random() < 0.5
-        after = count_table(time, event, 5.0, 6.0)
+        after = table_of(time, event, 5.0, 6.0)
         for one, other in ((before.records, after.records), (before.events, after.events)):
             moved = other - one
             assert np.abs(moved).sum() <= 2
@@ -140,8 +145,8 @@ class TestCountTable:
     def test_unit_of_time_does_not_matter(self):
         time, event = sample(500, seed=5)
         for unit in (2.0**-40, 2.0**30):
-            one = count_table(time, event, 5.0, 6.0)
-            other = count_table(unit * time, event, unit * 5.0, 6.0)
+            one = table_of(time, event, 5.0, 6.0)
+            other = table_of(unit * time, event, unit * 5.0, 6.0)
             np.testing.assert_array_equal(one.records, other.records)
             np.testing.assert_array_equal(one.events, other.events)
 

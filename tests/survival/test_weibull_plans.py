@@ -9,7 +9,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.weibull import SHAPE_RANGE, maximum_likelihood
+from skdpsurv.mechanisms import sums
 from skdpsurv.privacy import random_source
 from skdpsurv.survival import weibull_plans, weibull_published
 from skdpsurv.survival.weibull_counts import N_BINS, CountTable, count_table
@@ -29,6 +31,15 @@ from skdpsurv.survival.weibull_plans import (
     TightLadder,
 )
 from skdpsurv.survival.weibull_rungs import N_CELLS, shape_at
+
+
+def table_of(time, event, max_time, omega):
+    return count_table(InMemory([(event, time)]), max_time, omega)
+
+
+def estimate(plan, time, event, source):
+    return plan.estimate(InMemory([(event, time)]), source)
+
 
 LADDERS = [TightLadder, ExactLadder, PublishedLadder]
 PRIVATE = [*LADDERS, NoisyEstimates, SampleAggregate]
@@ -51,7 +62,7 @@ def simulate(n, shape=1.4, scale=2.0, censoring=4.0, seed=0):
 
 def likeliest(time, event):
     """Fit the bins: what a ladder without noise finds."""
-    table = count_table(time, event, MAX_TIME, OMEGA)
+    table = table_of(time, event, MAX_TIME, OMEGA)
     fit = maximum_likelihood(table.log_time, table.events, MAX_SHAPE, weights=table.records)
     return fit[0][0], fit[1][0]
 
@@ -64,7 +75,7 @@ def few_cells(monkeypatch):
 
 @pytest.fixture
 def no_noise(monkeypatch):
-    monkeypatch.setattr(weibull_plans, "lattice_laplace", lambda value, scale, source: value)
+    monkeypatch.setattr(sums, "lattice_laplace", lambda value, scale, source: value)
 
 
 class Ledger:
@@ -77,7 +88,7 @@ class Ledger:
     def __init__(self, monkeypatch, answers=(), shape=1.5):
         self.answers, self.shape = answers, shape
         self.values, self.scales, self.ladders = [], [], []
-        monkeypatch.setattr(weibull_plans, "lattice_laplace", self.lattice_laplace)
+        monkeypatch.setattr(sums, "lattice_laplace", self.lattice_laplace)
         monkeypatch.setattr(weibull_plans, "draw_cell", self.draw_cell)
 
     def lattice_laplace(self, value, scale, source):
@@ -155,7 +166,7 @@ class TestWhatIsSpent:
         ledger = Ledger(monkeypatch, (8, 2**33, -3000, 2**34) if kind is TightLadder else ())
         epsilon, fraction_ = 10.0 ** rng.uniform(-6, 2), rng.uniform(0.001, 0.999)
         plan = make_plan(kind, 9, epsilon, rng.choice([None, fraction_]))
-        plan.run(*simulate(9), random_source(0))
+        estimate(plan, *simulate(9), random_source(0))
         sensitivities = {
             TightLadder: (1, 2**30, N_BINS, 2**30),
             ExactLadder: (1, 2**30),
@@ -170,9 +181,10 @@ class TestWhatIsSpent:
     def test_splitting_epsilon_in_floats_does_not_overspend(self, monkeypatch, kind):
         rng = np.random.default_rng(1)
         assert max(self.nominal(monkeypatch, kind, rng) for _ in range(200)) <= 0
-        # Without what is set aside for it, it would.
+        # Without what is set aside for it, shares of many parts would.
         monkeypatch.setattr(weibull_plans, "ROUNDING_SHARE", 0.0)
-        assert max(self.nominal(monkeypatch, kind, rng) for _ in range(200)) > 0
+        overspent = max(self.nominal(monkeypatch, kind, rng) for _ in range(200)) > 0
+        assert overspent == (kind is not NoisyEstimates)
 
     def test_with_a_correction_and_without(self, monkeypatch):
         """The cases above have both; a correction has two more releases."""
@@ -215,7 +227,7 @@ class TestWhatIsSpent:
         for last in (0.0, 0.1, 3.0, 5.0):
             for seen in (False, True):
                 time[-1], event[-1] = last, seen
-                plan.run(time, event, random_source(0))
+                estimate(plan, time, event, random_source(0))
                 values.append(ledger.values)
                 scales = ledger.scales
                 ledger.forget()
@@ -236,7 +248,7 @@ class TestWhatIsSpent:
         plan = make_plan(NoisyEstimates, 5, 1.0, max_shape=max_shape)
         for event in (np.zeros(5, dtype=bool), np.ones(5, dtype=bool), np.arange(5) == 0):
             for time in (np.full(5, MAX_TIME), np.zeros(5), MAX_TIME * np.arange(5) / 4):
-                plan.run(time, event, random_source(0))
+                estimate(plan, time, event, random_source(0))
         assert min(ledger.values) >= 0
         assert np.all(np.array(ledger.values) <= 0.5 * np.array(ledger.scales))
         assert max(ledger.values) == pytest.approx(max_shape * 2**30, rel=1e-6)
@@ -244,7 +256,7 @@ class TestWhatIsSpent:
     def test_ladders_get_what_they_need(self, monkeypatch):
         ledger = Ledger(monkeypatch)
         time, event = simulate(200)
-        table = count_table(time, event, MAX_TIME, OMEGA)
+        table = table_of(time, event, MAX_TIME, OMEGA)
         for kind in LADDERS:
             make_plan(kind, 200, 1.0, n_rungs=7).run_on_counts(table, random_source(0))
             rungs, epsilon, n_rungs = ledger.ladders[-1]
@@ -259,7 +271,7 @@ class TestWhatIsSpent:
         ledger = Ledger(monkeypatch, (100, 2**36, -3000, 2**34))
         means = set()
         for seed in range(5):
-            table = count_table(*simulate(200, seed=seed), MAX_TIME, OMEGA)
+            table = table_of(*simulate(200, seed=seed), MAX_TIME, OMEGA)
             make_plan(TightLadder, 200, 1.0).run_on_counts(table, random_source(0))
             means.add(ledger.ladders[-1][0].mean_log_event)
             ledger.forget()
@@ -281,7 +293,7 @@ class TestWithoutNoise:
         """The shape to a cell of the grid, 5e-5 wide, and the scale for it."""
         time, event = simulate(1500, **SAMPLES[sample])
         shape, log_scale = likeliest(time, event)
-        found = make_plan(kind, 1500, 1e9).run(time, event, random_source(0))
+        found = estimate(make_plan(kind, 1500, 1e9), time, event, random_source(0))
         assert found.shape == pytest.approx(shape, rel=1e-4)
         assert found.log_scale == pytest.approx(log_scale, abs=2e-4 / shape)
         assert found.n_events == np.sum(event & (time <= MAX_TIME))
@@ -290,23 +302,27 @@ class TestWithoutNoise:
         """The same, to a cell of 0.005."""
         time, event = simulate(1500)
         shape, log_scale = likeliest(time, event)
-        found = make_plan(PublishedLadder, 1500, 1e9).run(time, event, random_source(0))
+        found = make_plan(PublishedLadder, 1500, 1e9).estimate(
+            InMemory([(event, time)]), random_source(0)
+        )
         assert found.shape == pytest.approx(shape, abs=0.0051)
         assert found.log_scale == pytest.approx(log_scale, abs=0.01)
 
     def test_bins_hardly_matter(self):
         time, event = simulate(1500)
         plan = make_plan(MaximumLikelihood, 1500, math.inf)
-        exact = plan.run(time, event, random_source(0))
+        exact = estimate(plan, time, event, random_source(0))
         assert exact.n_events == np.sum(event & (time <= MAX_TIME))
-        binned = plan.run_on_counts(count_table(time, event, MAX_TIME, OMEGA), random_source(0))
+        binned = plan.run_on_counts(table_of(time, event, MAX_TIME, OMEGA), random_source(0))
         assert binned == pytest.approx(exact, rel=1e-3)
 
     @pytest.mark.parametrize("kind", [NoisyEstimates, SampleAggregate])
     def test_one_block_is_the_maximum_of_the_likelihood(self, no_noise, kind):
         time, event = simulate(400)
-        found = make_plan(kind, 400, 1.0).run(time, event, random_source(0))
-        exact = make_plan(MaximumLikelihood, 400, math.inf).run(time, event, random_source(0))
+        found = estimate(make_plan(kind, 400, 1.0), time, event, random_source(0))
+        exact = make_plan(MaximumLikelihood, 400, math.inf).estimate(
+            InMemory([(event, time)]), random_source(0)
+        )
         assert found[:2] == pytest.approx(exact[:2], rel=1e-8)
         assert found.n_events is None
 
@@ -320,9 +336,13 @@ class TestWithoutNoise:
         time, event = simulate(4000, **SAMPLES[sample])
         shape, _ = likeliest(time, event)
         Ledger(monkeypatch, shape=wrong * shape)
-        found = make_plan(TightLadder, 4000, 100.0).run(time, event, random_source(0))
+        found = make_plan(TightLadder, 4000, 100.0).estimate(
+            InMemory([(event, time)]), random_source(0)
+        )
         assert abs(math.log(found.shape / shape)) < left * abs(math.log(wrong))
-        near = make_plan(TightLadder, 4000, 0.1).run(time, event, random_source(0))
+        near = make_plan(TightLadder, 4000, 0.1).estimate(
+            InMemory([(event, time)]), random_source(0)
+        )
         assert near.shape == pytest.approx(wrong * shape, rel=1e-4)
 
 
@@ -349,7 +369,7 @@ def check_awkward(kind, time, event, epsilon, seeds, **parameters):
     plan = make_plan(kind, time.size, epsilon, **parameters)
     (low_shape, high_shape), (low_scale, high_scale) = plan.bounds
     for seed in seeds:
-        found = plan.run(time, event, random_source(seed))
+        found = estimate(plan, time, event, random_source(seed))
         assert low_shape - 1e-9 <= math.log(found.shape) <= high_shape + 1e-9
         assert low_scale - 1e-9 <= found.log_scale <= high_scale + 1e-9
         if found.n_events is not None and math.isfinite(epsilon):
@@ -383,9 +403,7 @@ class TestAwkwardData:
     def test_powers_that_underflow(self, few_cells, name, omega, max_shape, kind):
         """e^(-omega max_shape) is 0 in floats, and so may be all powers of all records."""
         for epsilon in (0.1, 50.0):
-            check_awkward(
-                kind, *AWKWARD[name], epsilon, range(15), omega=omega, max_shape=max_shape
-            )
+            check_awkward(kind, *AWKWARD[name], epsilon, range(4), omega=omega, max_shape=max_shape)
 
     @pytest.mark.parametrize("kind", LADDERS)
     @pytest.mark.parametrize(("omega", "max_shape"), [(1e-3, 1e-3), (1e-3, 1e3), (6.0, 1e-3)])
@@ -393,7 +411,7 @@ class TestAwkwardData:
         for name in ("one event", "no events", "all at one time", "both ends"):
             for epsilon in (0.1, 50.0):
                 check_awkward(
-                    kind, *AWKWARD[name], epsilon, range(4), omega=omega, max_shape=max_shape
+                    kind, *AWKWARD[name], epsilon, range(2), omega=omega, max_shape=max_shape
                 )
 
     @pytest.mark.parametrize("kind", LADDERS)
@@ -407,7 +425,7 @@ class TestAwkwardData:
     def test_scale_is_bounded(self, monkeypatch):
         """One noisy event, all powers: a tiny shape would have a scale beyond the floats."""
         Ledger(monkeypatch, (1, 2**62, -3000, 2**62), shape=0.01)
-        table = count_table(np.full(900, 5.0), np.zeros(900, dtype=bool), MAX_TIME, OMEGA)
+        table = table_of(np.full(900, 5.0), np.zeros(900, dtype=bool), MAX_TIME, OMEGA)
         found = make_plan(TightLadder, 900, 1.0).run_on_counts(table, random_source(0))
         assert found.log_scale == LARGEST_LOG_SCALE
 
@@ -418,7 +436,7 @@ class TestReproducible:
         time, event = simulate(1200)
         # At less the baselines end at their bounds.
         plan = make_plan(kind, 1200, 100.0)
-        results = [plan.run(time, event, random_source(seed)) for seed in (3, 3, 4)]
+        results = [estimate(plan, time, event, random_source(seed)) for seed in (3, 3, 4)]
         assert results[0] == results[1]
         assert results[0] != results[2]
 
@@ -427,10 +445,10 @@ class TestReproducible:
         time, event = simulate(300)
         plan = make_plan(kind, 300, 1.0)
         order = np.random.default_rng(0).permutation(300)
-        table = count_table(time, event, MAX_TIME, OMEGA)
+        table = table_of(time, event, MAX_TIME, OMEGA)
         results = {
-            plan.run(time, event, random_source(3)),
-            plan.run(time[order], event[order], random_source(3)),
+            estimate(plan, time, event, random_source(3)),
+            estimate(plan, time[order], event[order], random_source(3)),
             plan.run_on_counts(table, random_source(3)),
         }
         assert len(results) == 1
@@ -455,7 +473,7 @@ class TestSampleAggregate:
     def test_blocks(self, groups, n, blocks):
         time, event = simulate(n)
         plan = make_plan(SampleAggregate, n, 1.0)
-        plan.run(time, event, random_source(0))
+        estimate(plan, time, event, random_source(0))
         x, events, starts = groups[0]
         assert plan.n_blocks == starts.size == blocks
         sizes = np.diff([*starts, n])
@@ -471,9 +489,9 @@ class TestSampleAggregate:
         """A record that changes is the same place's record, and one block's estimate changes."""
         time, event = simulate(2500)
         plan = make_plan(SampleAggregate, 2500, 1.0)
-        plan.run(time, event, random_source(0))
+        estimate(plan, time, event, random_source(0))
         time[77], event[77] = 0.0, True
-        plan.run(time, event, random_source(0))
+        estimate(plan, time, event, random_source(0))
         (x, events, starts), (other_x, other_events, _) = groups
         assert np.count_nonzero(x != other_x) == 1
         fits = [
@@ -486,19 +504,21 @@ class TestSampleAggregate:
         time, event = simulate(1000)
         plan = make_plan(SampleAggregate, 1000, 1.0)
         for seed in (0, 1):
-            plan.run(time, event, random_source(seed))
+            estimate(plan, time, event, random_source(seed))
         assert np.count_nonzero(groups[0][0] != groups[1][0]) > 900
 
     def test_release_is_the_mean_of_the_blocks(self, groups, no_noise):
         time, event = simulate(5000)
-        found = make_plan(SampleAggregate, 5000, 1.0).run(time, event, random_source(0))
+        found = make_plan(SampleAggregate, 5000, 1.0).estimate(
+            InMemory([(event, time)]), random_source(0)
+        )
         shape, log_scale = maximum_likelihood(*groups[0][:2], MAX_SHAPE, groups[0][2])
         assert found.shape == pytest.approx(shape.mean(), rel=1e-8)
         assert found.log_scale == pytest.approx(math.log(np.exp(log_scale).mean()), rel=1e-8)
 
     def test_counts_give_as_many_records(self, groups):
         time, event = simulate(1000)
-        table = count_table(time, event, MAX_TIME, OMEGA)
+        table = table_of(time, event, MAX_TIME, OMEGA)
         make_plan(SampleAggregate, 1000, 1.0).run_on_counts(table, random_source(0))
         x, events, _ = groups[0]
         for values, counts in ((x, table.records), (x[events], table.events)):
@@ -509,12 +529,12 @@ class TestSampleAggregate:
 @pytest.mark.parametrize("kind", PRIVATE)
 def test_more_epsilon_less_error(few_cells, kind):
     """Median error in the log shape of 25 seeded fits, at epsilons a factor of 30 apart."""
-    time, event = simulate(3000)
+    time, event = simulate(1000)
     shape, _ = likeliest(time, event)
     errors = []
     for epsilon in (0.3, 9.0):
-        plan = make_plan(kind, 3000, epsilon)
-        fits = [plan.run(time, event, random_source(seed)) for seed in range(25)]
+        plan = make_plan(kind, 1000, epsilon)
+        fits = [estimate(plan, time, event, random_source(seed)) for seed in range(25)]
         errors.append(np.median([abs(math.log(fit.shape / shape)) for fit in fits]))
     assert errors[1] < 0.7 * errors[0]
 

@@ -120,7 +120,7 @@ class TestOneRecordMovesOneRung:
         omega, max_shape = domain
         rng = np.random.default_rng(2)
         largest = 0
-        for size in [*range(1, 13), 200]:
+        for size in (1, 2, 3, 5, 8, 12, 200):
             move = largest_move(
                 star(size, rng),
                 lambda d: ExactRungs(make_table(d, omega), max_shape, top),

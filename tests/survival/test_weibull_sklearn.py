@@ -1,4 +1,4 @@
-"""DPWeibullFitter under scikit-learn's own checks, and inside its tools."""
+"""DPWeibullFitter inside scikit-learn's tools."""
 
 from __future__ import annotations
 
@@ -18,41 +18,12 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils import get_tags
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from skdpsurv import BudgetExceededError, DPWeibullFitter, PrivacyAccountant
 
-INSTANCES = [
-    DPWeibullFitter(1.0, max_time=2.0),
-    DPWeibullFitter(1.0, max_time=2.0, calibration="exact"),
-    DPWeibullFitter(1.0, max_time=2.0, method="laplace"),
-    DPWeibullFitter(1.0, max_time=2.0, method="sample_aggregate", random_state=0),
-    DPWeibullFitter(1.0, max_time=2.0, n_rungs=20, shape_fraction=0.6, random_state=0),
-    DPWeibullFitter(np.inf, max_time=2.0),
-]
-SLOW = [DPWeibullFitter(1.0, max_time=2.0, calibration="published")]
-#: Check that is expected to fail -> reason.
-EXPECTED_FAILURES = {
-    "check_fit2d_predict1d": (
-        "predict(times) is lifelines' and takes a one-dimensional argument for times, also after "
-        "a fit on two-dimensional X"
-    ),
-}
-
-
-@parametrize_with_checks(INSTANCES, expected_failed_checks=lambda estimator: EXPECTED_FAILURES)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
-@pytest.mark.slow
-@parametrize_with_checks(SLOW, expected_failed_checks=lambda estimator: EXPECTED_FAILURES)
-def test_scikit_learn_checks_of_the_published_ladder(estimator, check):
-    check(estimator)
-
 
 def test_one_dimensional_arguments_of_predict_are_times(data):
-    """What the expected failure above is about."""
+    """Which is why one of scikit-learn's checks is expected to fail."""
     X, y = data
     one = model().fit(X, y)
     np.testing.assert_array_equal(one.predict(X[:, 0]), model().fit(None, y).predict(X[:, 0]))
@@ -231,14 +202,6 @@ def test_tags_say_what_is_taken():
     assert tags.input_tags.sparse
     assert tags.input_tags.string
     assert tags.estimator_type is None
-
-
-def test_clone_keeps_parameters_and_the_ledger():
-    accountant = PrivacyAccountant(3.0, rehearsal=True)
-    one = model(epsilon=0.3, method="laplace", n_rungs=7, accountant=accountant)
-    other = clone(one)
-    assert other.get_params() == one.get_params()
-    assert other.accountant is accountant
 
 
 def test_set_params_after_a_fit_does_not_change_what_was_fitted(data):

@@ -1,4 +1,4 @@
-"""Weibull survival functions, with the intervals that sampling and privacy noise leave."""
+"""Survival functions of one group each, with the intervals that sampling and noise leave."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from skdpsurv.base import PrivateEstimator
+from skdpsurv.checks import positive_number
 from skdpsurv.plotting.style import (
     COLOURS,
     LINE_WIDTH,
@@ -18,22 +20,21 @@ from skdpsurv.plotting.style import (
     named_models,
     new_axes,
 )
-from skdpsurv.privacy import positive_number
 from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_weibull"]
+__all__ = ["plot_univariate"]
 
 
 _N_TIMES = 201
 _BAND_ALPHA = 0.18
-# A model without a band is there to compare with: dashed, and thin enough to lie on top.
+# What is no release is there to compare with: dashed, and thin enough to lie on top.
 _REFERENCE = {"linestyle": (0, (4.0, 1.5)), "linewidth": 1.5}
 
 
-def plot_weibull(
+def plot_univariate(
     models: Any,
     *,
     ax: Axes | None = None,
@@ -47,17 +48,17 @@ def plot_weibull(
     time_scale: float = 1.0,
     legend: bool = True,
 ) -> Axes:
-    """Draw fitted Weibull survival functions, each with a band for its uncertainty.
+    """Draw fitted survival functions, each with a band for its uncertainty.
 
     The figure is computed from the releases alone. It is as private as they are, band included,
     and costs no budget; a model of lifelines in it is not private.
 
     Parameters
     ----------
-    models : DPWeibullFitter or mapping of str to DPWeibullFitter
-        Fitted. The keys of a mapping name the models in the legend; the first lies on top. Any
-        model with lifelines' ``survival_function_at_times`` can be among them, for comparison:
-        one without a ``survival_band`` is drawn as a dashed line.
+    models : estimator or mapping of str to estimator
+        Fitted, with a ``survival_function_at_times``: distributions of this package, with a band if
+        they have a ``survival_band``, and of lifelines, for comparison, as dashed lines. The keys
+        of a mapping name the models in the legend; the first lies on top.
     ax : matplotlib.axes.Axes, optional
         Where to draw. A new figure's axes if omitted.
     times : array-like of shape (n_times,), optional
@@ -108,11 +109,11 @@ def plot_weibull(
     >>> from matplotlib.figure import Figure
     >>> from skdpsurv import DPWeibullFitter
     >>> from skdpsurv.datasets import load_flchain
-    >>> from skdpsurv.plotting import plot_weibull
+    >>> from skdpsurv.plotting import plot_univariate
     >>> y = load_flchain().y
     >>> fitter = DPWeibullFitter(epsilon=1.0, max_time=5200.0).fit(y["futime"], y["death"])
     >>> ax = Figure().subplots()
-    >>> ax = plot_weibull(fitter, ax=ax, n_resamples=50, time_scale=365.25, time_unit="years")
+    >>> ax = plot_univariate(fitter, ax=ax, n_resamples=50, time_scale=365.25, time_unit="years")
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['ε = 1', '95 % interval']
     """
@@ -133,11 +134,13 @@ def plot_weibull(
         for model, t in zip(fitted, grids, strict=True)
     ]
     bands = [
-        model.survival_band(t, level, n_resamples) if band and _has_band(model) else None
+        model.survival_band(t, level, n_resamples)
+        if band and hasattr(model, "survival_band")
+        else None
         for model, t in zip(fitted, grids, strict=True)
     ]
     if ax is None:
-        ax = new_axes("plot_weibull")
+        ax = new_axes("plot_univariate")
 
     lines = []
     for i in reversed(range(len(fitted))):  # the first model last, so that it lies on top
@@ -146,10 +149,18 @@ def plot_weibull(
         if (interval := bands[i]) is not None:
             lower, upper = interval["lower"].to_numpy(), interval["upper"].to_numpy()
             ax.fill_between(
-                t, lower, upper, color=color, alpha=_BAND_ALPHA, linewidth=0.0, zorder=1.5
+                t,
+                lower,
+                upper,
+                color=color,
+                alpha=_BAND_ALPHA,
+                linewidth=0.0,
+                zorder=1.5,
+                step="post" if _has_steps(fitted[i]) else None,
             )
-        style = {"linewidth": LINE_WIDTH} if _has_band(fitted[i]) else _REFERENCE
-        lines += ax.plot(t, survival[i], color=color, **style)
+        style = {"linewidth": LINE_WIDTH} if _is_release(fitted[i]) else _REFERENCE
+        drawstyle = "steps-post" if _has_steps(fitted[i]) else "default"
+        lines += ax.plot(t, survival[i], color=color, drawstyle=drawstyle, **style)
     dress(ax, max(float(t[-1]) for t in grids) / scale, time_unit)
     if legend:
         shaded = any(interval is not None for interval in bands)
@@ -157,14 +168,18 @@ def plot_weibull(
     return ax
 
 
-def _has_band(model: Any) -> bool:
-    return hasattr(model, "survival_band")
+def _is_release(model: Any) -> bool:
+    return isinstance(model, PrivateEstimator)
+
+
+def _has_steps(model: Any) -> bool:
+    return hasattr(model, "unique_times_")
 
 
 def _name(model: Any) -> str:
     """Name a model that is alone."""
-    if not _has_band(model):
-        return "Weibull"
+    if not _is_release(model):
+        return type(model).__name__.removesuffix("Fitter")
     check_is_fitted(model, "release_")
     epsilon = model.guarantee_.epsilon
     return "No privacy" if math.isinf(epsilon) else f"ε = {epsilon:g}"
@@ -179,16 +194,21 @@ def _grids(models: list[Any], times: ArrayLike | None) -> list[FloatArray]:
         return [grid] * len(models)
     ends = []
     for model in models:
-        if _has_band(model):
+        if _is_release(model):
             check_is_fitted(model, "release_")
             ends.append(float(model.release_.parameters["max_time"]))
         else:
             ends.append(0.0)
     if not any(ends):
         raise ValueError("times must be given, as no model states a max_time.")
-    # Closer together at the start, where a shape below 1 makes the curve steep.
+    # Closer together at the start, where many curves are steep.
     parts = np.linspace(0.0, 1.0, _N_TIMES) ** 2
-    return [parts * (end or max(ends)) for end in ends]
+    return [
+        np.unique([0.0, *model.unique_times_, end])
+        if _has_steps(model)
+        else parts * (end or max(ends))
+        for model, end in zip(models, ends, strict=True)
+    ]
 
 
 def _legend(ax: Axes, lines: list[Any], names: list[str], interval: str | None) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from scipy import sparse
 
-from .registry import N_FAULTY, N_RECORDS, NAME, NUMBER, ROW, SURVIVAL
+from tests.support.registry import N_FAULTY, N_RECORDS, NAME, NUMBER, ROW, SURVIVAL
 
 
 class Tongue:

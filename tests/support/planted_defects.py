@@ -24,12 +24,11 @@ from skdpsurv import (
     PrivacyGuarantee,
     Release,
 )
-from skdpsurv.audit.neighbours import worst_neighbours
 from skdpsurv.classification.column_group import ColumnGroup
-from skdpsurv.hybrid import selection
-from skdpsurv.mechanisms import langevin, perturbation, vector_noise
+from skdpsurv.mechanisms import langevin, sums, vector_noise
 from skdpsurv.privacy import lattice_laplace, random_source
-from skdpsurv.survival import posterior_plan, weibull_plans
+from skdpsurv.survival import posterior_plan
+from tests.support.worst_pairs import pair
 
 
 class Planted(NamedTuple):
@@ -45,15 +44,12 @@ class Planted(NamedTuple):
 
 @contextmanager
 def sixth_of_the_vector_noise() -> Iterator[None]:
-    honest = perturbation.spherical_laplace
+    honest = vector_noise.spherical_laplace
 
     def small(dimension, scale, source):
         return honest(dimension, scale / 6, source)
 
-    with (
-        mock.patch.object(perturbation, "spherical_laplace", small),
-        mock.patch.object(vector_noise, "spherical_laplace", small),
-    ):
+    with mock.patch.object(vector_noise, "spherical_laplace", small):
         yield
 
 
@@ -62,7 +58,7 @@ def sixth_of_the_lattice_noise() -> Iterator[None]:
     def small(value, scale, source):
         return lattice_laplace(value, scale / 6, source)
 
-    with mock.patch.object(weibull_plans, "lattice_laplace", small):
+    with mock.patch.object(sums, "lattice_laplace", small):
         yield
 
 
@@ -76,7 +72,7 @@ def no_lattice_noise(place: int | None = None, of: int = 1) -> Iterator[None]:
             return int(value)
         return lattice_laplace(value, scale, source)
 
-    with mock.patch.object(weibull_plans, "lattice_laplace", none):
+    with mock.patch.object(sums, "lattice_laplace", none):
         yield
 
 
@@ -96,7 +92,7 @@ def noisy_curve_as_published() -> Iterator[None]:
     def small(value, scale, source):
         return lattice_laplace(value, scale / N_CANDIDATES, source)
 
-    with mock.patch.object(selection, "lattice_laplace", small):
+    with mock.patch.object(sums, "lattice_laplace", small):
         yield
 
 
@@ -181,10 +177,6 @@ def right_or_wrong() -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     other = y.copy()
     other[0] = 0
     return (X, y, public), (X, other, public)
-
-
-def pair(estimator, name, **sizes):
-    return next(p for p in worst_neighbours(estimator, **sizes) if p.name == name)[1:]
 
 
 def _planted() -> dict[str, Planted]:

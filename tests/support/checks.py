@@ -21,8 +21,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
 from skdpsurv import BudgetExceededError, PrivacyAccountant, PrivacyLeakWarning
-
-from .registry import N_FAULTY, NAME, ROW, Data, Setting
+from tests.support.registry import N_FAULTY, NAME, ROW, Data, Setting
 
 Leaves = dict[str, tuple[Any, ...]]
 

@@ -10,7 +10,7 @@ from lifelines import WeibullFitter
 from sklearn.exceptions import NotFittedError
 
 from skdpsurv import DPWeibullFitter
-from skdpsurv.plotting import plot_weibull
+from skdpsurv.plotting import plot_univariate
 
 N_RESAMPLES = 20
 
@@ -42,7 +42,7 @@ def legend_texts(ax):
 
 
 def test_one_model(private, ax):
-    assert plot_weibull(private, ax=ax, n_resamples=N_RESAMPLES) is ax
+    assert plot_univariate(private, ax=ax, n_resamples=N_RESAMPLES) is ax
     (line,) = ax.lines
     times, survival = line.get_data()
     assert (times[0], survival[0]) == (0.0, 1.0)
@@ -71,7 +71,7 @@ def test_the_estimator_draws_itself(private, ax):
 
 def test_reference_without_a_band_shares_the_horizon(private, reference, ax):
     models = {"private": private, "lifelines": reference}
-    plot_weibull(models, ax=ax, n_resamples=N_RESAMPLES, level=0.8, time_scale=5.0)
+    plot_univariate(models, ax=ax, n_resamples=N_RESAMPLES, level=0.8, time_scale=5.0)
     dashed, solid = ax.lines  # the first model is on top
     assert dashed.get_linestyle() == "--"
     assert solid.get_linestyle() == "-"
@@ -84,7 +84,7 @@ def test_reference_without_a_band_shares_the_horizon(private, reference, ax):
 
 
 def test_given_times_and_colors(private, reference, ax):
-    plot_weibull(
+    plot_univariate(
         {"a": private, "b": private, "c": reference},
         ax=ax,
         times=[1.0, 2.0, 4.0],
@@ -100,17 +100,17 @@ def test_given_times_and_colors(private, reference, ax):
 
 def test_each_model_ends_at_its_own_horizon(records, private, ax):
     longer = DPWeibullFitter(np.inf, max_time=20.0).fit(*records)
-    plot_weibull({"short": private, "long": longer}, ax=ax, band=False)
+    plot_univariate({"short": private, "long": longer}, ax=ax, band=False)
     assert [line.get_xdata()[-1] for line in ax.lines] == [20.0, 10.0]
     assert ax.get_xlim() == (0.0, 20.0)
     other = ax.figure.add_subplot()
-    plot_weibull(longer, ax=other, band=False)
+    plot_univariate(longer, ax=other, band=False)
     assert legend_texts(other) == ["No privacy"]
 
 
 def test_needs_no_more_than_the_release(private, ax):
     rebuilt = DPWeibullFitter.from_release(private.release_)
-    plot_weibull({"fit": private, "release": rebuilt}, ax=ax, n_resamples=N_RESAMPLES)
+    plot_univariate({"fit": private, "release": rebuilt}, ax=ax, n_resamples=N_RESAMPLES)
     release, fit = ax.lines
     np.testing.assert_array_equal(release.get_ydata(), fit.get_ydata())
     one, other = (shade.get_paths()[0].vertices for shade in ax.collections)
@@ -119,14 +119,14 @@ def test_needs_no_more_than_the_release(private, ax):
 
 def test_lifelines_alone_needs_times(reference, ax):
     with pytest.raises(ValueError, match="times must be given, as no model states a max_time"):
-        plot_weibull(reference, ax=ax)
-    plot_weibull(reference, ax=ax, times=[0.0, 1.0])
+        plot_univariate(reference, ax=ax)
+    plot_univariate(reference, ax=ax, times=[0.0, 1.0])
     assert legend_texts(ax) == ["Weibull"]
 
 
 def test_makes_axes_of_its_own(private):
     pyplot = pytest.importorskip("matplotlib.pyplot")
-    ax = plot_weibull(private, band=False)
+    ax = plot_univariate(private, band=False)
     assert ax.figure.get_axes() == [ax]
     pyplot.close(ax.figure)
 
@@ -134,7 +134,7 @@ def test_makes_axes_of_its_own(private):
 def test_refusals(private, reference, ax):
     def refused(error, match, models=private, **options):
         with pytest.raises(error, match=match):
-            plot_weibull(models, ax=ax, **options)
+            plot_univariate(models, ax=ax, **options)
 
     refused(ValueError, "models must hold at least one model", {})
     refused(TypeError, r"models\['b'\] must have .* object has none", {"a": private, "b": object()})
@@ -153,5 +153,5 @@ def test_refusals(private, reference, ax):
 def test_without_matplotlib_the_error_names_the_extra(private, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r'plot_weibull needs .* "skdpsurv\[plot\]"'):
-        plot_weibull(private, band=False)
+    with pytest.raises(ImportError, match=r'plot_univariate needs .* "skdpsurv\[plot\]"'):
+        plot_univariate(private, band=False)

@@ -29,6 +29,7 @@ from skdpsurv import (
     PublicBoundsScaler,
 )
 from skdpsurv.model_selection import PrivateSearchCV
+from tests.support.extensions import extension
 
 #: Numbers that no public quantity has: of records, of those that need protection, a place, and a
 #: count of faulty records.
@@ -135,6 +136,12 @@ def gentle() -> Data:
     return replace(labelled(), extremes=tuple((x, x[0] > 0) for x, _ in moderate().extremes))
 
 
+def outcomes() -> Data:
+    X = _columns()
+    y = np.random.default_rng(24).poisson(np.exp(X[:, 0])).astype(float)
+    return Data(X, y, {}, tuple(zip(ROWS, (0.0, 99.0, 5e-324, LARGEST, 3.0), strict=True)))
+
+
 def words() -> Data:
     data = labelled()
     y = np.where(data.y == 1, "ill", "well")
@@ -204,6 +211,10 @@ class Setting:
         Whether a failure after the charge is documented.
     slow : bool
         Whether its fits take a tenth of a second.
+    checked : bool or None
+        Whether scikit-learn's checks are run on it; None: if it is representative.
+    undeclared : dict
+        Parameters for these checks, which know no public domain.
     """
 
     name: str
@@ -216,6 +227,8 @@ class Setting:
     representative: bool = False
     diverges: bool = False
     slow: bool = False
+    checked: bool | None = None
+    undeclared: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return self.name
@@ -231,6 +244,13 @@ class Setting:
         if not self.is_private:
             changes.pop("accountant", None)
         return self.kind(**{**own, **self.parameters, **changes})
+
+    def checkable(self) -> Any:
+        """Return what scikit-learn's checks can fit."""
+        model = self.make(**self.undeclared)
+        if isinstance(model, HybridMEstimator):
+            return TwoOfThreeArePublic(**model.get_params(deep=False))
+        return model
 
     def rebuild(self, fitted: Any, data: Data) -> tuple[Any, Any]:
         """Return what follows from the release and public values, and what it is to equal."""
@@ -250,6 +270,16 @@ class Setting:
         return built.set_params(**fitted.get_params(deep=False)), fitted
 
 
+class TwoOfThreeArePublic(HybridMEstimator):
+    """The mask is required, and scikit-learn's checks know of none: the row's number says it."""
+
+    def fit(self, X, y, public=None):
+        if public is None:
+            rows = X if hasattr(X, "shape") else np.asarray(X, dtype=object)
+            public = np.arange(rows.shape[0]) % 3 > 0
+        return super().fit(X, y, public=public)
+
+
 def hypothesis_release() -> Any:
     """Return a release from elsewhere: the same one in every process, so seeded."""
     data = labelled()
@@ -260,10 +290,12 @@ def hypothesis_release() -> Any:
 
 
 def _settings() -> Iterator[Setting]:
-    def several(kind, values, attributes, **common):
+    def several(kind, values, attributes, undeclared=None, **common):
         def one(name, data, *, epsilon=1.0, **parameters):
             flags = {
-                flag: parameters.pop(flag, False) for flag in ("representative", "diverges", "slow")
+                flag: parameters.pop(flag)
+                for flag in ("representative", "diverges", "slow", "checked")
+                if flag in parameters
             }
             return Setting(
                 f"{kind.__name__}: {name}",
@@ -273,6 +305,7 @@ def _settings() -> Iterator[Setting]:
                 values,
                 attributes,
                 epsilon,
+                undeclared=undeclared or {},
                 **flags,
             )
 
@@ -288,13 +321,15 @@ def _settings() -> Iterator[Setting]:
     yield one("objective", survival, representative=True)
     yield one("objective with a first look", frame, epsilon=10.0)
     yield one("objective as published", survival, calibration="published", epsilon=5.0)
-    yield one("output", survival, method="out_pert", link="cloglog", epsilon=10.0)
+    yield one("output", survival, method="out_pert", link="cloglog", epsilon=10.0, checked=True)
     yield one("output as published", survival, method="out_pert", calibration="published")
     yield one("uncapped", survival, max_cumulative_hazard=None, link="logit", data_norm=1.0)
     yield one("probit", survival, link="probit", alpha=0.1, center_share=0.0)
     yield one("no privacy", moderate, epsilon=np.inf)
     chain = {"method": "psgld", "epsilon": 5.0}
-    yield one("mala", survival, n_epochs=100, verbose=1, representative=True, **chain)
+    yield one(
+        "mala", survival, n_epochs=100, verbose=1, representative=True, checked=False, **chain
+    )
     short = {"sampler": "psgld", "n_epochs": 25, "batch_size": 8, "diverges": True, **chain}
     yield one("psgld", survival, verbose=1, link="cloglog", **short)
     yield one("psgld as published", survival, calibration="published", **short)
@@ -306,28 +341,42 @@ def _settings() -> Iterator[Setting]:
         max_time=MAX_TIME,
     )
     yield one("ladder", durations, representative=True)
-    yield one("ladder, X and y", survival, representative=True)
+    yield one("ladder, X and y", survival, representative=True, checked=False)
     yield one("exact ladder", durations, calibration="exact", epsilon=2.0)
     yield one("published ladder", durations, calibration="published", n_rungs=5, slow=True)
     yield one("Laplace", frame, method="laplace")
-    yield one("sample and aggregate", durations, method="sample_aggregate")
+    yield one("sample and aggregate", durations, method="sample_aggregate", checked=True)
     yield one("no privacy", durations, epsilon=np.inf)
 
     one = several(
-        DPLogisticRegression, ("coef", "intercept"), ("coef_", "intercept_"), classes=[0, 1]
+        DPLogisticRegression,
+        ("coef", "intercept"),
+        ("coef_", "intercept_"),
+        undeclared={"classes": None},
+        classes=[0, 1],
     )
     yield one("objective", labelled, representative=True)
     yield one("output", labelled, method="out_pert", max_residual=1.0, data_norm=2.0)
     yield one("published", labelled, calibration="published", fit_intercept=False)
     yield one("three classes of words", words, classes=["ill", "well", "dead"], alpha=0.01)
     yield one("classes from y", three, classes=None)
-    yield one("no privacy", gentle, epsilon=np.inf, alpha=0.01)
+    yield one("no privacy", gentle, epsilon=np.inf, alpha=0.01, checked=True)
+
+    one = several(
+        extension("poisson").DPPoissonRegressor,
+        ("coef",),
+        ("coef_", "intercept_"),
+        max_residual=2.0,
+    )
+    yield one("objective", outcomes, representative=True)
 
     parts = ("low_level_coef", "low_level_intercept", "high_level_coef", "high_level_intercept")
     one = several(
         PrivateStackingClassifier,
         parts,
         tuple(f"{name}_" for name in parts),
+        # One column and one row are one group and one part.
+        undeclared={"classes": None, "n_partitions": 1},
         classes=[0, 1],
         n_partitions=2,
     )
@@ -336,7 +385,7 @@ def _settings() -> Iterator[Setting]:
     yield one("columns, stacked", labelled, importances=[1.0, 2.0, 0.5], **top)
     yield one("columns, plain votes", words, combiner="vote", classes=["ill", "well"], n_jobs=1)
     yield one("rows", labelled, partition="samples", verbose=11)
-    yield one("rows, stacked", three, partition="samples", classes=[0, 1, 2], **top)
+    yield one("rows, stacked", three, partition="samples", classes=[0, 1, 2], checked=True, **top)
     yield one("published", labelled, calibration="published", group_norms=[0.5, 0.7])
     yield one("hypothesis", labelled, hypothesis=hypothesis_release())
     yield one("classes from y", labelled, classes=None)
@@ -368,7 +417,8 @@ def _settings() -> Iterator[Setting]:
         bounds=[(-0.5, 0.5)] * 3,
         n_bins=2,
     )
-    yield one("labels", labelled, outcome=[0, 1], representative=True)
+    # Bounds are of as many columns as there are.
+    yield one("labels", labelled, outcome=[0, 1], representative=True, checked=False)
     yield one("numbers", numbers, outcome=[0.0, 1.0], estimator=LinearRegression())
     yield one("no privacy", labelled, outcome=[0, 1], epsilon=np.inf)
 
@@ -376,7 +426,7 @@ def _settings() -> Iterator[Setting]:
     yield one("errors", columns, representative=True)
     yield one("midpoints", columns, missing="midpoint", lower=-2.0, upper=3.0)
 
-    def search(name, estimator, grid, data, values, *, representative=False, **parameters):
+    def search(name, estimator, grid, data, values, *, flags=(), **parameters):
         parameters = {"expected_runs": 2.0, **parameters}
         if grid is not None:
             parameters["param_grid"] = grid
@@ -389,14 +439,16 @@ def _settings() -> Iterator[Setting]:
             values,
             ("best_estimator_", "best_index_", "best_params_"),
             4.0,
-            representative,
+            undeclared={"estimator": DPLogisticRegression()},
+            **dict.fromkeys(flags, True),
         )
 
     logistic = DPLogisticRegression(classes=[0, 1])
     alphas, linear = {"alpha": [0.01, 1.0]}, ("coef", "intercept")
-    yield search("repeat", logistic, alphas, labelled, linear, representative=True)
+    yield search("repeat", logistic, alphas, labelled, linear, flags=("representative",))
     yield search("split", logistic, alphas, labelled, linear, strategy="split", verbose=1)
-    yield search("refit", logistic, alphas, labelled, linear, refit=0.5, scoring="brier")
+    refit = {"refit": 0.5, "scoring": "brier", "flags": ("checked",)}
+    yield search("refit", logistic, alphas, labelled, linear, **refit)
     yield search("classes from y", DPLogisticRegression(), alphas, labelled, linear)
     piped = make_pipeline(PublicBoundsScaler(), logistic)
     grid = {"dplogisticregression__alpha": [0.01, 1.0]}
@@ -417,6 +469,7 @@ SETTINGS = list(_settings())
 PRIVATE = [setting for setting in SETTINGS if setting.is_private]
 PROTECTED = [setting for setting in PRIVATE if np.isfinite(setting.epsilon)]
 REPRESENTATIVE = [setting for setting in SETTINGS if setting.representative]
+CHECKED = [s for s in SETTINGS if (s.representative if s.checked is None else s.checked)]
 
 #: Inner estimators for the fuzz, some of which cannot be used.
 INNER = (

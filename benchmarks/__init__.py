@@ -1,0 +1,1 @@
+"""Scripts that measure what the documentation says: ``python -m benchmarks`` runs them all."""

@@ -1,0 +1,163 @@
+"""Records in blocks, and the one way over them: a sum over blocks.
+
+A fit does two things with records: it turns each into what a likelihood wants, record by record
+(:meth:`Blocks.map`), and it adds up what functions make of blocks (:meth:`Blocks.map_sum`). Where
+blocks live is for a backend to say: here, in memory (:class:`InMemory`); elsewhere by a subclass of
+:class:`Blocks` with the three methods that are abstract here, which an estimator's ``fit`` takes in
+place of X.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import reduce
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from skdpsurv.rows import length, take
+from skdpsurv.types import IndexArray
+
+__all__ = ["BLOCK_ROWS", "Blocks", "InMemory", "added", "in_blocks", "n_blocks_of"]
+
+#: Rows of a block: what a fit adds to memory is a few copies of one block.
+BLOCK_ROWS = 2**16
+
+Block = TypeVar("Block")
+Other = TypeVar("Other")
+
+
+class Blocks(ABC, Generic[Block]):
+    """Records in blocks, wherever these are.
+
+    Of a source that is passed to ``fit``, a block is what :func:`in_blocks` makes of arrays: a
+    tuple of the arguments of ``fit``, X and y, for some of the records; and it has a ``shape``, the
+    number of records and of columns, which is public.
+
+    A fit goes over its blocks many times, and what it has seen to be in the public domain it takes
+    to stay there: a backend must return the same records every time, in as many blocks as it said.
+    """
+
+    @property
+    @abstractmethod
+    def n_blocks(self) -> int:
+        """How many blocks there are; public."""
+
+    @abstractmethod
+    def map(self, function: Callable[..., Other], *each: Sequence[Any]) -> Blocks[Other]:
+        """Return what a function makes of every block, where the blocks are.
+
+        Parameters
+        ----------
+        function : callable
+            Of a block, and of one entry of each of ``each``.
+        *each : sequence of length n_blocks
+        """
+
+    @abstractmethod
+    def results(self, function: Callable[..., Other], *each: Sequence[Any]) -> Iterator[Other]:
+        """Yield what a function makes of every block, block by block, here."""
+
+    def map_sum(self, function: Callable[..., Other], *each: Sequence[Any]) -> Other:
+        """Return the sum over all blocks of what a function makes of each.
+
+        Parameters
+        ----------
+        function : callable
+            Returns a number, an array, None, or a tuple of such, always of the same shape.
+        *each : sequence of length n_blocks
+        """
+        return reduce(added, self.results(function, *each))
+
+    def chosen(self, places: IndexArray, size: Callable[[Block], int], rows: Any) -> Blocks[Block]:
+        """Return the records at some places, counted over all blocks.
+
+        Parameters
+        ----------
+        places : ndarray of int
+            Within each block, in the order in which they are wanted.
+        size : callable
+            Of a block: how many records it holds.
+        rows : callable
+            ``rows(block, places)`` returns some records of a block.
+        """
+        ends = np.cumsum(list(self.results(size)))
+        starts = np.append(0, ends[:-1])
+        inside = [
+            places[(places >= start) & (places < end)] - start
+            for start, end in zip(starts, ends, strict=True)
+        ]
+        return self.map(rows, inside)
+
+
+class InMemory(Blocks[Block]):
+    """Blocks in the memory of this process.
+
+    Parameters
+    ----------
+    blocks : iterable of blocks
+    """
+
+    def __init__(self, blocks: Iterable[Block]) -> None:
+        self.blocks = tuple(blocks)
+
+    @property
+    def n_blocks(self) -> int:
+        """How many blocks there are."""
+        return len(self.blocks)
+
+    def map(self, function: Callable[..., Other], *each: Sequence[Any]) -> InMemory[Other]:
+        """Return what a function makes of every block."""
+        return InMemory(self.results(function, *each))
+
+    def results(self, function: Callable[..., Other], *each: Sequence[Any]) -> Iterator[Other]:
+        """Yield what a function makes of every block."""
+        return map(function, self.blocks, *each)
+
+
+def added(one: Any, other: Any) -> Any:
+    """Return the sum of two results: of numbers, arrays, or tuples of these; None stays None."""
+    if one is None:
+        return None
+    if isinstance(one, tuple):
+        parts = [added(a, b) for a, b in zip(one, other, strict=True)]
+        return type(one)(*parts) if hasattr(one, "_fields") else tuple(parts)
+    return one + other
+
+
+def n_blocks_of(n_records: int) -> int:
+    """Return how many blocks records in memory are cut into."""
+    return max(1, -(-n_records // BLOCK_ROWS))
+
+
+def in_blocks(X: Any, *others: Any) -> Blocks[tuple[Any, ...]]:
+    """Return the arguments of a fit in blocks: X, and what has an entry for each of its records.
+
+    Parameters
+    ----------
+    X : array-like, data frame, Blocks, or None
+        A source of blocks is returned as it is: its blocks hold all that belongs to a record.
+    *others : array-like or None
+
+    Raises
+    ------
+    ValueError
+        If there are others beside a source of blocks.
+    """
+    if isinstance(X, Blocks):
+        if any(other is not None for other in others):
+            raise ValueError("y must be None where X is a source of blocks, which hold both.")
+        return X
+    # A sparse matrix that cannot be cut is for the estimator to refuse, too.
+    arguments = tuple(v.tocsr() if hasattr(v, "tocsr") else v for v in (X, *others))
+    try:
+        sizes = {length(values) for values in arguments if values is not None}
+    except TypeError:  # of something that has none
+        sizes = set()
+    # Whether lengths agree is for the estimator to say.
+    if len(sizes) != 1 or max(sizes) <= BLOCK_ROWS:
+        return InMemory([arguments])
+    starts = range(0, max(sizes), BLOCK_ROWS)
+    parts = (slice(start, start + BLOCK_ROWS) for start in starts)
+    return InMemory(tuple(take(values, part) for values in arguments) for part in parts)

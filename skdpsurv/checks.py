@@ -1,0 +1,308 @@
+"""Rules of public parameters, and the words in which what breaks one is refused.
+
+An estimator declares one rule for each parameter of its constructor, beside the signature.
+Parameters are public: a message may show them. No rule looks at a record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+#: What is called with the name and the value of a parameter, and raises if the value breaks a rule.
+Check = Callable[[str, Any], object]
+#: How a value breaks a rule: the error, and what was got.
+Fault = tuple[type[Exception], str]
+
+#: More workers than any machine has; far more would overflow inside of joblib.
+LARGEST_JOBS = 2**15
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a parameter must be.
+
+    Parameters
+    ----------
+    says : str
+        What comes after "must be" in a message.
+    fault : callable
+        Takes a value, and returns None or how it breaks the rule.
+    why : str
+        A sentence for whoever breaks it.
+
+    Examples
+    --------
+    >>> from skdpsurv.checks import auto_or, positive
+    >>> auto_or(positive())("data_norm", -1)
+    Traceback (most recent call last):
+    ...
+    ValueError: data_norm must be 'auto' or a positive finite number, got -1.
+    """
+
+    says: str
+    fault: Callable[[Any], Fault | None]
+    why: str = ""
+
+    def __call__(self, name: str, value: object) -> None:
+        """Raise TypeError or ValueError if a value breaks the rule."""
+        fault = self.fault(value)
+        if fault is not None:
+            error, got = fault
+            raise error(f"{name} must be {self.says}, got {got}.{self.why and ' ' + self.why}")
+
+
+def rule_of(
+    says: str,
+    *,
+    kind: Callable[[Any], bool] = lambda value: True,
+    holds: Callable[[Any], bool] = lambda value: True,
+    why: str = "",
+) -> Rule:
+    """Return the rule that a value is of some kind, else TypeError, and holds, else ValueError."""
+
+    def fault(value: Any) -> Fault | None:
+        if not kind(value):
+            return TypeError, type(value).__name__
+        try:
+            return None if holds(value) else _got(value)
+        except OverflowError:
+            return ValueError, "one beyond all floating-point numbers"
+
+    return Rule(says, fault, why)
+
+
+def _got(value: object) -> Fault:
+    # Numbers without the name of NumPy's type.
+    return ValueError, str(value) if _is_real(value) else repr(value)
+
+
+def _or(word: str, says: str) -> str:
+    return f"{word}{',' if ' or ' in says else ' or'} {says}"
+
+
+def _short(number: float) -> str:
+    short = f"{number:g}"
+    return short if float(short) == number else f"{number:.12g}"
+
+
+def is_list(value: object) -> bool:
+    """Return whether a value can be gone through more than once, and is no text."""
+    sized = isinstance(value, Collection) and not isinstance(value, str | bytes)
+    return sized and not (isinstance(value, np.ndarray) and value.ndim == 0)
+
+
+def _is_bool(value: object) -> bool:
+    return isinstance(value, bool | np.bool_)
+
+
+def _is_real(value: object) -> bool:
+    return isinstance(value, Real) and not _is_bool(value)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, Integral) and not _is_bool(value)
+
+
+# ---- Rules.
+
+
+def positive(*, allow_inf: bool = False) -> Rule:
+    """Return the rule of positive numbers; a bool is none."""
+    says = "a positive number or inf" if allow_inf else "a positive finite number"
+    return rule_of(
+        says,
+        kind=_is_real,
+        holds=lambda value: float(value) > 0 and (allow_inf or float(value) < math.inf),
+    )
+
+
+def number_in(
+    low: float, high: float, *, closed: str = "both", allow_inf: bool = False, why: str = ""
+) -> Rule:
+    """Return the rule of numbers in an interval, or infinity.
+
+    ``closed`` says which ends are in it: "both", "left", "right" or "neither".
+    """
+    left, right = closed in ("both", "left"), closed in ("both", "right")
+    ends = f"{_short(low)}, {_short(high)}"
+    says = f"a number in {'[' if left else '('}{ends}{']' if right else ')'}"
+
+    def holds(value: Real) -> bool:
+        number = float(value)
+        above = number > low or (left and number == low)
+        below = number < high or (right and number == high)
+        return (above and below) or (allow_inf and number == math.inf)
+
+    return rule_of(f"{says}, or inf" if allow_inf else says, kind=_is_real, holds=holds, why=why)
+
+
+def integer(at_least: int = 1, at_most: float = math.inf, *, why: str = "") -> Rule:
+    """Return the rule of integers, Python's or NumPy's; neither a bool nor a float is one."""
+    says = {0: "a non-negative integer", 1: "a positive integer"}.get(at_least)
+    if at_most < math.inf:
+        says = f"an integer from {at_least:,} to {at_most:,}"
+    return rule_of(
+        says or f"an integer, at least {at_least:,}",
+        kind=_is_count,
+        holds=lambda value: at_least <= int(value) <= at_most,
+        why=why,
+    )
+
+
+def choice(*words: str) -> Rule:
+    """Return the rule of a few words."""
+    return rule_of(
+        f"one of {', '.join(map(repr, words))}",
+        holds=lambda value: isinstance(value, str) and value in words,
+    )
+
+
+def instance(kind: type, says: str = "") -> Rule:
+    """Return the rule of objects of a class."""
+    return rule_of(says or f"a {kind.__name__}", kind=lambda value: isinstance(value, kind))
+
+
+boolean = rule_of("True or False", kind=_is_bool)
+#: Of ``verbose``: a bool of Python is one.
+verbosity = rule_of(
+    integer(0).says, holds=lambda value: isinstance(value, Integral) and int(value) >= 0
+)
+
+
+# ---- Rules of rules.
+
+
+def optional(rule: Rule) -> Rule:
+    """Allow None, too."""
+    return Rule(
+        _or("None", rule.says),
+        lambda value: None if value is None else rule.fault(value),
+        rule.why,
+    )
+
+
+def auto_or(rule: Rule) -> Rule:
+    """Allow the word "auto", too."""
+
+    def fault(value: Any) -> Fault | None:
+        if isinstance(value, str):
+            return None if value == "auto" else _got(value)
+        return rule.fault(value)
+
+    return Rule(_or("'auto'", rule.says), fault, rule.why)
+
+
+def zero_or(rule: Rule) -> Rule:
+    """Allow the number zero, too."""
+    return Rule(
+        _or("0", rule.says),
+        lambda value: None if _is_real(value) and value == 0 else rule.fault(value),
+        rule.why,
+    )
+
+
+def list_of(rule: Rule) -> Rule:
+    """Return the rule of lists, tuples and arrays of what keeps a rule; a set has no order."""
+
+    def fault(value: Any) -> Fault | None:
+        if not is_list(value) or isinstance(value, Set | Mapping):
+            return TypeError, type(value).__name__
+        return next(filter(None, map(rule.fault, value)), None)
+
+    return Rule(f"a list, each {rule.says}", fault, rule.why)
+
+
+def one_or_list_of(rule: Rule) -> Rule:
+    """Allow a list, too."""
+    listed = list_of(rule)
+    return Rule(
+        f"{rule.says}, or a list of such",
+        lambda value: listed.fault(value) if is_list(value) else rule.fault(value),
+        rule.why,
+    )
+
+
+def given(what: str, rule: Check) -> Check:
+    """Refuse None, the default of what has none, and say what must be given."""
+
+    def check(name: str, value: Any) -> None:
+        if value is None:
+            raise ValueError(f"{name} must be given: {what}")
+        rule(name, value)
+
+    return check
+
+
+def by(function: Callable[[Any], object]) -> Check:
+    """Return the check by a function of the value that names the parameter by itself."""
+    return lambda name, value: function(value)
+
+
+def later(name: str, value: object) -> None:
+    """Refuse nothing: the rule needs other parameters, or the shape of the records."""
+
+
+#: Of ``random_state``.
+seed = optional(
+    integer(
+        at_least=0,
+        why="None is operating-system entropy, the only private choice; an integer is "
+        "reproducible, not private. A generator object is refused: it is not a cryptographic "
+        "stream, and whoever holds it can repeat the noise.",
+    )
+)
+#: Of ``n_jobs``, as joblib takes it.
+workers = optional(
+    rule_of(
+        f"an integer other than 0, to {LARGEST_JOBS}",
+        holds=lambda value: _is_count(value) and 0 < abs(int(value)) <= LARGEST_JOBS,
+    )
+)
+
+
+def horizon(rule: Rule) -> Check:
+    """Return the rule of ``max_time``, which has no default."""
+    return given(
+        "a public horizon in the unit of the times, such as the planned length of follow-up. It "
+        "has no safe default, since the largest time in the data is private.",
+        rule,
+    )
+
+
+# ---- Parameters as Python's own numbers and words, or a refusal.
+
+
+def positive_number(name: str, value: object, *, allow_inf: bool = False) -> float:
+    """Return a positive number as a float."""
+    positive(allow_inf=allow_inf)(name, value)
+    return float(value)  # type: ignore[arg-type]
+
+
+def fraction(name: str, value: object, *, closed: str = "neither") -> float:
+    """Return a number between 0 and 1 as a float; ``closed`` says whether these are allowed."""
+    number_in(0.0, 1.0, closed=closed)(name, value)
+    return float(value)  # type: ignore[arg-type]
+
+
+def positive_int(name: str, value: object) -> int:
+    """Return a positive integer as an int."""
+    integer()(name, value)
+    return int(value)  # type: ignore[call-overload]
+
+
+def one_of(name: str, value: object, allowed: Sequence[str]) -> str:
+    """Return one of a few words."""
+    choice(*allowed)(name, value)
+    return str(value)
+
+
+def required_horizon(max_time: object) -> float:
+    """Return max_time as a float; it has no default."""
+    horizon(positive())("max_time", max_time)
+    return float(max_time)  # type: ignore[arg-type]

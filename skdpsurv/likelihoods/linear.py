@@ -1,0 +1,143 @@
+r"""Losses of a linear predictor: one scalar function is a whole likelihood.
+
+.. math:: \ell(f; x, y) = \phi(x^\top f, y), \qquad \|x\|_2 \le R
+
+A :class:`ScalarLoss` says what is particular, the function :math:`\phi` of predictor and outcome,
+its first two derivatives and a bound on each: :math:`|\phi'| \le c` and :math:`0 \le \phi'' \le K`.
+The rest follows from them. The gradient :math:`\phi' x` is no longer than cR, so that the gradients
+of two records differ by at most :math:`S = 2cR`; the Hessian :math:`\phi'' x x^\top` has rank 1 and
+a trace of at most :math:`\tau = KR^2` (docs/proofs/linear).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from skdpsurv.likelihoods.base import (
+    SUM_ROWS,
+    Derivatives,
+    Linearized,
+    PrivacyConstants,
+    weighted_sum,
+)
+from skdpsurv.types import FloatArray, IntArray
+
+
+class ScalarLoss(Protocol):
+    """A convex function of one predictor, for each outcome of a public domain.
+
+    Its slope is continuous and does not fall, and it is the integral of the curvature. The bounds
+    hold for every predictor and every outcome of the domain, and are public constants: privacy
+    rests on them.
+    """
+
+    @property
+    def largest_slope(self) -> float:
+        """c, a bound on the slope, of either sign."""
+        ...
+
+    @property
+    def largest_curvature(self) -> float:
+        """K, a bound on the curvature."""
+        ...
+
+    def value(self, predictor: FloatArray, outcome: FloatArray) -> FloatArray:
+        """Return the loss of each record."""
+        ...
+
+    def derivatives(
+        self, predictor: FloatArray, outcome: FloatArray, order: int
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Return the slopes in the predictor and, at order 2, the curvatures.
+
+        At a kink of the slope the curvature is anything between 0 and K.
+        """
+        ...
+
+
+class LinearBlock(NamedTuple):
+    """Rows X of shape (n, n_features) and outcomes y of shape (n,), in the domain of the loss."""
+
+    X: FloatArray
+    y: FloatArray
+
+
+@dataclass(frozen=True)
+class LinearLikelihood:
+    """Likelihood of an outcome given a linear predictor.
+
+    An intercept is a constant column of X: it counts in the norm, and is regularised like the rest.
+
+    Parameters
+    ----------
+    loss : ScalarLoss
+    n_features : int
+    data_norm : float, default=1.0
+        R, the public bound on the Euclidean norm of a row.
+    """
+
+    loss: ScalarLoss
+    n_features: int
+    data_norm: float = 1.0
+
+    @property
+    def n_params(self) -> int:
+        """One coefficient per column."""
+        return self.n_features
+
+    @property
+    def constants(self) -> PrivacyConstants:
+        """S, tau and r of one record."""
+        c, curvature = self.loss.largest_slope, self.loss.largest_curvature
+        # What rounding does to a predictor reaches the gradient by way of the curvature.
+        steepness = max(1.0, curvature / c)
+        return PrivacyConstants(
+            gradient_sensitivity=2.0 * c * self.data_norm,
+            hessian_trace=curvature * self.data_norm**2,
+            hessian_rank=1,
+            rounding=2.0 * SUM_ROWS + steepness * (2.0 * self.n_features + 200.0),
+        )
+
+    def n_records(self, block: LinearBlock) -> int:
+        """Return the number of records in a block."""
+        return int(block.y.size)
+
+    def thin(self, block: LinearBlock, step: int) -> LinearBlock:
+        """Return every ``step``-th record."""
+        return LinearBlock(np.ascontiguousarray(block.X[::step]), block.y[::step])
+
+    def take(self, block: LinearBlock, rows: IntArray) -> LinearBlock:
+        """Return the records at the positions ``rows``."""
+        return LinearBlock(block.X.take(rows, axis=0), block.y.take(rows))
+
+    def losses(self, coef: FloatArray, block: LinearBlock) -> FloatArray:
+        """Return the loss of each record."""
+        return self.loss.value(block.X @ coef, block.y)
+
+    def linearized(
+        self, coef: FloatArray, block: LinearBlock, tolerance: float = 1e-15
+    ) -> Linearized:
+        """Return losses and weighted gradients; always to rounding."""
+        return Linearized(
+            self.losses(coef, block),
+            lambda weights: self.derivatives(coef, block, weights, order=1).gradient,
+        )
+
+    def derivatives(
+        self,
+        coef: FloatArray,
+        block: LinearBlock,
+        weights: FloatArray | None = None,
+        order: int = 2,
+    ) -> Derivatives:
+        """Return gradient and Hessian summed over the block."""
+        slope, curvature = self.loss.derivatives(block.X @ coef, block.y, order)
+        gradient = weighted_sum(slope if weights is None else slope * weights, block.X)
+        if curvature is None:
+            return Derivatives(gradient, None)
+        if weights is not None:
+            curvature = curvature * weights
+        return Derivatives(gradient, (block.X * curvature[:, None]).T @ block.X)

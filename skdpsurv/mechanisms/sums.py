@@ -1,0 +1,158 @@
+r"""Noisy counts, sums and histograms, and choices between sums: integers that add up over records.
+
+Each query says how far one record can move it, so that a caller brings the exact integers and what
+they may cost, and nothing else: no scale of noise is worked out anywhere but here.
+
+Neighbours: replace-one. Sensitivity: that of the query, in L1 over all that it releases, in units
+of :math:`2^{\text{exponent}}`. Theorem: integers with discrete Laplace noise of scale
+sensitivity/epsilon are epsilon-differentially private (docs/proofs/noise). The scale is rounded
+upwards, the sampler is exact, and the sums are of integers: no float stands between the theorem and
+the program but in seeded draws, which are not private anyway.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skdpsurv.privacy import (
+    RandomSource,
+    lattice_laplace,
+    lattice_sum,
+    permute_and_flip,
+    to_lattice,
+)
+from skdpsurv.types import IntArray
+
+__all__ = ["COUNT", "HISTOGRAM", "LOSS", "Histogram", "Sum", "Sums", "least_scale"]
+
+#: Of all that is defined here.
+PROOF = "docs/proofs/noise"
+
+
+class Query(Protocol):
+    """What is asked of the records."""
+
+    @property
+    def sensitivity(self) -> int:
+        """How far one record moves the integers, in L1."""
+
+    @property
+    def proof(self) -> str:
+        """Where that is proved."""
+
+
+@dataclass(frozen=True)
+class Sum:
+    """The sum of one term for each record.
+
+    Parameters
+    ----------
+    low, high : int
+        Public ends of what a term can be, in units of ``2**exponent``. Replacing a record moves the
+        sum by at most their distance.
+    exponent : int, default=0
+    """
+
+    low: int
+    high: int
+    exponent: int = 0
+    proof: str = PROOF
+
+    @classmethod
+    def of_reals(cls, low: float, high: float, exponent: int) -> Sum:
+        """Return the query for terms between two real numbers, each rounded to the lattice.
+
+        Rounding is monotone, so that the ends stay ends.
+        """
+        first, last = to_lattice([low, high], exponent).tolist()
+        return cls(first, last, exponent)
+
+    @property
+    def sensitivity(self) -> int:
+        """The distance of both ends."""
+        return self.high - self.low
+
+    def terms(self, values: ArrayLike) -> IntArray:
+        """Return real terms, one for each record, in units of the lattice."""
+        return to_lattice(values, self.exponent)
+
+    def total(self, values: ArrayLike) -> int:
+        """Return the exact sum of real terms, in units of the lattice."""
+        return lattice_sum(values, self.exponent)
+
+    def value(self, units: int) -> float:
+        """Return a sum in units of the lattice as a number."""
+        return math.ldexp(units, self.exponent)
+
+    @overload
+    def release(self, exact: int, epsilon: float, source: RandomSource) -> int: ...
+    @overload
+    def release(self, exact: IntArray, epsilon: float, source: RandomSource) -> IntArray: ...
+
+    def release(self, exact: Any, epsilon: float, source: RandomSource) -> Any:
+        """Return the sum with noise; of an array, each by itself, which costs epsilon each time."""
+        return _released(self, exact, epsilon, source)
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts in the cells of a partition: a record leaves one cell and enters another."""
+
+    sensitivity: int = 2
+    proof: str = PROOF
+
+    def release(self, counts: IntArray, epsilon: float, source: RandomSource) -> IntArray:
+        """Return all counts with noise, some of them negative, for epsilon together."""
+        return np.asarray(_released(self, counts, epsilon, source))
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Several sums over the same records, each of which one record moves by at most ``each``."""
+
+    number: int
+    each: int
+    proof: str = PROOF
+
+    @property
+    def sensitivity(self) -> int:
+        """All sums may move at once."""
+        return self.number * self.each
+
+    def release(self, exact: Sequence[int], epsilon: float, source: RandomSource) -> list[int]:
+        """Return all sums with noise, for epsilon together."""
+        return [_released(self, one, epsilon, source) for one in exact]
+
+    def least(self, exact: Sequence[int], epsilon: float, source: RandomSource) -> int:
+        """Return the place of a small sum, by permute-and-flip, whatever their number.
+
+        Neighbours: replace-one. Sensitivity: ``each``, of every sum. Theorem: permute-and-flip with
+        scores of sensitivity ``each`` is epsilon-differentially private (McKenna and Sheldon 2020;
+        :func:`~skdpsurv.privacy.permute_and_flip`).
+        """
+        return permute_and_flip([-total for total in exact], epsilon, float(self.each), source)
+
+
+#: How many records have a property.
+COUNT = Sum(0, 1)
+#: Losses between 0 and 1.
+LOSS = Sum.of_reals(0.0, 1.0, -30)
+HISTOGRAM = Histogram()
+
+
+def least_scale(sensitivity: int, epsilon: float) -> float:
+    """Return sensitivity / epsilon, or the next double above it."""
+    return math.nextafter(float(Fraction(sensitivity) / Fraction(float(epsilon))), math.inf)
+
+
+def _released(query: Query, exact: Any, epsilon: float, source: RandomSource) -> Any:
+    if math.isinf(epsilon):
+        return exact
+    return lattice_laplace(exact, least_scale(query.sensitivity, epsilon), source)

@@ -1,0 +1,7 @@
+"""Private regressions of an outcome on a linear predictor."""
+
+from __future__ import annotations
+
+from skdpsurv.regression.linear_model import PrivateLinearModel
+
+__all__ = ["PrivateLinearModel"]

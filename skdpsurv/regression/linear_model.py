@@ -1,0 +1,295 @@
+"""PrivateLinearModel: the base of private regressions on a linear predictor."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import RegressorMixin
+from sklearn.exceptions import DataConversionWarning
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdpsurv.base import PrivateEstimator
+from skdpsurv.blocks import Blocks, in_blocks
+from skdpsurv.checks import Check, choice, positive, zero_or
+from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, ScalarLoss
+from skdpsurv.mechanisms.methods import CALIBRATIONS, NAMES
+from skdpsurv.mechanisms.perturbation import Calibrated, Problem, Unperturbed, perturb
+from skdpsurv.privacy import (
+    RandomSource,
+    call_without_data,
+    check_unclipped,
+    clip_rows,
+    refuse_masked,
+)
+from skdpsurv.release import Release, check_parameters, released_array
+from skdpsurv.shape import Shape, seen_shape
+from skdpsurv.types import FloatArray
+
+__all__ = ["LinearPlan", "PrivateLinearModel"]
+
+#: Ridge of the fit without privacy where ``alpha`` is 0: there may be no finite optimum.
+LEAST_PENALTY = 1e-6
+
+
+@dataclass(frozen=True)
+class LinearPlan:
+    """A perturbed minimiser of a loss of one predictor.
+
+    Parameters
+    ----------
+    likelihood : LinearLikelihood
+    calibration : Calibrated
+    epsilon : float
+    mechanism : str
+    stated : mapping
+        What the guarantee takes to be public, beside how epsilon is spent.
+    """
+
+    likelihood: LinearLikelihood
+    calibration: Calibrated
+    epsilon: float
+    mechanism: str
+    stated: Mapping[str, Any]
+
+    proof = "docs/proofs/linear"
+    assumptions = (
+        "n, the columns and every constructor parameter are public",
+        "bounds were not read off these records",
+        "real arithmetic: docs/user_guide/limits says where floating point departs from it",
+    )
+
+    def spans(self) -> list[float]:
+        """Return the public numbers that must be neither huge nor tiny."""
+        return [
+            self.likelihood.data_norm,
+            self.calibration.kappa,
+            self.calibration.noise_scale or 1.0,
+        ]
+
+    def public_inputs(self) -> dict[str, Any]:
+        """Return what the guarantee takes to be public."""
+        spent = {"kappa": self.calibration.kappa, "noise_scale": self.calibration.noise_scale}
+        return {**self.stated, **spent}
+
+    def problems(self, records: Blocks[LinearBlock]) -> list[Problem]:
+        """Return the one minimisation, which an audit attacks as it is."""
+        center = np.zeros(self.likelihood.n_params)
+        return [Problem(self.likelihood, records, self.calibration, center)]
+
+    def run(self, records: Blocks[LinearBlock], source: RandomSource) -> dict[str, Any]:
+        """Release the coefficients, that of the constant last."""
+        (problem,) = self.problems(records)
+        return {"coef": perturb(problem, source)}
+
+
+class PrivateLinearModel(RegressorMixin, PrivateEstimator, ABC):
+    """Base of private regressions on a linear predictor, with an intercept.
+
+    The intercept is the coefficient of a constant column of size ``data_norm``: it counts in the
+    norm of a row, and is regularised like the rest. A subclass says
+
+    * ``_loss()``: its :class:`~skdpsurv.likelihoods.linear.ScalarLoss`;
+    * ``_outcome_range()``: the public ends of what an outcome can be;
+    * ``_outcomes(y)``: outcomes, each by itself brought into the domain of the loss;
+    * ``_mean(predictor)``: the expected outcome.
+
+    Parameters that it adds have rules in ``_rules``.
+    """
+
+    _deciding = "epsilon, alpha and the bounds"
+    _rules: ClassVar[dict[str, Check]] = {
+        "data_norm": positive(),
+        "alpha": zero_or(positive()),
+        "method": choice(*CALIBRATIONS),
+    }
+
+    data_norm: float
+    alpha: float
+    method: str
+
+    @abstractmethod
+    def _loss(self) -> ScalarLoss:
+        """Return the loss of one record."""
+
+    @abstractmethod
+    def _outcome_range(self) -> tuple[float, float]:
+        """Return the least and the largest outcome; public."""
+
+    @abstractmethod
+    def _outcomes(self, y: FloatArray) -> FloatArray:
+        """Return outcomes in the domain of the loss."""
+
+    @abstractmethod
+    def _mean(self, predictor: FloatArray) -> FloatArray:
+        """Return expected outcomes."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit the model, spending ``epsilon``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite. Private.
+        y : array-like of shape (n_samples,)
+            Outcomes. Private.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y)
+
+    def _shape(self, X: ArrayLike, y: ArrayLike) -> Shape:
+        return seen_shape(self, X)
+
+    def _plan(self, shape: Shape) -> LinearPlan:
+        # Rows and the constant, each within data_norm.
+        norm, n = float(self.data_norm), shape.n_records
+        stretched = math.sqrt(2.0) * norm
+        likelihood = LinearLikelihood(self._loss(), shape.n_features + 1, stretched)
+        calibration: Calibrated
+        if math.isinf(self.epsilon):
+            calibration = Unperturbed(max(n * float(self.alpha), LEAST_PENALTY))
+            mechanism = "penalised likelihood, no noise"
+        else:
+            calibration = CALIBRATIONS[self.method](
+                replace(likelihood.constants, n_blocks=shape.n_blocks),
+                float(self.epsilon),
+                n,
+                likelihood.n_params,
+                float(self.alpha),
+                law=self._noise_law,
+            )
+            mechanism = f"{NAMES[self.method]} of a linear model"
+        stated = {"n_records": n, **self._stated(shape)}
+        return LinearPlan(likelihood, calibration, float(self.epsilon), mechanism, stated)
+
+    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Blocks[LinearBlock]:
+        records = in_blocks(X, y).map(self._block)
+        shape.require(records.map_sum(lambda block: block.y.size), records.n_blocks)
+        return records
+
+    def _block(self, arguments: tuple[Any, ...]) -> LinearBlock:
+        """Return some of the records, after refusing what has no place in the public domain."""
+        X, y = arguments
+        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
+        outcomes = self._outcomes(checked_outcomes(y, rows.shape[0]))
+        if not np.isfinite(outcomes).all():
+            raise ValueError("y must hold outcomes in the domain of the loss.")
+        norm = float(self.data_norm)
+        constant = np.full((rows.shape[0], 1), norm)
+        if math.isinf(self.epsilon):
+            check_unclipped(rows, "X")
+            check_unclipped(constant, "data_norm")
+        else:
+            rows = clip_rows(rows, norm)
+        return LinearBlock(np.hstack([rows, constant]), np.clip(outcomes, *self._outcome_range()))
+
+    def _stated(self, shape: Shape) -> dict[str, Any]:
+        names = inspect.signature(type(self)).parameters
+        own = [name for name in names if name not in ("epsilon", "random_state", "accountant")]
+        return {name: plain(getattr(self, name)) for name in own}
+
+    def _set_fitted(self, release: Release) -> None:
+        check_parameters(release, *self._stated(Shape(0, 0)))
+        values = released_array(release, "coef", (release.n_features_in + 1,))
+        self.coef_ = values[:-1]
+        self.intercept_ = float(values[-1] * release.parameters["data_norm"])
+
+    def predict(self, X: ArrayLike) -> FloatArray:
+        """Return expected outcomes.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
+        with np.errstate(over="ignore"):
+            return self._mean(rows @ self.coef_ + self.intercept_)
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the coefficient of determination, which is not private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or None
+
+        Returns
+        -------
+        float
+        """
+        predicted = self.predict(X)
+        outcomes = checked_outcomes(y, predicted.size)
+        return float(r2_score(outcomes, predicted, sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # The small data sets of scikit-learn's checks drown in noise, as they should.
+        tags.regressor_tags.poor_score = True
+        return tags
+
+
+def plain(value: Any) -> Any:
+    """Return a parameter as Python's own number, which a release can hold."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) else value
+
+
+def checked_outcomes(y: Any, n_records: int) -> FloatArray:
+    """Return finite numbers, one for each record.
+
+    Raises
+    ------
+    ValueError
+        If they are anything else; no value is shown.
+    """
+    if y is None:
+        raise ValueError(
+            "y must be given: this estimator requires y to be passed, but the target y is None."
+        )
+    refuse_masked(y, "y")
+    column: Any
+    try:
+        column = np.asarray(y)
+        if column.dtype.kind == "O" and all(isinstance(v, Real) for v in column.flat):
+            column = column.astype(np.float64)
+    except Exception:  # its message may quote a value
+        column = np.empty(0, dtype=object)
+    if column.ndim == 2 and column.shape[1] == 1:
+        warnings.warn(
+            "A column-vector y was passed when a 1d array was expected.",
+            DataConversionWarning,
+            stacklevel=8,
+        )
+        column = column[:, 0]
+    if column.dtype.kind not in "biuf" or column.ndim != 1:
+        raise ValueError("Unknown label type: y must be 1-D, a number for each record.")
+    if column.size != n_records:
+        raise ValueError(
+            "X and y must have the same number of records: found input variables with inconsistent "
+            "numbers of samples."
+        )
+    outcomes = column.astype(np.float64)
+    if not np.isfinite(outcomes).all():
+        raise ValueError("y must be finite: Input y contains NaN or infinity.")
+    return np.asarray(outcomes)

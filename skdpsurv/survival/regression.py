@@ -1,0 +1,170 @@
+"""A released regression of survival times: what it predicts, as scikit-survival has it."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
+from sksurv.functions import StepFunction
+
+from skdpsurv.base import PrivateEstimator
+from skdpsurv.blocks import Blocks, in_blocks
+from skdpsurv.metrics import concordance_index
+from skdpsurv.privacy import call_without_data, check_unclipped
+from skdpsurv.shape import Shape, seen_shape
+from skdpsurv.target import event_and_time
+from skdpsurv.types import BoolArray, FloatArray
+
+__all__ = ["SurvivalRegression"]
+
+
+class SurvivalRegression(PrivateEstimator, ABC):
+    """Base of private regressions with survival curves on a public grid of times.
+
+    A subclass says how it spends epsilon and reads its records, as every
+    :class:`~skdpsurv.base.PrivateEstimator` does. From a release it sets ``coef_`` and
+    ``unique_times_``, and ``_cumulative_hazard(risk)`` says what they mean: the cumulative hazard
+    at each of these times, of shape (n_samples, n_times), for risk scores of shape (n_samples,).
+    """
+
+    coef_: FloatArray
+    unique_times_: FloatArray
+
+    @abstractmethod
+    def _cumulative_hazard(self, risk: FloatArray) -> FloatArray:
+        """Return cumulative hazards at ``unique_times_`` for each risk score."""
+
+    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+        """Fit the model, spending ``epsilon``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Covariates, finite. Private.
+        y : structured array of shape (n_samples,), or array-like of times
+            Event indicator (bool) and time of event or censoring, under any field names, as
+            scikit-survival has them. A 1-D array of numbers holds times, all observed. Private.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y)
+
+    def _shape(self, X: ArrayLike, y: ArrayLike) -> Shape:
+        return seen_shape(self, X)
+
+    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Blocks[Any]:
+        """Return blocks of rows, events and times."""
+        records = in_blocks(X, y).map(self._rows_and_target)
+        shape.require(records.map_sum(lambda block: block[0].shape[0]), records.n_blocks)
+        return records
+
+    def _rows_and_target(self, block: tuple[Any, ...]) -> tuple[FloatArray, BoolArray, FloatArray]:
+        """Return some of the records, after refusing what has no place in the public domain."""
+        X, y = block
+        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
+        if math.isinf(self.epsilon):
+            check_unclipped(rows, "X")
+        return rows, *_checked_target(y, rows.shape[0])
+
+    def predict(self, X: ArrayLike) -> FloatArray:
+        """Return risk scores: the covariates' part of the linear predictor, higher is riskier.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        risk : ndarray of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
+        return np.asarray(rows @ self.coef_)
+
+    def predict_cumulative_hazard_function(
+        self, X: ArrayLike, return_array: bool = False
+    ) -> NDArray[Any]:
+        r"""Return cumulative hazards, :math:`-\log S(t)`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_array : bool, default=False
+            Return values at ``unique_times_`` instead of step functions.
+
+        Returns
+        -------
+        cumulative_hazard : ndarray
+            Of StepFunction, shape (n_samples,): 0 before the first of ``unique_times_``, defined on
+            [0, max_time]; or of float, shape (n_samples, n_intervals).
+        """
+        values = self._cumulative_hazard(self.predict(X))
+        return values if return_array else self._step_functions(values, 0.0)
+
+    def predict_survival_function(self, X: ArrayLike, return_array: bool = False) -> NDArray[Any]:
+        """Return survival functions.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        return_array : bool, default=False
+            Return values at ``unique_times_`` instead of step functions.
+
+        Returns
+        -------
+        survival : ndarray
+            Of StepFunction, shape (n_samples,): 1 before the first of ``unique_times_``, defined on
+            [0, max_time]; or of float, shape (n_samples, n_intervals).
+        """
+        values = np.exp(-self._cumulative_hazard(self.predict(X)))
+        return values if return_array else self._step_functions(values, 1.0)
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return Harrell's concordance index, in O(n log n), which is not private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : structured array of shape (n_samples,), or array-like of times
+        sample_weight : array-like of shape (n_samples,) or None
+            Pairs count with the product of their weights.
+
+        Returns
+        -------
+        c_index : float
+            0.5 where no pair can be compared.
+        """
+        return concordance_index(y, self.predict(X), sample_weight=sample_weight)
+
+    def _step_functions(self, values: FloatArray, at_zero: float) -> NDArray[Any]:
+        times = np.concatenate([[0.0], self.unique_times_])
+        functions = np.empty(values.shape[0], dtype=object)
+        for i, row in enumerate(values):
+            functions[i] = StepFunction(times, np.concatenate([[at_zero], row]))
+        return functions
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags
+
+
+def _checked_target(y: ArrayLike, n_records: int) -> tuple[BoolArray, FloatArray]:
+    """Take y apart and check its length."""
+    if y is None:
+        raise ValueError(
+            "y must be given: this estimator requires y to be passed, but the target y is None."
+        )
+    event, time = event_and_time(y)
+    if time.shape[0] != n_records:
+        raise ValueError(
+            "X and y must have the same number of records: found input variables with inconsistent "
+            "numbers of samples."
+        )
+    return event, time

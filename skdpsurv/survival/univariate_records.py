@@ -1,0 +1,139 @@
+"""How the records of one group come in: as in lifelines, or as in scikit-learn."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import replace
+from typing import Any, Self
+
+from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdpsurv.base import PrivateEstimator
+from skdpsurv.blocks import Blocks, in_blocks, n_blocks_of
+from skdpsurv.privacy import call_without_data
+from skdpsurv.shape import Shape, seen_shape
+from skdpsurv.target import (
+    event_and_time,
+    fit_target,
+    is_two_dimensional,
+    n_targets,
+    target_reader,
+)
+from skdpsurv.types import BoolArray, FloatArray
+
+
+class UnivariateRecords(PrivateEstimator, ABC):
+    """Base of estimators that fit times and events, and do not use any columns of X."""
+
+    n_features_in_: int
+
+    def fit(
+        self,
+        X: Any = None,
+        y: ArrayLike | None = None,
+        *,
+        durations: ArrayLike | None = None,
+        event_observed: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the distribution, spending ``epsilon``.
+
+        As in lifelines, ``fit(durations, event_observed)``, by position or by name; or as in
+        scikit-learn, ``fit(X, y)``, where X has a row for each record and is not used.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples,) or (n_samples, n_features), or None
+            One-dimensional: durations. Two-dimensional: ignored but for its length.
+        y : array-like of shape (n_samples,) or None
+            Structured array of event indicator and time, as scikit-survival has them. Else, events
+            if X is one-dimensional, and times, all observed, if X is two-dimensional or None.
+        durations : array-like of shape (n_samples,) or None
+            Times of event or censoring, in the unit of ``max_time``. Private.
+        event_observed : array-like of shape (n_samples,) or None
+            True or 1 where the event was seen, False or 0 where censored. Private. None: all seen.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, durations=durations, event_observed=event_observed)
+
+    @available_if(lambda fitter: hasattr(fitter, "_hazard"))
+    def score(
+        self,
+        X: Any = None,
+        y: ArrayLike | None = None,
+        *,
+        durations: ArrayLike | None = None,
+        event_observed: ArrayLike | None = None,
+    ) -> float:
+        """Return the mean log-likelihood of records, which is not private.
+
+        Times are clipped as in ``fit``.
+
+        Parameters
+        ----------
+        X, y, durations, event_observed
+            As for ``fit``.
+
+        Returns
+        -------
+        float
+            Of densities in the unit of ``max_time``; higher is better.
+        """
+        check_is_fitted(self, "release_")
+        if self.n_features_in_ > 0 and is_two_dimensional(X):
+            self._see_rows(X)
+        event, time = fit_target(X, y, durations, event_observed)
+        return self._mean_log_likelihood(time, event)
+
+    @abstractmethod
+    def _mean_log_likelihood(self, time: FloatArray, event: BoolArray) -> float:
+        """Return the mean log-likelihood of times that are not clipped yet."""
+
+    def _shape(self, X: Any, y: Any, durations: Any = None, event_observed: Any = None) -> Shape:
+        """Return the number of records, and columns of a two-dimensional X, which are not used."""
+        if isinstance(X, Blocks):
+            return seen_shape(self, X, used=False)
+        n_records = n_targets(X, y, durations, event_observed)
+        if is_two_dimensional(X):
+            return replace(seen_shape(self, X, used=False), n_records=n_records)
+        self.__dict__.pop("feature_names_in_", None)
+        self.n_features_in_ = 0
+        return Shape(n_records, 0, n_blocks=n_blocks_of(n_records))
+
+    def _read(
+        self, shape: Shape, X: Any, y: Any, durations: Any = None, event_observed: Any = None
+    ) -> Blocks[tuple[BoolArray, FloatArray]]:
+        """Return blocks of events and times."""
+        if isinstance(X, Blocks):
+            read, blocks = event_and_time, in_blocks(X, y).map(lambda block: block[1:])
+        else:
+            read, arguments = target_reader(X, y, durations, event_observed)
+            blocks = in_blocks(*arguments)
+        records = blocks.map(lambda block: read(*block))
+        shape.require(records.map_sum(lambda block: block[1].size), records.n_blocks)
+        return records
+
+    def _see_rows(self, X: Any) -> int:
+        """Return how many rows X has, which must have as many columns as in ``fit``."""
+        checked = call_without_data(
+            validate_data,
+            self,
+            X,
+            dtype=None,
+            ensure_all_finite=False,
+            accept_sparse=True,
+            reset=False,
+        )
+        return int(checked.shape[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True
+        return tags

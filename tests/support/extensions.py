@@ -1,0 +1,21 @@
+"""The examples of docs/extending, as modules."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+FOLDER = Path(__file__).resolve().parents[2] / "docs" / "examples" / "extending"
+
+
+def extension(name: str) -> ModuleType:
+    """Return an example, imported once, so that what it defines can be pickled."""
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]

@@ -1,0 +1,81 @@
+"""What every law of noise must keep, and laws that do not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import stats
+
+from skdpsurv.mechanisms.vector_noise import SphericalLaplace
+from skdpsurv.privacy import random_source
+
+
+def check(law, sensitivity, epsilon, n_draws=2000):
+    """Check what a law says of itself: what it costs, how it is drawn, how large it can be.
+
+    The draws are compared with the log density: for noise from a density p, the mean of
+    exp(log p(b + v) - log p(b)) over draws b is 1 for any v. Seeded; each mean is within 8 standard
+    errors of 1 by Chebyshev for bounded terms, by Hoeffding with a false-alarm rate below 1e-6:
+    terms lie in [exp(-epsilon), exp(epsilon)].
+    """
+    rng, source = np.random.default_rng(0), random_source(0)
+    assert law.cost(sensitivity) <= epsilon * (1.0 + 1e-12)
+    assert law.cost(2.0 * sensitivity) > law.cost(sensitivity)
+    for part in (0.01, 0.3, 0.9):
+        assert law.cost(part * sensitivity) <= part * law.cost(sensitivity) * (1.0 + 1e-9)
+    noise = np.array([law.draw(source) for _ in range(n_draws)])
+    assert noise.shape == (n_draws, law.dimension)
+    assert (np.linalg.norm(noise, axis=1) <= law.largest_norm()).all()
+    for _ in range(5):
+        way = rng.standard_normal(law.dimension)
+        apart = sensitivity * way / np.linalg.norm(way)
+        gaps = np.array([law.log_density(b + apart) - law.log_density(b) for b in noise])
+        assert np.abs(gaps).max() <= epsilon * (1.0 + 1e-9)
+        # With log 2e7 in Hoeffding's bound: below 1e-6 for ten of them.
+        width = np.exp(min(epsilon, 1.0)) - np.exp(-min(epsilon, 1.0))
+        if epsilon <= 1.0:
+            allowed = width * np.sqrt(np.log(2e7) / (2.0 * n_draws))
+            assert abs(np.exp(gaps).mean() - 1.0) <= allowed
+    # The law of the length, where noise is spherical, and that of each coordinate are symmetric.
+    signs = (noise > 0).sum(axis=0)
+    assert all(stats.binomtest(int(k), n_draws).pvalue > 1e-8 for k in signs)
+
+
+@dataclass(frozen=True)
+class HalfTheNoise(SphericalLaplace):
+    """Says that it is larger than it is."""
+
+    def draw(self, source):
+        return 0.25 * super().draw(source)
+
+
+@dataclass(frozen=True)
+class WrongPrice(SphericalLaplace):
+    """Costs more than it says."""
+
+    @classmethod
+    def hiding(cls, dimension, sensitivity, epsilon):
+        return cls(dimension, 0.5 * sensitivity / epsilon)
+
+    def cost(self, sensitivity):
+        return 0.5 * super().cost(sensitivity)
+
+
+@dataclass(frozen=True)
+class ShortBound(SphericalLaplace):
+    """Is longer than it says."""
+
+    def largest_norm(self):
+        return self.scale * self.dimension
+
+
+@dataclass(frozen=True)
+class DearInParts(SphericalLaplace):
+    """Costs more for a part of a distance than its part."""
+
+    def cost(self, sensitivity):
+        return max(sensitivity, np.sqrt(min(sensitivity, 1.0))) / self.scale
+
+
+FAULTS = [HalfTheNoise, WrongPrice, ShortBound, DearInParts]

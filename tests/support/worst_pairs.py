@@ -1,0 +1,33 @@
+"""Some of the worst neighbours of an estimator."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+from skdpsurv.audit.neighbours import worst_neighbours
+
+#: Where a pair's name goes on from the record that differs to the others.
+OTHERS = re.compile(r", (?=others |one event among|its cell|alone)")
+
+
+def pair(estimator: Any, name: str, **sizes: Any) -> tuple[Any, Any]:
+    """Return the pair of that name."""
+    return next(p for p in worst_neighbours(estimator, **sizes) if p.name == name)[1:]
+
+
+def one_of_each_change(estimator: Any, most: int | None = None, **sizes: Any) -> Iterator[Any]:
+    """Yield a pair of each sort of change, the strongest first, among other records in turn.
+
+    Of the strongest change two: the ratio of two densities depends little on the other records.
+    """
+    changes: dict[str, list[Any]] = {}
+    for one in worst_neighbours(estimator, **sizes):
+        changes.setdefault(OTHERS.split(one.name)[0], []).append(one)
+    for place, pairs in enumerate(islice(changes.values(), most)):
+        if place == 0:
+            yield from pairs[:2]
+        else:
+            yield pairs[(place + 1) % len(pairs)]

@@ -1,0 +1,203 @@
+"""The four examples of docs/extending: each is one file, and all that is promised holds for it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import PoissonRegressor
+
+from skdpsurv import (
+    DPDiscreteTimeSurvival,
+    DPLogisticRegression,
+    DPWeibullFitter,
+    PrivacyAccountant,
+    Release,
+)
+from skdpsurv.audit import audit_epsilon, density_ratio_audit, worst_neighbours
+from skdpsurv.datasets import make_discrete_time_survival
+from skdpsurv.likelihoods.base import PrivacyConstants
+from skdpsurv.mechanisms import output_perturbation
+from skdpsurv.mechanisms.vector_noise import LEAST_NOISE
+from tests.likelihoods.scalar_losses import check_scalar_loss
+from tests.support import noise_laws
+from tests.support.extensions import FOLDER, extension
+
+ROOT = Path(__file__).resolve().parents[1]
+CappedPoisson = extension("poisson").CappedPoisson
+DPPoissonRegressor = extension("poisson").DPPoissonRegressor
+ProductLaplace = extension("product_laplace").ProductLaplace
+FileBlocks = extension("file_blocks").FileBlocks
+
+
+def test_the_page_shows_every_example():
+    text = (ROOT / "docs" / "extending.md").read_text()
+    shown = set(re.findall(r"examples/extending/(\w+)\.py", text))
+    assert shown == {path.stem for path in FOLDER.glob("*.py")}
+
+
+def test_a_regression_is_short():
+    assert len((FOLDER / "poisson.py").read_text().splitlines()) <= 60
+
+
+class TestPoisson:
+    @pytest.mark.parametrize("cap", [0.5, 3.0])
+    def test_its_loss_keeps_its_promises(self, cap):
+        check_scalar_loss(CappedPoisson(cap, 6), range(7), np.linspace(-40.0, 40.0, 80_001))
+
+    def test_without_noise_it_is_poisson_regression(self):
+        """With so high a cap, and so small a ridge, as to make no difference."""
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-1.0, 1.0, (4000, 2)) / np.sqrt(2.0)
+        y = np.minimum(rng.poisson(np.exp(0.5 + X @ [1.0, -1.0])), 60.0)
+        ours = DPPoissonRegressor(np.inf, largest_count=60, max_residual=59.0).fit(X, y)
+        theirs = PoissonRegressor(alpha=0.0, tol=1e-10).fit(X, y)
+        np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-3)
+        np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-3)
+        near = DPPoissonRegressor(3.0, max_residual=4.0, random_state=0).fit(X, y)
+        assert near.score(X, y) > 0.6 * ours.score(X, y)
+
+    @pytest.mark.parametrize("method", ["obj_pert", "out_pert"])
+    def test_exact_ratios_are_below_epsilon_and_not_far(self, method):
+        model = DPPoissonRegressor(1.0, method=method, alpha=20.0)
+        results = [
+            density_ratio_audit(model, pair.data, pair.neighbour)
+            for pair in worst_neighbours(model, n=2)
+        ]
+        assert all(result.passed for result in results)
+        assert max(result.largest for result in results) > 0.5
+
+    @pytest.mark.parametrize("wrong", ["secret-name", b"secret", None, np.nan, np.inf, 1 + 2j])
+    @pytest.mark.parametrize("kind", [list, np.array], ids=["list", "array"])
+    def test_refusals_quote_no_outcome_and_cost_nothing(self, wrong, kind):
+        accountant = PrivacyAccountant(1.0)
+        y = [1.0] * 9 + [wrong]
+        with pytest.raises((ValueError, TypeError)) as caught:
+            DPPoissonRegressor(accountant=accountant).fit(np.zeros((10, 2)), kind(y))
+        assert "secret" not in str(caught.value)
+        assert caught.value.__cause__ is None
+        assert "secret" not in str(caught.value.__context__)
+        assert accountant.spent() == 0.0
+
+    def test_what_is_under_a_mask_is_not_used(self):
+        y = np.ma.array(np.ones(10), mask=np.arange(10) == 9)
+        with pytest.raises(ValueError, match="masked"):
+            DPPoissonRegressor().fit(np.zeros((10, 2)), y)
+
+    def test_outcomes_outside_the_domain_are_refused_before_the_charge(self):
+        class Logs(DPPoissonRegressor):
+            def _outcomes(self, y):
+                return np.log(y - 1.0)
+
+        accountant = PrivacyAccountant(1.0)
+        with pytest.raises(ValueError, match="domain of the loss"):
+            Logs(accountant=accountant).fit(np.zeros((10, 2)), np.ones(10))
+        assert accountant.spent() == 0.0
+
+    def test_releases_hold_plain_numbers_and_all_that_predicts(self):
+        X, y = np.zeros((10, 2)), np.ones(10)
+        model = DPPoissonRegressor(
+            np.float32(1.0), data_norm=np.float16(1), largest_count=np.int8(9)
+        )
+        release = model.fit(X, y).release_
+        back = DPPoissonRegressor.from_release(Release.from_json(release.to_json()))
+        np.testing.assert_array_equal(back.predict(X), model.predict(X))
+        for name in ("data_norm", "largest_count"):
+            fewer = {n: v for n, v in release.parameters.items() if n != name}
+            with pytest.raises(ValueError, match=name):
+                DPPoissonRegressor.from_release(replace(release, parameters=fewer))
+
+    @pytest.mark.slow
+    def test_an_attack_finds_no_more_than_epsilon(self):
+        model = DPPoissonRegressor(1.0, alpha=20.0)
+        pair = next(iter(worst_neighbours(model, n=1)))
+        assert audit_epsilon(model, pair.data, pair.neighbour, n_trials=2000, random_state=0).passed
+
+
+@dataclass(frozen=True)
+class Heavy:
+    """A law whose cost is not a function of distance over scale alone."""
+
+    dimension: int
+    scale: float
+    tail: float
+
+    @classmethod
+    def hiding(cls, dimension, sensitivity, epsilon):
+        return cls(dimension, sensitivity / np.expm1(epsilon / 4.0), 2.0 * sensitivity / epsilon)
+
+    def cost(self, sensitivity):
+        return 2.0 * np.log1p(sensitivity / self.scale) + sensitivity / self.tail
+
+
+def test_minima_are_hidden_for_epsilon_whatever_the_law():
+    constants = PrivacyConstants(2.0, 1.0, 1)
+    for n, alpha in ((200, 0.0), (1000, 0.1), (10, 1e9)):
+        calibration = output_perturbation.calibrate(constants, 1.0, n, 3, alpha, law=Heavy)
+        apart = (2.0 + 2.0 * calibration.tolerance) / calibration.kappa
+        assert calibration.output.cost(apart) <= 1.0
+        assert calibration.output.scale >= LEAST_NOISE * (1.0 - 1e-9)
+
+
+class Squared(DPLogisticRegression):
+    """With noise of another law, which is all that it says."""
+
+    _noise_law = ProductLaplace
+
+
+class TestNoiseLaw:
+    @pytest.mark.parametrize("dimension", [1, 3])
+    def test_it_hides_what_it_says(self, dimension):
+        noise_laws.check(ProductLaplace.hiding(dimension, 2.0, 0.7), 2.0, 0.7)
+
+    @pytest.mark.parametrize("method", ["obj_pert", "out_pert"])
+    def test_estimators_draw_it_and_audits_know_it(self, method):
+        model = Squared(1.0, classes=[0, 1], method=method, alpha=60.0)
+        _, plan, _ = clone(model)._planned(np.zeros((5, 2)), np.zeros(5))
+        (calibration,) = plan.fit.calibrations
+        law = calibration.linear or calibration.output
+        assert isinstance(law, ProductLaplace)
+        results = [
+            density_ratio_audit(model, pair.data, pair.neighbour)
+            for pair in list(worst_neighbours(model, n=1, n_features=2))[:4]
+        ]
+        assert all(result.passed for result in results)
+        assert max(result.largest for result in results) > 0.3
+
+    def test_a_survival_fit_draws_it(self):
+        class Survival(DPDiscreteTimeSurvival):
+            _noise_law = ProductLaplace
+
+        data = make_discrete_time_survival(500, 2, random_state=0)
+        ours, theirs = (
+            kind(max_time=1.0, n_intervals=20, random_state=0).fit(data.X, data.y)
+            for kind in (Survival, DPDiscreteTimeSurvival)
+        )
+        assert (ours.coef_ != theirs.coef_).all()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPDiscreteTimeSurvival(max_time=1.0, n_intervals=20, random_state=0),
+        DPWeibullFitter(max_time=1.0, random_state=0),
+        DPPoissonRegressor(random_state=0),
+    ],
+)
+def test_records_in_files(tmp_path, model):
+    """The release of a fit to files is that of a fit to arrays, up to rounding."""
+    data = make_discrete_time_survival(600, 2, random_state=0)
+    counts = isinstance(model, DPPoissonRegressor)
+    y = data.y["event"].astype(float) if counts else data.y
+    paths = [tmp_path / f"{k}.npz" for k in range(4)]
+    for path, part in zip(paths, np.array_split(np.arange(600), 4), strict=True):
+        np.savez(path, X=data.X[part], y=y[part])
+    files = FileBlocks(paths, data.X.shape)
+    found = model.fit(files, None).release_.values
+    whole = model.fit(data.X, y).release_.values
+    for name, value in whole.items():
+        np.testing.assert_allclose(found[name], value, atol=2e-5)
