@@ -36,8 +36,8 @@ class UnivariateFitter(UnivariateRecords):
 
     A subclass has a parameter ``max_time``, which its release states, beside those of
     :class:`~skdpsurv.base.PrivateEstimator`; its guarantee states ``n_records`` among the public
-    inputs. It says how it spends epsilon (``_check_parameters``, ``_plan``, ``_guarantee``,
-    ``_run``), and
+    inputs. It says how it spends epsilon (``_plan``), what of its parameters a release states
+    (``_stated``), and
 
     * ``_set_parameters(release)``: sets the fitted parameters from a release, and checks them;
     * ``_estimates()``: these, by name;

@@ -108,7 +108,11 @@ def test_without_perturbation_it_is_the_minimum():
     np.testing.assert_allclose(coef, exact, atol=1e-6)
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+#: Processes take seconds to start; one quick test has them.
+PROCESSES = pytest.param("loky", marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("backend", ["threading", PROCESSES])
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_backend_and_number_of_jobs_do_not_matter(problems, backend, n_jobs):
     expected = perturb_all(problems, random_source(7))
@@ -152,7 +156,7 @@ def test_a_stream_cannot_be_pickled():
         pickle.dumps(random_source(0))
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("backend", ["threading", PROCESSES])
 def test_floating_point_errors_are_not_raised(backend):
     """Whether some product underflows is for the records to know."""
     likelihood, row = Logistic(D), np.array([[0.7, 1e-300]])

@@ -449,6 +449,7 @@ class TestEstimators:
         with pytest.raises(ValueError, match="scoring must be a callable"):
             search(estimator, {"n_cells": [5, 9]}).fit(data[0], data[0][:, 0])
 
+    @pytest.mark.slow
     def test_in_parallel(self, data):
         for strategy in ("split", "repeat"):
             model = search(strategy=strategy, n_jobs=2, random_state=0).fit(*data)

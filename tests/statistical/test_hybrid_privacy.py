@@ -83,6 +83,7 @@ class TestCells:
         assert self.attack() > 1.2 * EPSILON
 
 
+@pytest.mark.slow
 class TestResiduals:
     """A record as far out as can be, on one side or the other."""
 
@@ -118,6 +119,7 @@ class TestResiduals:
         assert self.attack() > 1.2 * EPSILON
 
 
+@pytest.mark.slow
 class TestCurve:
     """One record that every candidate predicts wrongly, or rightly."""
 
