@@ -150,11 +150,15 @@ def list_candidates(
     """
     if (param_grid is None) == (param_distributions is None):
         raise ValueError("param_grid or param_distributions must be given, and not both.")
+    if isinstance(param_distributions, list | tuple) and not param_distributions:
+        raise ValueError("param_distributions must hold at least one candidate.")
     settings = (
         ParameterSampler(param_distributions, n_candidates, random_state=seed)
         if param_grid is None
         else ParameterGrid(param_grid)
     )
+    with silence():  # of there being fewer than were asked for: all of them are tried then
+        settings = list(settings)
     candidates = [_candidate(estimator, params) for params in settings]
     if not candidates:
         raise ValueError("param_grid must hold at least one candidate.")

@@ -109,7 +109,7 @@ def container(draw: Any, values: np.ndarray) -> Any:
     if kind == "sparse" and values.ndim == 2 and values.dtype.kind == "f":
         return draw(st.sampled_from([sparse.csr_matrix, sparse.coo_array]))(values)
     if kind.endswith("frame") and values.ndim == 2 and values.dtype.kind not in "S":
-        frame = pd.DataFrame(values)
+        frame = pd.DataFrame(values, dtype=values.dtype)
         if kind == "odd frame":
             frame.index = draw(st.sampled_from([range(len(frame)), [NAME] * len(frame)]))
             names = st.sampled_from(["a", "b", 0, 1.5, "", ("a", 1), None, " "])
