@@ -39,7 +39,7 @@ def on_grid(
     """Return records on the grid."""
     event, t = event_and_time(data.y[rows])
     X = np.asarray(data.X[rows], dtype=float)
-    return HazardRecords.on_grid(X, t, event, data.max_time, n_intervals)
+    return HazardRecords.on_grid(X, event, t, data.max_time, n_intervals)
 
 
 @dataclass(eq=False)
