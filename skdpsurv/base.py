@@ -23,6 +23,7 @@ from skdpsurv.privacy import (
     silent_arithmetic,
 )
 from skdpsurv.release import Release
+from skdpsurv.shape import seen_shape
 
 __all__ = ["PrivateEstimator"]
 
@@ -170,12 +171,12 @@ class PrivateEstimator(BaseEstimator):
     def _check_together(self) -> None:
         """Refuse parameters that keep their own rules, but not one between them."""
 
-    def _shape(self, *args: Any, **kwargs: Any) -> Any:
+    def _shape(self, X: Any, *args: Any, **kwargs: Any) -> Any:
         """Return what is public of the records; no private value may be looked at.
 
-        Takes the arguments of :meth:`_fit`.
+        Takes the arguments of :meth:`_fit`. Here: how many records and columns there are.
         """
-        raise NotImplementedError
+        return seen_shape(self, X)
 
     def _plan(self, shape: Any) -> Plan:
         """Decide from public numbers alone how epsilon is spent."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from skdpsurv.types import IndexArray
 
-__all__ = ["length", "take", "take_parameters"]
+__all__ = ["length", "refuse_no_target", "require_one_each", "take", "take_parameters"]
 
 
 def length(values: Any) -> int:
@@ -23,6 +23,33 @@ def length(values: Any) -> int:
     if shape == ():
         raise TypeError("X and y must be arrays with one row for each record.")
     return int(shape[0]) if shape else len(values)
+
+
+def refuse_no_target(y: Any) -> None:
+    """Refuse None.
+
+    Raises
+    ------
+    ValueError
+    """
+    if y is None:
+        raise ValueError(
+            "y must be given: this estimator requires y to be passed, but the target y is None."
+        )
+
+
+def require_one_each(n_targets: int, n_records: int) -> None:
+    """Refuse a target that has not one entry for each record.
+
+    Raises
+    ------
+    ValueError
+    """
+    if n_targets != n_records:
+        raise ValueError(
+            "X and y must have the same number of records: found input variables with inconsistent "
+            "numbers of samples."
+        )
 
 
 def take(values: Any, rows: slice | IndexArray) -> Any:

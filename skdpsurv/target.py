@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.privacy import refuse_masked
-from skdpsurv.rows import length
+from skdpsurv.rows import length, require_one_each
 from skdpsurv.shape import size
 from skdpsurv.types import BoolArray, FloatArray
 
@@ -244,14 +244,10 @@ def target_reader(X: Any, y: Any, durations: Any, event_observed: Any) -> tuple[
 
 def _refuse_other_length(X: Any, y: Any) -> None:
     try:
-        agree = X is None or length(X) == length(y)
+        sizes = length(y), length(y if X is None else X)
     except TypeError:
         return  # which is refused in words of its own
-    if not agree:
-        raise ValueError(
-            "X and y must have the same number of records: found input variables with "
-            "inconsistent numbers of samples."
-        )
+    require_one_each(*sizes)
 
 
 def _durations_and_events(durations: Any, event_observed: Any) -> tuple[BoolArray, FloatArray]:

@@ -10,6 +10,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from skdpsurv.privacy import call_without_data, refuse_masked
+from skdpsurv.rows import refuse_no_target, require_one_each
 from skdpsurv.types import FloatArray, IndexArray
 
 __all__ = ["class_indices", "one_vs_rest", "stated_classes"]
@@ -66,19 +67,12 @@ def class_indices(
         If y is no list of labels, has another length, or holds a label outside the stated classes.
         Messages show no label.
     """
-    if y is None:
-        raise ValueError(
-            "y must be given: this estimator requires y to be passed, but the target y is None."
-        )
+    refuse_no_target(y)
     refuse_masked(y, "y")
     labels = np.asarray(_without_data(column_or_1d, y, warn=True))
     if labels.dtype.names:
         raise ValueError("y must be a 1d array of class labels, without fields.")
-    if labels.shape[0] != n_records:
-        raise ValueError(
-            "X and y must have the same number of records: found input variables with inconsistent "
-            "numbers of samples."
-        )
+    require_one_each(labels.shape[0], n_records)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("y contains NaN or infinity; every record must have a label.")
     found, index = _without_data(np.unique, labels, return_inverse=True)

@@ -38,7 +38,7 @@ from skdpsurv.privacy import (
     silent_arithmetic,
 )
 from skdpsurv.release import Release
-from skdpsurv.shape import Shape, seen_shape
+from skdpsurv.shape import Shape
 from skdpsurv.types import FloatArray, IntArray
 
 __all__ = ["PerturbedHistogramMEstimator"]
@@ -197,9 +197,6 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         self
         """
         return self._fit(X, y)
-
-    def _shape(self, X: ArrayLike, y: ArrayLike) -> Shape:
-        return seen_shape(self, X)
 
     def _plan(self, shape: Shape) -> HistogramPlan:
         if len(self._ranges()) != shape.n_features:

@@ -12,7 +12,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from skdpsurv.privacy import check_finite, refuse_masked
 from skdpsurv.privacy.domain import as_float_array
-from skdpsurv.rows import length, take
+from skdpsurv.rows import length, refuse_no_target, require_one_each, take
 from skdpsurv.types import BoolArray
 
 __all__ = ["boolean_mask", "checked_mask", "checked_outcome", "public_outcome"]
@@ -78,7 +78,8 @@ def public_outcome(y: Any, mask: BoolArray, classifies: bool) -> NDArray[Any]:
     ValueError
         As :func:`checked_outcome` does.
     """
-    _refuse_none(y)
+    refuse_no_target(y)
+    refuse_masked(y, "y")
     try:
         values = y
         if not isinstance(y, list | tuple) and not hasattr(y, "shape"):
@@ -88,27 +89,12 @@ def public_outcome(y: Any, mask: BoolArray, classifies: bool) -> NDArray[Any]:
         n_records = -1
     if n_records < 0:
         raise ValueError("y must be a 1d array of labels or numbers.")
-    if n_records != mask.size:
-        raise ValueError(OTHER_LENGTH)
+    require_one_each(n_records, mask.size)
     theirs = take(values, np.flatnonzero(mask))
     with warnings.catch_warnings():
         # Said once, of all records.
         warnings.simplefilter("ignore", DataConversionWarning)
         return checked_outcome(theirs, int(mask.sum()), classifies)
-
-
-OTHER_LENGTH = (
-    "X and y must have the same number of records: found input variables with inconsistent numbers "
-    "of samples."
-)
-
-
-def _refuse_none(y: Any) -> None:
-    if y is None:
-        raise ValueError(
-            "y must be given: this estimator requires y to be passed, but the target y is None."
-        )
-    refuse_masked(y, "y")
 
 
 def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
@@ -119,7 +105,8 @@ def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
     ValueError
         If there is not one for each record, or one is missing.
     """
-    _refuse_none(y)
+    refuse_no_target(y)
+    refuse_masked(y, "y")
     try:
         # Objects: one private label must not change the type of the public ones.
         outcome = np.asarray(y, dtype=object if classifies else None)
@@ -134,8 +121,7 @@ def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
         outcome = outcome[:, 0]
     if outcome.ndim != 1:
         raise ValueError("y must be a 1d array of labels or numbers.")
-    if outcome.size != n_records:
-        raise ValueError(OTHER_LENGTH)
+    require_one_each(outcome.size, n_records)
     if not classifies:
         numbers = as_float_array(outcome, "y")
         check_finite(numbers, "y")

@@ -32,7 +32,8 @@ from skdpsurv.privacy import (
     refuse_masked,
 )
 from skdpsurv.release import Release, check_parameters, released_array
-from skdpsurv.shape import Shape, seen_shape
+from skdpsurv.rows import refuse_no_target, require_one_each
+from skdpsurv.shape import Shape
 from skdpsurv.types import FloatArray
 
 __all__ = ["LinearPlan", "PrivateLinearModel"]
@@ -149,9 +150,6 @@ class PrivateLinearModel(RegressorMixin, PrivateEstimator, ABC):
         """
         return self._fit(X, y)
 
-    def _shape(self, X: ArrayLike, y: ArrayLike) -> Shape:
-        return seen_shape(self, X)
-
     def _plan(self, shape: Shape) -> LinearPlan:
         # Rows and the constant, each within data_norm.
         norm, n = float(self.data_norm), shape.n_records
@@ -263,10 +261,7 @@ def checked_outcomes(y: Any, n_records: int) -> FloatArray:
     ValueError
         If they are anything else; no value is shown.
     """
-    if y is None:
-        raise ValueError(
-            "y must be given: this estimator requires y to be passed, but the target y is None."
-        )
+    refuse_no_target(y)
     refuse_masked(y, "y")
     column: Any
     try:
@@ -284,11 +279,7 @@ def checked_outcomes(y: Any, n_records: int) -> FloatArray:
         column = column[:, 0]
     if column.dtype.kind not in "biuf" or column.ndim != 1:
         raise ValueError("Unknown label type: y must be 1-D, a number for each record.")
-    if column.size != n_records:
-        raise ValueError(
-            "X and y must have the same number of records: found input variables with inconsistent "
-            "numbers of samples."
-        )
+    require_one_each(column.size, n_records)
     outcomes = column.astype(np.float64)
     if not np.isfinite(outcomes).all():
         raise ValueError("y must be finite: Input y contains NaN or infinity.")

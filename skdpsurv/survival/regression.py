@@ -15,7 +15,8 @@ from skdpsurv.base import PrivateEstimator
 from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.metrics import concordance_index
 from skdpsurv.privacy import call_without_data, check_unclipped
-from skdpsurv.shape import Shape, seen_shape
+from skdpsurv.rows import refuse_no_target, require_one_each
+from skdpsurv.shape import Shape
 from skdpsurv.target import event_and_time
 from skdpsurv.types import BoolArray, FloatArray
 
@@ -54,9 +55,6 @@ class SurvivalRegression(PrivateEstimator, ABC):
         self
         """
         return self._fit(X, y)
-
-    def _shape(self, X: ArrayLike, y: ArrayLike) -> Shape:
-        return seen_shape(self, X)
 
     def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Blocks[Any]:
         """Return blocks of rows, events and times."""
@@ -157,14 +155,7 @@ class SurvivalRegression(PrivateEstimator, ABC):
 
 def _checked_target(y: ArrayLike, n_records: int) -> tuple[BoolArray, FloatArray]:
     """Take y apart and check its length."""
-    if y is None:
-        raise ValueError(
-            "y must be given: this estimator requires y to be passed, but the target y is None."
-        )
+    refuse_no_target(y)
     event, time = event_and_time(y)
-    if time.shape[0] != n_records:
-        raise ValueError(
-            "X and y must have the same number of records: found input variables with inconsistent "
-            "numbers of samples."
-        )
+    require_one_each(time.shape[0], n_records)
     return event, time
