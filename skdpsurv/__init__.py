@@ -5,15 +5,17 @@ from __future__ import annotations
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
 from skdpsurv.hybrid import HybridMEstimator, PerturbedHistogramMEstimator
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.preprocessing import PublicBoundsScaler
+from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
 from skdpsurv.privacy import (
     BudgetExceededError,
     PrivacyAccountant,
     PrivacyGuarantee,
     PrivacyLeakWarning,
 )
+from skdpsurv.publishing import make_release
 from skdpsurv.release import Release
 from skdpsurv.survival import DPDiscreteTimeSurvival, DPWeibullFitter
+from skdpsurv.version import __version__
 
 __all__ = [
     "BudgetExceededError",
@@ -28,7 +30,8 @@ __all__ = [
     "PrivateSearchCV",
     "PrivateStackingClassifier",
     "PublicBoundsScaler",
+    "PublicColumns",
     "Release",
+    "__version__",
+    "make_release",
 ]
-
-__version__ = "0.1.0"

@@ -6,6 +6,7 @@ import inspect
 import math
 import warnings
 from collections import ChainMap
+from collections.abc import Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -24,6 +25,7 @@ from skdpsurv.privacy import (
 )
 from skdpsurv.release import Release
 from skdpsurv.shape import seen_shape
+from skdpsurv.target import target_names
 
 __all__ = ["PrivateEstimator"]
 
@@ -105,7 +107,7 @@ class PrivateEstimator(BaseEstimator):
         # Past the charge nothing may fail by the records.
         with silent_arithmetic():
             values = self._run(shape, plan, records)
-        return self._publish(guarantee, self._stated(shape), values)
+        return self._publish(guarantee, self._stated(shape), values, target_names(y))
 
     def _planned(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any, PrivacyGuarantee]:
         """Return the shape of the records, the plan, and what it promises: all of it public."""
@@ -128,10 +130,14 @@ class PrivateEstimator(BaseEstimator):
             self.accountant.charge(guarantee, estimator=type(self).__name__)
 
     def _publish(
-        self, guarantee: PrivacyGuarantee, parameters: dict[str, Any], values: Any
+        self,
+        guarantee: PrivacyGuarantee,
+        parameters: dict[str, Any],
+        values: Any,
+        target: tuple[str, ...],
     ) -> Self:
         """Keep the release, and set the fitted attributes from it and from nothing else."""
-        names = getattr(self, "feature_names_in_", None)
+        names, columns = self._described()
         release = Release(
             estimator=type(self).__name__,
             guarantee=guarantee,
@@ -139,11 +145,31 @@ class PrivateEstimator(BaseEstimator):
             values=values,
             n_features_in=self.n_features_in_,
             feature_names_in=None if names is None else tuple(names),
+            columns=columns,
+            target_names=target,
         )
-        self.release_ = release
-        self.guarantee_ = guarantee
-        self._set_fitted(release)
+        self._keep(release)
         return self
+
+    def _described(self) -> tuple[Sequence[str] | None, dict[str, Any] | None]:
+        """Return the names of the columns of X, and what they hold, as far as that is known."""
+        return getattr(self, "feature_names_in_", None), None
+
+    def _keep(self, release: Release) -> None:
+        """Set the fitted attributes from a release."""
+        self.release_ = release
+        self.guarantee_ = release.guarantee
+        self._set_fitted(release)
+
+    #: What predictions need beside a release, in words.
+    _beyond_release: ClassVar[str] = ""
+    #: Whether releases name this class; those of a search name that of the model it chose.
+    _is_released: ClassVar[bool] = True
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls._is_released and cls.__init__ is not object.__init__:
+            Release.kinds.setdefault(cls.__name__, cls)
 
     #: Of perturbed minimisers.
     _noise_law: ClassVar[type[NoiseLaw]] = SphericalLaplace
@@ -230,7 +256,10 @@ class PrivateEstimator(BaseEstimator):
             raise ValueError(
                 f"release must come from a {cls.__name__}, got one from {release.estimator}."
             )
-        allowed = set(cls._get_param_names()) - {"epsilon", "random_state", "accountant"}
+        if release.columns is not None and "columns" not in parameters:
+            raise ValueError(f"columns of the release must be null: {cls.__name__} has none.")
+        allowed = set(cls._get_param_names())
+        allowed -= {"epsilon", "random_state", "accountant", *parameters}
         if not allowed.issuperset(release.parameters):
             raise ValueError(f"parameters of the release must be among {sorted(allowed)}.")
         # The parameters are those of the fit; what the whole has cost is in ``guarantee_``.
@@ -239,7 +268,5 @@ class PrivateEstimator(BaseEstimator):
         estimator.n_features_in_ = release.n_features_in
         if release.feature_names_in is not None:
             estimator.feature_names_in_ = np.asarray(release.feature_names_in, dtype=object)
-        estimator.release_ = release
-        estimator.guarantee_ = release.guarantee
-        estimator._set_fitted(release)
+        estimator._keep(release)
         return estimator

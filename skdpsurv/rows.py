@@ -58,7 +58,12 @@ def take(values: Any, rows: slice | IndexArray) -> Any:
         return None
     if hasattr(values, "iloc"):
         return values.iloc[rows]
-    if not isinstance(values, list | tuple | np.ndarray) and hasattr(values, "__array__"):
+    is_frame = hasattr(values, "columns")  # of another library, which has a row for each index
+    if (
+        not isinstance(values, list | tuple | np.ndarray)
+        and hasattr(values, "__array__")
+        and not is_frame
+    ):
         values = np.asarray(values)
     if hasattr(values, "shape"):
         return values[rows]

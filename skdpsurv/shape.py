@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,21 +86,23 @@ def seen_shape(estimator: Any, X: Any, *, used: bool = True) -> Shape:
     return Shape(*seen, n_blocks=blocks)
 
 
-def made_up(X: Any, public: BoolArray) -> Any:
+def made_up(X: Any, public: BoolArray, row: Sequence[Any]) -> Any:
     """Return rows of the shape of X that hold nothing private.
 
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
     public : ndarray of bool, shape (n_samples,)
-        Which rows are public: these stay, and the first of them stands in for all others. Where
-        there are none, all are zeros.
+        Which rows are public: these stay, and the first of them stands in for all others.
+    row : sequence of length n_features
+        All rows, where none is public.
     """
     if public.any():
         places = np.arange(public.size)
         return take(X, np.where(public, places, places[public][0]))
-    zeros = np.zeros(size(X))
-    return pd.DataFrame(zeros, columns=X.columns) if isinstance(X, pd.DataFrame) else zeros
+    names = X.columns if isinstance(X, pd.DataFrame) else None
+    rows = pd.DataFrame([list(row)] * size(X)[0], columns=names)
+    return rows.to_numpy() if names is None else rows
 
 
 def size(X: Any) -> tuple[int, ...]:

@@ -20,6 +20,7 @@ __all__ = [
     "fit_target",
     "is_two_dimensional",
     "n_targets",
+    "target_names",
     "target_reader",
 ]
 
@@ -196,6 +197,14 @@ def n_targets(X: Any, y: Any, durations: Any, event_observed: Any) -> int:
         raise ValueError("durations must be 1-D, as y must be: one entry per record.")
     _refuse_nobody(number)
     return number
+
+
+def target_names(y: Any) -> tuple[str, ...]:
+    """Return the names of fields or columns of a target, if it has any: they are public."""
+    names = getattr(getattr(y, "dtype", None), "names", None) or getattr(y, "columns", None)
+    if names is None:
+        names = [getattr(y, "name", None)]
+    return tuple(name for name in names if isinstance(name, str))
 
 
 def _has_fields(y: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import pickle
 import re
+from itertools import chain
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skdpsurv import BudgetExceededError, DPWeibullFitter, PrivacyAccountant
+from skdpsurv import BudgetExceededError, DPWeibullFitter, PrivacyAccountant, PublicColumns
 from tests.support import checks
 from tests.support.registry import CHECKED, PRIVATE, SETTINGS
 
@@ -108,7 +109,11 @@ def test_a_seed_is_warned_of_and_entropy_is_not(setting):
     else:  # for another reason, which is in the name of the setting
         assert re.search("classes from y|published|hypothesis|psgld|mala", setting.name)
     if np.isfinite(setting.epsilon):
-        assert unseeded[0].fitted.release_ != unseeded[1].fitted.release_
+        # Baselines with the whole range for a sensitivity end up at one of its four corners mostly:
+        # all of 60 at the same one with a probability below 1e-15.
+        first = unseeded[0].fitted.release_
+        again = (checks.fit(setting.make(), data.X, data.y, data.options) for _ in range(60))
+        assert any(one.fitted.release_ != first for one in chain(unseeded[1:], again))
 
 
 @private
@@ -154,10 +159,15 @@ def test_names_of_columns_are_kept_and_checked(setting):
     if np.ndim(data.X) != 2:
         pytest.skip("durations have no columns")
     X = pd.DataFrame(data.X)
-    X.columns = [f"column {j}" for j in range(X.shape[1])]
+    if setting.by_position:
+        X.columns = [f"column {j}" for j in range(X.shape[1])]
     model = checks.fit(setting.make(3), X, data.y, data.options).fitted
     assert list(model.feature_names_in_) == list(X)
     ask = model.predict if hasattr(model, "predict") else model.transform
+    # Which finds columns by name.
+    if setting.kind is PublicColumns or setting.name == "PrivateSearchCV: raw pipeline":
+        np.testing.assert_array_equal(ask(X[list(X)[::-1]]), ask(X))
+        return
     ask(X)
     with pytest.raises(ValueError, match="feature names"):
         ask(X[list(X)[::-1]])

@@ -9,16 +9,19 @@ import skdpsurv
 #: From the ground. A name stands for a module or for all of a package; those of a line may import
 #: each other. Metrics lie low, since `score` needs them and they need no estimator.
 FLOORS = (
-    "types",
-    "checks",
+    "types version",
+    "checks references",
     "privacy",
+    "preprocessing",
+    "scoring",
     "rows progress column_index blocks shape plan release target metrics",
     "likelihoods",
     "mechanisms",
     "base",
-    "survival classification regression hybrid preprocessing datasets",
+    "tabular",
+    "survival classification regression hybrid datasets",
     "model_selection reference plotting",
-    "audit",
+    "audit publishing",
     "skdpsurv",
     "demo cli __main__",
 )

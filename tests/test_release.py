@@ -66,7 +66,7 @@ def test_json_is_strict_and_plain():
         raise AssertionError(name)
 
     data = json.loads(text, parse_constant=refuse)  # no NaN or Infinity, which are not JSON
-    assert data["schema_version"] == 1
+    assert data["schema_version"] == 2
     assert data["guarantee"]["epsilon"] == "inf"
 
 
@@ -153,11 +153,11 @@ class TestRefusedText:
         with pytest.raises(ValueError):  # noqa: PT011 - json's own message is fine
             Release.from_json(text)
 
-    @pytest.mark.parametrize("version", [0, 2, "1", None])
+    @pytest.mark.parametrize("version", [0, 3, "1", None, True, 1.0])
     def test_unknown_version(self, version):
         data = json.loads(make().to_json())
         data["schema_version"] = version
-        with pytest.raises(ValueError, match="schema_version must be 1"):
+        with pytest.raises(ValueError, match="schema_version must be 1 or 2"):
             Release.from_json(json.dumps(data))
 
     @pytest.mark.parametrize(

@@ -29,7 +29,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 
-from skdpsurv import PrivacyAccountant, PrivateStackingClassifier, PublicBoundsScaler, Release
+from skdpsurv import (
+    PrivacyAccountant,
+    PrivateStackingClassifier,
+    PublicBoundsScaler,
+    PublicColumns,
+    Release,
+)
 
 parser = argparse.ArgumentParser(description="Transfer between two hospitals.")
 parser.add_argument("--output", type=Path, help="PNG, PDF or SVG to write")
@@ -76,18 +82,16 @@ rows_a, rows_b, rows_test = np.split(lot, [400, 485])
 
 
 def private_model(epsilon: float, ledger: PrivacyAccountant, hypothesis: Release | None = None):
-    """Return an unfitted pipeline; its scaler knows the public bounds and nothing else."""
-    return make_pipeline(
-        PublicBoundsScaler.from_bounds(bounds).set_output(transform="pandas"),  # keeps names
-        PrivateStackingClassifier(
-            epsilon,
-            feature_groups=groups,
-            importances=importances,
-            data_norm=DATA_NORM,
-            classes=CLASSES,
-            hypothesis=hypothesis,
-            accountant=ledger,
-        ),
+    """Return an unfitted model, which reads columns as those of the hypothesis were read."""
+    return PrivateStackingClassifier(
+        epsilon,
+        columns=PublicColumns(bounds) if hypothesis is None else hypothesis.transformer(),
+        feature_groups=groups,
+        importances=importances,
+        data_norm=DATA_NORM,
+        classes=CLASSES,
+        hypothesis=hypothesis,
+        accountant=ledger,
     )
 
 
@@ -99,17 +103,17 @@ def auc(model) -> float:
 # %%
 # Hospital A publishes
 # --------------------
-# The text is all that leaves A: coefficients with noise, public parameters, and what is promised.
+# The text is all that leaves A: coefficients with noise, what the columns hold, what is promised.
 
 ledger_a = PrivacyAccountant(epsilon=1.0)
 source = private_model(1.0, ledger_a).fit(X.iloc[rows_a], y.iloc[rows_a])
-text = source[-1].release_.to_json()
+text = source.release_.to_json()
 print(f"A publishes {len(text):,} characters. Spent: epsilon = {ledger_a.spent():g}")
 
 # %%
 # Hospital B starts from there
 # ----------------------------
-# B checks nothing but the text: groups, columns and classes must be those of its own model.
+# B has nothing but the text: groups, bounds of columns and classes must be those of its own model.
 
 ledger_b = PrivacyAccountant(epsilon=1.0)
 hypothesis = Release.from_json(text)
@@ -117,7 +121,7 @@ target = private_model(1.0, ledger_b, hypothesis).fit(X.iloc[rows_b], y.iloc[row
 print(f"B's fit. Spent: epsilon = {ledger_b.spent():g}\n")
 
 for hospital, model in (("A", source), ("B", target)):
-    guarantee = model[-1].guarantee_
+    guarantee = model.guarantee_
     print(
         f"Hospital {hospital} promises its {guarantee.public_inputs['n_records']} patients "
         f"epsilon = {guarantee.epsilon:g}: status {guarantee.status}"
@@ -134,7 +138,7 @@ scores: dict[str, list[float]] = {}
 free = PrivacyAccountant()  # without a limit
 for _ in range(arguments.repetitions):
     source = private_model(1.0, free).fit(X.iloc[rows_a], y.iloc[rows_a])
-    hypothesis = source[-1].release_
+    hypothesis = source.release_
     alone = private_model(1.0, free).fit(X.iloc[rows_b], y.iloc[rows_b])
     both = private_model(1.0, free, hypothesis).fit(X.iloc[rows_b], y.iloc[rows_b])
     scores.setdefault("B alone, ε = 1", []).append(auc(alone))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from skdpsurv.blocks import Blocks
 from skdpsurv.checks import Check, choice
 from skdpsurv.classification import budgets
+from skdpsurv.classification.class_formula import chance, write_classes
 from skdpsurv.classification.group_fit import Coefficients, GroupFit, SignedRows
 from skdpsurv.classification.private_classifier import (
     ASSUMPTIONS,
@@ -24,8 +25,12 @@ from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.mechanisms.methods import NAMES
 from skdpsurv.mechanisms.perturbation import Problem, perturb_all
 from skdpsurv.privacy import PrivacyAccountant, RandomSource
+from skdpsurv.references import reference
 from skdpsurv.release import Release, released_array
 from skdpsurv.types import FloatArray
+
+if TYPE_CHECKING:
+    from skdpsurv.scoring.script import Script
 
 __all__ = ["DPLogisticRegression"]
 
@@ -48,7 +53,7 @@ class LogisticPlan:
     mechanism: str
     stated: Mapping[str, Any]
 
-    proof = "docs/proofs/logistic"
+    proof = reference("docs/proofs/logistic", "chaudhuri")
     assumptions = ASSUMPTIONS
 
     def spans(self) -> list[float]:
@@ -88,6 +93,10 @@ class DPLogisticRegression(PrivateClassifier):
         privacy, for reference: bound and cap are then ignored.
     method : {"obj_pert", "out_pert"}, default="obj_pert"
         Objective perturbation, or output perturbation (simpler, and less accurate).
+    columns : transformer or None, default=None
+        Public transformer of raw rows, such as a :class:`~skdpsurv.preprocessing.PublicColumns`:
+        what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
+        and ``release_`` then stands alone. None: X holds numbers, taken as they are.
     alpha : float or "auto", default="auto"
         Strength of the penalty :math:`\frac\alpha2\|w\|^2` beside the mean loss. "auto" is chosen
         from n, the number of columns and epsilon. Objective perturbation may need more than you
@@ -130,6 +139,8 @@ class DPLogisticRegression(PrivateClassifier):
         What was promised, about what, under which assumptions.
     release_ : Release
         The thing to publish; ``DPLogisticRegression.from_release`` rebuilds the model.
+    columns_ : transformer or None
+        That of the fit, which reads the rows that predictions are asked for. Public.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if X had text column names.
@@ -185,6 +196,7 @@ class DPLogisticRegression(PrivateClassifier):
         self,
         epsilon: float = 1.0,
         *,
+        columns: Any = None,
         method: str = "obj_pert",
         alpha: float | str = "auto",
         data_norm: float = 1.0,
@@ -197,6 +209,7 @@ class DPLogisticRegression(PrivateClassifier):
         accountant: PrivacyAccountant | None = None,
     ) -> None:
         self.epsilon = epsilon
+        self.columns = columns
         self.method = method
         self.alpha = alpha
         self.data_norm = data_norm
@@ -229,7 +242,7 @@ class DPLogisticRegression(PrivateClassifier):
 
     def _set_fitted(self, release: Release) -> None:
         self._set_classes(release)
-        shape = (self._n_outputs, release.n_features_in)
+        shape = (self._n_outputs, release.n_features)
         self.coef_ = released_array(release, "coef", shape)
         self.intercept_ = released_array(release, "intercept", shape[:1])
         self.max_residual_ = float(checked_caps(np.array(release.values.get("max_residual")), ()))
@@ -263,3 +276,7 @@ class DPLogisticRegression(PrivateClassifier):
         if math.isinf(self.epsilon):
             plan, mechanism = budgets.unperturbed, "penalised likelihood, no noise"
         return LogisticPlan(plan(setting), float(self.epsilon), mechanism, self._public(shape))
+
+    def _formula(self, script: Script) -> None:
+        scores = list(map(script.linear, self.coef_, self.intercept_))
+        write_classes(script, self.classes_, scores, chance(script, "{}", self.max_residual_))

@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdpsurv.base import PrivateEstimator
 from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.checks import Check, auto_or, boolean, by, choice, number_in, positive, zero_or
 from skdpsurv.classification.budgets import CALIBRATIONS
 from skdpsurv.classification.group_fit import SignedRows
 from skdpsurv.classification.labels import class_indices, one_vs_rest, stated_classes
-from skdpsurv.privacy import PrivacyGuarantee, call_without_data, check_unclipped
+from skdpsurv.privacy import PrivacyGuarantee, check_unclipped
+from skdpsurv.references import REAL_ARITHMETIC
 from skdpsurv.release import Release
-from skdpsurv.shape import Shape, seen_shape
+from skdpsurv.shape import Shape
+from skdpsurv.tabular import TabularEstimator
 from skdpsurv.types import FloatArray
 
 CLASSES_FROM_Y = (
@@ -31,7 +31,7 @@ CLASSES_FROM_Y = (
 ASSUMPTIONS = (
     "n, the columns, the classes and every constructor parameter are public",
     "bounds were not read off these records",
-    "real arithmetic: docs/user_guide/limits says where floating point departs from it",
+    REAL_ARITHMETIC,
 )
 
 
@@ -52,7 +52,7 @@ def n_outputs(classes: NDArray[Any]) -> int:
     return classes.size if classes.size > 2 else 1
 
 
-class PrivateClassifier(ClassifierMixin, PrivateEstimator):
+class PrivateClassifier(ClassifierMixin, TabularEstimator):
     """Base of the private classifiers: a subclass says how scores are fitted and combined."""
 
     _deciding = "epsilon, alpha and the bounds"
@@ -98,9 +98,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             For two classes, positive where the second of ``classes_`` is predicted.
         """
-        check_is_fitted(self)
-        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
-        scores = self._scores(rows)
+        scores = self._scores(self._asked_rows(X))
         return scores if self.classes_.size > 2 else scores[:, 0]
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -192,7 +190,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
             raise ValueError("max_residual must be 'auto' or 1 with calibration='published'.")
 
     def _shape(self, X: ArrayLike, y: ArrayLike) -> LabelledShape:
-        seen = seen_shape(self, X)
+        seen = super()._shape(X)
         classes = stated_classes(self.classes)
         if classes is None:
             # To read them is to release them: the ledger must allow that before it is done.
@@ -211,7 +209,7 @@ class PrivateClassifier(ClassifierMixin, PrivateEstimator):
     def _signed(self, classes: NDArray[Any], block: tuple[Any, ...]) -> SignedRows:
         """Return some of the records, after refusing what has no place in the public domain."""
         X, y = block
-        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
+        rows = self._fitting_rows(X)
         if math.isinf(self.epsilon):
             check_unclipped(rows, "X")
         _, index = class_indices(y, classes, rows.shape[0])

@@ -21,6 +21,7 @@ from skdpsurv.classification.combiners import meta_rows, votes
 from skdpsurv.classification.group_fit import Coefficients, GroupFit, SignedRows
 from skdpsurv.mechanisms.perturbation import Problem, perturb_all
 from skdpsurv.privacy import RandomSource
+from skdpsurv.references import reference
 from skdpsurv.types import IntArray
 
 
@@ -162,7 +163,7 @@ class StackPlan:
     n_jobs: int | None = None
     verbose: int = 0
 
-    proof = "docs/proofs/stacking"
+    proof = reference("docs/proofs/stacking", "guo", "chaudhuri")
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,6 +23,7 @@ from skdpsurv.checks import (
     workers,
 )
 from skdpsurv.classification import budgets
+from skdpsurv.classification.class_formula import chance, write_classes
 from skdpsurv.classification.combiners import (
     COMBINERS,
     stacked_scores,
@@ -56,6 +57,9 @@ from skdpsurv.privacy import PrivacyAccountant
 from skdpsurv.release import Release, released_array
 from skdpsurv.types import FloatArray
 
+if TYPE_CHECKING:
+    from skdpsurv.scoring.script import Script
+
 __all__ = ["PrivateStackingClassifier"]
 
 Groups = tuple[tuple[int, ...], ...]
@@ -87,12 +91,17 @@ class PrivateStackingClassifier(PrivateClassifier):
     epsilon : float, default=1.0
         Privacy loss of one ``fit``, of all models together, spent whole. ``numpy.inf`` gives the
         same stack without any privacy, for reference.
+    columns : transformer or None, default=None
+        Public transformer of raw rows, such as a :class:`~skdpsurv.preprocessing.PublicColumns`:
+        what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
+        and ``release_`` then stands alone. None: X holds numbers, taken as they are.
     partition : {"features", "samples"}, default="features"
         What the models below are given a part of.
     n_partitions : int, default=5
         K. Ignored where ``feature_groups`` are given.
     feature_groups : sequence of sequences of int or str, or None, default=None
-        Disjoint groups of columns, by index or name, that cover all columns. None: columns sorted
+        Disjoint groups of columns (of features, if ``columns`` makes these), by index or name,
+        that cover all of them. None: columns sorted
         by importance and cut into K, or, without importances, column j in group j mod K.
     importances : array-like of shape (n_features,) or None, default=None
         Public importance of each column, not negative, from experts or public data.
@@ -163,6 +172,8 @@ class PrivateStackingClassifier(PrivateClassifier):
     release_ : Release
         The thing to publish, and to pass as ``hypothesis`` elsewhere;
         ``PrivateStackingClassifier.from_release`` rebuilds the model.
+    columns_ : transformer or None
+        That of the fit, which reads the rows that predictions are asked for. Public.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if X had text column names.
@@ -229,6 +240,7 @@ class PrivateStackingClassifier(PrivateClassifier):
         self,
         epsilon: float = 1.0,
         *,
+        columns: Any = None,
         partition: str = "features",
         n_partitions: int = 5,
         feature_groups: Sequence[Collection[Any]] | None = None,
@@ -250,6 +262,7 @@ class PrivateStackingClassifier(PrivateClassifier):
         accountant: PrivacyAccountant | None = None,
     ) -> None:
         self.epsilon = epsilon
+        self.columns = columns
         self.partition = partition
         self.n_partitions = n_partitions
         self.feature_groups = feature_groups
@@ -288,8 +301,7 @@ class PrivateStackingClassifier(PrivateClassifier):
 
     def _shape(self, X: ArrayLike, y: ArrayLike) -> StackShape:
         seen = super()._shape(X, y)
-        names = getattr(self, "feature_names_in_", None)
-        groups, weights = self._groups(self.feature_groups, seen.n_features, names)
+        groups, weights = self._groups(self.feature_groups, seen.n_features, self._feature_names())
         return StackShape(
             seen.n_records, seen.n_features, seen.classes, groups, weights, n_blocks=seen.n_blocks
         )
@@ -310,10 +322,10 @@ class PrivateStackingClassifier(PrivateClassifier):
         self._set_classes(release)
         self._combiner = one_of("combiner of the release", parameters.get("combiner"), COMBINERS)
         numbers = sum(np.size(value) for value in values.values())
-        if max(release.n_features_in, self.n_partitions) > numbers:
+        if max(release.n_features, self.n_partitions) > numbers:
             raise ValueError("values of the release must hold a number for each column and model.")
         self.feature_groups_, self.weights_ = self._groups(
-            parameters.get("feature_groups"), release.n_features_in, None
+            parameters.get("feature_groups"), release.n_features, None
         )
         n_models, n_outputs = len(self.feature_groups_), self._n_outputs
         models = released_models(release, self.feature_groups_, n_outputs)
@@ -377,7 +389,8 @@ class PrivateStackingClassifier(PrivateClassifier):
             self.hypothesis,
             groups=shape.groups,
             n_features=shape.n_features,
-            names=getattr(self, "feature_names_in_", None),
+            names=self._feature_names(),
+            features=None if self.columns is None else self._features(self.columns),
             classes=shape.classes,
             fit_intercept=bool(self.fit_intercept),
         )
@@ -442,3 +455,28 @@ class PrivateStackingClassifier(PrivateClassifier):
             return TRANSFER_RIDGE
         votes_on_columns = self.partition == "features" and self.combiner != "logistic"
         return VOTE_RIDGE if votes_on_columns and n_groups > 1 else 1.0
+
+    def _formula(self, script: Script) -> None:
+        models = list(
+            zip(self.low_level_coef_, self.low_level_intercept_, self.feature_groups_, strict=True)
+        )
+        cast, scores = {}, []
+        weights = np.full((self._n_outputs, len(models)), 1.0 / len(models))
+        if self._combiner == "weighted_vote":
+            weights[:] = self.weights_
+        elif self._combiner == "logistic":
+            weights = self.high_level_coef_ / math.sqrt(len(models))
+        for output, row in enumerate(weights):
+            of_class = f"_{output + 1}" if self._n_outputs > 1 else ""
+            names = [f"vote_{k + 1}{of_class}" for k in range(len(models))]
+            for name, (coef, intercept, group) in zip(names, models, strict=True):
+                score = script.linear(coef[output], intercept[output], group)
+                cast[name] = f"2 * {chance(script, score, self.max_residual_)} - 1"
+            score = script.weighted(row, names)
+            if self._combiner == "logistic":
+                score += script.signed(self.high_level_intercept_[output])
+            scores.append(score)
+        likely = "(1 + {}) / 2"
+        if self._combiner == "logistic":
+            likely = chance(script, "{}", self.high_level_max_residual_)
+        write_classes(script, self.classes_, scores, likely, cast)

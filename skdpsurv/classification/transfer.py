@@ -9,6 +9,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from skdpsurv.classification.group_fit import Coefficients
+from skdpsurv.preprocessing.feature import Feature
 from skdpsurv.privacy import PrivacyGuarantee
 from skdpsurv.release import Release, released_array
 
@@ -124,7 +125,8 @@ def hypothesis_centers(
     *,
     groups: Sequence[Sequence[int]],
     n_features: int,
-    names: NDArray[Any] | None,
+    names: Sequence[str] | None,
+    features: Sequence[Feature] | None,
     classes: NDArray[Any],
     fit_intercept: bool,
 ) -> tuple[Coefficients, ...]:
@@ -136,13 +138,17 @@ def hypothesis_centers(
         Naming what differs.
     """
     parameters = hypothesis.parameters
-    if hypothesis.n_features_in != n_features:
+    if not hypothesis.has_columns(features):
         raise ValueError(
-            f"hypothesis must have as many columns as X, {n_features}, got "
-            f"{hypothesis.n_features_in}."
+            "hypothesis must have read its columns as these are read, by the same bounds and "
+            "categories: pass columns=hypothesis.transformer(), which is None if it does not say."
         )
-    theirs = hypothesis.feature_names_in
-    if names is not None and theirs is not None and tuple(map(str, names)) != theirs:
+    if hypothesis.n_features != n_features:
+        raise ValueError(
+            f"hypothesis must have as many columns as X, {n_features}, got {hypothesis.n_features}."
+        )
+    theirs = hypothesis.feature_names
+    if names is not None and theirs is not None and list(map(str, names)) != theirs:
         raise ValueError("hypothesis must have columns of the same names and order as X.")
     if parameters.get("partition") != "features":
         raise ValueError("hypothesis must come from a stack with partition='features'.")

@@ -28,7 +28,7 @@ from skdpsurv.privacy import (
 )
 from skdpsurv.release import Release
 from skdpsurv.rows import take
-from skdpsurv.shape import Shape, seen_shape
+from skdpsurv.shape import Shape
 from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = ["HybridMEstimator"]
@@ -69,6 +69,10 @@ class HybridMEstimator(PrivateMetaEstimator):
     epsilon : float, default=1.0
         Privacy loss of one ``fit``, spent whole. ``numpy.inf`` weighs without noise, for
         reference.
+    columns : transformer or None, default=None
+        Public transformer of raw rows, such as a :class:`~skdpsurv.preprocessing.PublicColumns`:
+        what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
+        and ``release_`` then stands alone. None: X holds numbers, taken as they are.
     method : {"auto", "cells", "residuals", "all", "subset"}, default="auto"
         "cells": noisy counts of private records in cells of the public ones. "residuals": public
         weights under which residuals have the (noisy) moments of private residuals. "auto": cells,
@@ -115,6 +119,8 @@ class HybridMEstimator(PrivateMetaEstimator):
     guarantee_ : PrivacyGuarantee
     release_ : Release
         With the public records at hand, ``from_release`` rebuilds the model.
+    columns_ : transformer or None
+        That of the fit, which reads the rows that predictions are asked for. Public.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if X had text column names.
@@ -157,6 +163,8 @@ class HybridMEstimator(PrivateMetaEstimator):
     True
     """
 
+    _beyond_release = "the public records and the estimator inside"
+
     _rules: ClassVar[dict[str, Check]] = {
         "method": choice(*METHODS),
         "n_cells": optional(integer()),
@@ -172,6 +180,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         estimator: Any = None,
         epsilon: float = 1.0,
         *,
+        columns: Any = None,
         method: str = "auto",
         n_cells: int | None = None,
         selection: str = "permute_and_flip",
@@ -184,6 +193,7 @@ class HybridMEstimator(PrivateMetaEstimator):
     ) -> None:
         self.estimator = estimator
         self.epsilon = epsilon
+        self.columns = columns
         self.method = method
         self.n_cells = n_cells
         self.selection = selection
@@ -215,10 +225,12 @@ class HybridMEstimator(PrivateMetaEstimator):
     def _shape(self, X: Any, y: ArrayLike, public: ArrayLike | None = None) -> HybridShape:
         """Return what is public, all public records included, and the estimator fitted to these."""
         refuse_sparse(X)
-        seen = seen_shape(self, X)
+        seen = super()._shape(X)
         mask = checked_mask(public, seen.n_records)
         with silent_arithmetic():
             theirs = take(X, np.flatnonzero(mask))
+            if self.columns is not None:
+                theirs = self._fitting_rows(theirs)
             categorical = categorical_columns(theirs, self.categorical_features)
             outcome = public_outcome(y, mask, is_classifier(self._estimator))
             records = self._public(read_table(theirs, categorical), outcome, int((~mask).sum()))
@@ -229,7 +241,7 @@ class HybridMEstimator(PrivateMetaEstimator):
     def _read(
         self, shape: HybridShape, X: Any, y: ArrayLike, public: ArrayLike | None = None
     ) -> HybridRecords:
-        table = self._table(X, shape.categorical)
+        table = self._table(X, shape.categorical, self.columns)
         shape.require(table.size)
         outcome = checked_outcome(y, shape.n_records, shape.public.classifies)
         return split_records(table, outcome, shape.mask, shape.public.classifies)
@@ -275,7 +287,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         built.estimator = estimator
         if X is None or y is None:
             raise ValueError("X and y must be the public records: a release does not hold them.")
-        table = built._table(X, built._categorical)
+        table = built._table(X, built._categorical, built.columns_)
         outcome = checked_outcome(y, table.size, is_classifier(built._estimator))
         if built.public_index_.size and built.public_index_.max() >= table.size:
             raise ValueError("X must hold all public records that the release weighs.")
@@ -323,7 +335,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         if not ((index >= 0) & (index < 2.0**53) & (index == np.floor(index))).all():
             raise ValueError("public_index of the release must hold places of records.")
         chosen = release.parameters.get("categorical_features")
-        columns = range(release.n_features_in)
+        columns = range(release.n_features)
         if not isinstance(chosen, list | tuple) or not all(
             type(j) is int and j in columns for j in chosen
         ):
@@ -341,7 +353,10 @@ class HybridMEstimator(PrivateMetaEstimator):
 
     def _matrix(self, X: Any) -> FloatArray:
         check_is_fitted(self, "estimator_")
-        return self._design.matrix(self._table(X, self._categorical))
+        table = self._table(X, self._categorical, self.columns_)
+        # A label that is an object of the caller's may fail to be compared, in words of its own.
+        matrix: FloatArray = call_without_data(self._design.matrix, table)
+        return matrix
 
     def score(
         self,
@@ -379,7 +394,9 @@ class HybridMEstimator(PrivateMetaEstimator):
             pass
         raise ValueError("y must hold labels, or numbers, of the same type as the public ones.")
 
-    def _table(self, X: Any, categorical: Collection[int]) -> Table:
+    def _table(self, X: Any, categorical: Collection[int], columns: Any) -> Table:
+        if columns is not None:  # all that is left is numbers
+            return read_table(self._rows(X, columns), ())
         if len(getattr(X, "shape", ())) == 2:  # columns are counted before any is looked for
             call_without_data(validate_data, self, X, skip_check_array=True, reset=False)
             return read_table(X, categorical)
@@ -388,6 +405,9 @@ class HybridMEstimator(PrivateMetaEstimator):
         return table
 
     def _check_together(self) -> None:
+        stated = self.categorical_features
+        if self.columns is not None and stated is not None and len(stated) > 0:
+            raise ValueError("categorical_features must be None where columns says what X holds.")
         shares(self.budget_split, self.method)
         if self.weights == "signed" and not takes_signed_weights(self._estimator):
             raise ValueError(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.checks import (
     Check,
@@ -34,9 +34,9 @@ from skdpsurv.mechanisms.vector_noise import MARGIN
 from skdpsurv.privacy import (
     PrivacyAccountant,
     RandomSource,
-    call_without_data,
     silent_arithmetic,
 )
+from skdpsurv.references import reference
 from skdpsurv.release import Release
 from skdpsurv.shape import Shape
 from skdpsurv.types import FloatArray, IntArray
@@ -69,7 +69,7 @@ class HistogramPlan:
     epsilon: float
 
     mechanism = "noisy counts in the cells of a public grid"
-    proof = "docs/proofs/hybrid"
+    proof = reference("docs/proofs/hybrid", "lei", "dwork")
     assumptions = ("bounds and outcome were not read off these records",)
 
     def spans(self) -> list[float]:
@@ -102,8 +102,13 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         ``LogisticRegression()``.
     epsilon : float, default=1.0
         Privacy loss of one ``fit``, spent whole. ``numpy.inf`` adds no noise.
+    columns : transformer or None, default=None
+        Public transformer of raw rows, such as a :class:`~skdpsurv.preprocessing.PublicColumns`:
+        what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
+        and ``release_`` then stands alone. None: X holds numbers, taken as they are.
     bounds : sequence of (float, float)
-        Public range of each column, as (lowest, highest). Required; values beyond are clipped.
+        Public range of each column (of each feature, if ``columns`` makes these), as (lowest,
+        highest). Required; values beyond are clipped.
     n_bins : int or sequence of int, default=10
         Cells of equal width in each column (and in the outcome of a regression).
     outcome : (float, float) or array-like of labels
@@ -122,6 +127,8 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         Released counts; negative ones are clipped to 0 in the fit.
     guarantee_ : PrivacyGuarantee
     release_ : Release
+    columns_ : transformer or None
+        That of the fit, which reads the rows that predictions are asked for. Public.
     n_features_in_ : int
 
     Raises
@@ -156,6 +163,8 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
     True
     """
 
+    _beyond_release = "the estimator inside"
+
     _rules: ClassVar[dict[str, Check]] = {
         "epsilon": number_in(LEAST_EPSILON, 1e9, allow_inf=True),
         "bounds": given("the public range of each column.", list_of(RANGE)),
@@ -168,6 +177,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         estimator: Any = None,
         epsilon: float = 1.0,
         *,
+        columns: Any = None,
         bounds: Sequence[tuple[float, float]] | None = None,
         n_bins: int | Sequence[int] = 10,
         outcome: ArrayLike | None = None,
@@ -176,6 +186,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
     ) -> None:
         self.estimator = estimator
         self.epsilon = epsilon
+        self.columns = columns
         self.bounds = bounds
         self.n_bins = n_bins
         self.outcome = outcome
@@ -209,7 +220,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
 
     def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> IntArray:
         """Return the place of each record's cell."""
-        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
+        rows = self._fitting_rows(X)
         shape.require(rows.shape[0])
         target = checked_outcome(y, rows.shape[0], is_classifier(self._estimator))
         cells = _cells(rows, self._ranges(), self._bins())
@@ -244,7 +255,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         PerturbedHistogramMEstimator
         """
         built = cls._rebuilt(release, estimator=estimator)
-        if built.n_features_in_ != len(built._ranges()):
+        if release.n_features != len(built._ranges()):
             raise ValueError("bounds of the release must hold a pair for each column.")
         if built.weights_.shape != (math.prod(built._grid_shape()),):
             raise ValueError("values of the release must hold a weight for each cell.")
@@ -337,8 +348,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
 
     def _matrix(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self, "estimator_")
-        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
-        return rows
+        return self._asked_rows(X)
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the score of ``estimator_``, which is not private.

@@ -17,6 +17,7 @@ from skdpsurv.hybrid.residual_moments import Residuals
 from skdpsurv.hybrid.weighings import Fit, Weighing
 from skdpsurv.mechanisms.vector_noise import MARGIN
 from skdpsurv.privacy import RandomSource
+from skdpsurv.references import reference
 
 __all__ = ["METHODS", "SHARES", "WEIGHTS", "HybridPlan", "Spending", "make_plan", "shares"]
 
@@ -142,7 +143,7 @@ class HybridPlan:
     equal: Any
     fit: Fit
 
-    proof = "docs/proofs/hybrid"
+    proof = reference("docs/proofs/hybrid", "wang", "dwork")
 
     @property
     def mechanism(self) -> str:

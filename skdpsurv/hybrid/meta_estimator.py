@@ -14,8 +14,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import has_fit_parameter
 
-from skdpsurv.base import PrivateEstimator
 from skdpsurv.checks import Check, by
+from skdpsurv.tabular import TabularEstimator
 from skdpsurv.types import FloatArray
 
 __all__ = ["PrivateMetaEstimator"]
@@ -49,7 +49,7 @@ def _check_estimator(estimator: Any) -> None:
         )
 
 
-class PrivateMetaEstimator(PrivateEstimator):
+class PrivateMetaEstimator(TabularEstimator):
     """Base: a subclass releases weights, and says how rows become what the estimator sees."""
 
     _rules: ClassVar[dict[str, Check]] = {"estimator": by(_check_estimator)}
@@ -112,3 +112,9 @@ class PrivateMetaEstimator(PrivateEstimator):
         tags.regressor_tags = inner.regressor_tags
         tags.target_tags.required = True
         return tags
+
+    def _formula(self, script: Any) -> None:
+        raise ValueError(
+            f"A {type(self).__name__} has no formula: the estimator that it fits is not in the "
+            "release."
+        )

@@ -173,9 +173,9 @@ def read_table(X: Any, categorical: Collection[int]) -> Table:
 def as_labels(column: Any) -> NDArray[Any]:
     """Return a column of labels as Python's own objects; a missing one is a category, None."""
     values = np.asarray(column, dtype=object)
-    labels = np.empty(values.size, dtype=object)
-    labels[:] = [None if _is_missing(value) else value for value in values.tolist()]
-    return labels
+    labels = (None if _is_missing(value) else value for value in values.tolist())
+    # One by one: an assignment of a list would ask each of them whether it is an array.
+    return np.fromiter(labels, dtype=object, count=values.size)
 
 
 def _is_missing(value: Any) -> bool:

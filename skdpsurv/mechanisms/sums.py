@@ -28,12 +28,13 @@ from skdpsurv.privacy import (
     permute_and_flip,
     to_lattice,
 )
+from skdpsurv.references import reference
 from skdpsurv.types import IntArray
 
 __all__ = ["COUNT", "HISTOGRAM", "LOSS", "Histogram", "Sum", "Sums", "least_scale"]
 
 #: Of all that is defined here.
-PROOF = "docs/proofs/noise"
+PROOF = reference("docs/proofs/noise", "dwork")
 
 
 class Query(Protocol):

@@ -38,6 +38,8 @@ def _delegated(name: str) -> Callable[[Any], bool]:
 class BestModel(MetaEstimatorMixin, PrivateEstimator):
     """Base of a search: it predicts as ``best_estimator_`` does, in as many ways."""
 
+    _is_released = False
+
     estimator: Any
     best_estimator_: Any
 

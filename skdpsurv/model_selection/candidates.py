@@ -10,22 +10,18 @@ from typing import Any
 from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import Binarizer, Normalizer, PolynomialFeatures
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.classification.labels import class_indices
-from skdpsurv.preprocessing import PublicBoundsScaler
+from skdpsurv.preprocessing.encoding import valid_row
+from skdpsurv.preprocessing.public_steps import input_names, known_names, learned_steps
 from skdpsurv.privacy import PrivacyGuarantee, call_without_data, silence, silent_arithmetic
 from skdpsurv.rows import length
-from skdpsurv.shape import made_up
+from skdpsurv.shape import made_up, size
 from skdpsurv.types import BoolArray
 
 __all__ = ["Candidate", "Fit", "list_candidates", "private_step"]
 
-#: Transformers that map each row by itself, by public parameters and the number of columns alone.
-LEARN_NOTHING: frozenset[type] = frozenset(
-    {Binarizer, Normalizer, PolynomialFeatures, PublicBoundsScaler}
-)
 #: What the search sets, so that candidates may not.
 RESERVED = ("epsilon", "random_state", "accountant")
 
@@ -129,9 +125,9 @@ def flat_steps(estimator: Any) -> list[Any]:
 
 
 def unprotected_steps(estimator: Any) -> list[str]:
-    """Return the names of a pipeline's steps that may learn from records, by their types."""
+    """Return the names of a pipeline's steps that may learn from records."""
     steps = flat_steps(estimator)[:-1]
-    return list(dict.fromkeys(type(s).__name__ for s in steps if type(s) not in LEARN_NOTHING))
+    return list(dict.fromkeys(name for step in steps for name in learned_steps(step)))
 
 
 def list_candidates(
@@ -236,7 +232,7 @@ class Fit:
             if unprotected_steps(estimator):
                 X = call_without_data(_behind, steps, X, y)
             elif steps:
-                X = _behind(steps, made_up(X, public), y)
+                X = _behind(steps, made_up(X, public, _valid_row(steps[0], X)), y)
             step._check_parameters()  # with the epsilon that it is given
             shape, _, guarantee = step._planned(X, y, **_own(estimator, parameters))
         return cls(estimator, shape, guarantee)
@@ -266,6 +262,13 @@ def _behind(steps: Sequence[Any], X: Any, y: Any) -> Any:
     for step in steps:
         X = clone(step).fit_transform(X, y)
     return X
+
+
+def _valid_row(step: Any, X: Any) -> list[Any]:
+    """Return a row of nobody that the first step of a pipeline takes."""
+    n_columns = size(X)[1]
+    known = input_names(step, n_columns, getattr(X, "columns", None))
+    return valid_row(step, known_names(known, n_columns))
 
 
 def _own(estimator: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -347,7 +347,11 @@ class PrivateSearchCV(BestModel):
         return records
 
     def _publish(
-        self, guarantee: PrivacyGuarantee, parameters: dict[str, Any], values: Any
+        self,
+        guarantee: PrivacyGuarantee,
+        parameters: dict[str, Any],
+        values: Any,
+        target: tuple[str, ...],
     ) -> Self:
         """Set the fitted attributes from what is released, and from nothing else."""
         candidates, best, model = (values[name] for name in ("candidates", "best", "model"))

@@ -13,6 +13,7 @@ import numpy as np
 from skdpsurv.mechanisms.sums import LOSS, Sums
 from skdpsurv.model_selection.run_count import RunCount
 from skdpsurv.privacy import RandomSource, uniform_below
+from skdpsurv.references import PAPERS
 from skdpsurv.types import IndexArray
 
 __all__ = ["STRATEGIES", "Parts", "Repeat", "Split", "at_most", "what_is_left"]
@@ -55,7 +56,7 @@ class Split:
     holdout: float
 
     mechanism: ClassVar[str] = "permute-and-flip among candidates on disjoint parts of the records"
-    source: ClassVar[str] = "Chaudhuri, Monteleoni and Sarwate (2011), section 6, algorithm 3"
+    source: ClassVar[str] = f"{PAPERS['chaudhuri']}, section 6, algorithm 3"
     #: Whether the number of runs is public.
     counted: ClassVar[bool] = True
 
@@ -105,7 +106,7 @@ class Repeat:
     expected_runs: float
 
     mechanism: ClassVar[str] = "best of a random number of private runs of random candidates"
-    source: ClassVar[str] = "Papernot and Steinke (2022), pure case; Liu and Talwar (2019)"
+    source: ClassVar[str] = f"{PAPERS['papernot-steinke']}, pure case; {PAPERS['liu-talwar']}"
     counted: ClassVar[bool] = False
 
     @property

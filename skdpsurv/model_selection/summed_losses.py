@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 from joblib import parallel_config
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import Normalizer
 from sklearn.utils import check_array, get_tags
 
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
@@ -20,6 +23,9 @@ from skdpsurv.hybrid.predictions import ROW_WISE
 from skdpsurv.mechanisms.sums import LOSS
 from skdpsurv.model_selection.candidates import flat_steps, unprotected_steps
 from skdpsurv.model_selection.losses import Loss, SurvivalLoss, brier_loss, error_loss
+from skdpsurv.preprocessing import PublicColumns
+from skdpsurv.preprocessing.encoding import encoded
+from skdpsurv.preprocessing.public_steps import features_in
 from skdpsurv.privacy import silence, silent_arithmetic
 from skdpsurv.rows import length, take
 from skdpsurv.survival import DPDiscreteTimeSurvival, DPWeibullFitter
@@ -37,6 +43,8 @@ ROW_BY_ROW: frozenset[type] = frozenset(
         PrivateStackingClassifier,
     }
 )
+#: Steps that take more than numbers.
+RAW = (PublicColumns, ColumnTransformer)
 #: What trees of scikit-learn take.
 LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
@@ -95,7 +103,17 @@ def _goes_row_by_row(loss: Loss, model: Any) -> bool:
     *_, final = flat_steps(model)
     ours = isinstance(loss, SurvivalLoss) or loss in (error_loss, brier_loss)
     inside = isinstance(final, PrivateMetaEstimator) and type(final.estimator_) in ROW_WISE
-    return ours and (inside or type(final) in ROW_BY_ROW) and not unprotected_steps(model)
+    known = inside or type(final) in ROW_BY_ROW
+    return ours and known and not unprotected_steps(model)
+
+
+def _raw_steps(model: Any) -> list[Any] | None:
+    """Return the public steps that raw rows go through; None where all take numbers."""
+    *steps, final = flat_steps(model)
+    columns = getattr(final, "columns_", None)
+    if columns is None and not any(isinstance(step, RAW) for step in steps):
+        return None
+    return steps if columns is None else [*steps, columns]
 
 
 def _at_once(loss: Loss, model: Any, X: Any, y: Any) -> FloatArray:
@@ -104,10 +122,14 @@ def _at_once(loss: Loss, model: Any, X: Any, y: Any) -> FloatArray:
         return _found(loss, final, X, y, length(X))
     seen = np.ones(length(X), dtype=bool)
     rows = X
-    for step in steps:
-        gaps = bool(get_tags(step).input_tags.allow_nan)
-        rows, seen = _come_through(rows, seen, gaps=gaps)
-        rows = step.transform(rows)
+    if (raw := _raw_steps(model)) is not None:
+        rows = _features(raw, model, X)
+        final = final._of_features() if final.columns_ is not None else final
+    else:
+        for step in steps:
+            gaps = bool(get_tags(step).input_tags.allow_nan)
+            rows, seen = _come_through(rows, seen, gaps=gaps)
+            rows = step.transform(rows)
     if isinstance(final, PrivateMetaEstimator):
         rows, seen = _come_through(_matrix(final, rows), seen, largest=LARGEST_SINGLE)
         final = final.estimator_
@@ -127,6 +149,46 @@ def _come_through(
     rows: FloatArray = check_array(X, dtype=np.float64, ensure_all_finite=False)
     seen = seen & ((np.abs(rows) < largest) | (np.isnan(rows) & gaps)).all(axis=1)
     return np.where(seen[:, None], rows, 0.0), seen
+
+
+def _features(steps: list[Any], model: Any, X: Any) -> FloatArray:
+    """Return the features of raw rows; NaN of a row that a step refuses.
+
+    Rows that are refused are found by halves: what is made of the others is computed cell by cell,
+    and is the same to the last bit whatever rows are beside them. A norm may not be, so that rows
+    are normalized one by one.
+    """
+    whole = Pipeline([(f"step_{k}", step) for k, step in enumerate(steps)])
+    first = flat_steps(model)[0]
+    n_columns, names = int(first.n_features_in_), getattr(first, "feature_names_in_", None)
+    n_features = len(features_in(whole, n_columns, names))
+    rows = np.full((length(X), n_features), np.nan)
+
+    def encode(start: int, end: int) -> None:
+        try:
+            part = take(X, slice(start, end))
+            if names is not None and hasattr(part, "columns"):
+                part = part[list(names)]
+            rows[start:end] = encoded(whole, part, n_columns, names)
+        except Exception:  # whatever it is, it may speak of a private record
+            if end - start > 1:
+                middle = (start + end) // 2
+                encode(start, middle)
+                encode(middle, end)
+
+    most = 1 if _normalizes(whole) else len(rows)
+    for start in range(0, len(rows), most):
+        encode(start, start + most)
+    return rows
+
+
+def _normalizes(step: Any) -> bool:
+    if isinstance(step, Pipeline):
+        return any(_normalizes(inner) for _, inner in step.steps)
+    if isinstance(step, ColumnTransformer):
+        parts = [*(inner for _, inner, _ in step.transformers), step.remainder]
+        return any(map(_normalizes, parts))
+    return type(step) is Normalizer
 
 
 def _matrix(final: PrivateMetaEstimator, X: Any) -> FloatArray:

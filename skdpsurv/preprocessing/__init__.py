@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from skdpsurv.preprocessing.public_bounds import PublicBoundsScaler
+from skdpsurv.preprocessing.public_columns import PublicColumns
 
-__all__ = ["PublicBoundsScaler"]
+__all__ = ["PublicBoundsScaler", "PublicColumns"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -13,7 +14,8 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import validate_data
 
 from skdpsurv.checks import one_of
-from skdpsurv.privacy import call_without_data, refuse_masked
+from skdpsurv.preprocessing.feature import Expression, Feature
+from skdpsurv.privacy import RefusedValueError, call_without_data, refuse_masked
 from skdpsurv.types import FloatArray
 
 __all__ = ["PublicBoundsScaler"]
@@ -212,6 +214,46 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.requires_fit = False
         return tags
 
+    def _features(self, inputs: Sequence[Feature]) -> list[Feature]:
+        """Return what it makes of columns, known without data."""
+        names = [one.name for one in inputs]
+        centre, half_width = self._centre_and_half_width(names, len(names))
+        found = []
+        for one, middle, half in zip(inputs, centre.tolist(), half_width.tolist(), strict=True):
+            within = Expression("clip", (one.expression,), (middle - half, middle + half))
+            made = Expression("scale", (within,), (middle, half))
+            if self.missing == "midpoint":
+                made = Expression("fill", (made,), (0.0,))
+            # What is clipped moves no further: of a column within its bounds, of others nowhere.
+            raw = one.expression.kind == "column"
+            kept = raw or (middle - half <= one.low and one.high <= middle + half)
+            per_unit = one.per_unit / half if one.per_unit is not None and kept else None
+            found.append(replace(one, expression=made, low=-1.0, high=1.0, per_unit=per_unit))
+        return found
+
+    def _described(self) -> dict[str, Any]:
+        """Return the parameters as JSON has them."""
+
+        def plain(bound: Any) -> Any:
+            if isinstance(bound, pd.Series) and all(isinstance(name, str) for name in bound.index):
+                bound = bound.to_dict()
+            if isinstance(bound, Mapping):
+                return {str(name): float(value) for name, value in bound.items()}
+            return np.asarray(bound, dtype=np.float64).tolist()
+
+        return {
+            "lower": plain(self.lower),
+            "upper": plain(self.upper),
+            "missing": self.missing,
+        }
+
+    def _beyond(self, X: ArrayLike) -> list[str]:
+        """Return the columns of which some value lies beyond the bounds."""
+        values, names = _validated(self, X, reset=False), self._names(X)
+        centre, half_width = self._centre_and_half_width(names, values.shape[1])
+        outside = (values < centre - half_width) | (values > centre + half_width)
+        return [_label(names, int(j)) for j in np.flatnonzero(outside.any(axis=0))]
+
     def _names(self, X: object) -> list[str] | None:
         """Column names seen in fit, or else those of X."""
         fitted = getattr(self, "feature_names_in_", None)
@@ -244,13 +286,13 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Refuse what has no place in the public domain, naming the column and never the row."""
         infinite = np.flatnonzero(np.isinf(values).any(axis=0))
         if infinite.size:
-            raise ValueError(
+            raise RefusedValueError(
                 f"X must not contain infinity (inf), found in {_label(names, int(infinite[0]))}."
             )
         if self.missing == "error":
             missing = np.flatnonzero(np.isnan(values).any(axis=0))
             if missing.size:
-                raise ValueError(
+                raise RefusedValueError(
                     f"X must not contain NaN, found in {_label(names, int(missing[0]))}. "
                     "missing='midpoint' replaces NaN by the middle of the public bounds."
                 )

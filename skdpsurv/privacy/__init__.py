@@ -29,7 +29,12 @@ from skdpsurv.privacy.noise import (
     to_lattice,
 )
 from skdpsurv.privacy.randomness import RandomSource, random_source
-from skdpsurv.privacy.refusals import call_without_data, refuse_masked, silent_arithmetic
+from skdpsurv.privacy.refusals import (
+    RefusedValueError,
+    call_without_data,
+    refuse_masked,
+    silent_arithmetic,
+)
 from skdpsurv.privacy.selection import exponential_mechanism, permute_and_flip, uniform_below
 from skdpsurv.privacy.silence import silence, warnings_as_errors
 
@@ -40,6 +45,7 @@ __all__ = [
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
     "RandomSource",
+    "RefusedValueError",
     "call_without_data",
     "check_finite",
     "check_unclipped",

@@ -38,7 +38,8 @@ _NOT_COVERED = (
     "Floating-point arithmetic: the theorems are about real numbers. Laplace noise on counts and "
     "sums, permute-and-flip and ladders are drawn exactly, in integers, so theirs hold on the "
     "computer too. Noise on vectors (perturbed objectives, coefficients, means) is drawn, and "
-    "minima are computed, in floating point (docs/user_guide/limits).",
+    "minima are computed, in floating point (docs/user_guide/limits.md, in the source "
+    "distribution).",
 )
 
 
@@ -120,6 +121,8 @@ class PrivacyGuarantee:
         What else must be true.
     source : str
         Theorem, equation or page where the proof is.
+    not_covered : tuple of str
+        What reached this result past the mechanism, such as a step that learned from the records.
 
     Raises
     ------
@@ -146,6 +149,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
     public_inputs: Mapping[str, object] = field(default_factory=dict)
     assumptions: tuple[str, ...] = ()
     source: str = ""
+    not_covered: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         epsilon = _number("epsilon", self.epsilon)
@@ -171,14 +175,17 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
             )
         if not isinstance(self.public_inputs, Mapping):
             raise TypeError("public_inputs must be a mapping of names to public values.")
-        if isinstance(self.assumptions, str):
-            raise TypeError("assumptions must be a tuple of strings, not one string.")
+        for name in ("assumptions", "not_covered"):
+            if isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} must be a tuple of strings, not one string.")
         assumptions = tuple(str(a) for a in self.assumptions)
+        not_covered = tuple(str(part) for part in self.not_covered)
         # object.__setattr__: the dataclass is frozen, also to its own __post_init__.
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "delta", delta)
         object.__setattr__(self, "assumptions", assumptions)
-        object.__setattr__(self, "public_inputs", _freeze("public_inputs", self.public_inputs))
+        object.__setattr__(self, "not_covered", not_covered)
+        object.__setattr__(self, "public_inputs", frozen("public_inputs", self.public_inputs))
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict of plain JSON values; infinity becomes the string "inf".
@@ -241,7 +248,8 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
             lines.append("Assumed public: nothing was listed.")
         if self.assumptions:
             lines.append("It also rests on:\n" + _bullets(self.assumptions))
-        lines.append("Not covered, whatever epsilon is:\n" + _bullets(_NOT_COVERED))
+        not_covered = (*self.not_covered, *_NOT_COVERED)
+        lines.append("Not covered, whatever epsilon is:\n" + _bullets(not_covered))
         return "\n\n".join(lines)
 
     def _headline(self) -> str:
@@ -298,6 +306,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
             ("status", _STATUSES[self.status]),
             *((f"public: {k}", _show(v)) for k, v in self.public_inputs.items()),
             *(("assumption", a) for a in self.assumptions),
+            *(("not covered", part) for part in self.not_covered),
             ("source", self.source),
         ]
         body = "".join(
@@ -316,7 +325,7 @@ def _number(name: str, value: object) -> float:
     raise ValueError(f"{name} must be a number that a double can hold.")
 
 
-def _freeze(name: str, value: object) -> object:
+def frozen(name: str, value: object) -> object:
     """Return an immutable copy made of Python's own types, so that it can go to JSON and back."""
     if value is None or isinstance(value, bool):
         return value
@@ -331,11 +340,11 @@ def _freeze(name: str, value: object) -> object:
             raise ValueError(f"{name} must not hold NaN.")
         return float(value)
     if isinstance(value, np.ndarray):
-        return _freeze(name, value.tolist())
+        return frozen(name, value.tolist())
     if isinstance(value, list | tuple):
-        return tuple(_freeze(name, v) for v in value)
+        return tuple(frozen(name, v) for v in value)
     if isinstance(value, Mapping):
-        return FrozenMapping({str(k): _freeze(f"{name}[{str(k)!r}]", v) for k, v in value.items()})
+        return FrozenMapping({str(k): frozen(f"{name}[{str(k)!r}]", v) for k, v in value.items()})
     raise TypeError(
         f"{name} must be made of numbers, strings, None, sequences and mappings, "
         f"got {type(value).__name__}."

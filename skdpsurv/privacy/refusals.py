@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-# What is said in place of scikit-learn's and NumPy's errors that print values of the data.
+# What is said in place of scikit-learn's and NumPy's errors, by how these begin: they may print
+# values of the data, or end in text that an object of the caller's has made up.
 _MESSAGES_WITHOUT_DATA = {
     "Complex data not supported": "Complex data not supported: X must be real.",
     "Expected 2D": (
@@ -23,15 +24,53 @@ _MESSAGES_WITHOUT_DATA = {
         "X must be numeric, got text in at least one column. Encode categories with "
         "categories that are public, not with those found in the data."
     ),
+    r"Input (\w+ )?contains NaN": (
+        "Input X contains NaN: missing values are not accepted. Replace them by public constants "
+        "before fitting, not by statistics of the data."
+    ),
+    r"Input (\w+ )?contains infinity": (
+        "Input X contains infinity or a value too large for dtype('float64')."
+    ),
+    "(Sparse data|A sparse)": (
+        "Sparse data was passed for X, but dense data is required. Use '.toarray()'."
+    ),
+    "Feature names are only supported": (
+        "Feature names are only supported if all input features have string names."
+    ),
 }
 
-# Messages that speak of shapes, names of columns, missing values and types, and of no value.
-_SAFE = re.compile(
-    r"(contains NaN|must not contain NaN|does not accept missing values|contains infinity|"
-    r"Found array with|features?, but|feature names|Feature names|"
-    r"[Ss]parse (data|input|matrix)|numbers of samples|"
-    r"argument must be a string or a real number, not '\w+'$)"
+# Messages that speak of shapes and types alone, from their first character to their last.
+_SAFE = (
+    r"Found array with \d+ (sample|feature)\(s\) \(shape=\([\d, ]*\)\) while a minimum of \d+ is "
+    r"required( by \w+)?\.",
+    r"X has \d+ features?, but (\w+ is expecting )?\d+ features?( are expected| as input)\.",
+    r"Found input variables with inconsistent numbers of samples: \[[\d, ]+\]",
+    r"(\w+\(\) )?argument must be a string or a real number, not '\w+'",
 )
+# One that lists names of columns, which are public, if they are those of the arguments.
+_NAMES = r"(The feature names should match those that were passed during fit\.\n)(.*)"
+
+
+def _shows_no_value(text: str, arguments: tuple[Any, ...]) -> bool:
+    if any(re.fullmatch(pattern, text.strip()) for pattern in _SAFE):
+        return True
+    listed = re.fullmatch(_NAMES, text, re.DOTALL)
+    if listed is None:
+        return False
+    names = {name for argument in arguments for name in _names_of(argument)}
+    lines = [line.removeprefix("- ") for line in listed[2].split("\n") if line.startswith("- ")]
+    return all(line in names or line == "..." for line in lines)
+
+
+def _names_of(argument: Any) -> set[str]:
+    """Return the names of columns that an estimator has seen, or a frame has."""
+    frame = hasattr(argument, "columns") and hasattr(argument, "__len__")
+    names = argument.columns if frame else getattr(argument, "feature_names_in_", None)
+    return set() if names is None else set(map(str, names))
+
+
+class RefusedValueError(ValueError):
+    """A value has no place in the public domain: said in words that show none of it."""
 
 
 def call_without_data(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -52,11 +91,15 @@ def call_without_data(function: Callable[..., Any], *args: Any, **options: Any) 
     try:
         with silent_arithmetic(), nested_arrays_refused():
             return function(*args, **options)
-    except Exception as error:  # an object's own conversion may raise what it likes
+    except RefusedValueError:
+        raise
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # an object's own conversion may raise what it likes
         text = str(error)
-        reworded = [m for fragment, m in _MESSAGES_WITHOUT_DATA.items() if fragment in text]
+        reworded = [m for start, m in _MESSAGES_WITHOUT_DATA.items() if re.match(start, text)]
         ours = isinstance(error, ValueError | TypeError)
-        if ours and not reworded and _SAFE.search(text):
+        if ours and not reworded and _shows_no_value(text, args):
             # The errors behind this one may quote a value.
             error.__cause__ = error.__context__ = None
             raise

@@ -9,16 +9,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdpsurv.base import PrivateEstimator
 from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.checks import Check, choice, positive, zero_or
 from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, ScalarLoss
@@ -26,15 +24,19 @@ from skdpsurv.mechanisms.methods import CALIBRATIONS, NAMES
 from skdpsurv.mechanisms.perturbation import Calibrated, Problem, Unperturbed, perturb
 from skdpsurv.privacy import (
     RandomSource,
-    call_without_data,
     check_unclipped,
     clip_rows,
     refuse_masked,
 )
+from skdpsurv.references import REAL_ARITHMETIC, reference
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.rows import refuse_no_target, require_one_each
 from skdpsurv.shape import Shape
+from skdpsurv.tabular import TabularEstimator
 from skdpsurv.types import FloatArray
+
+if TYPE_CHECKING:
+    from skdpsurv.scoring.script import Script
 
 __all__ = ["LinearPlan", "PrivateLinearModel"]
 
@@ -62,11 +64,11 @@ class LinearPlan:
     mechanism: str
     stated: Mapping[str, Any]
 
-    proof = "docs/proofs/linear"
+    proof = reference("docs/proofs/linear", "chaudhuri")
     assumptions = (
         "n, the columns and every constructor parameter are public",
         "bounds were not read off these records",
-        "real arithmetic: docs/user_guide/limits says where floating point departs from it",
+        REAL_ARITHMETIC,
     )
 
     def spans(self) -> list[float]:
@@ -93,7 +95,7 @@ class LinearPlan:
         return {"coef": perturb(problem, source)}
 
 
-class PrivateLinearModel(RegressorMixin, PrivateEstimator, ABC):
+class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
     """Base of private regressions on a linear predictor, with an intercept.
 
     The intercept is the coefficient of a constant column of size ``data_norm``: it counts in the
@@ -102,7 +104,8 @@ class PrivateLinearModel(RegressorMixin, PrivateEstimator, ABC):
     * ``_loss()``: its :class:`~skdpsurv.likelihoods.linear.ScalarLoss`;
     * ``_outcome_range()``: the public ends of what an outcome can be;
     * ``_outcomes(y)``: outcomes, each by itself brought into the domain of the loss;
-    * ``_mean(predictor)``: the expected outcome.
+    * ``_mean(predictor)``: the expected outcome;
+    * ``_mean_formula()``: the same as text, if the model is to have a formula.
 
     Parameters that it adds have rules in ``_rules``.
     """
@@ -113,6 +116,9 @@ class PrivateLinearModel(RegressorMixin, PrivateEstimator, ABC):
         "alpha": zero_or(positive()),
         "method": choice(*CALIBRATIONS),
     }
+
+    #: Parameters that no release needs, or holds in another place.
+    _not_stated = ("epsilon", "random_state", "accountant", "columns")
 
     data_norm: float
     alpha: float
@@ -180,7 +186,7 @@ class PrivateLinearModel(RegressorMixin, PrivateEstimator, ABC):
     def _block(self, arguments: tuple[Any, ...]) -> LinearBlock:
         """Return some of the records, after refusing what has no place in the public domain."""
         X, y = arguments
-        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
+        rows = self._fitting_rows(X)
         outcomes = self._outcomes(checked_outcomes(y, rows.shape[0]))
         if not np.isfinite(outcomes).all():
             raise ValueError("y must hold outcomes in the domain of the loss.")
@@ -195,12 +201,12 @@ class PrivateLinearModel(RegressorMixin, PrivateEstimator, ABC):
 
     def _stated(self, shape: Shape) -> dict[str, Any]:
         names = inspect.signature(type(self)).parameters
-        own = [name for name in names if name not in ("epsilon", "random_state", "accountant")]
+        own = [name for name in names if name not in PrivateLinearModel._not_stated]
         return {name: plain(getattr(self, name)) for name in own}
 
     def _set_fitted(self, release: Release) -> None:
         check_parameters(release, *self._stated(Shape(0, 0)))
-        values = released_array(release, "coef", (release.n_features_in + 1,))
+        values = released_array(release, "coef", (release.n_features + 1,))
         self.coef_ = values[:-1]
         self.intercept_ = float(values[-1] * release.parameters["data_norm"])
 
@@ -215,8 +221,7 @@ class PrivateLinearModel(RegressorMixin, PrivateEstimator, ABC):
         -------
         ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
-        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
+        rows = self._asked_rows(X)
         with np.errstate(over="ignore"):
             return self._mean(rows @ self.coef_ + self.intercept_)
 
@@ -242,6 +247,33 @@ class PrivateLinearModel(RegressorMixin, PrivateEstimator, ABC):
         # The small data sets of scikit-learn's checks drown in noise, as they should.
         tags.regressor_tags.poor_score = True
         return tags
+
+    def _mean_formula(self) -> dict[str, str]:
+        """Return ``_mean`` as an expression of ``score``: {"text": ..., "R": ...}.
+
+        Text is in Python's grammar, with functions by their mathematical names.
+        """
+        raise ValueError(
+            f"A {type(self).__name__} has no formula: its class must say in _mean_formula what "
+            "_mean computes."
+        )
+
+    def _formula(self, script: Script) -> None:
+        mean, score = self._mean_formula(), script.linear(self.coef_, self.intercept_)
+        script.write(
+            text=f"score = {score}\nmean_outcome = {mean['text']}",
+            R=f"""
+            score <- function(x) {{
+              z <- features(x)
+              {score}
+            }}
+
+            mean_outcome <- function(x) {{
+              score <- score(x)
+              {mean["R"]}
+            }}
+            """,
+        )
 
 
 def plain(value: Any) -> Any:

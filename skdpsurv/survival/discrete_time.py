@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,6 +29,7 @@ from skdpsurv.privacy import (
 )
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.shape import Shape
+from skdpsurv.survival.hazard_formula import write_survival
 from skdpsurv.survival.hazard_plans import (
     HazardModel,
     HazardPlan,
@@ -48,6 +49,9 @@ from skdpsurv.survival.regression import SurvivalRegression
 from skdpsurv.survival.spline import published_basis
 from skdpsurv.survival.time_grid import interval_ends
 from skdpsurv.types import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from skdpsurv.scoring.script import Script
 
 __all__ = ["DPDiscreteTimeSurvival"]
 
@@ -80,6 +84,10 @@ class DPDiscreteTimeSurvival(SurvivalRegression):
         whatever its diagnostics show.
         Its likelihood is uncapped and it takes no first look, so that ``max_cumulative_hazard``
         and ``center_share`` do not enter, and it works with every link.
+    columns : transformer or None, default=None
+        Public transformer of raw rows, such as a :class:`~skdpsurv.preprocessing.PublicColumns`:
+        what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
+        and ``release_`` then stands alone. None: X holds numbers, taken as they are.
     max_time : float
         Public horizon, in the unit of the times: records beyond it count as censored at it.
         Required: take it from the study's protocol, never from the data.
@@ -140,7 +148,8 @@ class DPDiscreteTimeSurvival(SurvivalRegression):
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
-        Coefficients, on the scale of X. Private release.
+        Coefficients, on the scale of the features: of X, or of what ``columns`` makes of it.
+        Private release.
     baseline_coef_ : ndarray of shape (n_knots,)
         Coefficients of the baseline in the spline basis of the paper. Private release.
     unique_times_ : ndarray of shape (n_intervals,)
@@ -150,6 +159,8 @@ class DPDiscreteTimeSurvival(SurvivalRegression):
         What was promised, about what, under which assumptions.
     release_ : Release
         The thing to publish; ``DPDiscreteTimeSurvival.from_release`` rebuilds the model.
+    columns_ : transformer or None
+        That of the fit, which reads the rows that predictions are asked for. Public.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
         Only if X had text column names.
@@ -223,6 +234,7 @@ class DPDiscreteTimeSurvival(SurvivalRegression):
         self,
         epsilon: float = 1.0,
         *,
+        columns: Any = None,
         method: str = "obj_pert",
         max_time: float | None = None,
         n_intervals: int = 200,
@@ -244,6 +256,7 @@ class DPDiscreteTimeSurvival(SurvivalRegression):
         verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
+        self.columns = columns
         self.method = method
         self.max_time = max_time
         self.n_intervals = n_intervals
@@ -284,7 +297,7 @@ class DPDiscreteTimeSurvival(SurvivalRegression):
 
     def _set_fitted(self, release: Release) -> None:
         check_parameters(release, "max_time", "n_intervals", "n_knots", "link")
-        self.coef_ = released_array(release, "coef", (release.n_features_in,))
+        self.coef_ = released_array(release, "coef", (release.n_features,))
         n_knots = int(release.parameters["n_knots"])
         self.baseline_coef_ = released_array(release, "baseline_coef", (n_knots,))
         self.unique_times_ = interval_ends(
@@ -372,6 +385,11 @@ class DPDiscreteTimeSurvival(SurvivalRegression):
             plan = unperturbed
         # Numbers may be of NumPy's narrow types, in which shares of them would be rounded.
         return plan(self, model, float(self.epsilon), float(self.alpha))
+
+    def _formula(self, script: Script) -> None:
+        stated = self.release_.parameters
+        public = {name: stated[name] for name in ("max_time", "n_intervals", "link")}
+        write_survival(script, self.coef_, self.baseline_coef_, **public)
 
 
 def unperturbed(

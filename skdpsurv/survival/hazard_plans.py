@@ -22,6 +22,7 @@ from skdpsurv.mechanisms.perturbation import Calibrated, Problem, perturb
 from skdpsurv.mechanisms.private_mean import private_mean
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
 from skdpsurv.privacy import RandomSource, clip_rows
+from skdpsurv.references import REAL_ARITHMETIC, reference
 from skdpsurv.survival.life_table import baseline_from_life_table, private_life_table
 from skdpsurv.survival.spline import orthogonal_basis, to_published
 from skdpsurv.survival.time_grid import exit_intervals
@@ -120,11 +121,11 @@ class HazardPlan(ABC):
     epsilon: float
     alpha: float
     mechanism: str
-    proof: str = "docs/proofs/discrete_time"
+    proof: str = reference("docs/proofs/discrete_time", "nguyen-hui", "chaudhuri")
     assumptions: ClassVar[tuple[str, ...]] = (
         "n, the columns and every constructor parameter are public",
         "max_time and data_norm were not read off these records",
-        "real arithmetic: docs/user_guide/limits says where floating point departs from it",
+        REAL_ARITHMETIC,
     )
 
     @abstractmethod

@@ -14,6 +14,7 @@ from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
 from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target, calibrate
 from skdpsurv.privacy import RandomSource, round_to_lattice
 from skdpsurv.progress import first
+from skdpsurv.references import reference
 from skdpsurv.survival.hazard_plans import Fitted, HazardModel, HazardPlan, HazardRecords
 from skdpsurv.survival.spline import orthogonal_basis, published_basis
 from skdpsurv.types import FloatArray
@@ -122,7 +123,7 @@ class PosteriorSampling(HazardPlan):
     sanitizer: Sanitizer = field(init=False)
     basis: FloatArray = field(init=False)
 
-    proof = "docs/proofs/posterior_sampling"
+    proof = reference("docs/proofs/posterior_sampling", "nguyen-hui")
 
     def __post_init__(self) -> None:
         model = self.model

@@ -25,6 +25,7 @@ from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.mechanisms import objective_perturbation, output_perturbation
 from skdpsurv.mechanisms.perturbation import Problem, perturb
 from skdpsurv.privacy import RandomSource
+from skdpsurv.references import reference
 from skdpsurv.survival.hazard_plans import Fitted, HazardModel, HazardPlan, HazardRecords
 from skdpsurv.survival.spline import published_basis
 from skdpsurv.types import FloatArray
@@ -60,7 +61,7 @@ class PublishedPerturbation(HazardPlan):
     likelihood: DiscreteHazard = field(init=False)
     calibration: Any = field(init=False)
 
-    proof = "arXiv 1708.07436 with docs/errata"
+    proof = reference("docs/errata", "nguyen-hui")
 
     def __post_init__(self) -> None:
         model = self.model

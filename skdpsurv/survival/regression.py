@@ -8,22 +8,21 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted, validate_data
 from sksurv.functions import StepFunction
 
-from skdpsurv.base import PrivateEstimator
 from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.metrics import concordance_index
-from skdpsurv.privacy import call_without_data, check_unclipped
+from skdpsurv.privacy import check_unclipped
 from skdpsurv.rows import refuse_no_target, require_one_each
 from skdpsurv.shape import Shape
+from skdpsurv.tabular import TabularEstimator
 from skdpsurv.target import event_and_time
 from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = ["SurvivalRegression"]
 
 
-class SurvivalRegression(PrivateEstimator, ABC):
+class SurvivalRegression(TabularEstimator, ABC):
     """Base of private regressions with survival curves on a public grid of times.
 
     A subclass says how it spends epsilon and reads its records, as every
@@ -44,8 +43,8 @@ class SurvivalRegression(PrivateEstimator, ABC):
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
-            Covariates, finite. Private.
+        X : array-like or data frame of shape (n_samples, n_features)
+            Covariates, finite; raw, if ``columns`` says what they hold. Private.
         y : structured array of shape (n_samples,), or array-like of times
             Event indicator (bool) and time of event or censoring, under any field names, as
             scikit-survival has them. A 1-D array of numbers holds times, all observed. Private.
@@ -65,7 +64,7 @@ class SurvivalRegression(PrivateEstimator, ABC):
     def _rows_and_target(self, block: tuple[Any, ...]) -> tuple[FloatArray, BoolArray, FloatArray]:
         """Return some of the records, after refusing what has no place in the public domain."""
         X, y = block
-        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
+        rows = self._fitting_rows(X)
         if math.isinf(self.epsilon):
             check_unclipped(rows, "X")
         return rows, *_checked_target(y, rows.shape[0])
@@ -81,9 +80,7 @@ class SurvivalRegression(PrivateEstimator, ABC):
         -------
         risk : ndarray of shape (n_samples,)
         """
-        check_is_fitted(self)
-        rows: FloatArray = call_without_data(validate_data, self, X, dtype=np.float64, reset=False)
-        return np.asarray(rows @ self.coef_)
+        return np.asarray(self._asked_rows(X) @ self.coef_)
 
     def predict_cumulative_hazard_function(
         self, X: ArrayLike, return_array: bool = False

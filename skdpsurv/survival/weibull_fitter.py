@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -36,6 +36,9 @@ from skdpsurv.survival.weibull_plans import (
     WeibullPlan,
 )
 from skdpsurv.types import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from skdpsurv.scoring.script import Script
 
 __all__ = ["DPWeibullFitter"]
 
@@ -261,6 +264,13 @@ class DPWeibullFitter(UnivariateFitter):
             max_shape=float(self.max_shape),
             shape_fraction=None if isinstance(fraction, str) else float(fraction),
             n_rungs=None if self.n_rungs is None else int(self.n_rungs),
+        )
+
+    def _formula(self, script: Script) -> None:
+        scale, shape = script.number(self.lambda_), script.number(self.rho_)
+        script.write(
+            text=f"survival(time) = exp(-((time / {scale}) ** {shape}))",
+            R=f"survival <- function(time) exp(-((time / {scale})^{shape}))",
         )
 
 

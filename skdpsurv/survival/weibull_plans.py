@@ -20,6 +20,7 @@ from skdpsurv.likelihoods.weibull import SHAPE_RANGE, efficient_score, maximum_l
 from skdpsurv.mechanisms.ladder import UNIT, draw_cell, highest_level
 from skdpsurv.mechanisms.sums import COUNT, Sum
 from skdpsurv.privacy import RandomSource, to_lattice
+from skdpsurv.references import reference
 from skdpsurv.survival.weibull_counts import (
     N_BINS,
     CountTable,
@@ -97,7 +98,7 @@ class WeibullPlan(ABC):
     n_rungs: int | None = None
 
     mechanism: ClassVar[str]
-    proof: ClassVar[str] = "docs/proofs/ladder"
+    proof: ClassVar[str] = reference("docs/proofs/ladder", "nguyen-hui-weibull", "nissim")
     assumptions: ClassVar[tuple[str, ...]] = (
         "n and every constructor parameter are public",
         "max_time was not read off these records",

@@ -53,6 +53,9 @@ QUICK = {
     "PrivateStackingClassifier: columns, stacked",
     "HybridMEstimator: auto",
     "PerturbedHistogramMEstimator: labels",
+    "DPDiscreteTimeSurvival: raw columns",
+    "DPLogisticRegression: columns of steps",
+    "PrivateStackingClassifier: raw columns",
 }
 
 
@@ -107,7 +110,10 @@ def used(model: Any, X: Any) -> None:
         model.survival_band([0.5], n_resamples=1)
         return
     rows = X[:3]
-    if not isinstance(model, HybridMEstimator):  # as many columns as it says
+    if hasattr(rows, "set_axis") and hasattr(model, "feature_names_in_"):
+        rows = rows.set_axis(list(model.feature_names_in_), axis=1)
+    # As many columns as it says.
+    if not isinstance(model, HybridMEstimator) and getattr(model, "columns_", None) is None:
         rows = np.resize(np.asarray(rows), (3, model.n_features_in_))
     model.predict(rows)
     for name in ("predict_proba", "decision_function", "predict_survival_function"):

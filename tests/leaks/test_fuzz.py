@@ -11,14 +11,15 @@ import pytest
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
+from sklearn.preprocessing import Normalizer, StandardScaler
 
-from skdpsurv import DPLogisticRegression, PrivacyAccountant
-from skdpsurv.model_selection import PrivateSearchCV
+from skdpsurv import DPLogisticRegression, PrivacyAccountant, PublicBoundsScaler, PublicColumns
 from tests.support import checks, faults
 from tests.support.registry import (
     INNER,
     NAME,
     NUMBER,
+    RAW,
     REPRESENTATIVE,
     SETTINGS,
     SURVIVAL,
@@ -196,6 +197,16 @@ WORDS: dict[str, list[Any]] = {
     "random_state": [0, 7, np.int64(3), 2**40],
     "bounds": [[(-1.0, 1.0)], [(-1.0, 1.0)] * 2, [(-1.7e308, 1.7e308)] * 3, [(1.0, 0.0)]],
     "scoring": ["error", "brier", "likelihood"],
+    "columns": [
+        PublicBoundsScaler(),
+        PublicColumns(RAW),
+        PublicColumns({"age": "old"}),
+        Normalizer(),
+        StandardScaler(),
+        RAW,
+        {"age": (0, 1)},
+        [{"name": "age", "bounds": [0, 1]}],
+    ],
     "refit": [0.5, None],
     "param_grid": [{"alpha": [0.1, 1.0]}, {"epsilon": [1.0]}, {}, {"alpha": ["x"]}],
     "estimator": [DPLogisticRegression(classes=[0, 1]), *INNER],
@@ -209,11 +220,7 @@ SAFE_SIZES = st.sampled_from([1, 2, 5, 0, -1, None, "auto", 2.0, np.int64(3), Tr
 @st.composite
 def parameters(draw: Any, setting: Setting) -> dict[str, Any]:
     """Draw some parameters anew: their own words, or anything."""
-    names = sorted(
-        setting.kind().get_params(deep=False)
-        if setting.kind is not PrivateSearchCV
-        else setting.make().get_params(deep=False)
-    )
+    names = sorted(setting.make().get_params(deep=False))
     chosen = draw(st.lists(st.sampled_from(names), max_size=2, unique=True))
     drawn = {}
     for name in chosen:

@@ -37,6 +37,7 @@ def release(setting: Setting) -> dict[str, Any]:
         warnings.simplefilter("ignore")
         fitted = setting.make(SEED).fit(data.X, data.y, **data.options)
     content = json.loads(fitted.release_.to_json())
+    content.pop("made_with")
     for guarantee in (content["guarantee"], content["fit_guarantee"] or {}):
         for words in ("assumptions", "mechanism", "source"):
             guarantee.pop(words, None)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.compose import ColumnTransformer
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, PolynomialFeatures
@@ -24,7 +26,9 @@ from skdpsurv.model_selection.losses import (
     error_loss,
 )
 from skdpsurv.model_selection.summed_losses import _at_once, summed_losses
+from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
 from skdpsurv.privacy import silence
+from tests.support.registry import RAW, WARDS, raw_labelled
 
 
 class Coin:
@@ -150,8 +154,77 @@ def test_records_that_are_looked_at_together_do_not_meet(loss, value, monkeypatc
         assert abs(summed_losses(loss, model, rows, y) - before) <= LOSS.sensitivity
 
 
-@pytest.mark.parametrize("label", [[1, 2], {}, np.array([1, 0]), Surv, None])
+WARD = PublicColumns({"ward": list(WARDS)})
+WHOLE = PublicColumns(RAW)
+PARTS = ColumnTransformer([("ward", WARD, ["ward"]), ("age", PublicBoundsScaler(), ["age"])])
+
+
+@pytest.mark.parametrize("columns", [WHOLE, PARTS, make_pipeline(WHOLE, Normalizer())], ids=repr)
+@pytest.mark.parametrize("inside", [True, False], ids=["columns", "pipeline"])
 @pytest.mark.parametrize("loss", [error_loss, brier_loss])
+def test_raw_records_that_are_refused_count_for_themselves(columns, inside, loss):
+    """Whatever is in a cell, all other rows are read as before, to the last bit."""
+    data = raw_labelled()
+    model = DPLogisticRegression(classes=[0, 1], columns=columns if inside else None)
+    model = model if inside else make_pipeline(columns, model)
+    model.fit(data.X, data.y)
+    before = _at_once(loss, model, data.X, data.y)
+    assert np.isfinite(before).all()
+    assert summed_losses(loss, model, data.X, data.y) == LOSS.total(before)
+    for cell in ("south", 7, np.array([1.0]), {"no": "hash"}):
+        X = data.X.copy()
+        X["ward"] = [cell if row == 7 else ward for row, ward in enumerate(X["ward"])]
+        with silence():
+            after = _at_once(loss, model, X, data.y)
+        assert np.isnan(after[7])
+        np.testing.assert_array_equal(np.delete(after, 7), np.delete(before, 7))
+
+
+def test_raw_rows_of_any_container_are_read_alike():
+    """One gap must not change how the cells of others are read."""
+    data = raw_labelled()
+    ward = PublicColumns({"x1": list(WARDS)})
+    parts = ColumnTransformer([("ward", ward, [1]), ("age", PublicBoundsScaler(), [0])])
+    rows = data.X[["age", "ward"]].to_numpy().tolist()
+    model = DPLogisticRegression(1e3, classes=[0, 1], columns=parts).fit(rows, data.y)
+    before = _at_once(error_loss, model, rows, data.y)
+    np.testing.assert_array_equal(before, error_loss(model, rows, data.y))
+    for gap in (None, float("nan"), "7", np.float32(0.1)):
+        changed = [[gap, ward] if row == 7 else [age, ward] for row, (age, ward) in enumerate(rows)]
+        after = _at_once(error_loss, model, changed, data.y)
+        np.testing.assert_array_equal(np.delete(after, 7), np.delete(before, 7))
+
+
+@pytest.mark.parametrize("inside", [True, False], ids=["columns", "pipeline"])
+def test_bounds_by_name_are_found(inside):
+    data = raw_labelled()
+    X = pd.DataFrame({"a": data.X["age"].astype(float), "b": 1.0})
+    scaler = PublicBoundsScaler({"b": 0.0, "a": -0.5}, {"b": 2.0, "a": 0.5})
+    model = DPLogisticRegression(1e3, classes=[0, 1], columns=scaler if inside else None)
+    model = model if inside else make_pipeline(scaler, model)
+    model.fit(X, data.y)
+    found = summed_losses(error_loss, model, X, data.y)
+    assert found == LOSS.total(error_loss(model, X, data.y))
+
+
+def test_gaps_between_steps_are_no_refusals():
+    """A later step may fill them; a row that an earlier one refuses is refused."""
+    data = raw_labelled()
+    first = ColumnTransformer([("ward", WARD, ["ward"])], remainder="passthrough")
+    model = make_pipeline(
+        first, PublicBoundsScaler(missing="midpoint"), DPLogisticRegression(1e3, classes=[0, 1])
+    )
+    X = data.X[["ward", "age"]].assign(age=[None] * 10 + [0.25] * (len(data.X) - 10))
+    model.fit(X, data.y)
+    np.testing.assert_array_equal(
+        _at_once(error_loss, model, X, data.y), error_loss(model, X, data.y)
+    )
+    refused = X.assign(ward=["south"] * 20 + list(X["ward"])[20:])
+    assert np.isnan(_at_once(error_loss, model, refused, data.y)[:20]).all()
+
+
+@pytest.mark.parametrize("loss", [error_loss, brier_loss])
+@pytest.mark.parametrize("label", [[1, 2], {}, np.array([1, 0]), Surv, None])
 def test_a_label_that_compares_with_nothing_counts_for_itself(loss, label):
     labels = np.zeros(4, dtype=object)
     sums = [summed_losses(loss, Coin(), X, labels)]

@@ -19,15 +19,37 @@ class Talkative:
         raise self.error
 
 
+class Rude(BaseException):
+    pass
+
+
+#: Words of messages that are known, in front of the secret or behind it.
+MIMICS = [
+    "contains NaN secret7",
+    "Input X contains NaN.\nsecret7 does not accept missing values",
+    "secret7: X has 2 features, but 3 features are expected.",
+    "X has 2 features, but secret7 is expected",
+    "Sparse data was passed: secret7",
+    "The feature names should match those that were passed during fit.\n- secret7\n",
+    "Found array with 0 sample(s) (shape=(0, 3)) secret7",
+    "argument must be a string or a real number, not 'a' secret7",
+]
+
+
 @pytest.mark.parametrize(
-    "error", [ValueError("secret7"), TypeError("secret7"), OverflowError("secret7")]
+    "error",
+    [
+        *(kind("secret7") for kind in (ValueError, TypeError, OverflowError, Rude)),
+        *map(ValueError, MIMICS),
+    ],
+    ids=repr,
 )
 def test_an_unknown_message_is_replaced(error):
     X = np.array([[Talkative(error)]], dtype=object)
     with pytest.raises((ValueError, TypeError)) as info:
         call_without_data(check_array, X, dtype=np.float64)
     shown = "".join(traceback.format_exception(info.value))
-    assert "secret7" not in shown.replace('ValueError("secret7")', "")
+    assert "secret7" not in shown
     assert info.value.__context__ is None
 
 

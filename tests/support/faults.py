@@ -84,12 +84,31 @@ def with_cell(X: np.ndarray, value: Any) -> np.ndarray:
 
 def faulty_matrices(X: Any) -> Iterator[tuple[str, Any]]:
     """Yield X with a fault; X of shape (n, d), or (n,) where a fit takes durations."""
+    if isinstance(X, pd.DataFrame) and any(X[name].dtype == object for name in X):
+        yield from _faulty_frames(X)
+        return
     X = np.asarray(X.iloc[:, :2] if isinstance(X, pd.DataFrame) else X, dtype=float).copy()
     X[ROW] = NUMBER
     yield from _faulty_numbers(X)
     for name, value in CELLS.items():
         yield f"{name} in X", with_cell(X, value)
     yield from _other_containers(X)
+
+
+def _faulty_frames(X: pd.DataFrame) -> Iterator[tuple[str, Any]]:
+    """Yield raw rows with a fault in each of their columns in turn."""
+    for j, column in enumerate(X):
+        cells = {**CELLS, "infinity": np.inf, "another word": NAME, "a number": NUMBER}
+        for name, value in cells.items():
+            faulty = X.copy()
+            values = [value if row == ROW else one for row, one in enumerate(X[column])]
+            faulty[column] = np.fromiter(values, dtype=object, count=len(values))
+            yield f"{name} in column {j}", faulty
+    yield "no column", X.iloc[:, 1:]
+    yield "another column", X.assign(other=NUMBER)
+    yield "a column twice", pd.concat([X, X.iloc[:, :1]], axis=1)
+    yield "columns in another order", X.iloc[:, ::-1]
+    yield "an array", np.where(np.arange(len(X))[:, None] == ROW, NUMBER, X.to_numpy())
 
 
 def _faulty_numbers(X: np.ndarray) -> Iterator[tuple[str, Any]]:

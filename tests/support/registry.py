@@ -13,9 +13,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, PolynomialFeatures
 from sklearn.tree import DecisionTreeClassifier
 
 from skdpsurv import (
@@ -27,8 +30,11 @@ from skdpsurv import (
     PrivacyLeakWarning,
     PrivateStackingClassifier,
     PublicBoundsScaler,
+    PublicColumns,
 )
+from skdpsurv.base import PrivateEstimator
 from skdpsurv.model_selection import PrivateSearchCV
+from skdpsurv.preprocessing.encoding import valid_row
 from tests.support.extensions import extension
 
 #: Numbers that no public quantity has: of records, of those that need protection, a place, and a
@@ -109,6 +115,61 @@ def survival() -> Data:
 def frame() -> Data:
     data = survival()
     return replace(data, X=pd.DataFrame(data.X, columns=["age", "dose", "size"]))
+
+
+#: What the columns of raw rows hold.
+RAW = {
+    "age": {"bounds": [-0.5, 0.5], "unit": "years", "missing": "midpoint"},
+    "ward": {"categories": list(WARDS), "missing": "category"},
+    "ill": {"boolean": True, "missing": "category"},
+    "seen": {"dates": ["2001-01-01", "2010-12-31"], "missing": "midpoint"},
+}
+RAW_ROWS = (
+    (LARGEST, "east", True, "9999-12-31"),
+    (-LARGEST, "north", False, "0001-01-01"),
+    (float("nan"), None, None, None),
+    (5e-324, "west", 0, "2001-01-01"),
+    (np.float32(-0.0), np.nan, 1.0, "2010-12-31T23:59:59"),
+)
+
+
+def raw_rows() -> pd.DataFrame:
+    rng = np.random.default_rng(26)
+    days = np.datetime64("2001-01-01") + rng.integers(0, 3650, N_RECORDS)
+    return pd.DataFrame(
+        {
+            "age": _columns()[:, 0].astype(object),
+            "ward": rng.choice(WARDS, N_RECORDS).astype(object),
+            "ill": (rng.random(N_RECORDS) < 0.5).astype(object),
+            "seen": np.datetime_as_string(days).astype(object),
+        }
+    )
+
+
+def _raw(data: Data) -> Data:
+    """Return data whose rows are raw."""
+    targets = [y for _, y in data.extremes]
+    return replace(data, X=raw_rows(), extremes=tuple(zip(RAW_ROWS, targets, strict=True)))
+
+
+def raw_survival() -> Data:
+    return _raw(survival())
+
+
+def raw_labelled() -> Data:
+    return _raw(labelled())
+
+
+def raw_outcomes() -> Data:
+    return _raw(outcomes())
+
+
+def raw_hybrid() -> Data:
+    return _raw(hybrid())
+
+
+def raw_columns() -> Data:
+    return Data(raw_rows(), None, {}, tuple((x, None) for x in RAW_ROWS))
 
 
 def moderate() -> Data:
@@ -236,7 +297,12 @@ class Setting:
     @property
     def is_private(self) -> bool:
         """Whether it spends epsilon at all."""
-        return self.kind is not PublicBoundsScaler
+        return issubclass(self.kind, PrivateEstimator)
+
+    @property
+    def by_position(self) -> bool:
+        """Whether columns may have any names."""
+        return ": raw" not in self.name
 
     def make(self, random_state: int | None = None, **changes: Any) -> Any:
         """Return the estimator, not fitted."""
@@ -255,7 +321,10 @@ class Setting:
     def rebuild(self, fitted: Any, data: Data) -> tuple[Any, Any]:
         """Return what follows from the release and public values, and what it is to equal."""
         if not self.is_private:
-            return self.kind(**fitted.get_params()).fit(np.zeros((1, 3))), fitted
+            rows = np.zeros((1, 3))
+            if isinstance(fitted, PublicColumns):
+                rows = pd.DataFrame([valid_row(fitted, list(RAW))], columns=list(RAW))
+            return self.kind(**fitted.get_params()).fit(rows), fitted
         if self.kind is PrivateSearchCV:
             from skdpsurv.model_selection.candidates import private_step
 
@@ -326,6 +395,9 @@ def _settings() -> Iterator[Setting]:
     yield one("uncapped", survival, max_cumulative_hazard=None, link="logit", data_norm=1.0)
     yield one("probit", survival, link="probit", alpha=0.1, center_share=0.0)
     yield one("no privacy", moderate, epsilon=np.inf)
+    yield one(
+        "raw columns", raw_survival, columns=PublicColumns(RAW), representative=True, checked=False
+    )
     chain = {"method": "psgld", "epsilon": 5.0}
     yield one(
         "mala", survival, n_epochs=100, verbose=1, representative=True, checked=False, **chain
@@ -361,6 +433,9 @@ def _settings() -> Iterator[Setting]:
     yield one("three classes of words", words, classes=["ill", "well", "dead"], alpha=0.01)
     yield one("classes from y", three, classes=None)
     yield one("no privacy", gentle, epsilon=np.inf, alpha=0.01, checked=True)
+    yield one("raw columns", raw_labelled, columns=PublicColumns(RAW, drop=None))
+    piped = make_pipeline(PublicBoundsScaler(-0.5, 0.5), PolynomialFeatures(2), Normalizer())
+    yield one("columns of steps", labelled, columns=piped)
 
     one = several(
         extension("poisson").DPPoissonRegressor,
@@ -369,6 +444,7 @@ def _settings() -> Iterator[Setting]:
         max_residual=2.0,
     )
     yield one("objective", outcomes, representative=True)
+    yield one("raw columns", raw_outcomes, columns=PublicColumns(RAW))
 
     parts = ("low_level_coef", "low_level_intercept", "high_level_coef", "high_level_intercept")
     one = several(
@@ -388,6 +464,15 @@ def _settings() -> Iterator[Setting]:
     yield one("rows, stacked", three, partition="samples", classes=[0, 1, 2], checked=True, **top)
     yield one("published", labelled, calibration="published", group_norms=[0.5, 0.7])
     yield one("hypothesis", labelled, hypothesis=hypothesis_release())
+    parts = ColumnTransformer(
+        [
+            ("numbers", PublicColumns({"age": RAW["age"], "ill": RAW["ill"]}), ["age", "ill"]),
+            ("wards", PublicColumns({"ward": RAW["ward"]}, drop=None), ["ward"]),
+        ]
+    )
+    groups = [["numbers__age", "wards__ward_east"], ["numbers__ill", "numbers__ill_missing"]]
+    groups[1] += ["wards__ward_west", "wards__ward_north", "wards__ward_missing"]
+    yield one("raw columns", raw_labelled, columns=parts, feature_groups=groups)
     yield one("classes from y", labelled, classes=None)
     yield one("no privacy", gentle, epsilon=np.inf)
 
@@ -400,6 +485,7 @@ def _settings() -> Iterator[Setting]:
     yield one("numbers", hybrid_numbers, estimator=LinearRegression(), representative=True)
     yield one("counts", hybrid_numbers, method="cells", estimator=PoissonRegressor(), n_cells=4)
     yield one("no privacy", hybrid, epsilon=np.inf, method="all")
+    yield one("raw columns", raw_hybrid, columns=PublicColumns(RAW))
     one = several(
         HybridMEstimator,
         ("weights", "curve", "public_index"),
@@ -421,10 +507,24 @@ def _settings() -> Iterator[Setting]:
     yield one("labels", labelled, outcome=[0, 1], representative=True, checked=False)
     yield one("numbers", numbers, outcome=[0.0, 1.0], estimator=LinearRegression())
     yield one("no privacy", labelled, outcome=[0, 1], epsilon=np.inf)
+    yield one(
+        "raw columns",
+        raw_labelled,
+        outcome=[0, 1],
+        columns=ColumnTransformer(
+            [("age", PublicBoundsScaler(-0.5, 0.5, missing="midpoint"), ["age"])]
+        ),
+        bounds=[(-1.0, 1.0)],
+    )
 
     one = several(PublicBoundsScaler, (), ())
     yield one("errors", columns, representative=True)
     yield one("midpoints", columns, missing="midpoint", lower=-2.0, upper=3.0)
+
+    one = several(PublicColumns, (), (), columns=RAW)
+    yield one("raw columns", raw_columns, representative=True, checked=False)
+    yield one("raw columns, all categories", raw_columns, drop=None, missing="midpoint")
+    yield one("raw columns, a gap as a category", raw_columns, drop="if_binary", missing="category")
 
     def search(name, estimator, grid, data, values, *, flags=(), **parameters):
         parameters = {"expected_runs": 2.0, **parameters}
@@ -454,6 +554,11 @@ def _settings() -> Iterator[Setting]:
     grid = {"dplogisticregression__alpha": [0.01, 1.0]}
     yield search("pipeline", piped, grid, labelled, linear)
     hazard = DPDiscreteTimeSurvival(max_time=MAX_TIME, n_intervals=8)
+    raw = make_pipeline(PublicColumns(RAW), logistic)
+    yield search("raw pipeline", raw, grid, raw_labelled, linear)
+    described = clone(logistic).set_params(columns=PublicColumns(RAW))
+    ways = {"columns__missing": ["error", "midpoint"]}
+    yield search("raw columns", described, ways, raw_labelled, linear)
     ways = {"method": ["obj_pert", "out_pert"]}
     yield search("survival", hazard, ways, frame, ("coef", "baseline_coef"))
     weibull = DPWeibullFitter(max_time=MAX_TIME)

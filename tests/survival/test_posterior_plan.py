@@ -417,7 +417,8 @@ class TestNothingPrivateIsKept:
         one = model(**chain).fit(data.X, data.y)
         extra = set(vars(one)) - set(one.get_params())
         assert extra == {
-            "n_features_in_", "release_", "guarantee_", "coef_", "baseline_coef_", "unique_times_",
+            "n_features_in_", "release_", "guarantee_", "coef_", "baseline_coef_", "columns_",
+            "unique_times_",
         }  # fmt: skip
 
     def test_a_pickle_holds_no_training_data(self, data, chain):

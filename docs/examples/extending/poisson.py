@@ -38,9 +38,10 @@ class DPPoissonRegressor(PrivateLinearModel):
 
     _rules = {"largest_count": integer(), "max_residual": positive()}
 
-    def __init__(self, epsilon=1.0, *, largest_count=10, max_residual=3.0, data_norm=1.0, alpha=0.0,
-                 method="obj_pert", random_state=None, accountant=None):  # fmt: skip
-        self.epsilon, self.largest_count, self.max_residual = epsilon, largest_count, max_residual
+    def __init__(self, epsilon=1.0, *, columns=None, largest_count=10, max_residual=3.0, alpha=0.0,
+                 data_norm=1.0, method="obj_pert", random_state=None, accountant=None):  # fmt: skip
+        self.epsilon, self.columns = epsilon, columns
+        self.largest_count, self.max_residual = largest_count, max_residual
         self.data_norm, self.alpha, self.method = data_norm, alpha, method
         self.random_state, self.accountant = random_state, accountant
 

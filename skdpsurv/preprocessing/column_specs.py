@@ -1,0 +1,227 @@
+"""Specifications of columns: what may be written of a column, and the kind that it means.
+
+Specifications are public, but one may pass data in their place by mistake: messages name columns,
+keys and rules, and show no other value.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from skdpsurv.checks import one_of
+from skdpsurv.preprocessing.column_kind import ColumnKind
+from skdpsurv.preprocessing.column_kinds import Boolean, Category, Date, Number
+
+__all__ = ["DROPS", "MISSING", "column_kinds"]
+
+MISSING = ("error", "midpoint", "category")
+DROPS = ("first", "if_binary")
+#: What else a specification may say, by the key that says its kind.
+_KEYS = {
+    "bounds": ("unit", "missing"),
+    "categories": ("missing",),
+    "boolean": ("missing",),
+    "dates": ("missing",),
+}
+_FORMS = "(low, high), a list of labels, bool, or a mapping that holds 'bounds', 'categories', "
+_FORMS += "'boolean' or 'dates'"
+#: Below, the inverse of a width overflows.
+_SMALLEST_HALF_WIDTH = sys.float_info.min
+#: Text alone, of whatever class; str() of a member of an enumeration is its name.
+_text = str.__str__
+
+
+def column_kinds(columns: Any, missing: Any, drop: Any) -> list[ColumnKind]:
+    """Return what columns are, and raise if parameters break a rule.
+
+    Parameters
+    ----------
+    columns, missing, drop
+        As of ``PublicColumns``.
+
+    Returns
+    -------
+    list of ColumnKind
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the parameter and the rule.
+    """
+    one_of("missing", missing, MISSING)
+    if drop is not None and not (isinstance(drop, str) and drop in DROPS):
+        raise ValueError("drop must be 'first', 'if_binary' or None.")
+    kinds = [_kind(*named, missing, drop) for named in _named(columns)]
+    makers: dict[str, str] = {}
+    for kind in kinds:
+        for feature in kind.features():
+            if feature.name in makers:
+                raise ValueError(
+                    f"{_of(kind.column)} must make features of names of their own: "
+                    f"{feature.name!r} is also made by {_of(makers[feature.name])}."
+                )
+            makers[feature.name] = kind.column
+    if not makers:
+        raise ValueError("columns must make at least one feature; drop=None keeps all categories.")
+    return kinds
+
+
+def _named(columns: Any) -> Iterable[tuple[str, Any]]:
+    """Return names and specifications; of tables that say their names themselves, too."""
+    if isinstance(columns, list | tuple):
+        if not all(isinstance(table, Mapping) and "name" in table for table in columns):
+            raise TypeError("columns must hold mappings with a 'name', where it is a list.")
+        pairs = [
+            (table["name"], {key: table[key] for key in table if key != "name"})
+            for table in columns
+        ]
+    elif isinstance(columns, Mapping):
+        pairs = list(columns.items())
+    else:
+        raise TypeError(
+            "columns must be a mapping of names of columns to what they are, got "
+            f"{type(columns).__name__}."
+        )
+    if not pairs:
+        raise ValueError("columns must describe at least one column.")
+    names = [name for name, _ in pairs]
+    if not all(isinstance(name, str) for name in names):
+        raise TypeError("columns must have text as names.")
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{_of(name)} must be described once.")
+    return pairs
+
+
+def _of(column: str) -> str:
+    return f"columns[{column!r}]"
+
+
+def _kind(column: str, specification: Any, missing: str, drop: str | None) -> ColumnKind:
+    column = _text(column)
+    said = _expanded(column, specification)
+    kinds = [key for key in _KEYS if key in said]
+    if len(kinds) != 1:
+        raise ValueError(
+            f"{_of(column)} must hold exactly one of {_listed(_KEYS)}, got "
+            f"{_listed(kinds) if kinds else 'none'}."
+        )
+    kind = kinds[0]
+    allowed = (kind, *_KEYS[kind])
+    for key in said:
+        if not isinstance(key, str) or key not in allowed:
+            what = repr(key) if isinstance(key, str) else type(key).__name__
+            raise ValueError(
+                f"{_of(column)} must hold no other key than {_listed(allowed)}, got {what}."
+            )
+    if kind == "categories" and "missing" not in said and missing == "midpoint":
+        missing = "error"
+    missing = said.get("missing", missing)
+    words = [word for word in MISSING if word != "midpoint" or kind != "categories"]
+    if not isinstance(missing, str) or missing not in words:
+        middle = ": categories have no middle" if kind == "categories" else ""
+        raise ValueError(f"{_of(column)} must have missing as one of {_listed(words)}{middle}.")
+    missing = _text(missing)
+    if kind == "bounds":
+        return _number(column, missing, said["bounds"], said.get("unit", ""))
+    if kind == "dates":
+        return _dates(column, missing, said["dates"])
+    if kind == "categories":
+        return _category(column, missing, said["categories"], drop)
+    if not isinstance(said["boolean"], bool) or not said["boolean"]:
+        raise ValueError(f"{_of(column)} must have boolean as true, or another kind.")
+    return Boolean(column, missing)
+
+
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(map(repr, words))
+
+
+def _expanded(column: str, specification: Any) -> Mapping[Any, Any]:
+    """Return a specification as a mapping, whatever shorthand it is."""
+    if isinstance(specification, Mapping):
+        return specification
+    if specification is bool:
+        return {"boolean": True}
+    if isinstance(specification, tuple):
+        return {"bounds": specification}
+    if isinstance(specification, list):
+        if len(specification) == 2 and all(map(_is_number, specification)):
+            raise ValueError(
+                f"{_of(column)} must not be a list of two numbers, which may be bounds or "
+                "categories: write (low, high) or {'bounds': [low, high]}, or "
+                "{'categories': [one, other]}."
+            )
+        return {"categories": specification}
+    raise TypeError(f"{_of(column)} must be {_FORMS}, got {type(specification).__name__}.")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_ | np.timedelta64)
+
+
+def _items(column: str, key: str, values: Any) -> list[Any]:
+    flat = isinstance(values, np.ndarray) and values.ndim == 1
+    if not (flat or isinstance(values, list | tuple)) or isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"{_of(column)} must have {key} as a list, got {type(values).__name__}.")
+    return list(values)
+
+
+def _number(column: str, missing: str, bounds: Any, unit: Any) -> Number:
+    ends = _items(column, "bounds", bounds)
+    if not all(map(_is_number, ends)):
+        raise TypeError(f"{_of(column)} must have numbers as bounds.")
+    try:
+        low, high = (float(end) for end in ends)
+    except (ValueError, OverflowError):
+        low = high = math.nan
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ValueError(f"{_of(column)} must have two finite bounds, the lower one first.")
+    if high / 2 - low / 2 < _SMALLEST_HALF_WIDTH:
+        raise ValueError(f"{_of(column)} must have bounds that lie further apart.")
+    if not isinstance(unit, str):
+        raise TypeError(f"{_of(column)} must have text as unit, got {type(unit).__name__}.")
+    return Number(column, missing, low, high, _text(unit))
+
+
+def _category(column: str, missing: str, categories: Any, drop: str | None) -> Category:
+    labels = _items(column, "categories", categories)
+    texts = all(isinstance(label, str) for label in labels)
+    integers = all(isinstance(label, Integral) and _is_number(label) for label in labels)
+    if not labels or not (texts or integers):
+        raise ValueError(
+            f"{_of(column)} must have labels as categories, at least one, all text or all integers."
+        )
+    plain: tuple[Any, ...] = tuple(map(_text if texts else int, labels))
+    if len(set(plain)) < len(plain):
+        raise ValueError(f"{_of(column)} must not have a category twice.")
+    dropped = drop == "first" or (drop == "if_binary" and len(plain) == 2)
+    return Category(column, missing, plain, plain[0] if dropped else None)
+
+
+def _dates(column: str, missing: str, dates: Any) -> Date:
+    ends = [_date(column, end) for end in _items(column, "dates", dates)]
+    if len(ends) != 2 or not ends[0] < ends[1]:
+        raise ValueError(f"{_of(column)} must have two dates, the earlier one first.")
+    return Date(column, missing, *ends)
+
+
+def _date(column: str, value: Any) -> date:
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return date(value.year, value.month, value.day)
+    if not isinstance(value, str):
+        raise TypeError(f"{_of(column)} must have text or datetime.date objects as dates.")
+    if re.fullmatch(r"\d{4}-\d\d-\d\d", value, flags=re.ASCII):
+        try:
+            return date.fromisoformat(value)
+        except ValueError:
+            pass
+    raise ValueError(f"{_of(column)} must have dates of the form '2001-12-31'.")

@@ -1,0 +1,109 @@
+"""Features: the numbers that a likelihood sees, as formulas of raw columns.
+
+A public transformer is known without data: what it makes of columns is written down here, feature
+by feature. That gives a release its names, the coefficients their units, and whoever has neither
+this package nor Python a formula to compute.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Expression", "Feature", "raw_features", "same_features"]
+
+
+@dataclass(frozen=True, eq=False)
+class Expression:
+    """A formula of raw columns.
+
+    Parameters
+    ----------
+    kind : str
+        What is computed of ``of``:
+
+        ======== ========================= ====================================================
+        kind     numbers                   value
+        ======== ========================= ====================================================
+        column   name                      the raw column of that name
+        days     date, as "2001-12-31"     days since that date
+        clip     low, high                 the nearest number in [low, high]
+        scale    centre, half_width        (of - centre) / half_width, clipped to [-1, 1]
+        fill     number                    that number where ``of`` is missing
+        missing                            1 where ``of`` is missing, else 0
+        is       label                     1 where ``of`` is that label, else 0; 0 where missing
+        above    threshold                 1 where ``of`` is larger than that number, else 0
+        product                            the product of several; 1 of none
+        norm     "l1", "l2" or "max"       the norm of several
+        share                              the first of two, divided by the second, a norm, or by 1
+                                           where that norm is below 2.2e-15
+        ======== ========================= ====================================================
+    of : tuple of Expression
+    numbers : tuple
+        Public constants.
+    """
+
+    kind: str
+    of: tuple[Expression, ...] = ()
+    numbers: tuple[Any, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Feature:
+    """One number that a likelihood sees.
+
+    Parameters
+    ----------
+    name : str
+        As ``get_feature_names_out`` of scikit-learn has it.
+    expression : Expression
+    low, high : float
+        Its public range.
+    column : str or None
+        The raw column that it is made of, if it is made of one alone.
+    level : str, int, bool or None
+        The category that it indicates; None of what is measured.
+    per_unit : float or None
+        How far it moves with one unit of the column, within the bounds, or from the reference to
+        the level. None where that is no constant.
+    unit : str
+        Unit of the column.
+    """
+
+    name: str
+    expression: Expression
+    low: float = -math.inf
+    high: float = math.inf
+    column: str | None = None
+    level: Any = None
+    per_unit: float | None = None
+    unit: str = ""
+
+
+def raw_features(names: Sequence[str]) -> list[Feature]:
+    """Return columns as they are."""
+    return [
+        Feature(name, Expression("column", numbers=(name,)), column=name, per_unit=1.0)
+        for name in names
+    ]
+
+
+def same_features(some: Sequence[Feature], others: Sequence[Feature]) -> bool:
+    """Say whether features are the same formulas of the same raw columns, in the same order."""
+    known: dict[tuple[int, int], bool] = {}
+
+    def same(one: Expression, other: Expression) -> bool:
+        key = id(one), id(other)
+        if key not in known:
+            known[key] = (one.kind, one.numbers, len(one.of)) == (
+                other.kind,
+                other.numbers,
+                len(other.of),
+            ) and all(map(same, one.of, other.of))
+        return known[key]
+
+    return len(some) == len(others) and all(
+        same(a.expression, b.expression) for a, b in zip(some, others, strict=True)
+    )

@@ -1,0 +1,360 @@
+"""Whole tables of raw columns, turned into numbers by what is publicly known of them."""
+
+from __future__ import annotations
+
+import html
+import tomllib
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
+
+from skdpsurv.preprocessing.column_kind import ColumnKind
+from skdpsurv.preprocessing.column_specs import column_kinds
+from skdpsurv.preprocessing.feature import Feature
+from skdpsurv.preprocessing.raw_table import is_frame, raw_columns
+from skdpsurv.privacy import silent_arithmetic
+from skdpsurv.types import FloatArray
+
+__all__ = ["PublicColumns"]
+
+
+class PublicColumns(TransformerMixin, BaseEstimator):
+    """Turn a table of numbers, categories, booleans and dates into features within [-1, 1].
+
+    Nothing is learnt from the data: bounds and categories are stated, so using this before a
+    private estimator spends no budget, and moves no record because of another record. Categories
+    and ranges that are found in the records are not public.
+
+    Parameters
+    ----------
+    columns : dict of str to specification
+        What is publicly known of each column of the table. A specification is one of these, or
+        its shorthand:
+
+        ======== ========================================================== ====================
+        kind     specification                                              shorthand
+        ======== ========================================================== ====================
+        number   ``{"bounds": [0, 100], "unit": "years"}``                  ``(0, 100)``
+        category ``{"categories": ["never", "past", "now"]}``               a list of labels
+        boolean  ``{"boolean": True}``                                      the type ``bool``
+        date     ``{"dates": ["2001-01-01", "2010-12-31"]}``
+        ======== ========================================================== ====================
+
+        Each may say what to do with ``"missing"`` values. Labels are all text or all integers. The
+        unit of a number is for its reader. A list of two numbers is refused, as these may be
+        bounds or categories. Instead of a dict, a list of specifications that also hold their
+        ``"name"`` keeps the order of columns where a file would not.
+    missing : {"error", "midpoint", "category"}, default="error"
+        What to do with None, NaN, NaT and NA in columns that do not say it. ``"error"`` refuses
+        them. ``"midpoint"`` is the middle of the bounds: 0 for numbers and dates, 0.5 for
+        booleans; categories have no middle, and refuse. ``"category"`` adds an indicator of
+        missing values behind the column's other features, which are at their midpoint there, or
+        all 0 for categories.
+    drop : {"first", "if_binary"} or None, default="first"
+        Which categories have no indicator: the first of each column, which is then the reference;
+        the first where there are two; or none.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns (public).
+    feature_names_in_ : ndarray of shape (n_columns,)
+        Names of the columns as ``X`` in ``fit`` had them, when it had names (public).
+
+    See Also
+    --------
+    PublicBoundsScaler : The same map of numbers alone, by arrays of bounds.
+    sklearn.compose.ColumnTransformer : Learns from the data: not private with most transformers.
+
+    Notes
+    -----
+    ``X`` is a DataFrame of pandas or polars that holds exactly these columns, in any order, or an
+    array or a list of rows in the order of ``columns``, or of the frame in ``fit``. What a column
+    holds is decided by its specification and never by its type: numbers in a column of objects are
+    numbers, and numbers as text are refused.
+
+    Numbers become what :class:`PublicBoundsScaler` makes of them. Dates are days since the first
+    one, a time of day being a fraction of a day, scaled like numbers; those with a time zone are
+    refused, since their day depends on where one looks. A category is equal to its label: 1.0 is 1,
+    True is not, and neither is ``"1"``. Clipping is silent, since how many values were clipped is
+    private.
+
+    What is refused is said by column, which reveals that such a value exists there, and no more.
+
+    ``transform`` needs no ``fit``: that call only checks the table.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skdpsurv.preprocessing import PublicColumns
+    >>> columns = PublicColumns(
+    ...     {
+    ...         "age": {"bounds": [0, 100], "unit": "years", "missing": "midpoint"},
+    ...         "smoking": ["never", "past", "now"],
+    ...         "treated": bool,
+    ...     }
+    ... )
+    >>> X = pd.DataFrame(
+    ...     {"age": [50, None, 103], "smoking": ["now", "never", "past"], "treated": [1, 0, 1]}
+    ... )
+    >>> columns.set_output(transform="pandas").fit_transform(X)
+       age  smoking_past  smoking_now  treated
+    0  0.0           0.0          1.0      1.0
+    1  0.0           0.0          0.0      0.0
+    2  1.0           1.0          0.0      1.0
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        missing: str = "error",
+        drop: str | None = "first",
+    ) -> None:
+        self.columns = columns
+        self.missing = missing
+        self.drop = drop
+
+    @classmethod
+    def of(cls, **columns: Any) -> Self:
+        """Describe columns by keywords; other parameters have their defaults.
+
+        Parameters
+        ----------
+        **columns
+            A specification for each column, as in the class. All are columns, also those that are
+            called as a parameter.
+
+        Returns
+        -------
+        PublicColumns
+
+        Examples
+        --------
+        >>> PublicColumns.of(age=(0, 100), sex=["f", "m"]).get_feature_names_out().tolist()
+        ['age', 'sex_m']
+        """
+        return cls(columns)
+
+    @classmethod
+    def from_toml(cls, path: str | PathLike[str]) -> Self:
+        """Read a description from a TOML file, which may be kept and published beside the data.
+
+        Parameters
+        ----------
+        path : str or path
+            A file with a table for each column, in the order of the columns::
+
+                missing = "midpoint"  # these two are optional
+                drop = "first"  # "none" keeps all categories
+
+                [columns.age]
+                bounds = [0, 100]
+                unit = "years"
+
+                [columns]
+                sex = ["f", "m"]
+
+        Returns
+        -------
+        PublicColumns
+
+        Raises
+        ------
+        ValueError
+            If the file is no such file, naming it and the rule.
+        OSError
+            If it cannot be read.
+        """
+        content = Path(path).read_bytes()
+        try:
+            parameters = tomllib.loads(content.decode())
+            for name in parameters:
+                if name not in ("columns", "missing", "drop"):
+                    raise ValueError(f"must hold columns, missing and drop alone, got {name!r}.")
+            if "columns" not in parameters:
+                raise ValueError("must hold a table of columns.")
+            if parameters.get("drop") == "none":
+                parameters["drop"] = None
+            columns = cls(**parameters)
+            columns._check()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"{path}: {error}") from None
+        return columns
+
+    def fit(self, X: ArrayLike, y: object = None) -> Self:
+        """Check the table against its description; nothing is learnt from values.
+
+        Parameters
+        ----------
+        X : DataFrame, array-like of shape (n_samples, n_columns)
+            Records (private).
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        PublicColumns
+            This transformer.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the description breaks a rule, if the table has other columns, or if a column holds
+            what it should not.
+        """
+        self._note(X, self._read(X, None))
+        return self
+
+    def fit_transform(self, X: ArrayLike, y: object = None) -> FloatArray:
+        """Check the table and make features of it, reading it once.
+
+        Parameters
+        ----------
+        X : DataFrame, array-like of shape (n_samples, n_columns)
+            Records (private).
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_out)
+            Values in [-1, 1]: encoded, not anonymised.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in ``fit``.
+        """
+        read = self._read(X, None)
+        self._note(X, read)
+        return _encoded(read)
+
+    def _note(self, X: Any, read: list[tuple[ColumnKind, Any]]) -> None:
+        self.n_features_in_ = len(read)
+        if is_frame(X):
+            names = [str.__str__(name) for name in X.columns]
+            self.feature_names_in_ = np.array(names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """Make features of the columns.
+
+        Parameters
+        ----------
+        X : DataFrame, array-like of shape (n_samples, n_columns)
+            Records (private).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_out)
+            Values in [-1, 1]: encoded, not anonymised.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in ``fit``.
+        """
+        return _encoded(self._read(X, getattr(self, "feature_names_in_", None)))
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the names of the features; they need no ``fit``.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            If given, these must be the names of the columns.
+
+        Returns
+        -------
+        ndarray of str objects
+
+        Raises
+        ------
+        ValueError
+            If ``input_features`` are others.
+        """
+        kinds = self._kinds()
+        if input_features is not None:
+            given = np.asarray(input_features, dtype=object).ravel().tolist()
+            if sorted(map(str, given)) != sorted(kind.column for kind in kinds):
+                raise ValueError("input_features must be the names in columns.")
+        return np.array([f.name for kind in kinds for f in kind.features()], dtype=object)
+
+    def _kinds(self) -> list[ColumnKind]:
+        return column_kinds(self.columns, self.missing, self.drop)
+
+    def _names(self) -> list[str]:
+        return [kind.column for kind in self._kinds()]
+
+    def _check(self) -> None:
+        """Raise TypeError or ValueError if a parameter breaks a rule; needs no data."""
+        self._kinds()
+
+    def _features(self, inputs: Sequence[Feature] | None = None) -> list[Feature]:
+        """Return which features are made; of raw columns, so that inputs do not matter."""
+        return [feature for kind in self._kinds() for feature in kind.features()]
+
+    def _described(self) -> dict[str, Any]:
+        """Return parameters in JSON's types that make the same transformer, to the bit.
+
+        Columns are a list, since a release sorts the keys of its mappings.
+        """
+        tables = [{"name": kind.column, **kind.described()} for kind in self._kinds()]
+        return {"columns": tables, "missing": self.missing, "drop": self.drop}
+
+    def _beyond(self, X: ArrayLike) -> list[str]:
+        """Return the columns of numbers and dates with a value beyond the bounds: private."""
+        return [kind.column for kind, values in self._read(X, None) if kind.beyond(values)]
+
+    def _read(self, X: ArrayLike, seen: Sequence[str] | None) -> list[tuple[ColumnKind, Any]]:
+        kinds = self._kinds()
+        names = [kind.column for kind in kinds]
+        # After a fit on a frame, arrays hold their columns in the order of that.
+        order = names if seen is None or sorted(seen) != sorted(names) else list(seen)
+        columns = dict(zip(order, raw_columns(X, order, type(self).__name__), strict=True))
+        return [(kind, kind.read(columns[kind.column])) for kind in kinds]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        try:
+            tags.input_tags.allow_nan = any(kind.missing != "error" for kind in self._kinds())
+        except (TypeError, ValueError):  # said by fit
+            tags.input_tags.allow_nan = False
+        tags.input_tags.string = tags.input_tags.categorical = True
+        tags.requires_fit = False
+        return tags
+
+    def _repr_html_(self) -> str:
+        try:
+            kinds = self._kinds()
+        except (TypeError, ValueError):  # said by fit
+            return f"<pre>{html.escape(repr(self))}</pre>"
+        head = "".join(f"<th>{n}</th>" for n in ("column", "what", "unit", "missing", "features"))
+        rows = []
+        for kind in kinds:
+            names = ", ".join(feature.name for feature in kind.features())
+            cells = (kind.column, *kind.shown(), kind.missing, names)
+            rows.append("".join(f"<td>{html.escape(cell)}</td>" for cell in cells))
+        body = "".join(f"<tr>{row}</tr>" for row in rows)
+        return (
+            f"<table><caption>{type(self).__name__}</caption><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table>"
+        )
+
+    def _repr_mimebundle_(self, **options: object) -> dict[str, str]:
+        # Notebooks ask for this first, and scikit-learn's shows no columns.
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+
+def _encoded(read: list[tuple[ColumnKind, Any]]) -> FloatArray:
+    with silent_arithmetic():
+        features = [feature for kind, values in read for feature in kind.encode(values)]
+    return np.column_stack(features).astype(np.float64, copy=False)

@@ -1,0 +1,255 @@
+"""Which transformers learn nothing, and what pipelines and column transformers of these make.
+
+A transformer is public if what it makes of a row depends on that row and on its own parameters
+alone: the leaves (:mod:`~skdpsurv.preprocessing.public_leaves`), and steps that are made of such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
+
+from skdpsurv.preprocessing.feature import raw_features
+from skdpsurv.preprocessing.public_columns import PublicColumns
+from skdpsurv.preprocessing.public_leaves import LEAVES, MOST_FEATURES, Features
+
+__all__ = [
+    "branches",
+    "features_in",
+    "features_of",
+    "input_names",
+    "is_dropped",
+    "is_nothing",
+    "known_names",
+    "learned_steps",
+    "public_transformer",
+]
+
+
+def is_nothing(step: Any) -> bool:
+    """Say whether a step leaves columns as they are."""
+    return step is None or (isinstance(step, str) and step == "passthrough")
+
+
+def is_dropped(step: Any) -> bool:
+    """Say whether a part of a column transformer leaves its columns out."""
+    return isinstance(step, str) and step == "drop"
+
+
+def branches(step: ColumnTransformer, names: Sequence[str]) -> list[tuple[str, Any, list[int]]]:
+    """Return name, transformer and places of columns of each part, what remains last.
+
+    Parts that are dropped are among them; what remains is, unless it is dropped.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If columns are not named by a list of names or indices that X has.
+    """
+    found, rest = [], set(range(len(names)))
+    for name, inner, columns in step.transformers:
+        places = _places(columns, names)
+        found.append((name, inner, places))
+        rest -= set(places)
+    if rest and not is_dropped(step.remainder):
+        found.append(("remainder", step.remainder, sorted(rest)))
+    return found
+
+
+def _places(columns: Any, names: Sequence[str]) -> list[int]:
+    if isinstance(columns, slice) and not any(
+        isinstance(end, str) for end in (columns.start, columns.stop)
+    ):
+        return list(range(len(names)))[columns]
+    chosen = columns.tolist() if isinstance(columns, np.ndarray) else columns
+    if not isinstance(chosen, list | tuple):
+        raise TypeError(
+            "columns of a ColumnTransformer must be lists of names or of indices, got "
+            f"{type(columns).__name__}."
+        )
+    if chosen and all(isinstance(one, bool) for one in chosen):
+        if len(chosen) != len(names):
+            raise ValueError("a mask of columns must have an entry for each column of X.")
+        return [j for j, wanted in enumerate(chosen) if wanted]
+    places = []
+    for one in chosen:
+        if isinstance(one, str) and one in names:
+            places.append(list(names).index(one))
+        elif isinstance(one, Integral) and -len(names) <= int(one) < len(names):
+            places.append(int(one) % len(names))
+        else:
+            raise ValueError(
+                f"columns of a ColumnTransformer must be columns of X, and {one!r} is none."
+            )
+    return places
+
+
+def learned_steps(step: Any, name: str = "") -> list[str]:
+    """Return the steps that may learn from records, by their names; none if it is public.
+
+    Parameters
+    ----------
+    step : transformer
+        Or a pipeline or column transformer of such.
+    name : str
+        What it is called where it comes from.
+    """
+    inside = f"{name}." if name else ""
+    if is_nothing(step) or is_dropped(step):
+        return []
+    if type(step) is Pipeline:
+        return [one for key, inner in step.steps for one in learned_steps(inner, inside + key)]
+    if type(step) is ColumnTransformer:
+        if step.transformer_weights is not None:
+            return [f"{inside}transformer_weights"]
+        parts = [(key, inner) for key, inner, _ in step.transformers]
+        parts.append(("remainder", step.remainder))
+        found = [one for key, inner in parts for one in learned_steps(inner, inside + key)]
+        # A function sees the records, and may choose by what they hold.
+        found += [
+            f"columns of {inside}{key}" for key, _, which in step.transformers if callable(which)
+        ]
+        return list(dict.fromkeys(found + _otherwise_fitted(step, inside)))
+    if type(step) in LEAVES:
+        return []
+    kind = type(step).__name__
+    return [f"{name} ({kind})" if name and name != kind.lower() else kind]
+
+
+def _otherwise_fitted(step: ColumnTransformer, inside: str) -> list[str]:
+    """Return the parts that were fitted as something else than they are stated to be now."""
+    stated = {key: inner for key, inner, _ in step.transformers}
+    fitted = [part[:2] for part in getattr(step, "transformers_", ()) if part[0] in stated]
+    return [
+        f"{inside}{key}"
+        for key, inner in fitted
+        if not isinstance(stated[key], str) and type(inner) is not type(stated[key])
+    ]
+
+
+def public_transformer(name: str, value: Any) -> None:
+    """Refuse what is no transformer, or learns from records; None is neither.
+
+    The check of ``columns``.
+    """
+    if value is None:
+        return
+    if isinstance(value, type) or not hasattr(value, "fit_transform"):
+        raise TypeError(
+            f"{name} must be None or a public transformer, such as PublicColumns, got "
+            f"{value.__name__ if isinstance(value, type) else type(value).__name__}."
+        )
+    if learned := learned_steps(value):
+        raise ValueError(
+            f"{name} must learn nothing from records, and {', '.join(learned)} may. Use "
+            "PublicColumns or PublicBoundsScaler, whose bounds and categories are public."
+        )
+    for leaf in _leaves(value):
+        if isinstance(leaf, PublicColumns):
+            leaf._check()
+
+
+def _leaves(step: Any) -> list[Any]:
+    if type(step) is Pipeline:
+        return [leaf for _, inner in step.steps for leaf in _leaves(inner)]
+    if type(step) is ColumnTransformer:
+        inner = [part[1] for part in step.transformers] + [step.remainder]
+        return [leaf for one in inner for leaf in _leaves(one)]
+    return [] if isinstance(step, str) or step is None else [step]
+
+
+def features_of(step: Any, inputs: Features) -> Features:
+    """Return what a public transformer makes of columns, known without data.
+
+    Parameters
+    ----------
+    step : transformer
+    inputs : list of Feature
+        What goes in.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If its parameters do not fit the columns.
+    """
+    if is_nothing(step):
+        return inputs
+    if isinstance(step, Pipeline):
+        for _, inner in step.steps:
+            inputs = features_of(inner, inputs)
+            _refuse_too_many(inputs)
+        return inputs
+    if isinstance(step, ColumnTransformer):
+        if not isinstance(step.verbose_feature_names_out, bool):
+            raise ValueError("verbose_feature_names_out of a ColumnTransformer must be a bool.")
+        found: Features = []
+        for key, inner, places in branches(step, [one.name for one in inputs]):
+            if is_dropped(inner):
+                continue
+            made = features_of(inner, [inputs[j] for j in places])
+            if step.verbose_feature_names_out:
+                made = [replace(one, name=f"{key}__{one.name}") for one in made]
+            found += made
+            _refuse_too_many(found)
+        return found
+    return LEAVES[type(step)].features(step, inputs)
+
+
+def _refuse_too_many(features: Features) -> None:
+    if len(features) > MOST_FEATURES:
+        raise ValueError(f"columns must make at most {MOST_FEATURES:,} features.")
+
+
+def input_names(step: Any, n_features: int, names: Sequence[str] | None) -> list[str] | None:
+    """Return the names of raw columns, which they or their description have; None if neither has.
+
+    Parameters
+    ----------
+    step : transformer
+    n_features : int
+        How many columns there are.
+    names : sequence of str or None
+        Theirs, if they have any.
+    """
+    if names is not None:
+        return list(map(str, names))
+    while isinstance(step, Pipeline) and step.steps:
+        step = step.steps[0][1]
+    stated = step._names() if isinstance(step, PublicColumns) else []
+    return stated if len(stated) == n_features else None
+
+
+def known_names(names: Sequence[str] | None, n_features: int) -> list[str]:
+    """Return names of columns; x0, x1 and so on, as scikit-learn has it, of those without."""
+    return [f"x{j}" for j in range(n_features)] if names is None else list(names)
+
+
+def features_in(step: Any, n_features: int, names: Sequence[str] | None) -> Features:
+    """Return what a public transformer makes of raw columns, known without data.
+
+    Parameters
+    ----------
+    step : transformer or None
+    n_features : int
+        How many columns there are.
+    names : sequence of str or None
+        Of the columns.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If its parameters do not fit the columns, or nothing is left of them.
+    """
+    known = known_names(input_names(step, n_features, names), n_features)
+    if len(set(known)) < len(known):
+        raise ValueError("X must not have two columns of one name where columns describes them.")
+    found = features_of(step, raw_features(known))
+    if not found:
+        raise ValueError("columns must make at least one feature.")
+    return found

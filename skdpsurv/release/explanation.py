@@ -1,0 +1,138 @@
+"""A release in plain words."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from skdpsurv.preprocessing.public_steps import known_names
+from skdpsurv.preprocessing.step_description import DROP, made_names
+
+__all__ = ["explanation"]
+
+
+def explanation(release: Any) -> str:
+    """Return what was released, of what columns, and what is promised."""
+    n_records = release.made_by.public_inputs.get("n_records")
+    people = f", fitted to {n_records:,} records" if isinstance(n_records, int) else ""
+    target = f" It was fitted to {_and(release.target_names)}." if release.target_names else ""
+    parts = [
+        _filled(f"A {release.estimator}{people}, released by {release.made_with}.{target}"),
+        _columns(release),
+        "What was released:\n"
+        + _bullets(
+            f"{name}: {'one number' if value.size == 1 else f'{value.size:,} numbers'}"
+            for name, value in sorted(release.values.items())
+        ),
+        release.guarantee.describe(),
+    ]
+    return "\n\n".join(parts)
+
+
+def _columns(release: Any) -> str:
+    number = f"{release.n_features_in:,} column{'' if release.n_features_in == 1 else 's'}"
+    if release.columns is None:
+        names = release.feature_names_in
+        named = f": {', '.join(names)}" if names else ", without names"
+        return _filled(
+            f"It reads {number}{named}. What they hold, their units and their bounds, is not "
+            "part of this release: rows must come as they went into the fit."
+        )
+    names = known_names(release.feature_names_in, release.n_features_in)
+    says = list(_steps(release.columns, names))
+    made = f"That makes {release.n_features:,} numbers: {', '.join(_some(release.feature_names))}."
+    return f"It reads {number}:\n{_bullets(says)}\n{_filled(made)}"
+
+
+def _steps(description: Mapping[str, Any] | None, names: Sequence[str]) -> Iterator[str]:
+    """Yield what is done to columns, in words."""
+    if description is None:
+        yield f"{_and(_some(names))}: taken as given"
+        return
+    match description["step"]:
+        case "Pipeline":
+            for _, one in description["steps"]:
+                yield from _steps(one, names)
+                names = made_names(one, names)
+        case "ColumnTransformer":
+            kept = [part for part in description["parts"] if part[1] != DROP]
+            used = {j for _, _, places in kept for j in places}
+            if unused := [name for j, name in enumerate(names) if j not in used]:
+                yield f"{_and(_some(unused))}: not used"
+            for _, one, places in kept:
+                yield from _steps(one, [names[j] if j < len(names) else f"{j}" for j in places])
+        case "PublicColumns":
+            for kind in description["parameters"]["columns"]:
+                yield f"{kind['name']}: {_kind(kind, description['parameters'])}"
+        case "PublicBoundsScaler":
+            yield from _bounds(description["parameters"], names)
+        case step:
+            said = ", ".join(f"{k}={v!r}" for k, v in description["parameters"].items())
+            yield f"{_and(_some(names))}: {step} of scikit-learn ({said})"
+
+
+MISSING = {
+    "error": "a missing one is refused",
+    "midpoint": "a missing one counts as the middle",
+    "category": "a missing one is a category of its own",
+}
+
+
+def _kind(kind: Mapping[str, Any], common: Mapping[str, Any]) -> str:
+    missing = MISSING[kind.get("missing", common.get("missing", "error"))]
+    unit = f" {kind['unit']}" if kind.get("unit") else ""
+    if "bounds" in kind:
+        low, high = kind["bounds"]
+        what = f"a number from {low:.12g} to {high:.12g}{unit}, beyond which it counts as the bound"
+    elif "dates" in kind:
+        low, high = kind["dates"]
+        what = f"a date from {low} to {high}, beyond which it counts as the bound"
+    elif "boolean" in kind:
+        what = "true or false"
+    else:
+        what = f"one of {', '.join(map(str, kind['categories']))}"
+        binary = common.get("drop") == "if_binary" and len(kind["categories"]) == 2
+        if common.get("drop") == "first" or binary:
+            what += f" (compared with {kind['categories'][0]})"
+    return f"{what}; {missing}"
+
+
+def _bounds(parameters: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
+    missing = MISSING[parameters["missing"]]
+
+    def bound(which: str, place: int, name: str) -> float:
+        value = parameters[which]
+        if isinstance(value, Mapping):
+            return float(value[name])
+        return float(value) if np.ndim(value) == 0 else float(value[place])
+
+    for place, name in enumerate(names):
+        low, high = bound("lower", place, name), bound("upper", place, name)
+        yield (
+            f"{name}: a number from {low:.12g} to {high:.12g}, beyond which it counts as the "
+            f"bound; {missing}"
+        )
+
+
+def _some(names: Sequence[str], most: int = 12) -> list[str]:
+    return list(names) if len(names) <= most else [*names[: most - 2], "...", names[-1]]
+
+
+def _and(words: Sequence[str]) -> str:
+    if not words:
+        return "nothing"
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, width=88)
+
+
+def _bullets(items: Any) -> str:
+    return "\n".join(
+        textwrap.fill(item, width=88, initial_indent="  - ", subsequent_indent="    ")
+        for item in items
+    )

@@ -1,0 +1,143 @@
+"""Releases as JSON: the versions of the layout, and files that are whole or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from skdpsurv.privacy import PrivacyGuarantee
+
+__all__ = ["SCHEMA_VERSION", "read", "save", "thawed", "written"]
+
+#: Version of the layout that is written. Docs: docs/schemas/release-2.json.
+SCHEMA_VERSION = 2
+
+#: Fields of each version, all of them required, but for those that version 1 came to later.
+FIELDS = {
+    1: {"estimator", "guarantee", "parameters", "values", "n_features_in"},
+    2: {
+        "estimator",
+        "guarantee",
+        "fit_guarantee",
+        "parameters",
+        "values",
+        "n_features_in",
+        "feature_names_in",
+        "columns",
+        "target_names",
+        "made_with",
+    },
+}
+LATER = {1: {"feature_names_in", "fit_guarantee"}, 2: set()}
+
+
+def written(release: Any, indent: int | None) -> str:
+    """Return a release as JSON text."""
+    content = {name: getattr(release, name) for name in FIELDS[SCHEMA_VERSION]}
+    content["schema_version"] = SCHEMA_VERSION
+    for name in ("guarantee", "fit_guarantee"):
+        content[name] = None if content[name] is None else content[name].to_dict()
+    content["parameters"] = dict(release.parameters)
+    content["values"] = {name: np.asarray(v).tolist() for name, v in release.values.items()}
+    content["columns"] = thawed(release.columns)
+    return json.dumps(content, indent=indent, allow_nan=False, sort_keys=True)
+
+
+def thawed(value: Any) -> Any:
+    """Return frozen mappings as dicts, at any depth."""
+    if hasattr(value, "items"):
+        return {key: thawed(one) for key, one in value.items()}
+    return [thawed(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def read(text: str) -> dict[str, Any]:
+    """Return the fields of a release, brought to the present layout.
+
+    Raises
+    ------
+    ValueError
+        If the text is not a release, or of a version that this package does not know.
+    """
+    try:
+        data = json.loads(text, parse_constant=_refuse)
+    except (RecursionError, ValueError, TypeError):
+        data = None
+    if not isinstance(data, dict) or "schema_version" not in data:
+        raise ValueError("text must be the JSON of a Release, as made by Release.to_json.")
+    version = data.pop("schema_version")
+    if type(version) is not int or version not in FIELDS:
+        known = " or ".join(map(str, FIELDS))
+        shown = version if isinstance(version, int | str) else type(version).__name__
+        raise ValueError(
+            f"schema_version must be {known} for this version of skdpsurv, got {shown!r:.40}."
+        )
+    if missing := sorted(FIELDS[version] - set(data)):
+        raise ValueError(f"the JSON of a Release must hold {', '.join(missing)}.")
+    if unknown := sorted(set(data) - FIELDS[version] - LATER[version]):
+        raise ValueError(f"the JSON of a Release must not hold {', '.join(unknown)[:200]}.")
+    try:
+        data["guarantee"] = _guarantee(data["guarantee"], version)
+        if data.get("fit_guarantee") is not None:
+            data["fit_guarantee"] = _guarantee(data["fit_guarantee"], version)
+    except (TypeError, AttributeError):
+        data = None
+    if data is None:
+        raise ValueError("the JSON of a Release holds a field of the wrong type.")
+    if version == 1:  # which said nothing of columns, nor of what made it
+        data |= {"columns": None, "target_names": (), "made_with": "skdpsurv 0.1"}
+    return data
+
+
+def _guarantee(content: dict[str, Any], version: int) -> PrivacyGuarantee:
+    earlier = {"not_covered": ()} if version == 1 else {}
+    return PrivacyGuarantee.from_dict({**earlier, **content})
+
+
+def _refuse(name: str) -> None:
+    raise ValueError
+
+
+def save(text: str, path: str | os.PathLike[str]) -> None:
+    """Write text to a new file: the whole of it, or nothing.
+
+    Raises
+    ------
+    FileExistsError
+        If there is such a file.
+    """
+    target = Path(path)
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
+    try:
+        with draft.open("x", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        _put_in_place(draft, target)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _put_in_place(draft: Path, target: Path) -> None:
+    """Give a file its name in one step, and never that of a file that is there."""
+    taken = FileExistsError(f"path must be a new file, and {target} exists.")
+    try:
+        os.link(draft, target)
+        return
+    except FileExistsError:
+        raise taken from None
+    except OSError:  # a file system without links: the name is taken first
+        pass
+    try:
+        target.open("x").close()
+    except FileExistsError:
+        raise taken from None
+    try:
+        draft.replace(target)
+    except OSError:
+        target.unlink()
+        raise

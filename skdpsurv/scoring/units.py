@@ -1,0 +1,110 @@
+"""Coefficients per unit of the raw columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from skdpsurv.preprocessing.feature import Feature
+
+__all__ = ["units_of"]
+
+
+def units_of(estimator: Any, features: Sequence[Feature]) -> pd.DataFrame:
+    """Return coefficients per unit of the raw columns, and of levels against their reference.
+
+    They hold within the public bounds: beyond, columns are clipped.
+
+    Parameters
+    ----------
+    estimator : PrivateEstimator
+        Fitted, or built from a release.
+    features : sequence of Feature
+        What its coefficients belong to.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by column and level ("" of what is measured), and by class before these if there
+        are several. Columns: ``coef``; ``exp(coef)``, the ratio of odds or hazards if the model is
+        one of these (of odds of classes, if ``max_residual_`` is 1); ``unit``, that of the column.
+
+    Raises
+    ------
+    ValueError
+        If the model has no coefficients of columns, if there is not one feature for each of them,
+        or if a feature is no multiple of a column.
+
+    Examples
+    --------
+    >>> from skdpsurv import DPLogisticRegression, PrivacyGuarantee, Release
+    >>> from skdpsurv.preprocessing.feature import Expression, Feature
+    >>> from skdpsurv.scoring import units_of
+    >>> age, sex = (Expression("column", numbers=(name,)) for name in ("age", "sex"))
+    >>> scaled, female = Expression("scale", (age,), (50, 25)), Expression("is", (sex,), ("f",))
+    >>> features = [
+    ...     Feature("age", scaled, column="age", per_unit=1 / 25, unit="years"),
+    ...     Feature("sex_f", female, column="sex", level="f", per_unit=1.0),
+    ... ]
+    >>> values = {"coef": [[1.5, -0.25]], "intercept": [0.125], "max_residual": 1.0}
+    >>> release = Release(
+    ...     "DPLogisticRegression", PrivacyGuarantee(1.0), {"classes": ["no", "yes"]}, values, 2
+    ... )
+    >>> units_of(DPLogisticRegression.from_release(release), features).round(3)
+                  coef  exp(coef)               unit
+    column level
+    age            0.06      1.062              years
+    sex    f      -0.25      0.779  against reference
+    """
+    check_is_fitted(estimator, "release_")
+    coef = getattr(estimator, "coef_", None)
+    if coef is None:
+        raise ValueError(
+            f"A {type(estimator).__name__} has no coefficients of columns: regressions of survival "
+            "times, logistic regressions and linear models have."
+        )
+    table = np.atleast_2d(coef)
+    if table.shape[1] != len(features):
+        raise ValueError("features must be as many as the estimator has coefficients.")
+    if bad := [feature.name for feature in features if feature.per_unit is None]:
+        raise ValueError(
+            "Coefficients per unit need features that each are a multiple of one column, and "
+            f"these are none: {', '.join(map(repr, bad))}."
+        )
+    measured = [
+        feature.column
+        for feature in features
+        if feature.column is not None and _level(feature) == ""
+    ]
+    if several := sorted({one for one in measured if measured.count(one) > 1}):
+        raise ValueError(
+            f"Coefficients per unit need one feature of each column, and {', '.join(several)} has "
+            "several."
+        )
+    steps = np.array([feature.per_unit for feature in features], dtype=np.float64)
+    places: list[tuple[Any, ...]] = [(_column(feature), _level(feature)) for feature in features]
+    names = ["column", "level"]
+    if len(table) > 1:
+        places = [(label, *place) for label in estimator.classes_.tolist() for place in places]
+        names = ["class", *names]
+    per_unit = (table * steps).ravel()
+    with np.errstate(over="ignore", under="ignore"):
+        ratio = np.exp(per_unit)
+    units = ["against reference" if f.level is not None else f.unit for f in features]
+    columns = {"coef": per_unit, "exp(coef)": ratio, "unit": units * len(table)}
+    return pd.DataFrame(columns, index=pd.MultiIndex.from_tuples(places, names=names))
+
+
+def _column(feature: Feature) -> str:
+    return feature.name if feature.column is None else feature.column
+
+
+def _level(feature: Feature) -> Any:
+    """Return the level; an indicator of missing values must not pass for the column itself."""
+    if feature.level is None:
+        return "missing" if feature.expression.kind == "missing" else ""
+    return feature.level

@@ -1,0 +1,70 @@
+"""A discrete hazard model as a formula, in plain text and in R."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from skdpsurv.types import FloatArray
+
+if TYPE_CHECKING:
+    from skdpsurv.scoring.script import Script
+
+#: Inverse links.
+HAZARDS = {
+    "logit": {"text": "expit({})", "R": "plogis({})"},
+    "cloglog": {"text": "1 - exp(-exp({}))", "R": "(1 - exp(-exp({})))"},
+    "probit": {"text": "normal_cdf({})", "R": "pnorm({})"},
+}
+
+
+def write_survival(
+    script: Script,
+    coef: FloatArray,
+    baseline_coef: FloatArray,
+    *,
+    max_time: float,
+    n_intervals: int,
+    link: str,
+) -> None:
+    """Write the risk score, and survival as a step function of time."""
+    end, q, inverse = script.number(max_time), script.number(n_intervals), HAZARDS[link]
+    spline = script.weighted(baseline_coef, _basis(baseline_coef.size, script))
+    cubes = baseline_coef.size > 2
+    script.write(
+        text=f"""
+        score = {script.linear(coef)}
+
+        # Survival up to a time in [0, {end}], on {q} intervals:
+        {"d(t, k) = max(t - k, 0) ** 3 / (1 - k)" if cubes else ""}
+        baseline(t) = {spline}
+        hazard(s) = {inverse["text"].format(f"baseline(s / {q}) + score")}
+        end(s) = {end} * (s / {q})
+        survival(time) = product(1 - hazard(s) for s in integers(1, {q}) if end(s) <= time)
+        """,
+        R=f"""
+        score <- function(x) {{
+          z <- features(x)
+          {script.linear(coef)}
+        }}
+
+        # Survival up to times in [0, {end}]: a row for each of x, a column for each time.
+        survival <- function(x, time) {{
+          stopifnot(time >= 0, time <= {end})
+          {"d <- function(t, k) pmax(t - k, 0)^3 / (1 - k)" if cubes else ""}
+          baseline <- function(t) {spline}
+          u <- (1:{q}) / {q}
+          eta <- baseline(u) + 0 * u
+          curve <- function(risk) c(1, cumprod(1 - {inverse["R"].format("eta + risk")}))
+          curves <- vapply(score(x), curve, numeric({script.number(n_intervals + 1)}))
+          t(curves[1 + findInterval(time, {end} * u), , drop = FALSE])
+        }}
+        """,
+    )
+
+
+def _basis(n_knots: int, script: Script) -> list[str]:
+    """Return the published basis on (0, 1], where what begins at the last knot is 0."""
+    knots = [f"d(t, {script.number(knot)})" for knot in np.linspace(0.0, 1.0, n_knots)[:-1]]
+    return ["1", "t", *(f"({knot} - {knots[-1]})" for knot in knots[:-1])][:n_knots]

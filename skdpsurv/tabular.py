@@ -1,0 +1,126 @@
+"""Estimators of tables: raw rows go in, if ``columns`` says what the columns hold."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from skdpsurv.base import PrivateEstimator
+from skdpsurv.checks import Check
+from skdpsurv.preprocessing.encoding import encoded, made_of_one
+from skdpsurv.preprocessing.feature import Feature, same_features
+from skdpsurv.preprocessing.public_steps import (
+    features_in,
+    input_names,
+    known_names,
+    public_transformer,
+)
+from skdpsurv.preprocessing.step_description import describe, rebuild
+from skdpsurv.privacy import call_without_data
+from skdpsurv.privacy.guarantee import frozen
+from skdpsurv.release import Release
+from skdpsurv.shape import Shape, seen_shape
+from skdpsurv.types import FloatArray
+
+__all__ = ["TabularEstimator"]
+
+
+class TabularEstimator(PrivateEstimator):
+    """Base of private estimators whose X is a table.
+
+    A subclass has the parameter ``columns``, and sees rows of numbers: those of
+    :meth:`_fitting_rows` in ``fit``, and of :meth:`_asked_rows` later. With ``columns`` these are
+    features, which a public transformer makes of raw rows. It is cloned, and applied to each block
+    of rows by itself: as it learns nothing, what it makes of a row depends on that row alone, and
+    neighbours stay neighbours (docs/proofs/columns).
+    """
+
+    columns: Any = None
+    #: The transformer of the fit, or None. Public.
+    columns_: Any
+    n_features_in_: int
+
+    _rules: ClassVar[dict[str, Check]] = {"columns": public_transformer}
+
+    def _shape(self, X: Any, *args: Any, **kwargs: Any) -> Shape:
+        """Return how many records there are, and how many features their columns make."""
+        seen = seen_shape(self, X)
+        if self.columns is None:
+            return seen
+        features = self._features(self.columns)
+        # What a release will say of the columns must be what they are: else predictions would fail.
+        names, description = self._described()
+        self._require_same(rebuild(frozen("columns", description)), features, names)
+        return replace(seen, n_features=len(features))
+
+    def _require_same(
+        self, other: Any, features: list[Feature], names: Sequence[str] | None
+    ) -> None:
+        n_columns = self.n_features_in_
+        made, again = (made_of_one(step, n_columns, names) for step in (self.columns, other))
+        same = same_features(features, features_in(other, n_columns, names))
+        if not same or not np.array_equal(made, again):
+            raise ValueError("columns must be steps that a release can describe.")
+
+    def _features(self, columns: Any) -> list[Feature]:
+        """Return what columns make, once their number and names were seen."""
+        return features_in(columns, self.n_features_in_, self._raw_names())
+
+    def _raw_names(self) -> list[str] | None:
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else list(names)
+
+    def _feature_names(self) -> list[str] | None:
+        """Return the names of the features of a fit, or None if there are none."""
+        if self.columns is None:
+            return self._raw_names()
+        return [feature.name for feature in self._features(self.columns)]
+
+    def _fitting_rows(self, X: Any) -> FloatArray:
+        """Return the features of records, after refusing what has no place in the public domain."""
+        return self._rows(X, self.columns)
+
+    def _asked_rows(self, X: Any) -> FloatArray:
+        """Return the features of rows that somebody asks about."""
+        check_is_fitted(self)
+        # A product has other last bits in another layout of memory.
+        return np.ascontiguousarray(self._rows(X, self.columns_))
+
+    def _of_features(self) -> Self:
+        """Return the same model, of rows that are features already."""
+        plain = copy.copy(self)
+        plain.columns_ = None
+        plain.n_features_in_ = self.release_.n_features
+        plain.__dict__.pop("feature_names_in_", None)
+        return plain
+
+    def _rows(self, X: Any, columns: Any) -> FloatArray:
+        if columns is None:
+            rows: FloatArray = call_without_data(
+                validate_data, self, X, dtype=np.float64, reset=False
+            )
+            return rows
+        if hasattr(X, "columns"):  # others have no names that could be wrong
+            call_without_data(validate_data, self, X, skip_check_array=True, reset=False)
+        return encoded(columns, X, self.n_features_in_, self._raw_names())
+
+    def _described(self) -> tuple[Sequence[str] | None, dict[str, Any] | None]:
+        if self.columns is None:
+            return super()._described()
+        names = input_names(self.columns, self.n_features_in_, self._raw_names())
+        return names, describe(self.columns, known_names(names, self.n_features_in_))
+
+    def _keep(self, release: Release) -> None:
+        self.columns_ = release.transformer()
+        super()._keep(release)
+
+    @classmethod
+    def _rebuilt(cls, release: Release, **parameters: Any) -> Self:
+        if "columns" in cls._get_param_names():
+            parameters["columns"] = release.transformer()
+        return super()._rebuilt(release, **parameters)

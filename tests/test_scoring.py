@@ -1,0 +1,495 @@
+"""A published model without this package: formulas compute what the package predicts."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import special
+from sklearn.exceptions import NotFittedError
+
+from skdpsurv import (
+    DPDiscreteTimeSurvival,
+    DPLogisticRegression,
+    DPWeibullFitter,
+    HybridMEstimator,
+    PrivacyGuarantee,
+    PrivateStackingClassifier,
+    Release,
+)
+from skdpsurv.preprocessing.feature import Expression, Feature, raw_features
+from skdpsurv.scoring import formula_of, units_of
+from tests.support.extensions import extension
+from tests.support.small_r import functions_of
+
+#: To the eye a column, to a parser trouble.
+ODD = 'a "quoted\\" größe\n# x'
+CLOSE = {"rtol": 1e-12, "atol": 1e-13}
+
+
+def column(name):
+    return Expression("column", numbers=(name,))
+
+
+AGE, SEX, LAB, DAY, TIME, CLIP = map(column, ("age", "sex", ODD, "first day", "time", "clip"))
+FILLED = Expression("fill", (Expression("clip", (LAB,), (0.1, 1e16)),), (0.1,))
+MALE = Expression("is", (SEX,), ("male",))
+NORMED = [Expression("fill", (of,), (0,)) for of in (AGE, TIME, CLIP)]
+
+
+def shares(norm):
+    size = Expression("norm", tuple(NORMED), (norm,))
+    return [Expression("share", (part, size)) for part in NORMED]
+
+
+EXPRESSIONS = [
+    Expression("fill", (Expression("scale", (AGE,), (50.0, 25.0)),), (0.0,)),
+    Expression("missing", (AGE,)),
+    Expression("is", (SEX,), ("female",)),
+    Expression("is", (SEX,), ('not "said\\', )),
+    Expression("missing", (SEX,)),
+    FILLED,
+    Expression("fill", (Expression("scale", (Expression("days", (DAY,), ("2001-12-31",)),),
+                                   (-10.5, 1 / 3)),), (-0.25,)),
+    Expression("above", (AGE,), (64.5,)),
+    Expression("is", (TIME,), (3,)),
+    Expression("product", (NORMED[0], NORMED[1])),
+    Expression("product", (FILLED, Expression("product", (NORMED[0], MALE)))),
+    Expression("product"),
+    Expression("scale", (Expression("product", (NORMED[1], NORMED[2])),), (0, 1)),
+    Expression("clip", (CLIP,), (-math.inf, 2.5)),
+    *shares("l1"), *shares("l2"), *shares("max"),
+]  # fmt: skip
+FEATURES = [Feature(f"feature\n{k}", e) for k, e in enumerate(EXPRESSIONS)]
+N_FEATURES = len(FEATURES)
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng, n = np.random.default_rng(0), 60
+    labels = np.array(["female", "male", 'not "said\\', None, "other"], dtype=object)
+    days = pd.Timestamp("2001-12-01") + pd.to_timedelta(rng.integers(0, 60, n), "D")
+    x = pd.DataFrame(
+        {
+            "age": np.where(rng.random(n) < 0.2, np.nan, rng.normal(50, 40, n)),
+            "sex": labels[rng.integers(0, 5, n)],
+            ODD: np.where(rng.random(n) < 0.2, np.nan, rng.normal(0, 1, n)),
+            "first day": days.where(rng.random(n) < 0.8),
+            "time": rng.integers(0, 5, n).astype(float),
+            "clip": rng.normal(0, 3, n),
+        }
+    )
+    x.loc[0, ["age", "time", "clip"]] = 0.0  # of norm 0
+    return x
+
+
+def values_of(e, x):
+    """Compute an expression, in another way than formulas do."""
+    of = [values_of(part, x) for part in e.of]
+    match e.kind, e.numbers:
+        case "column", (name,):
+            return x[name].to_numpy()
+        case "days", (date,):
+            return (pd.Series(of[0]) - pd.Timestamp(date)).dt.days.to_numpy(dtype=float)
+        case "clip", (low, high):
+            return np.clip(of[0], low, high)
+        case "scale", (centre, half):
+            return np.clip((of[0] - centre) / half, -1, 1)
+        case "fill", (number,):
+            return np.where(np.isnan(of[0]), number, of[0])
+        case "missing", ():
+            return pd.isna(of[0]).astype(float)
+        case "is", (label,):
+            return np.array([v == label for v in of[0]], dtype=float)
+        case "above", (threshold,):
+            return (of[0] > threshold).astype(float)
+        case "product", ():
+            return np.prod([np.ones(len(x)), *of], axis=0)
+        case "norm", (norm,):
+            return np.linalg.norm(np.array(of), {"l1": 1, "l2": 2, "max": np.inf}[norm], axis=0)
+        case "share", ():
+            return of[0] / np.where(of[1] < 2.2e-15, 1.0, of[1])
+    raise AssertionError(e.kind)
+
+
+@pytest.fixture(scope="module")
+def matrix(table):
+    return np.column_stack([values_of(e, table) for e in EXPRESSIONS])
+
+
+# ---- Reading the two languages.
+
+
+def run_r(model, features=FEATURES):
+    return functions_of(formula_of(model, features, "R"))
+
+
+def as_r_has_it(table):
+    """Return columns as R reads them from a file: dates are text."""
+    frame = {name: table[name].to_numpy() for name in table}
+    if "first day" in frame:
+        text = table["first day"].dt.strftime("%Y-%m-%d")
+        frame["first day"] = text.astype(object).where(text.notna(), None).to_numpy()
+    return frame
+
+
+MEANINGS = {
+    "inf": np.inf,
+    "clip": np.clip,
+    "fill": lambda v, number: np.where(np.isnan(v), number, v),
+    "missing": lambda v: pd.isna(v).astype(float),
+    "indicator": lambda v: np.asarray(v, dtype=float),
+    "date": np.datetime64,
+    "days": lambda v: v / np.timedelta64(1, "D"),
+    "l1": lambda *v: np.sum(np.abs(v), axis=0),
+    "l2": lambda *v: np.sqrt(np.sum(np.square(v), axis=0)),
+    "largest": lambda *v: np.max(np.abs(v), axis=0),
+    "nonzero": lambda v: np.where(v < 2.2e-15, 1, v),
+    "expit": special.expit,
+    "normal_cdf": special.ndtr,
+    "exp": np.exp,
+    "min": np.minimum,
+    "max": np.maximum,
+    "where": np.where,
+    "integers": lambda a, b: range(a, b + 1),
+    "product": lambda factors: np.prod(list(factors), axis=0),
+}
+
+
+def run_text(model, table, features=FEATURES):
+    """Run text as Python, in which a definition needs some more words."""
+    text = formula_of(model, features, "text")
+    code = re.sub(r"^(\w+\([\w, ]+\)) = (.+(?:\n .+)*)", r"def \1: return (\2)", text, flags=re.M)
+    names = {name: table[name].to_numpy() for name in table}
+    scope = {name: value for name, value in names.items() if name.isidentifier()}
+    scope |= {"__builtins__": {}, "x": names, **MEANINGS}
+    exec(code, scope)
+    return scope
+
+
+# ---- Models.
+
+RNG = np.random.default_rng(1)
+
+
+def released(estimator, parameters, values, n_features=N_FEATURES):
+    return Release(estimator, PrivacyGuarantee(1.0), parameters, values, n_features)
+
+
+def survival_model(link="logit", n_knots=4, n_intervals=12, n_features=N_FEATURES):
+    parameters = {
+        "max_time": 5.3,
+        "n_intervals": n_intervals,
+        "n_knots": n_knots,
+        "link": link,
+    }
+    baseline = [-2.0, -1 / 3, 1.5, 0.7, -0.4][:n_knots]
+    values = {"coef": RNG.normal(0, 0.2, n_features), "baseline_coef": baseline}
+    return DPDiscreteTimeSurvival.from_release(
+        released("DPDiscreteTimeSurvival", parameters, values, n_features)
+    )
+
+
+def logistic_model(classes, cap=1.0, n_features=N_FEATURES):
+    n_outputs = len(classes) if len(classes) > 2 else 1
+    values = {
+        "coef": RNG.normal(0, 0.3, (n_outputs, n_features)),
+        "intercept": RNG.normal(size=n_outputs),
+        "max_residual": cap,
+    }
+    release = released("DPLogisticRegression", {"classes": classes}, values, n_features)
+    return DPLogisticRegression.from_release(release)
+
+
+def stack(combiner, classes, partition="features"):
+    n_outputs, everything = len(classes) if len(classes) > 2 else 1, tuple(range(N_FEATURES))
+    groups = [everything[1::2], everything[::2]] if partition == "features" else None
+    parts = groups or [everything] * 2
+    parameters = {
+        "partition": partition,
+        "n_partitions": 2,
+        "feature_groups": groups,
+        "importances": list(range(1, N_FEATURES + 1)) if groups else None,
+        "combiner": combiner,
+        "classes": classes,
+    }
+    values = {
+        "low_level_intercept": RNG.normal(size=(2, n_outputs)),
+        "low_level_coef_0": RNG.normal(0, 0.3, (n_outputs, len(parts[0]))),
+        "low_level_coef_1": RNG.normal(0, 0.3, (n_outputs, len(parts[1]))),
+        "max_residual": [0.7],
+    }
+    if combiner == "logistic":
+        values["max_residual"] = [0.7, 1.0]
+        values["high_level_coef"] = RNG.normal(size=(n_outputs, 2))
+        values["high_level_intercept"] = RNG.normal(size=n_outputs)
+    release = released("PrivateStackingClassifier", parameters, values)
+    return PrivateStackingClassifier.from_release(release)
+
+
+# ---- What they compute.
+
+
+def test_features_of_raw_rows(table, matrix):
+    model = survival_model()
+    in_r = run_r(model)["features"](as_r_has_it(table))
+    np.testing.assert_allclose(in_r, matrix, rtol=1e-15)
+    scope = run_text(model, table)
+    for place in range(N_FEATURES):
+        values = np.broadcast_to(scope[f"z{place + 1}"], len(table))
+        np.testing.assert_allclose(values, matrix[:, place], rtol=1e-15)
+
+
+@pytest.mark.parametrize("n_rows", [0, 1])
+def test_r_scores_few_rows(table, matrix, n_rows):
+    model = survival_model()
+    defined = run_r(model)
+    frame = as_r_has_it(table.iloc[:n_rows])
+    assert defined["features"](frame).shape == (n_rows, N_FEATURES)
+    score = defined["score"](frame)
+    np.testing.assert_allclose(score, matrix[:n_rows] @ model.coef_, **CLOSE)
+
+
+@pytest.mark.parametrize("link", ["logit", "cloglog", "probit"])
+@pytest.mark.parametrize(("n_knots", "n_intervals"), [(1, 1), (1, 12), (2, 12), (3, 3), (5, 12)])
+def test_survival(table, matrix, link, n_knots, n_intervals):
+    model = survival_model(link, n_knots, n_intervals)
+    defined, frame = run_r(model), as_r_has_it(table)
+    np.testing.assert_allclose(defined["score"](frame), model.predict(matrix), **CLOSE)
+    times = np.array([0.0, 5.3, 0.1, *model.unique_times_, *np.nextafter(model.unique_times_, 0)])
+    wanted = np.array([[f(t) for t in times] for f in model.predict_survival_function(matrix)])
+    np.testing.assert_allclose(defined["survival"](frame, times), wanted, **CLOSE)
+    scope = run_text(model, table)
+    np.testing.assert_allclose(scope["score"], model.predict(matrix), **CLOSE)
+    for place, time in enumerate(times):
+        survival = np.broadcast_to(scope["survival"](time), len(table))
+        np.testing.assert_allclose(survival, wanted[:, place], **CLOSE)
+    for beyond in (-1e-9, 5.31):
+        with pytest.raises(AssertionError, match="stopifnot"):
+            defined["survival"](frame, np.array([beyond]))
+
+
+CLASSIFIERS = {
+    "two": lambda: logistic_model(["no", 'y"es']),
+    "two, capped": lambda: logistic_model([0, 1], 0.5),
+    "one": lambda: logistic_model([True]),
+    "three": lambda: logistic_model([0.5, 1, 2]),
+    "three, capped": lambda: logistic_model(["a\nb", "b", "\u2028\U000e0001"], 0.8),
+    **{
+        f"{combiner}, {len(classes)}": lambda combiner=combiner, classes=classes: stack(
+            combiner, classes
+        )
+        for combiner in ("weighted_vote", "vote", "logistic")
+        for classes in ([False, True], ["a", "b", "c"])
+    },
+    "samples": lambda: stack("logistic", [0, 1], "samples"),
+}
+
+
+@pytest.mark.parametrize("make", CLASSIFIERS.values(), ids=CLASSIFIERS)
+def test_classes(table, matrix, make):
+    model = make()
+    likely, score = model.predict_proba(matrix), model.decision_function(matrix)
+    n_classes = model.classes_.size
+    if n_classes < 3:
+        likely = likely[:, -1]
+    defined, frame = run_r(model), as_r_has_it(table)
+    np.testing.assert_allclose(defined["score"](frame), score, **CLOSE)
+    np.testing.assert_allclose(defined["probability"](frame), likely, **CLOSE)
+    scope = run_text(model, table)
+    endings = [""] if n_classes < 3 else [f"_{k + 1}" for k in range(n_classes)]
+    for ending, s, p in zip(endings, np.atleast_2d(score.T), np.atleast_2d(likely.T), strict=True):
+        np.testing.assert_allclose(scope[f"score{ending}"], s, **CLOSE)
+        np.testing.assert_allclose(
+            np.broadcast_to(scope[f"probability{ending}"], s.shape), p, **CLOSE
+        )
+
+
+def test_classes_of_which_none_is_likely():
+    model = logistic_model([0, 1, 2], n_features=1)
+    model.coef_[:], model.intercept_[:] = -800.0, 0.0
+    table = pd.DataFrame({"x1": [1.0, 0.0]})
+    wanted = model.predict_proba(table.to_numpy())
+    assert wanted[0].tolist() == [1 / 3] * 3
+    features = raw_features(["x1"])
+    likely = run_r(model, features)["probability"](as_r_has_it(table))
+    np.testing.assert_allclose(likely, wanted, **CLOSE)
+    with np.errstate(invalid="ignore"):
+        scope = run_text(model, table, features)
+    np.testing.assert_allclose(scope["probability_2"], wanted[:, 1], **CLOSE)
+
+
+class DPPoissonRegressor(extension("poisson").DPPoissonRegressor):
+    def _mean_formula(self):
+        top = math.log(self.largest_count)
+        return {"text": f"exp(min(score, {top!r}))", "R": f"exp(pmin(score, {top!r}))"}
+
+
+def test_linear_model(table, matrix):
+    y = np.arange(len(table)) % 4
+    model = DPPoissonRegressor(epsilon=5.0, largest_count=5).fit(matrix, y)
+    defined, frame = run_r(model), as_r_has_it(table)
+    np.testing.assert_allclose(
+        defined["score"](frame), matrix @ model.coef_ + model.intercept_, **CLOSE
+    )
+    np.testing.assert_allclose(defined["mean_outcome"](frame), model.predict(matrix), **CLOSE)
+    scope = run_text(model, table)
+    np.testing.assert_allclose(scope["mean_outcome"], model.predict(matrix), **CLOSE)
+    table_of_units = units_of(model, [Feature(f.name, f.expression, per_unit=2) for f in FEATURES])
+    np.testing.assert_array_equal(table_of_units["coef"], 2 * model.coef_)
+
+
+def test_weibull_has_no_columns():
+    model = DPWeibullFitter(max_time=10.0).fit(np.arange(1.0, 9.0))
+    times = np.array([0.0, 1e-3, 2.0, 9.0, 1e6])
+    defined = run_r(model, raw_features(["x1"]))
+    assert set(defined) == {"survival"}
+    np.testing.assert_allclose(defined["survival"](times), model.predict(times), **CLOSE)
+    scope = run_text(model, pd.DataFrame(), [])
+    np.testing.assert_allclose(scope["survival"](times), model.predict(times), **CLOSE)
+
+
+# ---- How it is written.
+
+
+def test_numbers_come_back_and_round_ones_are_round():
+    numbers = [1.0, -50.0, 0.1, 1e300, 5e-324, 2 / 3, 123456789.0]
+    model = survival_model(n_features=len(numbers))
+    model.coef_[:] = numbers
+    names = [f"x{k}" for k in range(len(numbers))]
+    for language in ("text", "R"):
+        code = formula_of(model, raw_features(names), language)
+        score = code.split("score")[1].split("\n\n")[0]
+        for number in map(abs, numbers):
+            assert repr(number).removesuffix(".0") in re.findall(r"[\d.]+(?:e[+-]?\d+)?", score)
+    assert "scale" not in code
+    scaled = [Feature("age", Expression("scale", (AGE,), (-5, 10)))]
+    text = formula_of(survival_model(n_features=1), scaled)
+    assert "z1 = clip((age + 5) / 10, -1, 1)\n" in text.replace("  # age", "")
+
+
+ODD_NAMES = [
+    ODD,
+    "größe",
+    "z1",
+    "n2",
+    "score",
+    "hazard",
+    "lambda",
+    "x",
+    "a b",
+    "\t",
+    "ﬁ",
+    "名",
+    "'",
+]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_odd_names(name):
+    model = survival_model(n_features=2)
+    features, table = (
+        raw_features([name, "other"]),
+        pd.DataFrame({name: [1.0, 2], "other": [3.0, 4]}),
+    )
+    wanted = model.predict(table.to_numpy())
+    np.testing.assert_allclose(run_r(model, features)["score"](as_r_has_it(table)), wanted)
+    np.testing.assert_allclose(run_text(model, table, features)["score"], wanted)
+
+
+def test_names_that_r_cannot_have():
+    for name in ("a\0", "\ud800"):
+        with pytest.raises(ValueError, match="names and labels in a formula must be text"):
+            formula_of(survival_model(n_features=1), raw_features([name]), "R")
+
+
+def test_r_says_which_columns_are_missing(table):
+    defined = run_r(survival_model())
+    frame = as_r_has_it(table.drop(columns="sex"))
+    with pytest.raises(AssertionError, match="stopifnot"):
+        defined["score"](frame)
+
+
+@pytest.mark.parametrize("language", ["text", "R"])
+def test_text_is_linear_in_the_number_of_columns(language):
+    def n_characters(p):
+        columns = [column(f"column_{k:04d}") for k in range(p)]
+        # Even where the norm is not the same object.
+        sizes = [
+            Expression("norm", tuple(Expression("fill", (c,), (0,)) for c in columns), ("l2",))
+            for _ in range(2)
+        ]
+        features = [
+            Feature(c.numbers[0], Expression("share", (c, sizes[k % 2])))
+            for k, c in enumerate(columns)
+        ]
+        code = formula_of(survival_model(n_features=p), features, language)
+        assert "n2 " not in code
+        assert max(len(line.split("#")[0]) for line in code.split("\n")) <= 100
+        return len(code)
+
+    assert n_characters(400) < 2.1 * n_characters(200)
+
+
+def test_refusals():
+    model = survival_model(n_features=1)
+    with pytest.raises(ValueError, match="language must be one of 'text', 'R'"):
+        formula_of(model, raw_features(["a"]), "SAS")
+    with pytest.raises(ValueError, match="as many as the estimator has coefficients"):
+        formula_of(model, raw_features(["a", "b"]))
+    with pytest.raises(ValueError, match="known expressions, got 'spline'"):
+        formula_of(model, [Feature("a", Expression("spline", (AGE,)))])
+    with pytest.raises(NotFittedError):
+        formula_of(DPLogisticRegression(), [])
+    poisson = extension("poisson").DPPoissonRegressor().fit(np.zeros((5, 1)), np.arange(5))
+    with pytest.raises(ValueError, match="its class must say in _mean_formula"):
+        formula_of(poisson, raw_features(["a"]))
+    hybrid = HybridMEstimator()
+    hybrid.release_ = released("HybridMEstimator", {}, {})
+    hybrid.guarantee_ = hybrid.release_.guarantee
+    for function in (formula_of, units_of):
+        with pytest.raises(ValueError, match=r"HybridMEstimator has no (formula|coefficients)"):
+            function(hybrid, raw_features(["a", "b"]))
+
+
+# ---- Units.
+
+
+def test_units():
+    features = [
+        Feature("age", AGE, column="age", per_unit=1 / 25, unit="a"),
+        Feature("missing_age", Expression("missing", (AGE,)), column="age", per_unit=1.0),
+        Feature("sex_f", Expression("is", (SEX,), ("f",)), column="sex", level="f", per_unit=1.0),
+        Feature("sex_0", Expression("is", (SEX,), (0,)), column="sex", level=0, per_unit=2.0),
+    ]  # fmt: skip
+    model = survival_model(n_features=4)
+    table = units_of(model, features)
+    assert table.index.tolist() == [("age", ""), ("age", "missing"), ("sex", "f"), ("sex", 0)]
+    assert table.index.names == ["column", "level"]
+    np.testing.assert_allclose(table["coef"], model.coef_ * [1 / 25, 1, 1, 2])
+    np.testing.assert_allclose(table["exp(coef)"], np.exp(table["coef"]))
+    assert table["unit"].tolist() == ["a", "", "against reference", "against reference"]
+    several = logistic_model(["a", "b", "c"], n_features=4)
+    table = units_of(several, features)
+    assert table.index.names == ["class", "column", "level"]
+    np.testing.assert_allclose(table.loc["b", "coef"], several.coef_[1] * [1 / 25, 1, 1, 2])
+    two = units_of(logistic_model([0, 1], n_features=4), features)
+    assert two.index.names == ["column", "level"]
+    model.coef_[:] = 1e4
+    assert units_of(model, features)["exp(coef)"].iloc[1] == math.inf
+
+
+def test_units_are_refused_where_there_are_none():
+    model = survival_model(n_features=2)
+    features = [Feature("age", AGE, per_unit=1.0), Feature("age sex", Expression("product"))]
+    with pytest.raises(ValueError, match="these are none: 'age sex'"):
+        units_of(model, features)
+    with pytest.raises(ValueError, match="as many as the estimator has coefficients"):
+        units_of(model, features[:1])
+    weibull = DPWeibullFitter(max_time=10.0).fit(np.arange(1.0, 9.0))
+    for refused in (stack("vote", [0, 1]), weibull):
+        with pytest.raises(ValueError, match="has no coefficients of columns"):
+            units_of(refused, features)
