@@ -266,7 +266,10 @@ def _behind(steps: Sequence[Any], X: Any, y: Any) -> Any:
 
 def _valid_row(step: Any, X: Any) -> list[Any]:
     """Return a row of nobody that the first step of a pipeline takes."""
-    n_columns = size(X)[1]
+    seen = call_without_data(size, X)
+    if len(seen) != 2:
+        raise ValueError("Expected 2D array: X must have shape (n_samples, n_features).")
+    n_columns = seen[1]
     known = input_names(step, n_columns, getattr(X, "columns", None))
     return valid_row(step, known_names(known, n_columns))
 
