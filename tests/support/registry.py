@@ -485,7 +485,7 @@ def _settings() -> Iterator[Setting]:
     yield one("numbers", hybrid_numbers, estimator=LinearRegression(), representative=True)
     yield one("counts", hybrid_numbers, method="cells", estimator=PoissonRegressor(), n_cells=4)
     yield one("no privacy", hybrid, epsilon=np.inf, method="all")
-    yield one("raw columns", raw_hybrid, columns=PublicColumns(RAW))
+    yield one("raw columns", raw_hybrid, columns=PublicColumns(RAW), slow=True)
     one = several(
         HybridMEstimator,
         ("weights", "curve", "public_index"),
@@ -555,10 +555,10 @@ def _settings() -> Iterator[Setting]:
     yield search("pipeline", piped, grid, labelled, linear)
     hazard = DPDiscreteTimeSurvival(max_time=MAX_TIME, n_intervals=8)
     raw = make_pipeline(PublicColumns(RAW), logistic)
-    yield search("raw pipeline", raw, grid, raw_labelled, linear)
+    yield search("raw pipeline", raw, grid, raw_labelled, linear, flags=("slow",))
     described = clone(logistic).set_params(columns=PublicColumns(RAW))
     ways = {"columns__missing": ["error", "midpoint"]}
-    yield search("raw columns", described, ways, raw_labelled, linear)
+    yield search("raw columns", described, ways, raw_labelled, linear, flags=("slow",))
     ways = {"method": ["obj_pert", "out_pert"]}
     yield search("survival", hazard, ways, frame, ("coef", "baseline_coef"))
     weibull = DPWeibullFitter(max_time=MAX_TIME)
