@@ -94,6 +94,7 @@ class PrivateEstimator(BaseEstimator):
     def _fit_in_order(self, X: Any, y: Any, **options: Any) -> Self:
         self._check_parameters()
         shape, plan, guarantee = self._planned(X, y, **options)
+        target = target_names(y)
         if self.accountant is not None:
             self.accountant.check(guarantee)
         charged_first = self.accountant is not None and self.accountant.charge_refusals
@@ -107,7 +108,7 @@ class PrivateEstimator(BaseEstimator):
         # Past the charge nothing may fail by the records.
         with silent_arithmetic():
             values = self._run(shape, plan, records)
-        return self._publish(guarantee, self._stated(shape), values, target_names(y))
+        return self._publish(guarantee, self._stated(shape), values, target)
 
     def _planned(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any, PrivacyGuarantee]:
         """Return the shape of the records, the plan, and what it promises: all of it public."""

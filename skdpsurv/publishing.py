@@ -81,16 +81,11 @@ def make_release(model: Any) -> Release:
         return _not_covered(release, learned)
     n_columns = int(steps[0].n_features_in_)
     names = input_names(steps[0], n_columns, getattr(steps[0], "feature_names_in_", None))
-    if not _as_fitted(steps, n_columns, names):
+    made = len(features_in(_one_after_another(steps), n_columns, names))
+    # Whatever comes next, the private estimator has seen what the steps made when it was fitted.
+    if made != private.n_features_in_ or not _as_fitted(steps, n_columns, names):
         raise ValueError("steps of the pipeline must be as they were when it was fitted.")
-    if (
-        private.columns_ is None
-        and len(features_in(_one_after_another(steps), n_columns, names)) != private.n_features_in_
-    ):
-        raise ValueError("steps of the pipeline must be those that it was fitted with.")
-    if private.columns_ is not None:
-        steps = [*steps, private.columns_]
-    whole = _one_after_another(steps)
+    whole = _one_after_another(steps if private.columns_ is None else [*steps, private.columns_])
     return replace(
         release,
         n_features_in=n_columns,

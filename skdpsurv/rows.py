@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from skdpsurv.preprocessing.raw_table import is_frame
 from skdpsurv.types import IndexArray
 
 __all__ = ["length", "refuse_no_target", "require_one_each", "take", "take_parameters"]
@@ -58,12 +59,8 @@ def take(values: Any, rows: slice | IndexArray) -> Any:
         return None
     if hasattr(values, "iloc"):
         return values.iloc[rows]
-    is_frame = hasattr(values, "columns")  # of another library, which has a row for each index
-    if (
-        not isinstance(values, list | tuple | np.ndarray)
-        and hasattr(values, "__array__")
-        and not is_frame
-    ):
+    known = isinstance(values, list | tuple | np.ndarray) or is_frame(values)
+    if not known and hasattr(values, "__array__"):
         values = np.asarray(values)
     if hasattr(values, "shape"):
         return values[rows]

@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 
 from skdpsurv.blocks import Blocks, n_blocks_of
 from skdpsurv.privacy import call_without_data, refuse_masked
+from skdpsurv.privacy.refusals import NO_TABLE
 from skdpsurv.rows import take
 from skdpsurv.types import BoolArray
 
@@ -71,10 +72,7 @@ def seen_shape(estimator: Any, X: Any, *, used: bool = True) -> Shape:
         raise ValueError("Complex data not supported: X must be real.")
     seen = call_without_data(size, X)
     if len(seen) != 2:
-        raise ValueError(
-            "Expected 2D array: X must have shape (n_samples, n_features). Reshape your data with "
-            "array.reshape(-1, 1) for a single column or array.reshape(1, -1) for a single record."
-        )
+        raise ValueError(NO_TABLE)
     for number, what in zip(seen, ("sample(s)", "feature(s)"), strict=True):
         if number < 1:
             raise ValueError(

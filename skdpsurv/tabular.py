@@ -20,6 +20,7 @@ from skdpsurv.preprocessing.public_steps import (
     known_names,
     public_transformer,
 )
+from skdpsurv.preprocessing.raw_table import is_frame
 from skdpsurv.preprocessing.step_description import describe, rebuild
 from skdpsurv.privacy import call_without_data
 from skdpsurv.privacy.guarantee import frozen
@@ -105,7 +106,7 @@ class TabularEstimator(PrivateEstimator):
                 validate_data, self, X, dtype=np.float64, reset=False
             )
             return rows
-        if hasattr(X, "columns"):  # others have no names that could be wrong
+        if is_frame(X):  # others have no names that could be wrong
             call_without_data(validate_data, self, X, skip_check_array=True, reset=False)
         return encoded(columns, X, self.n_features_in_, self._raw_names())
 

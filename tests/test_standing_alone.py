@@ -54,6 +54,7 @@ from tests.support.registry import (
     PRIVATE,
     RAW,
     WARDS,
+    beyond_release,
     frame,
     labelled,
     raw_labelled,
@@ -128,13 +129,7 @@ def far_away(tmp_path: Path, jobs: list[dict[str, Any]]) -> list[dict[str, Any]]
 def of_setting(setting: Any) -> dict[str, Any]:
     data = setting.data()
     model = quietly(setting.make(3).fit, data.X, data.y, **data.options)
-    arguments = {}
-    if hasattr(model, "estimator_"):
-        arguments["estimator"] = model.estimator
-    if "public" in data.options:
-        public = data.options["public"]
-        arguments |= {"X": data.X[public], "y": data.y[public]}
-    rows = data.X
+    arguments, rows = beyond_release(model, data), data.X
     if model.release_.columns is None and isinstance(rows, pd.DataFrame) and not arguments:
         rows = rows.to_numpy()
     wanted = quietly(answers, model, data.X)

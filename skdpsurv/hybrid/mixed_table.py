@@ -15,6 +15,7 @@ from skdpsurv.column_index import column_index
 from skdpsurv.hybrid.mixed_space import CategoricalAxis
 from skdpsurv.privacy import check_finite, refuse_masked
 from skdpsurv.privacy.domain import as_float_array
+from skdpsurv.privacy.refusals import NO_TABLE
 from skdpsurv.types import FloatArray
 
 __all__ = ["Design", "Table", "categorical_columns", "read_table", "refuse_sparse"]
@@ -189,10 +190,7 @@ def _two_dimensional(X: Any) -> NDArray[Any]:
     except ValueError:  # ragged
         array = np.empty(0)
     if array.ndim != 2:
-        raise ValueError(
-            "Expected 2D array: X must have shape (n_samples, n_features). Reshape your data with "
-            "array.reshape(-1, 1) for a single column or array.reshape(1, -1) for a single record."
-        )
+        raise ValueError(NO_TABLE)
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must be real.")
     return array

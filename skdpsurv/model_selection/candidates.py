@@ -16,6 +16,7 @@ from skdpsurv.classification.labels import class_indices
 from skdpsurv.preprocessing.encoding import valid_row
 from skdpsurv.preprocessing.public_steps import input_names, known_names, learned_steps
 from skdpsurv.privacy import PrivacyGuarantee, call_without_data, silence, silent_arithmetic
+from skdpsurv.privacy.refusals import NO_TABLE
 from skdpsurv.rows import length
 from skdpsurv.shape import made_up, size
 from skdpsurv.types import BoolArray
@@ -268,7 +269,7 @@ def _valid_row(step: Any, X: Any) -> list[Any]:
     """Return a row of nobody that the first step of a pipeline takes."""
     seen = call_without_data(size, X)
     if len(seen) != 2:
-        raise ValueError("Expected 2D array: X must have shape (n_samples, n_features).")
+        raise ValueError(NO_TABLE)
     n_columns = seen[1]
     known = input_names(step, n_columns, getattr(X, "columns", None))
     return valid_row(step, known_names(known, n_columns))

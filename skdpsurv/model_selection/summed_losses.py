@@ -26,6 +26,7 @@ from skdpsurv.model_selection.losses import Loss, SurvivalLoss, brier_loss, erro
 from skdpsurv.preprocessing import PublicColumns
 from skdpsurv.preprocessing.encoding import encoded
 from skdpsurv.preprocessing.public_steps import features_in
+from skdpsurv.preprocessing.raw_table import is_frame
 from skdpsurv.privacy import silence, silent_arithmetic
 from skdpsurv.rows import length, take
 from skdpsurv.survival import DPDiscreteTimeSurvival, DPWeibullFitter
@@ -167,7 +168,7 @@ def _features(steps: list[Any], model: Any, X: Any) -> FloatArray:
     def encode(start: int, end: int) -> None:
         try:
             part = take(X, slice(start, end))
-            if names is not None and hasattr(part, "columns"):
+            if names is not None and is_frame(part):
                 part = part[list(names)]
             rows[start:end] = encoded(whole, part, n_columns, names)
         except Exception:  # whatever it is, it may speak of a private record

@@ -72,6 +72,15 @@ class ColumnKind:
         """Return the specification, as JSON has it."""
         raise NotImplementedError
 
+    @property
+    def specimen(self) -> Any:
+        """A cell that the column may hold: made up, and so of nobody."""
+        raise NotImplementedError
+
+    def words(self) -> str:
+        """Return what the column is, in plain words."""
+        raise NotImplementedError
+
     def shown(self) -> tuple[str, str]:
         """Return what the column is and its unit, for whoever looks at a notebook."""
         raise NotImplementedError

@@ -55,6 +55,16 @@ class Number(Bounded):
         """Return the specification, as JSON has it."""
         return {"bounds": [self.low, self.high], "unit": self.unit, "missing": self.missing}
 
+    @property
+    def specimen(self) -> float:
+        """The lower bound."""
+        return self.low
+
+    def words(self) -> str:
+        """Return what the column is, in plain words."""
+        ends = f"{self.low:.12g} to {self.high:.12g}{self.unit and ' '}{self.unit}"
+        return f"a number from {ends}, beyond which it counts as the bound"
+
     def shown(self) -> tuple[str, str]:
         """Return what the column is, and its unit."""
         return f"number, {_short(self.low)} to {_short(self.high)}", self.unit
@@ -96,6 +106,15 @@ class Date(Bounded):
         """Return the specification, as JSON has it."""
         ends = [self.first.isoformat(), self.last.isoformat()]
         return {"dates": ends, "missing": self.missing}
+
+    @property
+    def specimen(self) -> str:
+        """The first date."""
+        return self.first.isoformat()
+
+    def words(self) -> str:
+        """Return what the column is, in plain words."""
+        return f"a date from {self.first} to {self.last}, beyond which it counts as the bound"
 
     def shown(self) -> tuple[str, str]:
         """Return what the column is, and its unit."""
@@ -139,6 +158,15 @@ class Boolean(Measured):
     def described(self) -> dict[str, Any]:
         """Return the specification, as JSON has it."""
         return {"boolean": True, "missing": self.missing}
+
+    @property
+    def specimen(self) -> bool:
+        """False."""
+        return False
+
+    def words(self) -> str:
+        """Return what the column is, in plain words."""
+        return "true or false"
 
     def shown(self) -> tuple[str, str]:
         """Return what the column is, and its unit."""
@@ -186,6 +214,16 @@ class Category(ColumnKind):
     def described(self) -> dict[str, Any]:
         """Return the specification, as JSON has it."""
         return {"categories": list(self.labels), "missing": self.missing}
+
+    @property
+    def specimen(self) -> str | int:
+        """The first label."""
+        return self.labels[0]
+
+    def words(self) -> str:
+        """Return what the column is, in plain words."""
+        compared = "" if self.reference is None else f" (compared with {self.reference})"
+        return f"{self.shown()[0]}{compared}"
 
     def shown(self) -> tuple[str, str]:
         """Return what the column is, and its unit."""

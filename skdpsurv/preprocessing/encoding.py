@@ -17,11 +17,10 @@ from skdpsurv.preprocessing.public_bounds import PublicBoundsScaler
 from skdpsurv.preprocessing.public_columns import PublicColumns
 from skdpsurv.preprocessing.public_steps import (
     branches,
+    column_names,
     features_of,
-    input_names,
     is_dropped,
     is_nothing,
-    known_names,
 )
 from skdpsurv.preprocessing.raw_table import as_table
 from skdpsurv.privacy import RefusedValueError, call_without_data, check_finite, silence
@@ -77,14 +76,14 @@ def made_of_one(transformer: Any, n_columns: int, names: Sequence[str] | None) -
     ValueError, TypeError
         If it cannot.
     """
-    known = known_names(input_names(transformer, n_columns, names), n_columns)
+    known = column_names(transformer, n_columns, names)
     return encoded(transformer, [valid_row(transformer, known)], n_columns, names)
 
 
 def _walked(
     transformer: Any, X: Any, n_columns: int, names: Sequence[str] | None, beyond: list[str] | None
 ) -> FloatArray:
-    known = known_names(input_names(transformer, n_columns, names), n_columns)
+    known = column_names(transformer, n_columns, names)
     table = as_table(X, known)
     with silence():  # what scikit-learn warns of, some record has
         return _numbers(_through(transformer, table, raw_features(known), beyond))
@@ -99,9 +98,10 @@ def _through(step: Any, X: Any, inputs: list[Feature], beyond: list[str] | None)
     if is_nothing(step):
         return X
     if isinstance(step, Pipeline):
-        for _, inner in step.steps:
+        inners = [inner for _, inner in step.steps]
+        for before, inner in zip([None, *inners], inners, strict=False):
+            inputs = features_of(before, inputs)
             X = _through(inner, X, inputs, beyond)
-            inputs = features_of(inner, inputs)
         return X
     if isinstance(step, ColumnTransformer):
         parts = [
@@ -151,12 +151,6 @@ def valid_row(transformer: Any, names: Sequence[str]) -> list[Any]:
             for j, value in zip(places, inside, strict=True):
                 row[j] = value
     elif isinstance(transformer, PublicColumns):
-        kinds = {kind["name"]: kind for kind in transformer._described()["columns"]}
-        row = [_valid(kinds[name]) for name in names] if set(names) == set(kinds) else row
+        kinds = {kind.column: kind for kind in transformer._kinds()}
+        row = [kinds[name].specimen for name in names] if set(names) == set(kinds) else row
     return row
-
-
-def _valid(kind: dict[str, Any]) -> Any:
-    if "boolean" in kind:
-        return False
-    return next(kind[name][0] for name in ("bounds", "categories", "dates") if name in kind)

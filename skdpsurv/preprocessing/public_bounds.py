@@ -264,12 +264,18 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             return None
         return list(columns)
 
+    def _ends(self, names: Sequence[str] | None, n_features: int) -> tuple[FloatArray, FloatArray]:
+        """Return the bounds of each column."""
+        return (
+            _per_column("lower", self.lower, names, n_features),
+            _per_column("upper", self.upper, names, n_features),
+        )
+
     def _centre_and_half_width(
         self, names: Sequence[str] | None, n_features: int
     ) -> tuple[FloatArray, FloatArray]:
         one_of("missing", self.missing, ("error", "midpoint"))
-        lower = _per_column("lower", self.lower, names, n_features)
-        upper = _per_column("upper", self.upper, names, n_features)
+        lower, upper = self._ends(names, n_features)
         # Halve first: upper - lower may overflow where the bounds do not.
         centre = lower / 2 + upper / 2
         half_width = upper / 2 - lower / 2

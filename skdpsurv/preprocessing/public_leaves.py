@@ -10,15 +10,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain, combinations, combinations_with_replacement
 from math import comb
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
-import numpy as np
 from sklearn.preprocessing import Binarizer, Normalizer, PolynomialFeatures
 
 from skdpsurv.preprocessing.feature import Expression, Feature
 from skdpsurv.preprocessing.public_bounds import PublicBoundsScaler
 from skdpsurv.preprocessing.public_columns import PublicColumns
+from skdpsurv.privacy.guarantee import frozen
 
 __all__ = ["LEAVES", "MOST_FEATURES", "MOST_NESTED", "Features", "Leaf"]
 
@@ -27,21 +27,6 @@ Features = list[Feature]
 MOST_NESTED = 20
 #: More features than anybody can fit: of polynomials in many columns.
 MOST_FEATURES = 200_000
-
-
-def _plain(value: Any) -> Any:
-    """Return a parameter as JSON has it."""
-    if isinstance(value, bool | np.bool_):
-        return bool(value)
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        return float(value)
-    if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    return value
 
 
 def _declared(step: PublicColumns, inputs: Features) -> Features:
@@ -121,7 +106,7 @@ class Leaf:
         """Return its parameters as JSON has them."""
         if hasattr(step, "_described"):
             return dict(step._described())
-        return {name: _plain(getattr(step, name)) for name in self.parameters}
+        return {name: frozen(name, getattr(step, name)) for name in self.parameters}
 
 
 #: By the exact type: a subclass may do anything.

@@ -21,6 +21,7 @@ from skdpsurv.preprocessing.public_leaves import LEAVES, MOST_FEATURES, Features
 
 __all__ = [
     "branches",
+    "column_names",
     "features_in",
     "features_of",
     "input_names",
@@ -230,6 +231,11 @@ def known_names(names: Sequence[str] | None, n_features: int) -> list[str]:
     return [f"x{j}" for j in range(n_features)] if names is None else list(names)
 
 
+def column_names(step: Any, n_features: int, names: Sequence[str] | None) -> list[str]:
+    """Return the names of raw columns: theirs, those of their description, or x0 and so on."""
+    return known_names(input_names(step, n_features, names), n_features)
+
+
 def features_in(step: Any, n_features: int, names: Sequence[str] | None) -> Features:
     """Return what a public transformer makes of raw columns, known without data.
 
@@ -246,7 +252,7 @@ def features_in(step: Any, n_features: int, names: Sequence[str] | None) -> Feat
     ValueError, TypeError
         If its parameters do not fit the columns, or nothing is left of them.
     """
-    known = known_names(input_names(step, n_features, names), n_features)
+    known = column_names(step, n_features, names)
     if len(set(known)) < len(known):
         raise ValueError("X must not have two columns of one name where columns describes them.")
     found = features_of(step, raw_features(known))

@@ -10,14 +10,9 @@ import pandas as pd
 
 from skdpsurv.preprocessing.column_cells import quietly
 from skdpsurv.privacy import refuse_masked
+from skdpsurv.privacy.refusals import NO_TABLE
 
 __all__ = ["as_table", "is_frame", "raw_columns"]
-
-
-NO_TABLE = (
-    "Expected 2D array: X must have shape (n_samples, n_features). Reshape your data with "
-    "array.reshape(-1, 1) for a single column or array.reshape(1, -1) for a single record."
-)
 
 
 def is_frame(X: Any) -> bool:
@@ -48,15 +43,19 @@ def raw_columns(X: Any, names: Sequence[str], estimator: str) -> list[Any]:
     ValueError, TypeError
         If the table is masked, sparse, empty, not two-dimensional, or has other columns.
     """
-    refuse_masked(X, "X")
-    if hasattr(X, "tocsr"):
-        raise TypeError("X must be dense: sparse data is not supported.")
+    _refuse_masked_and_sparse(X)
     columns = _by_name(X, names) if is_frame(X) else _by_position(X, names, estimator)
     if not len(columns[0]):
         raise ValueError(
             f"Found array with 0 sample(s) while a minimum of 1 is required by {estimator}."
         )
     return columns
+
+
+def _refuse_masked_and_sparse(X: Any) -> None:
+    refuse_masked(X, "X")
+    if hasattr(X, "tocsr"):
+        raise TypeError("X must be dense: sparse data is not supported.")
 
 
 def _by_name(X: Any, names: Sequence[str]) -> list[Any]:
@@ -124,9 +123,7 @@ def as_table(X: Any, names: Sequence[str]) -> pd.DataFrame:
     ValueError, TypeError
         If it is no table of so many columns.
     """
-    refuse_masked(X, "X")
-    if hasattr(X, "tocsr"):
-        raise TypeError("X must be dense: sparse data is not supported.")
+    _refuse_masked_and_sparse(X)
     if isinstance(X, pd.DataFrame):
         table = X
     elif is_frame(X):

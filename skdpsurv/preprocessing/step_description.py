@@ -11,6 +11,7 @@ from sklearn.pipeline import Pipeline
 from skdpsurv.preprocessing.feature import raw_features
 from skdpsurv.preprocessing.public_leaves import LEAVES, MOST_NESTED
 from skdpsurv.preprocessing.public_steps import branches, features_of, is_dropped, is_nothing
+from skdpsurv.privacy.guarantee import thawed
 
 __all__ = ["DROP", "describe", "made_names", "rebuild"]
 
@@ -45,11 +46,7 @@ def describe(step: Any, names: Sequence[str]) -> dict[str, Any] | None:
         return {"step": "Pipeline", "steps": inner}
     if isinstance(step, ColumnTransformer):
         parts = [
-            [
-                key,
-                DROP if is_dropped(inner) else describe(inner, [names[j] for j in places]),
-                places,
-            ]
+            [key, _part(inner, [names[j] for j in places]), places]
             for key, inner, places in branches(step, names)
         ]
         verbose = bool(step.verbose_feature_names_out)
@@ -105,12 +102,8 @@ def _rebuilt(description: Mapping[str, Any], depth: int) -> Any:
             )
         case name:
             leaf = LEAVES[NAMES[name]]
-            parameters = dict(description["parameters"])
-            return (
-                leaf.kind(**_listed(parameters))
-                if set(parameters) == set(leaf.parameters)
-                else None
-            )
+            parameters = thawed(description["parameters"])
+            return leaf.kind(**parameters) if set(parameters) == set(leaf.parameters) else None
 
 
 def _place(value: Any) -> int:
@@ -123,10 +116,3 @@ def _list(value: Any) -> Any:
     if not isinstance(value, list | tuple):
         raise TypeError
     return value
-
-
-def _listed(value: Any) -> Any:
-    """Return frozen mappings and tuples as dicts and lists."""
-    if isinstance(value, Mapping):
-        return {key: _listed(one) for key, one in value.items()}
-    return [_listed(one) for one in value] if isinstance(value, list | tuple) else value

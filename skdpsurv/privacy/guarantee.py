@@ -351,6 +351,13 @@ def frozen(name: str, value: object) -> object:
     )
 
 
+def thawed(value: object) -> Any:
+    """Return what :func:`frozen` froze as dicts and lists, at any depth."""
+    if isinstance(value, Mapping):
+        return {key: thawed(one) for key, one in value.items()}
+    return [thawed(one) for one in value] if isinstance(value, list | tuple) else value
+
+
 def _to_json(value: object) -> object:
     if isinstance(value, float) and math.isinf(value):
         return "inf" if value > 0 else "-inf"

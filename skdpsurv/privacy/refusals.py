@@ -12,14 +12,16 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+#: What is said of whatever has not rows and columns.
+NO_TABLE = (
+    "Expected 2D array: X must have shape (n_samples, n_features). Reshape your data with "
+    "array.reshape(-1, 1) for a single column or array.reshape(1, -1) for a single record."
+)
 # What is said in place of scikit-learn's and NumPy's errors, by how these begin: they may print
 # values of the data, or end in text that an object of the caller's has made up.
 _MESSAGES_WITHOUT_DATA = {
     "Complex data not supported": "Complex data not supported: X must be real.",
-    "Expected 2D": (
-        "Expected 2D array: X must have shape (n_samples, n_features). Reshape your data with "
-        "array.reshape(-1, 1) for a single column or array.reshape(1, -1) for a single record."
-    ),
+    "Expected 2D": NO_TABLE,
     "could not convert": (
         "X must be numeric, got text in at least one column. Encode categories with "
         "categories that are public, not with those found in the data."

@@ -6,10 +6,10 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
+from skdpsurv.preprocessing import PublicBoundsScaler
+from skdpsurv.preprocessing.column_kinds import Number
 from skdpsurv.preprocessing.public_steps import known_names
-from skdpsurv.preprocessing.step_description import DROP, made_names
+from skdpsurv.preprocessing.step_description import DROP, made_names, rebuild
 
 __all__ = ["explanation"]
 
@@ -65,10 +65,10 @@ def _steps(description: Mapping[str, Any] | None, names: Sequence[str]) -> Itera
             for _, one, places in kept:
                 yield from _steps(one, [names[j] if j < len(names) else f"{j}" for j in places])
         case "PublicColumns":
-            for kind in description["parameters"]["columns"]:
-                yield f"{kind['name']}: {_kind(kind, description['parameters'])}"
+            for kind in rebuild(description)._kinds():
+                yield f"{kind.column}: {kind.words()}; {MISSING[kind.missing]}"
         case "PublicBoundsScaler":
-            yield from _bounds(description["parameters"], names)
+            yield from _bounds(rebuild(description), names)
         case step:
             said = ", ".join(f"{k}={v!r}" for k, v in description["parameters"].items())
             yield f"{_and(_some(names))}: {step} of scikit-learn ({said})"
@@ -81,40 +81,11 @@ MISSING = {
 }
 
 
-def _kind(kind: Mapping[str, Any], common: Mapping[str, Any]) -> str:
-    missing = MISSING[kind.get("missing", common.get("missing", "error"))]
-    unit = f" {kind['unit']}" if kind.get("unit") else ""
-    if "bounds" in kind:
-        low, high = kind["bounds"]
-        what = f"a number from {low:.12g} to {high:.12g}{unit}, beyond which it counts as the bound"
-    elif "dates" in kind:
-        low, high = kind["dates"]
-        what = f"a date from {low} to {high}, beyond which it counts as the bound"
-    elif "boolean" in kind:
-        what = "true or false"
-    else:
-        what = f"one of {', '.join(map(str, kind['categories']))}"
-        binary = common.get("drop") == "if_binary" and len(kind["categories"]) == 2
-        if common.get("drop") == "first" or binary:
-            what += f" (compared with {kind['categories'][0]})"
-    return f"{what}; {missing}"
-
-
-def _bounds(parameters: Mapping[str, Any], names: Sequence[str]) -> Iterator[str]:
-    missing = MISSING[parameters["missing"]]
-
-    def bound(which: str, place: int, name: str) -> float:
-        value = parameters[which]
-        if isinstance(value, Mapping):
-            return float(value[name])
-        return float(value) if np.ndim(value) == 0 else float(value[place])
-
-    for place, name in enumerate(names):
-        low, high = bound("lower", place, name), bound("upper", place, name)
-        yield (
-            f"{name}: a number from {low:.12g} to {high:.12g}, beyond which it counts as the "
-            f"bound; {missing}"
-        )
+def _bounds(scaler: PublicBoundsScaler, names: Sequence[str]) -> Iterator[str]:
+    lower, upper = scaler._ends(names, len(names))
+    for name, low, high in zip(names, lower.tolist(), upper.tolist(), strict=True):
+        number = Number(name, scaler.missing, low, high)
+        yield f"{name}: {number.words()}; {MISSING[scaler.missing]}"
 
 
 def _some(names: Sequence[str], most: int = 12) -> list[str]:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.privacy import PrivacyGuarantee
+from skdpsurv.privacy.guarantee import thawed
 
-__all__ = ["SCHEMA_VERSION", "read", "save", "thawed", "written"]
+__all__ = ["SCHEMA_VERSION", "read", "save", "written"]
 
 #: Version of the layout that is written. Docs: docs/schemas/release-2.json.
 SCHEMA_VERSION = 2
@@ -46,13 +47,6 @@ def written(release: Any, indent: int | None) -> str:
     content["values"] = {name: np.asarray(v).tolist() for name, v in release.values.items()}
     content["columns"] = thawed(release.columns)
     return json.dumps(content, indent=indent, allow_nan=False, sort_keys=True)
-
-
-def thawed(value: Any) -> Any:
-    """Return frozen mappings as dicts, at any depth."""
-    if hasattr(value, "items"):
-        return {key: thawed(one) for key, one in value.items()}
-    return [thawed(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def read(text: str) -> dict[str, Any]:

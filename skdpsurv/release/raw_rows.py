@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from skdpsurv.preprocessing.encoding import columns_beyond
+from skdpsurv.preprocessing.raw_table import is_frame
 
 __all__ = ["raw_rows"]
 
@@ -33,7 +34,7 @@ def raw_rows(release: Any, table: Any, strict: bool) -> Any:
             "it cannot take raw rows: use to_estimator, for rows as they leave those steps."
         )
     if release.columns is None:
-        if hasattr(table, "columns") or strict:
+        if is_frame(table) or strict:
             raise ValueError(
                 "this release does not say what its columns hold: it takes arrays, of rows as they "
                 "went into the fit. Releases of fits with columns=, and those that make_release "
@@ -41,9 +42,11 @@ def raw_rows(release: Any, table: Any, strict: bool) -> Any:
             )
         return table
     names = release.feature_names_in
-    if hasattr(table, "columns") and names is None:
-        raise ValueError("the columns of this release have no names: it takes arrays, in order.")
-    if hasattr(table, "columns"):
+    if is_frame(table):
+        if names is None:
+            raise ValueError(
+                "the columns of this release have no names: it takes arrays, in order."
+            )
         table = in_order(table, names, release.target_names)
     asked = release.transformer(), table, release.n_features_in, names
     if strict and (beyond := columns_beyond(*asked)):

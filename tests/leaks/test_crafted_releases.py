@@ -13,7 +13,7 @@ import pytest
 
 from skdpsurv import DPWeibullFitter, HybridMEstimator, Release
 from skdpsurv.model_selection import PrivateSearchCV
-from tests.support.registry import PRIVATE, Setting
+from tests.support.registry import PRIVATE, Setting, beyond_release
 
 MISSING = object()
 FAULTS = [
@@ -90,13 +90,8 @@ def made(setting: Setting) -> tuple[dict[str, Any], dict[str, Any], Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fitted = setting.make(random_state=0).fit(data.X, data.y, **data.options)
-    arguments = {}
-    if hasattr(fitted, "estimator"):
-        arguments["estimator"] = fitted.estimator
-    if "public" in data.options:
-        public = data.options["public"]
-        arguments |= {"X": data.X[public], "y": data.y[public]}
-    return json.loads(fitted.release_.to_json()), arguments, data.X
+    content = json.loads(fitted.release_.to_json())
+    return content, beyond_release(fitted, data), data.X
 
 
 def used(model: Any, X: Any) -> None:

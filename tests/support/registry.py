@@ -329,14 +329,19 @@ class Setting:
             from skdpsurv.model_selection.candidates import private_step
 
             fitted = private_step(fitted.best_estimator_)[1]
-        arguments = {}
-        if isinstance(fitted, HybridMEstimator):
-            public = data.options["public"]
-            arguments = {"X": data.X[public], "y": data.y[public], "estimator": fitted.estimator}
-        elif isinstance(fitted, PerturbedHistogramMEstimator):
-            arguments = {"estimator": fitted.estimator}
-        built = type(fitted).from_release(fitted.release_, **arguments)
+        built = type(fitted).from_release(fitted.release_, **beyond_release(fitted, data))
         return built.set_params(**fitted.get_params(deep=False)), fitted
+
+
+def beyond_release(fitted: Any, data: Data) -> dict[str, Any]:
+    """Return what ``from_release`` needs that no release holds."""
+    arguments: dict[str, Any] = {}
+    if isinstance(fitted, HybridMEstimator | PerturbedHistogramMEstimator):
+        arguments["estimator"] = fitted.estimator
+    if isinstance(fitted, HybridMEstimator):
+        public = data.options["public"]
+        arguments |= {"X": data.X[public], "y": data.y[public]}
+    return arguments
 
 
 class TwoOfThreeArePublic(HybridMEstimator):
