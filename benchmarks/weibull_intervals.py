@@ -25,6 +25,8 @@ from skdpsurv.privacy import RandomSource, random_source
 EPSILONS = setting((0.3, 1.0, 3.0, math.inf), quick=(1.0, math.inf))
 SIZES = setting((500, 5_000), quick=(500,))
 SHAPE, SCALE = 1.3, 0.8
+#: With these, 1 to 16 per cent of times are below the least.
+SMALL_SHAPES = setting((0.4, 0.5, 0.7), quick=(0.4,))
 #: Times are in units of the horizon.
 MAX_TIME = 1.0
 #: Of 79 draws from the right distribution, the second smallest and the second largest hold 95 %.
@@ -42,19 +44,28 @@ class Case:
     times: str
     censoring: str
     n: int
+    shape: float = SHAPE
+    scale: float = SCALE
 
     def records(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
         """Return durations and events."""
         rng = np.random.default_rng(seed)
-        return observed(QUANTILES[self.times](rng.random(self.n)), CENSORING[self.censoring], rng)
+        return observed(self.quantile(rng.random(self.n)), CENSORING[self.censoring], rng)
+
+    def quantile(self, p: np.ndarray) -> np.ndarray:
+        """Return times by which a part of the records have their events."""
+        if self.times == "Weibull":
+            return self.scale * (-np.log1p(-p)) ** (1.0 / self.shape)
+        # Hazard that rises and then falls: no Weibull distribution has that.
+        return 0.5 * (p / (1.0 - p)) ** 0.5
 
     def truth(self) -> tuple[float, float]:
         """Return lambda and rho; for other than Weibull times, those nearest in likelihood."""
         if self.times == "Weibull":
-            return SCALE, SHAPE
+            return self.scale, self.shape
         rng = np.random.default_rng(0)
         n = 2_000_000
-        time = QUANTILES[self.times]((np.arange(n) + 0.5) / n)
+        time = self.quantile((np.arange(n) + 0.5) / n)
         durations, events = observed(time, CENSORING[self.censoring], rng)
         fit = DPWeibullFitter(math.inf, max_time=MAX_TIME).fit(durations, events)
         return fit.lambda_, fit.rho_
@@ -68,11 +79,6 @@ def observed(
     return np.minimum(time, last), time <= last
 
 
-QUANTILES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "Weibull": lambda p: SCALE * (-np.log1p(-p)) ** (1.0 / SHAPE),
-    # Hazard that rises and then falls: no Weibull distribution has that.
-    "log-logistic": lambda p: 0.5 * (p / (1.0 - p)) ** 0.5,
-}
 CENSORING: dict[str, Draw] = {
     "horizon only": lambda rng, n: np.full(n, np.inf),
     "uniform": lambda rng, n: rng.random(n),
@@ -101,6 +107,29 @@ def _seeded(seed: int, random_state: int, *, purpose: str) -> RandomSource:
     return random_source(seed, purpose=purpose)
 
 
+def small_shapes(parallel: Parallel, repetitions: int) -> None:
+    """Table: coverage where many events are before the least time."""
+    rows = []
+    for shape in SMALL_SHAPES:
+        for censoring, scale in (("horizon only", 0.8), ("uniform", 1.5)):
+            case = Case("Weibull", censoring, SIZES[-1], shape, scale)
+            tasks = (delayed(one_repetition)(case, seed) for seed in range(repetitions))
+            low, high = np.moveaxis(np.array(parallel(tasks))[:, :-1], -1, 0)
+            truth = case.truth()
+            inside = 100.0 * ((low <= truth) & (truth <= high)).mean(axis=0)
+            head = (f"{shape:g}", f"{scale:g}", censoring, f"{case.n:,}")
+            rows.append((*head, *(f"{rho:.0f} / {scale_:.0f}" for scale_, rho in inside)))
+            print(rows[-1], flush=True)
+    columns = [f"ε = {epsilon:g}".replace("inf", "∞") for epsilon in EPSILONS]
+    table(
+        "weibull_small_shapes",
+        ("shape", "scale", "censoring", "records", *columns),
+        rows,
+        "Per cent of 95 % intervals that hold the true shape / scale. "
+        f"{repetitions} data sets each.",
+    )
+
+
 def main() -> None:
     """Tables: how often intervals hold the truth, and how wide they are."""
     args = arguments(__doc__ or "", repetitions=number(300, quick=2), jobs=number(1))
@@ -109,6 +138,7 @@ def main() -> None:
     cases += [Case("log-logistic", "horizon only", n) for n in SIZES]
     coverage, width = [], []
     parallel = Parallel(n_jobs=args.jobs)
+    small_shapes(parallel, repetitions)
     for case in cases:
         tasks = (delayed(one_repetition)(case, seed) for seed in range(repetitions))
         low, high = np.moveaxis(np.array(parallel(tasks)), -1, 0)

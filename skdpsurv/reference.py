@@ -14,6 +14,7 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 from sksurv.util import Surv
 
 from skdpsurv.checks import positive_int, positive_number
+from skdpsurv.likelihoods.weibull import BEFORE_PART
 from skdpsurv.metrics import relative_error
 from skdpsurv.privacy import clip_times
 from skdpsurv.target import event_and_time
@@ -125,8 +126,11 @@ def relative_error_to_cox(coef: ArrayLike, X: ArrayLike, y: ArrayLike) -> float:
     return relative_error(coef, cox_coefficients(X, y))
 
 
-def fit_weibull(y: ArrayLike, *, max_time: float, omega: float = 6.0) -> WeibullFitter:
+def fit_weibull(y: ArrayLike, *, max_time: float, omega: float = 5.0) -> WeibullFitter:
     """NON-PRIVATE Weibull distribution by maximum likelihood, of times clipped as private fits do.
+
+    Of events before the least time only that is used; records censored before it count for half of
+    their hazard at it.
 
     Parameters
     ----------
@@ -134,8 +138,8 @@ def fit_weibull(y: ArrayLike, *, max_time: float, omega: float = 6.0) -> Weibull
         Events and times (private). See :func:`skdpsurv.target.event_and_time`.
     max_time : float
         Public horizon, in the unit of the times: later times are censored at it.
-    omega : float, default=6.0
-        Times below ``max_time * exp(-omega)`` are raised to it.
+    omega : float, default=5.0
+        The least time is ``max_time * exp(-omega)``.
 
     Returns
     -------
@@ -152,11 +156,18 @@ def fit_weibull(y: ArrayLike, *, max_time: float, omega: float = 6.0) -> Weibull
     >>> from skdpsurv.datasets import load_flchain
     >>> fitter = fit_weibull(load_flchain().y, max_time=5200)
     >>> print(f"{fitter.rho_:.3f}")
-    0.961
+    0.956
     """
     event, time = event_and_time(y)
     time, event = clip_times(time, event, max_time)
-    return WeibullFitter().fit(np.maximum(time, max_time * np.exp(-omega)), event)
+    least = max_time * np.exp(-omega)
+    before = time < least
+    if not before.any():
+        return WeibullFitter().fit(time, event)
+    lower = np.where(before & event, 0.0, np.maximum(time, least))
+    upper = np.where(before & event, least, np.where(event, lower, np.inf))
+    weights = np.where(before & ~event, BEFORE_PART, 1.0)
+    return WeibullFitter().fit_interval_censoring(lower, upper, weights=weights)
 
 
 def person_period(

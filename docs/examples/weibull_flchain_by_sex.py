@@ -91,9 +91,9 @@ noiseless = {
 # Intervals of the private fits allow for sampling and for the noise. They come from the release
 # alone: no record is looked at again.
 #
-# Not all of the difference to lifelines is noise. A private fit raises times below
-# ``MAX_TIME * exp(-omega)``, which is 13 days here, to that value, and with them the shape, as
-# the fit with epsilon = inf shows. A larger ``omega`` means less of this bias, and more noise.
+# Not all of the difference to lifelines is noise. Of deaths before ``MAX_TIME * exp(-omega)``,
+# 35 days here, a private fit uses only that they were before, as the fit with epsilon = inf does.
+# More died in the first days than a Weibull distribution allows, so that the two differ.
 
 
 def estimates(fit: DPWeibullFitter | WeibullFitter) -> dict[str, str]:

@@ -105,7 +105,8 @@ def _ladders(plan: Any, tables: Sequence[CountTable]) -> list[tuple[list[Any], f
         published = isinstance(plan, weibull_plans.PublishedLadder)
         make = weibull_published.PublishedRungs if published else weibull_rungs.ExactRungs
         top = plan._highest_rung(epsilon)
-        return [([make(table, plan.max_shape, top) for table in tables], epsilon)]
+        before = () if published else (plan.left_censored,)
+        return [([make(table, plan.max_shape, top, *before) for table in tables], epsilon)]
     n_events = min(max(int(tables[0].events.sum()), 1), plan.n_records)
     follow_up = float(np.exp(tables[0].log_time) @ tables[0].records)
     shares = plan._later_shares(n_events, n_events / follow_up)
@@ -113,7 +114,9 @@ def _ladders(plan: Any, tables: Sequence[CountTable]) -> list[tuple[list[Any], f
     return [
         (
             [
-                weibull_rungs.ReleasedMeanRungs(table, -part * plan.omega, plan.max_shape)
+                weibull_rungs.ReleasedMeanRungs(
+                    table, -part * plan.omega, plan.max_shape, plan.left_censored
+                )
                 for table in tables
             ],
             epsilon,

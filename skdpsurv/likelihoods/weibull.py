@@ -13,17 +13,30 @@ shape solves :math:`\sum_i \phi_\rho(x_i) = 0` with
 
 whose sum is negative below the solution and positive above it: in Nguyen and Hui's terms it is
 :math:`s_0 (f - g)`, where :math:`f = s_1 / s_0` rises with the shape and g falls.
+
+**Events before a least time.** Of an event before :math:`c = e^{-\omega}` only that is known. It
+has the probability :math:`1 - e^{-H}`, :math:`H = (c/\lambda)^\rho`, and the score
+:math:`r\,(-\omega - \log\lambda)` with :math:`r = H / (e^H - 1) = 1 - H/2 + \dots`, where an exact
+event has :math:`1/\rho + (1 - (u/\lambda)^\rho)(\log u - \log\lambda)`. So it counts as an event at
+c, with half of the power of c and without :math:`1/\rho`. Half of the power is also what records
+censored before c were at risk for, about: a part :math:`1 / (1 + \rho)` if their times are uniform.
 """
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import brentq
 
 from skdpsurv.types import BoolArray, FloatArray
 
 #: Shapes are sought down to this part of the largest one.
 SHAPE_RANGE = 2.0**-10
+
+#: Of the power of the least time, what records before it were at risk for.
+BEFORE_PART = 0.5
 
 _STEPS = 200
 
@@ -36,8 +49,52 @@ def shape_score(x: FloatArray, shape: float, mean_log_event: float) -> FloatArra
     return np.asarray(np.exp(shape * x) * ((x - 1.0 / shape) - mean_log_event))
 
 
+def score_with_before(
+    x: FloatArray, shape: float, mean_log_event: float, offset: float
+) -> FloatArray:
+    r"""Return the scores of log times of which the first stands for all before it.
+
+    An event before :math:`-\omega` counts in m as one at :math:`-\omega - a`, a being the offset:
+    any event at v as :math:`c(v)`. In a Weibull distribution of shape :math:`\rho` the sum of these
+    is on average
+
+    .. math::
+        \lambda^{-\rho}\sum_i \int_0^{u_i} c(v)\,dv^\rho =
+        \lambda^{-\rho}\sum_i \Big[u_i^\rho\Big(x_i - \frac1\rho\Big)
+        + e^{-\rho\omega}\Big(\frac1\rho - a\Big)\Big] ,
+
+    so that the bracket, less :math:`u^\rho m`, takes the place of :math:`\phi`. The sum of it rises
+    through 0: it is :math:`s_0` times a mean, less m, which rises with the shape.
+
+    Parameters
+    ----------
+    x : ndarray
+        Log times; the first is -omega.
+    shape, mean_log_event, offset : float
+
+    Returns
+    -------
+    ndarray
+        The first is half of what the bracket says: who leaves before was not at risk for all of it.
+    """
+    constant = np.exp(shape * x[0]) * (1.0 / shape - offset)
+    score = shape_score(x, shape, mean_log_event) + constant
+    score[0] *= BEFORE_PART
+    return np.asarray(score)
+
+
+def before_residual(hazard: float) -> float:
+    """Return H / (e^H - 1), the part of an event before H that the hazard does not explain."""
+    return 1.0 if hazard < 1e-300 else hazard / math.expm1(min(hazard, 700.0))
+
+
 def efficient_score(
-    x: FloatArray, shape: float, log_scale: float, mean_log_event: float, cap: float
+    x: FloatArray,
+    shape: float,
+    log_scale: float,
+    mean_log_event: float,
+    cap: float,
+    weighted_mean: float | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     r"""Return a record's part in the score of the shape, with an event and without.
 
@@ -54,16 +111,30 @@ def efficient_score(
     shape, log_scale, mean_log_event : float
         A first fit.
     cap : float
+    weighted_mean : float or None
+        The mean log time weighted by powers, if records at the first log time were before it. The
+        part of events there is then :math:`r\,(x - \bar x)`, and that of other events has
+        :math:`x - \bar x + 1/\rho` for :math:`x - m`, which is the same if none were before.
     """
-    weighted_mean = min(max(mean_log_event + 1.0 / shape, float(x[0])), 0.0)
+    center = mean_log_event + 1.0 / shape if weighted_mean is None else weighted_mean
+    center = min(max(center, float(x[0])), 0.0)
     with np.errstate(over="ignore"):
         hazard = np.minimum(np.exp(shape * (x - log_scale)), cap)
-    censored = -hazard * (x - weighted_mean)
-    return (x - mean_log_event) + censored, censored
+    censored = -hazard * (x - center)
+    if weighted_mean is None:
+        return (x - mean_log_event) + censored, censored
+    event = (x - center + 1.0 / shape) + censored
+    event[0] = before_residual(float(hazard[0])) * (x[0] - center)
+    censored[0] *= BEFORE_PART
+    return event, censored
 
 
 def mean_log_likelihood(
-    log_time: FloatArray, event: BoolArray, log_scale: float, shape: float
+    log_time: FloatArray,
+    event: BoolArray,
+    log_scale: float,
+    shape: float,
+    before: BoolArray | None = None,
 ) -> float:
     """Return the mean log-likelihood of the times themselves.
 
@@ -75,11 +146,21 @@ def mean_log_likelihood(
         Log of lambda, in the unit of the times.
     shape : float
         rho.
+    before : ndarray of bool, shape (n,), or None
+        Whether a record ended at some time before its log time. None did if omitted.
     """
     power = shape * (log_time - log_scale)
     density = np.log(shape) + power - log_time
     with np.errstate(over="ignore"):
-        return float(np.mean(np.where(event, density, 0.0) - np.exp(power)))
+        hazard = np.exp(power)
+        parts = np.where(event, density, 0.0) - hazard
+        if before is not None and before.any():
+            unseen = before & event
+            parts[before] *= BEFORE_PART
+            # Where the hazard is below all doubles, the probability is the hazard itself.
+            chance = -np.expm1(-hazard[unseen])
+            parts[unseen] = np.where(chance > 0, np.log(np.maximum(chance, 5e-324)), power[unseen])
+    return float(np.mean(parts))
 
 
 def maximum_likelihood(
@@ -155,3 +236,78 @@ def maximum_likelihood(
             break
     s0 = sums(shape)[0]
     return shape, last + np.log(s0 / n_events) / shape
+
+
+def maximum_likelihood_with_before(
+    x: FloatArray,
+    events: ArrayLike,
+    n_before: float,
+    omega: float,
+    max_shape: float,
+    weights: ArrayLike | None = None,
+) -> tuple[float, float]:
+    r"""Fit records of which some are events at unknown times before :math:`e^{-\omega}`.
+
+    With :math:`\tau = \lambda^{-\rho}`, N exact events and K before, the likelihood, concave in
+    :math:`(\rho, \log\tau)`, is greatest where
+
+    .. math::
+        N + K r(\tau) = \tau s_0, \qquad
+        \frac N\rho + S - K\omega\,r(\tau) - \tau s_1 = 0, \qquad
+        r(\tau) = \frac{H}{e^H - 1},\ H = \tau e^{-\rho\omega} ,
+
+    the sums being over all other records. The first gives the scale for a shape, the second is
+    then a falling function of the shape.
+
+    Parameters
+    ----------
+    x, events, weights
+        As for :func:`maximum_likelihood`: the other records, one at least. Those censored before
+        :math:`e^{-\omega}` are at it, with a weight of ``BEFORE_PART``.
+    n_before : float
+        Positive.
+    omega, max_shape : float
+
+    Returns
+    -------
+    shape, log_scale : float
+        The shape is within the bounds of :func:`maximum_likelihood`.
+    """
+    counts = np.ones(x.size) if weights is None else np.asarray(weights, dtype=np.float64)
+    events = np.asarray(events, dtype=np.float64)
+    n_exact, log_sum = float(events.sum()), float(events @ x)
+    # All log times less the last, so that not all powers underflow.
+    last = float(x.max())
+    below, least = x - last, -omega - last
+    log_sum -= n_exact * last
+
+    def solve(log_shape: float) -> tuple[float, float]:
+        shape = math.exp(log_shape)
+        with np.errstate(under="ignore"):
+            power = counts * np.exp(shape * below)
+            s0, s1 = float(power.sum()), float(power @ below)
+        start = math.exp(max(shape * least, -700.0))
+
+        def excess(log_tau: float) -> float:
+            tau = math.exp(log_tau)
+            return n_exact + n_before * before_residual(tau * start) - tau * s0
+
+        high = math.log((n_exact + n_before) / s0)
+        # All events before, or nearly all: the root is where H is large.
+        low = min(math.log(n_exact / s0) if n_exact > 0 else high, high) - 1e-9
+        while excess(low) < 0.0:
+            low -= 1.0
+        log_tau = brentq(excess, low, high + 1e-9, xtol=1e-15, rtol=1e-15)
+        tau = math.exp(log_tau)
+        score = n_exact / shape + log_sum + n_before * least * before_residual(tau * start)
+        return score - tau * s1, log_tau
+
+    low, high = math.log(SHAPE_RANGE * max_shape), math.log(max_shape)
+    if solve(low)[0] <= 0.0:
+        log_shape = low
+    elif solve(high)[0] >= 0.0:
+        log_shape = high
+    else:
+        log_shape = brentq(lambda each: solve(each)[0], low, high, xtol=1e-14, rtol=1e-14)
+    shape = min(math.exp(log_shape), float(max_shape))
+    return shape, last - solve(log_shape)[1] / shape

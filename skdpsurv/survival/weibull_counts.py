@@ -7,6 +7,7 @@ from two rows of integers, whatever the number of records; tables of parts of th
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -18,6 +19,9 @@ from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 #: Bins between the least and the largest log time. With omega = 6 a bin is 0.3 % of a time wide.
 N_BINS = 2048
+#: An event before the least time counts as so many bins further down, where sums of log times are
+#: made: a sixth of omega. The mean log time of such events is 1 / shape below -omega.
+BEFORE_BINS = 341
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,8 @@ class CountTable:
     omega : float
         Public: the grid goes from -omega to 0.
     records : ndarray of int64, shape (N_BINS + 1,)
-        Private: records whose log time is nearest to each point of the grid.
+        Private: records whose log time is nearest to each point of the grid; at the first point,
+        those before -omega, and they alone.
     events : ndarray of int64, shape (N_BINS + 1,)
         Private: those among them with an event.
     """
@@ -48,10 +53,32 @@ class CountTable:
         """The public grid, rising from -omega to 0."""
         return log_time_grid(self.omega)
 
+    def distances(self, left_censored: bool) -> IntArray:
+        """Return how far below 0 an event counts in each bin, in bins."""
+        return N_BINS - event_bins(left_censored)
+
 
 def log_time_grid(omega: float) -> FloatArray:
     """Return the N_BINS + 1 points of the grid of log times."""
     return np.asarray((np.arange(N_BINS + 1) / N_BINS - 1.0) * omega)
+
+
+def event_bins(left_censored: bool) -> IntArray:
+    """Return what an event of each bin counts as in sums of log times, in bins above -omega.
+
+    Parameters
+    ----------
+    left_censored : bool
+        Whether events of the first bin are taken for events before it, and not at it.
+    """
+    bins = np.arange(N_BINS + 1)
+    bins[0] -= BEFORE_BINS * left_censored
+    return bins
+
+
+def before_offset(omega: float) -> float:
+    """Return how far below -omega the log time of an event before it counts."""
+    return BEFORE_BINS / N_BINS * omega
 
 
 def lattice_exponent(n_records: int, largest: float) -> int:
@@ -62,16 +89,17 @@ def lattice_exponent(n_records: int, largest: float) -> int:
 
 def log_times(
     time: FloatArray, event: BoolArray, max_time: float, omega: float
-) -> tuple[FloatArray, BoolArray]:
-    """Return log times in units of the horizon, clipped to [-omega, 0], and events.
+) -> tuple[FloatArray, BoolArray, BoolArray]:
+    """Return log times in units of the horizon, clipped to [-omega, 0], events, and who is clipped.
 
     Times beyond ``max_time`` are censored there; times below ``max_time * exp(-omega)``, zero
     among them, are raised to it and stay what they were.
     """
     time, event = clip_times(time, event, max_time)
     with np.errstate(divide="ignore", under="ignore"):
-        x = np.log(time / max_time)
-    return np.clip(x, -omega, 0.0), event
+        u = time / max_time
+        x = np.log(u)
+    return np.clip(x, -omega, 0.0), event, u < math.exp(-omega)
 
 
 def count_table(
@@ -81,8 +109,9 @@ def count_table(
 
     def counts(block: tuple[BoolArray, FloatArray]) -> tuple[IntArray, IntArray]:
         event, time = block
-        x, seen = log_times(time, event, max_time, omega)
+        x, seen, before = log_times(time, event, max_time, omega)
         place = np.rint((x / omega + 1.0) * N_BINS).astype(np.int64)
+        place = np.where(before, 0, np.maximum(place, 1))
         return (
             np.bincount(place, minlength=N_BINS + 1),
             np.bincount(place[seen], minlength=N_BINS + 1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -26,6 +27,7 @@ from skdpsurv.survival.univariate import UnivariateFitter
 from skdpsurv.survival.weibull_counts import log_times
 from skdpsurv.survival.weibull_intervals import plausible_estimates
 from skdpsurv.survival.weibull_plans import (
+    LEFT_CENSORED,
     Estimate,
     ExactLadder,
     MaximumLikelihood,
@@ -69,8 +71,10 @@ class DPWeibullFitter(UnivariateFitter):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy loss of one ``fit``, spent whole. ``numpy.inf`` gives the maximum likelihood fit of
-        the clipped times, for reference, without any privacy.
+        Privacy loss of one ``fit``, spent whole. ``numpy.inf`` gives the maximum likelihood fit,
+        for reference, without any privacy: lifelines' where no time is below
+        ``max_time * exp(-omega)``, and where some are, that of ``fit_interval_censoring``, of
+        events there only known to have been before.
     method : {"ladder", "laplace", "sample_aggregate"}, default="ladder"
         How to spend it. The other two are baselines of the paper: Laplace noise on the estimates,
         and on means of estimates of blocks of 500 records. Both have the whole range of the
@@ -82,9 +86,9 @@ class DPWeibullFitter(UnivariateFitter):
         Of the ladder. "tight": noise on the number of events and the sum of their log times,
         and a ladder for what is left. "exact": the paper's ladder with exact rungs. "published":
         the paper's own rungs.
-    omega : float, default=6.0
-        Times below ``max_time * exp(-omega)``, zero among them, are raised to it. Public. Noise
-        grows with omega; so does bias as it falls.
+    omega : float, default=5.0
+        Of events before ``max_time * exp(-omega)``, zero among them, only that is used. Public.
+        Noise grows with omega; as it falls, less is used of small times.
     max_shape : float, default=10.0
         Largest shape. Public.
     shape_fraction : float or "auto", default="auto"
@@ -131,8 +135,14 @@ class DPWeibullFitter(UnivariateFitter):
     Notes
     -----
     Neighbours: replace-one; the number of records is public. Theorems and sensitivities:
-    docs/proofs/ladder. Times are counted in 2,048 bins of log time first, each 0.3 % wide at the
+    docs/proofs/ladder. Times are counted in 2,048 bins of log time first, each 0.25 % wide at the
     default omega; ``epsilon=numpy.inf`` uses the times themselves.
+
+    Events before ``max_time * exp(-omega)`` are taken for what they are by the tight and the exact
+    ladder. What the paper defines, ``calibration="published"`` and the two baselines, knows of no
+    such times: they are raised to it and count as exact, and shapes below 0.7 or so come out too
+    large. A larger omega helps there. Records censored before it count as having been at risk for
+    half of what they would have been until then.
 
     Intervals simulate records from the released distribution, so they are true if times are
     Weibull; docs/benchmarks/weibull has the coverage measured. How records were censored is only
@@ -140,8 +150,9 @@ class DPWeibullFitter(UnivariateFitter):
     the number of records. (With the published ladder a tenth of a second; the two baselines take as
     long as a fit.)
 
-    Times beyond ``max_time`` or below the smallest are clipped silently by design: how many were
-    clipped is private.
+    Times beyond ``max_time`` or below the least are clipped silently by design: how many were
+    clipped is private. Releases of version 1 took small times as exact; they load, and their
+    intervals are those of the mechanism that made them.
 
     References
     ----------
@@ -181,7 +192,7 @@ class DPWeibullFitter(UnivariateFitter):
         max_time: float | None = None,
         method: str = "ladder",
         calibration: str = "tight",
-        omega: float = 6.0,
+        omega: float = 5.0,
         max_shape: float = 10.0,
         shape_fraction: float | str = "auto",
         n_rungs: int | None = None,
@@ -232,8 +243,14 @@ class DPWeibullFitter(UnivariateFitter):
     def _mean_log_likelihood(self, time: FloatArray, event: BoolArray) -> float:
         parameters = self.release_.parameters
         max_time = parameters["max_time"]
-        x, seen = log_times(time, event, max_time, parameters["omega"])
-        return mean_log_likelihood(x + math.log(max_time), seen, math.log(self.lambda_), self.rho_)
+        x, seen, before = log_times(time, event, max_time, parameters["omega"])
+        return mean_log_likelihood(
+            x + math.log(max_time),
+            seen,
+            math.log(self.lambda_),
+            self.rho_,
+            before if _left_censored(self.release_) else None,
+        )
 
     def _plausible(self, n_resamples: int) -> FloatArray:
         release = self.release_
@@ -247,6 +264,8 @@ class DPWeibullFitter(UnivariateFitter):
         n_records: Any = release.made_by.public_inputs["n_records"]
         # The release's own: parameters may have been set since.
         plan = self.from_release(release)._plan(Shape(n_records, 0))
+        if not _left_censored(release):
+            plan = replace(plan, left_censored=False)
         with np.errstate(all="ignore"):
             draws = plausible_estimates(plan, estimate, n_resamples)
         return np.column_stack([max_time * np.exp(draws[:, 1]), np.exp(draws[:, 0])])
@@ -272,6 +291,11 @@ class DPWeibullFitter(UnivariateFitter):
             text=f"survival(time) = exp(-((time / {scale}) ** {shape}))",
             R=f"survival <- function(time) exp(-((time / {scale})^{shape}))",
         )
+
+
+def _left_censored(release: Release) -> bool:
+    """Say whether times below the least were taken for that: they were not in version 1."""
+    return release.made_by.public_inputs.get(LEFT_CENSORED) is True
 
 
 def _check_counts(release: Release) -> None:

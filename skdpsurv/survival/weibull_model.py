@@ -40,6 +40,7 @@ def bin_probabilities(
     """
     grid = log_time_grid(omega)
     edges = np.append((grid[1:] + grid[:-1]) / 2.0, 0.0)
+    edges[0] = -omega  # the first bin has what is before it, and nothing else
     with np.errstate(over="ignore", under="ignore"):
         survival = np.exp(-np.exp(shape * (edges - log_scale)))
     dies = -np.diff(survival, prepend=1.0)
@@ -61,6 +62,13 @@ def bin_probabilities(
     cells = np.maximum([dies * at_risk, leaves], 0.0)
     events, censored = cells / cells.sum()
     return events, censored
+
+
+def exact_share(shape: float, log_scale: float, event_rate: float, omega: float) -> float:
+    """Return the share of events that are not before -omega."""
+    events, _ = bin_probabilities(shape, log_scale, event_rate, omega)
+    total = float(events.sum())
+    return 1.0 if total <= 0.0 else 1.0 - float(events[0]) / total
 
 
 def log_time_variance(

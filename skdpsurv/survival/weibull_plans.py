@@ -16,7 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.likelihoods.weibull import SHAPE_RANGE, efficient_score, maximum_likelihood
+from skdpsurv.likelihoods.weibull import (
+    BEFORE_PART,
+    SHAPE_RANGE,
+    efficient_score,
+    maximum_likelihood,
+    maximum_likelihood_with_before,
+)
 from skdpsurv.mechanisms.ladder import UNIT, draw_cell, highest_level
 from skdpsurv.mechanisms.sums import COUNT, Sum
 from skdpsurv.privacy import RandomSource, to_lattice
@@ -24,11 +30,13 @@ from skdpsurv.references import reference
 from skdpsurv.survival.weibull_counts import (
     N_BINS,
     CountTable,
+    before_offset,
     count_table,
+    event_bins,
     lattice_exponent,
     log_times,
 )
-from skdpsurv.survival.weibull_model import log_time_variance
+from skdpsurv.survival.weibull_model import exact_share, log_time_variance
 from skdpsurv.survival.weibull_published import PublishedRungs
 from skdpsurv.survival.weibull_rungs import ExactRungs, ReleasedMeanRungs, shape_at
 from skdpsurv.types import BoolArray, FloatArray
@@ -61,6 +69,9 @@ ROUNDING_SHARE = 2.0**-40
 LARGEST_LOG_SCALE = 300.0
 
 
+#: Name of a public input of plans that take events before exp(-omega) for what they are.
+LEFT_CENSORED = "left_censored"
+
 #: Private events and times.
 Targets = Blocks[tuple[BoolArray, FloatArray]]
 
@@ -87,6 +98,9 @@ class WeibullPlan(ABC):
     shape_fraction : float or None
         Share of epsilon for the shape; None for the plan's own.
     n_rungs : int or None
+    left_censored : bool
+        Whether an event before exp(-omega) is taken for one at an unknown time before it, where
+        the plan can do that. False is what releases of version 1 did: it is taken for one at it.
     """
 
     n_records: int
@@ -96,13 +110,20 @@ class WeibullPlan(ABC):
     max_shape: float
     shape_fraction: float | None = None
     n_rungs: int | None = None
+    left_censored: bool = True
 
+    #: Whether the plan can take events before the grid for what they are: the paper's do not.
+    corrects: ClassVar[bool] = True
     mechanism: ClassVar[str]
     proof: ClassVar[str] = reference("docs/proofs/ladder", "nguyen-hui-weibull", "nissim")
     assumptions: ClassVar[tuple[str, ...]] = (
         "n and every constructor parameter are public",
         "max_time was not read off these records",
     )
+
+    def __post_init__(self) -> None:
+        if not self.corrects:
+            object.__setattr__(self, "left_censored", False)
 
     def spans(self) -> list[float]:
         """Return nothing: the rules of the parameters keep every number in range."""
@@ -115,7 +136,8 @@ class WeibullPlan(ABC):
 
     def public_inputs(self) -> dict[str, Any]:
         """Return what the guarantee takes to be public."""
-        return {"n_records": self.n_records, **self.setting()}
+        before = {LEFT_CENSORED: True} if self.left_censored else {}
+        return {"n_records": self.n_records, **self.setting(), **before}
 
     def setting(self) -> dict[str, Any]:
         """Return the parameters that a release states."""
@@ -139,13 +161,13 @@ class WeibullPlan(ABC):
         """Fit the records."""
         return self.run_on_counts(count_table(records, self.max_time, self.omega), source)
 
-    def all_log_times(self, records: Targets) -> tuple[FloatArray, BoolArray]:
-        """Return clipped log times, not their bins, and events, of all records at once."""
+    def all_log_times(self, records: Targets) -> tuple[FloatArray, BoolArray, BoolArray]:
+        """Return clipped log times, not their bins, events, and who is clipped below, of all."""
         parts = records.results(
             lambda block: log_times(block[1], block[0], self.max_time, self.omega)
         )
-        x, seen = zip(*parts, strict=True)
-        return np.concatenate(x), np.concatenate(seen)
+        x, seen, before = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return x, seen, before
 
     @property
     def bounds(self) -> FloatArray:
@@ -179,18 +201,52 @@ class MaximumLikelihood(WeibullPlan):
 
     def estimate(self, records: Targets, source: RandomSource) -> Estimate:
         """Fit the clipped times, not their bins."""
-        return self._solve(*self.all_log_times(records))
+        x, seen, before = self.all_log_times(records)
+        if not self.left_censored or not before.any():
+            return self._solve(x, seen)
+        inside, n_before = ~before, int((before & seen).sum())
+        n_leaving = int(before.sum()) - n_before
+        return self._solve_with_before(
+            np.append(x[inside], -self.omega),
+            np.append(seen[inside], False),
+            np.append(np.ones(x.size)[inside], BEFORE_PART * n_leaving),
+            n_before,
+        )
 
     def run_on_counts(self, table: CountTable, source: RandomSource) -> Estimate:
         """Fit the bins."""
-        seen = table.records > 0
-        return self._solve(table.log_time[seen], table.events[seen], table.records[seen])
+        weights, events, n_before = table.records.astype(float), table.events.copy(), 0
+        if self.left_censored:
+            n_before = int(events[0])
+            weights[0], events[0] = BEFORE_PART * (weights[0] - n_before), 0
+        return self._solve_with_before(table.log_time, events, weights, n_before)
+
+    def _solve_with_before(
+        self, x: FloatArray, events: NDArray[Any], weights: FloatArray, n_before: int
+    ) -> Estimate:
+        full = weights > 0
+        if not full.any():  # nothing but events before: their least time, as if it was theirs
+            return self._solve(np.array([-self.omega]), np.array([n_before]), np.array([n_before]))
+        return self._solve(x[full], events[full], weights[full], n_before)
 
     def _solve(
-        self, x: FloatArray, events: NDArray[Any], weights: NDArray[Any] | None = None
+        self,
+        x: FloatArray,
+        events: NDArray[Any],
+        weights: NDArray[Any] | None = None,
+        n_before: int = 0,
     ) -> Estimate:
-        shape, log_scale = maximum_likelihood(x, events, self.max_shape, weights=weights)
-        return Estimate(shape[0], min(log_scale[0], LARGEST_LOG_SCALE), float(events.sum()))
+        n_events = float(events.sum()) + n_before
+        if n_before > 0:
+            shape, log_scale = maximum_likelihood_with_before(
+                x, events, n_before, self.omega, self.max_shape, weights
+            )
+            return Estimate(shape, self._scale_within_range(log_scale), n_events)
+        shapes, log_scales = maximum_likelihood(x, events, self.max_shape, weights=weights)
+        return Estimate(shapes[0], self._scale_within_range(log_scales[0]), n_events)
+
+    def _scale_within_range(self, log_scale: float) -> float:
+        return min(max(log_scale, -self.omega), LARGEST_LOG_SCALE)
 
 
 class NoisyEstimates(WeibullPlan):
@@ -202,6 +258,7 @@ class NoisyEstimates(WeibullPlan):
     Smith 2007 for the blocks).
     """
 
+    corrects = False
     mechanism = "Laplace noise on clamped maximum likelihood estimates"
     n_blocks = 1
 
@@ -212,7 +269,8 @@ class NoisyEstimates(WeibullPlan):
 
     def estimate(self, records: Targets, source: RandomSource) -> Estimate:
         """Fit the clipped times, not their bins."""
-        return self._fit(*self.all_log_times(records), source)
+        x, seen, _ = self.all_log_times(records)
+        return self._fit(x, seen, source)
 
     def run_on_counts(self, table: CountTable, source: RandomSource) -> Estimate:
         """Fit as many records as were counted."""
@@ -257,7 +315,8 @@ class NoisyScale(WeibullPlan):
     r"""What ladders have in common: the scale follows from two noisy sums, at a released shape.
 
     :math:`\lambda^\rho = \tau / \delta`, with :math:`\delta` the number of events and
-    :math:`\tau = \sum u^\rho`. Sensitivity: 1 for each of them.
+    :math:`\tau = \sum u^\rho`. Sensitivity: 1 for each of them. A record before the grid counts for
+    half of the power of its beginning.
     """
 
     def _noisy_events(self, table: CountTable, epsilon: float, source: RandomSource) -> int:
@@ -271,8 +330,10 @@ class NoisyScale(WeibullPlan):
         n = table.n_records
         exponent = lattice_exponent(n, 1.0)
         query = Sum.of_reals(0.0, 1.0, -exponent)
-        powers = query.terms(np.exp(shape * table.log_time))
-        noisy = query.release(int(table.records @ powers), epsilon, source)
+        exact = np.exp(shape * table.log_time)
+        if self.left_censored:
+            exact[0] *= BEFORE_PART
+        noisy = query.release(int(table.records @ query.terms(exact)), epsilon, source)
         log_total = math.log(noisy) - exponent * math.log(2.0) if noisy > 0 else -math.inf
         return min(max(log_total, math.log(n) - table.omega * shape), math.log(n))
 
@@ -304,8 +365,9 @@ class Ladder(NoisyScale):
 
 
 class PublishedLadder(Ladder):
-    """With the rungs of the paper, on an even grid."""
+    """With the rungs of the paper, on an even grid. Times are as they are clipped, as there."""
 
+    corrects = False
     mechanism = "published ladder for the shape, Laplace noise on two sums for the scale"
 
     def draw_shape(self, table: CountTable, epsilon: float, source: RandomSource) -> float:
@@ -323,7 +385,7 @@ class ExactLadder(Ladder):
 
     def draw_shape(self, table: CountTable, epsilon: float, source: RandomSource) -> float:
         """Draw a cell, whose middle is released."""
-        rungs = ExactRungs(table, self.max_shape, self._highest_rung(epsilon))
+        rungs = ExactRungs(table, self.max_shape, self._highest_rung(epsilon), self.left_censored)
         cell = draw_cell(rungs, epsilon, source, self.n_rungs)
         return shape_at(cell + 0.5, self.max_shape)
 
@@ -359,7 +421,7 @@ class TightLadder(NoisyScale):
         follow_up = math.exp(self._noisy_powers(table, 1.0, follow_up_share * epsilon, source))
         shares = self._later_shares(n_events, n_events / follow_up)
         mean = self._noisy_mean(table, n_events, shares[0] * epsilon, source)
-        rungs = ReleasedMeanRungs(table, mean, self.max_shape)
+        rungs = ReleasedMeanRungs(table, mean, self.max_shape, self.left_censored)
         cell = draw_cell(rungs, shares[1] * epsilon, source, self.n_rungs)
         shape = shape_at(cell + 0.5, self.max_shape)
         if len(shares) > 2:
@@ -395,12 +457,15 @@ class TightLadder(NoisyScale):
     def _noisy_mean(
         self, table: CountTable, n_events: int, epsilon: float, source: RandomSource
     ) -> float:
-        """Release the mean of log event times: their sum, in bins, moves by N_BINS at most."""
-        total = int(table.events @ (np.arange(N_BINS + 1) - CENTER))
-        noisy = Sum(-CENTER, N_BINS - CENTER).release(total, epsilon, source)
+        """Release the mean of log event times: their sum, in bins, moves by their range at most."""
+        terms = event_bins(self.left_censored) - CENTER
+        noisy = Sum(int(terms[0]), int(terms[-1])).release(
+            int(table.events @ terms), epsilon, source
+        )
         mean = ((CENTER + noisy / n_events) / N_BINS - 1.0) * self.omega
+        least = -self.omega - before_offset(self.omega) * self.left_censored
         # At -1 / max_shape or above no shape would do.
-        return min(max(mean, -self.omega), -1.0 / (STEEPEST * self.max_shape))
+        return min(max(mean, least), -1.0 / (STEEPEST * self.max_shape))
 
     def _noisy_correction(
         self,
@@ -414,7 +479,14 @@ class TightLadder(NoisyScale):
         shape, log_scale, n_events = first.shape, first.log_scale, float(first.n_events or 1)
         # The share of people beyond the cap, e^-cap, is below the noise.
         cap = max(3.0, math.log(n_events * self.epsilon))
-        scores = efficient_score(table.log_time, shape, log_scale, mean, cap)
+        rate, exact, weighted_mean = n_events / table.n_records, 1.0, None
+        if self.left_censored:
+            exact = exact_share(shape, log_scale, rate, self.omega)
+            # Of score_with_before, at the first fit.
+            before = math.exp(min(-shape * (self.omega + log_scale), 0.0)) / rate
+            weighted_mean = mean + 1.0 / shape
+            weighted_mean -= before * (1.0 / shape - before_offset(self.omega))
+        scores = efficient_score(table.log_time, shape, log_scale, mean, cap, weighted_mean)
         largest = max(float(np.abs(score).max()) for score in scores)
         exponent = lattice_exponent(table.n_records, largest)
         event, censored = (to_lattice(score, -exponent) for score in scores)
@@ -423,8 +495,6 @@ class TightLadder(NoisyScale):
         total = int(table.events @ event + (table.records - table.events) @ censored)
         noisy = query.value(query.release(total, epsilon, source))
         # What the score falls by, per event, for a unit of shape.
-        information = shape**-2.0 + log_time_variance(
-            shape, log_scale, n_events / table.n_records, self.omega
-        )
+        information = exact * shape**-2.0 + log_time_variance(shape, log_scale, rate, self.omega)
         low, high = LARGEST_CORRECTION
         return shape * min(max(noisy / (n_events * information * shape), low), high)

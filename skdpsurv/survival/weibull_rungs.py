@@ -10,6 +10,9 @@ Sensitivity: what lies within k records of D lies within k + 1 of any neighbour,
 k + 1 of the neighbour include those at k of D, and the least k moves by at most 1. It does so in
 the computer, too: :math:`\phi` is rounded to integers once for each bin, sums of integers are
 exact, and the few divisions are monotone (docs/proofs/ladder).
+
+Times before the grid are taken for what they are, or, as in releases of version 1, for times at its
+beginning. Either way :math:`\phi` is a table over kinds of records, and nothing above needs more.
 """
 
 from __future__ import annotations
@@ -19,10 +22,15 @@ from functools import cached_property
 
 import numpy as np
 
-from skdpsurv.likelihoods.weibull import SHAPE_RANGE, shape_score
+from skdpsurv.likelihoods.weibull import SHAPE_RANGE, score_with_before, shape_score
 from skdpsurv.mechanisms.ladder import UNIT, first_rung
 from skdpsurv.privacy import to_lattice
-from skdpsurv.survival.weibull_counts import N_BINS, CountTable, lattice_exponent
+from skdpsurv.survival.weibull_counts import (
+    N_BINS,
+    CountTable,
+    before_offset,
+    lattice_exponent,
+)
 from skdpsurv.types import IntArray
 
 #: Cells of the public grid of shapes: each is 5e-5 of its shape wide.
@@ -73,10 +81,16 @@ class ScoreTable:
     n_records: int
 
     @classmethod
-    def at(cls, table: CountTable, shape: float, mean_log_event: float) -> ScoreTable:
+    def at(
+        cls, table: CountTable, shape: float, mean_log_event: float, left_censored: bool = False
+    ) -> ScoreTable:
         """Tabulate phi; the rounding depends on public numbers only."""
         exponent = lattice_exponent(table.n_records, 2.0 * (table.omega + 1.0 / shape))
-        exact = shape_score(table.log_time, shape, mean_log_event)
+        if left_censored:
+            offset = before_offset(table.omega)
+            exact = score_with_before(table.log_time, shape, mean_log_event, offset)
+        else:
+            exact = shape_score(table.log_time, shape, mean_log_event)
         return cls(table.records, to_lattice(exact, -exponent), table.n_records)
 
     @property
@@ -110,6 +124,7 @@ class ReleasedMeanRungs:
     table: CountTable
     mean_log_event: float
     max_shape: float
+    left_censored: bool = False
     n_cells: int = field(default=N_CELLS, init=False)
 
     def down_to(self, node: int) -> int:
@@ -121,7 +136,8 @@ class ReleasedMeanRungs:
         return 0 if node <= 0 else self._score(node).to_lower()
 
     def _score(self, node: int) -> ScoreTable:
-        return ScoreTable.at(self.table, shape_at(node, self.max_shape), self.mean_log_event)
+        shape = shape_at(node, self.max_shape)
+        return ScoreTable.at(self.table, shape, self.mean_log_event, self.left_censored)
 
 
 @dataclass(frozen=True)
@@ -135,6 +151,7 @@ class ExactRungs:
     table: CountTable
     max_shape: float
     top: int
+    left_censored: bool = False
     n_cells: int = field(default=N_CELLS, init=False)
 
     def down_to(self, node: int) -> int:
@@ -144,7 +161,7 @@ class ExactRungs:
         shape = shape_at(node, self.max_shape)
 
         def reached(k: int) -> bool:
-            return ScoreTable.at(self.table, shape, self.least_mean(k)).to_raise() <= k * UNIT
+            return self._score(shape, self.least_mean(k)).to_raise() <= k * UNIT
 
         return first_rung(reached, min(self.top, self.table.n_records)) * UNIT
 
@@ -155,16 +172,23 @@ class ExactRungs:
         shape = shape_at(node, self.max_shape)
 
         def reached(k: int) -> bool:
-            return ScoreTable.at(self.table, shape, self.largest_mean(k)).to_lower() <= k * UNIT
+            return self._score(shape, self.largest_mean(k)).to_lower() <= k * UNIT
 
         return first_rung(reached, min(self.top, self.table.n_records)) * UNIT
+
+    def _score(self, shape: float, mean_log_event: float) -> ScoreTable:
+        return ScoreTable.at(self.table, shape, mean_log_event, self.left_censored)
+
+    @cached_property
+    def _distance(self) -> IntArray:
+        """How far below 0 an event of each bin counts."""
+        return self.table.distances(self.left_censored)
 
     @cached_property
     def _events_from_below(self) -> tuple[IntArray, IntArray]:
         """Events, and the sum of their bins' distances from 0, over bins up to each."""
-        distance = N_BINS - np.arange(N_BINS + 1)
         events = self.table.events
-        return np.cumsum(events), np.cumsum(events * distance)
+        return np.cumsum(events), np.cumsum(events * self._distance)
 
     def largest_mean(self, k: int) -> float:
         """Return the largest mean of log event times at k changed records; 0 without events.
@@ -179,8 +203,7 @@ class ExactRungs:
         # Between the ends of bins the mean is monotone in j, but for where spare records run out.
         j = np.unique(np.clip(np.append(number, [0, k - spare, k]), 0, k))
         bin_ = np.searchsorted(number, j)
-        step = N_BINS - bin_
-        removed = distance[bin_] - (number[bin_] - j) * step
+        removed = distance[bin_] - (number[bin_] - j) * self._distance[bin_]
         means = (total - removed) / (n_events + np.minimum(k - j, spare))
         return -float(means.min()) * self.table.omega / N_BINS
 
@@ -191,10 +214,11 @@ class ExactRungs:
         """
         number, distance = self._events_from_below
         n_events = int(number[-1])
+        furthest = int(self._distance[0])
         if n_events == 0:
-            return 0.0 if k == 0 else -self.table.omega
+            return 0.0 if k == 0 else -furthest * self.table.omega / N_BINS
         j = min(k, n_events)
         kept = n_events - j
         bin_ = int(np.searchsorted(number, kept))
-        kept_distance = int(distance[bin_]) - (int(number[bin_]) - kept) * (N_BINS - bin_)
-        return -((kept_distance + j * N_BINS) / n_events) * self.table.omega / N_BINS
+        kept_distance = int(distance[bin_]) - (int(number[bin_]) - kept) * int(self._distance[bin_])
+        return -((kept_distance + j * furthest) / n_events) * self.table.omega / N_BINS

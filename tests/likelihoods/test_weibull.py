@@ -13,7 +13,9 @@ from scipy import stats
 from skdpsurv.likelihoods.weibull import (
     SHAPE_RANGE,
     maximum_likelihood,
+    maximum_likelihood_with_before,
     mean_log_likelihood,
+    score_with_before,
     shape_score,
 )
 
@@ -246,6 +248,67 @@ class TestShapeScore:
                 means.append(np.nextafter(means[-1], np.inf))
             means += [0.999 * mean, 0.0]
             scores = np.array([shape_score(x, shape, m) for m in means])
+            assert np.all(np.diff(scores, axis=0) <= 0.0)
+            falls += np.count_nonzero(np.diff(scores[:5], axis=0))
+        assert falls > 1000
+
+
+class TestEventsBefore:
+    """Of some events only that they were before the least time."""
+
+    @pytest.mark.parametrize("omega", [0.5, 2.0, 5.0])
+    @pytest.mark.parametrize("true_shape", [0.4, 1.0, 3.0])
+    def test_no_other_parameters_are_more_likely(self, true_shape, omega):
+        rng = np.random.default_rng(17)
+        time = 0.7 * rng.weibull(true_shape, 400)
+        event = time <= 1.0
+        x = np.log(np.minimum(time, 1.0))
+        before = x < -omega
+        before[:3], event[:3] = True, True
+        clipped = np.maximum(np.where(before, -omega, x), -omega)
+
+        def likelihood(shape, log_scale):
+            return mean_log_likelihood(clipped, event, log_scale, shape, before)
+
+        shape, log_scale = maximum_likelihood_with_before(
+            clipped[~before], event[~before], int(before.sum()), omega, MAX_SHAPE
+        )
+        best = likelihood(shape, log_scale)
+        for a, b in [(1.003, 0.0), (0.997, 0.0), (1.0, 0.003), (1.0, -0.003), (1.003, 0.002)]:
+            assert likelihood(a * shape, log_scale + b) < best
+
+    def test_weights_are_records(self):
+        rng = np.random.default_rng(18)
+        x, weights = rng.uniform(-3.0, 0.0, 40), rng.integers(1, 5, 40)
+        event = rng.random(40) < 0.6
+        one = maximum_likelihood_with_before(
+            np.repeat(x, weights), np.repeat(event, weights), 7, 3.0, MAX_SHAPE
+        )
+        other = maximum_likelihood_with_before(x, event * weights, 7, 3.0, MAX_SHAPE, weights)
+        assert one == pytest.approx(other, rel=1e-10)
+
+    @pytest.mark.parametrize("max_shape", [1e-3, 1.0, 1e3])
+    @pytest.mark.parametrize("n_before", [1, 10**6])
+    @pytest.mark.parametrize("seed", range(4))
+    def test_awkward_data_end_within_the_bounds(self, seed, n_before, max_shape):
+        rng = np.random.default_rng(seed)
+        x = rng.choice([-6.0, -1e-9, 0.0, -1.0], size=int(rng.integers(1, 8)))
+        event = rng.random(x.size) < 0.4
+        shape, log_scale = maximum_likelihood_with_before(x, event, n_before, 6.0, max_shape)
+        assert SHAPE_RANGE * max_shape * (1 - 1e-12) <= shape <= max_shape
+        assert np.isfinite(log_scale)
+
+    def test_the_score_falls_with_the_mean_to_the_last_bit(self):
+        rng = np.random.default_rng(19)
+        x = np.linspace(-6.0, 0.0, 200)
+        falls = 0
+        for _ in range(200):
+            shape, offset = 10.0 ** rng.uniform(-3, 3), rng.uniform(0.0, 3.0)
+            means = [-(10.0 ** rng.uniform(-8, 1))]
+            for _ in range(4):
+                means.append(np.nextafter(means[-1], np.inf))
+            means += [0.999 * means[0], 0.0]
+            scores = np.array([score_with_before(x, shape, m, offset) for m in means])
             assert np.all(np.diff(scores, axis=0) <= 0.0)
             falls += np.count_nonzero(np.diff(scores[:5], axis=0))
         assert falls > 1000

@@ -51,11 +51,11 @@ CROWDS = {
 
 
 def released_mean_rungs(table, top):
-    return ReleasedMeanRungs(table, -1.1, MAX_SHAPE)
+    return ReleasedMeanRungs(table, -1.1, MAX_SHAPE, left_censored=True)
 
 
 def exact_rungs(table, top):
-    return ExactRungs(table, MAX_SHAPE, top)
+    return ExactRungs(table, MAX_SHAPE, top, left_censored=True)
 
 
 def published_rungs(table, top):
@@ -141,8 +141,8 @@ class TestDensityRatio:
         """The tight ladder's mean must be a release: else one record moves it as well."""
 
         def own_mean(table, top):
-            exact = ExactRungs(table, MAX_SHAPE, top)
-            return ReleasedMeanRungs(table, exact.least_mean(0), MAX_SHAPE)
+            exact = ExactRungs(table, MAX_SHAPE, top, left_censored=True)
+            return ReleasedMeanRungs(table, exact.least_mean(0), MAX_SHAPE, left_censored=True)
 
         found = [largest_log_ratio(own_mean, crowd, 1.0) for crowd in CROWDS]
         assert max(found) > 1.0

@@ -32,21 +32,31 @@ def sample(n, seed=0, max_time=5.0):
 class TestLogTimes:
     def test_inside_the_domain_nothing_is_changed(self):
         time = np.array([0.05, 1.0, 4.9])
-        x, event = log_times(time, np.array([True, False, True]), 5.0, 6.0)
+        x, event, before = log_times(time, np.array([True, False, True]), 5.0, 6.0)
         np.testing.assert_allclose(x, np.log(time / 5.0), rtol=1e-15)
         assert event.tolist() == [True, False, True]
+        assert not before.any()
 
     def test_beyond_the_horizon_is_censored_at_it(self):
-        x, event = log_times(np.array([5.0, np.nextafter(5.0, 9.0), 1e300]), np.ones(3), 5.0, 6.0)
+        time = np.array([5.0, np.nextafter(5.0, 9.0), 1e300])
+        x, event, before = log_times(time, np.ones(3), 5.0, 6.0)
         assert x.tolist() == [0.0, 0.0, 0.0]
         assert event.tolist() == [True, False, False]
+        assert not before.any()
 
     @pytest.mark.parametrize("omega", [1e-3, 6.0, 100.0])
     def test_small_times_and_zero_are_raised_and_stay_what_they_were(self, omega):
         time = np.array([0.0, 0.0, 5e-324, 4.999 * math.exp(-omega)])
-        x, event = log_times(time, np.array([True, False, True, False]), 5.0, omega)
+        x, event, before = log_times(time, np.array([True, False, True, False]), 5.0, omega)
         assert x.tolist() == [-omega] * 4
         assert event.tolist() == [True, False, True, False]
+        assert before.all()
+
+    def test_the_least_time_itself_is_not_before_it(self):
+        least = math.exp(-6.0)
+        x, _, before = log_times(np.array([least, 0.999 * least]), np.ones(2), 1.0, 6.0)
+        assert before.tolist() == [False, True]
+        np.testing.assert_allclose(x, [-6.0, -6.0], rtol=1e-15)
 
     def test_no_warnings(self):
         with np.errstate(all="raise"):
@@ -73,6 +83,7 @@ class TestGrid:
     def test_points_are_in_their_own_bins(self):
         for omega in (0.7, 6.0):
             time = 5.0 * np.exp(log_time_grid(omega))
+            time[0] *= 0.999  # the first bin is what is before it
             table = table_of(time, np.ones(N_BINS + 1, dtype=bool), 5.0, omega)
             assert np.all(table.records == 1)
             np.testing.assert_array_equal(table.log_time, log_time_grid(omega))
@@ -83,6 +94,9 @@ class TestCountTable:
         time, event = sample(3000)
         table = table_of(time, event, 5.0, 6.0)
         x = np.clip(np.log(time / 5.0), -6.0, 0.0)
+        # The first bin is what is before; what is just after has the next.
+        first = (x > -6.0) & (x < -6.0 + 6.0 / N_BINS)
+        x[first] = -6.0 + 6.0 / N_BINS
         seen = event & (time <= 5.0)
         for counts, values in ((table.records, x), (table.events, x[seen])):
             assert counts.dtype == np.int64
@@ -91,6 +105,12 @@ class TestCountTable:
             nearest = np.repeat(table.log_time, counts)
             assert np.max(np.abs(np.sort(values) - nearest)) <= 6.0 / N_BINS / 2 * (1 + 1e-9)
         assert table.n_records == 3000
+
+    def test_the_first_bin_has_who_is_before_and_nobody_else(self):
+        time = 5.0 * math.exp(-6.0) * np.array([0.0, 0.5, 0.9999, 1.0001, 1.001, 1.01])
+        table = table_of(time, np.array([True, False, True] * 2), 5.0, 6.0)
+        assert (table.records[0], table.events[0]) == (3, 2)
+        assert (table.records[1], table.events[1]) == (2, 1)
 
     def test_events_are_among_the_records(self):
         time, event = sample(3000, seed=1)

@@ -75,7 +75,8 @@ def strictly(function, *args, **options):
 
 def released(rho, lambda_, max_time=1.0, n_records=100, **parameters):
     """Build a fitter that released these values, without data."""
-    guarantee = PrivacyGuarantee(1.0, public_inputs={"n_records": n_records})
+    public = {"n_records": n_records, "left_censored": True}
+    guarantee = PrivacyGuarantee(1.0, public_inputs=public)
     values = {"rho": rho, "lambda": lambda_, "n_events": 50}
     parameters = {"max_time": max_time, "omega": 6.0, **parameters}
     release = Release("DPWeibullFitter", guarantee, parameters, values, n_features_in=0)
@@ -108,20 +109,36 @@ class TestWithoutPrivacy:
         ("shape", "scale"), [(0.5, 0.3), (1.0, 1.0), (1.3, 0.8), (4.0, 1.5), (0.96, 2.6)]
     )
     @pytest.mark.parametrize("horizon", [1.0, 5200.0])
-    def test_is_lifelines_on_the_clipped_times(self, shape, scale, horizon):
+    def test_is_lifelines_where_nothing_is_clipped(self, shape, scale, horizon):
         time, event = records(1500, shape, scale, seed=1, horizon=horizon)
-        time[0] = 0.0
-        ours = DPWeibullFitter(np.inf, max_time=horizon).fit(time, event)
-        clipped = np.clip(time / horizon, math.exp(-6), 1.0)
-        theirs = WeibullFitter().fit(clipped, event & (time <= horizon), fit_options=CONVERGED)
+        ours = DPWeibullFitter(np.inf, max_time=horizon, omega=40.0).fit(time, event)
+        cut = np.minimum(time / horizon, 1.0)
+        theirs = WeibullFitter().fit(cut, event & (time <= horizon), fit_options=CONVERGED)
         assert ours.rho_ == pytest.approx(theirs.rho_, rel=1e-6)
         assert ours.lambda_ / horizon == pytest.approx(theirs.lambda_, rel=1e-6)
+
+    @pytest.mark.parametrize("omega", [1.0, 3.0, 5.0])
+    @pytest.mark.parametrize(("shape", "scale"), [(0.4, 1.3), (1.3, 0.8)])
+    def test_is_lifelines_with_intervals_where_something_is(self, shape, scale, omega):
+        """Events before are anywhere before; who is censored before has half of the hazard."""
+        time, event = records(1500, shape, scale, seed=1)
+        least, seen = math.exp(-omega), event & (time <= 1.0)
+        before = time < least
+        assert 0 < (before & seen).sum() < seen.sum()
+        ours = DPWeibullFitter(np.inf, max_time=1.0, omega=omega).fit(time, event)
+        lower = np.where(before & seen, 0.0, np.clip(time, least, 1.0))
+        upper = np.where(before & seen, least, np.where(seen, lower, np.inf))
+        theirs = WeibullFitter().fit_interval_censoring(
+            lower, upper, weights=np.where(before & ~seen, 0.5, 1.0), fit_options=CONVERGED
+        )
+        assert ours.rho_ == pytest.approx(theirs.rho_, rel=1e-5)
+        assert ours.lambda_ == pytest.approx(theirs.lambda_, rel=1e-5)
 
     def test_no_other_parameters_are_more_likely(self, data):
         one = model("no privacy").fit(*data)
         best = one.score(*data)
         for rho, lambda_ in [(1.001, 1), (0.999, 1), (1, 1.001), (1, 0.999), (1.001, 1.001)]:
-            other = released(one.rho_ * rho, one.lambda_ * lambda_)
+            other = released(one.rho_ * rho, one.lambda_ * lambda_, omega=5.0)
             assert other.score(*data) < best
 
     def test_the_papers_scale_of_flchain(self):
@@ -129,7 +146,7 @@ class TestWithoutPrivacy:
         y = load_flchain().y
         least = math.exp(-6)
         u = least + (1 - least) * y["futime"] / y["futime"].max()
-        fit = DPWeibullFitter(np.inf, max_time=1.0).fit(u, y["death"])
+        fit = DPWeibullFitter(np.inf, max_time=1.0, omega=6.0).fit(u, y["death"])
         assert fit.lambda_ == pytest.approx(2.6098, abs=5e-5)
         assert fit.rho_ == pytest.approx(0.9812, abs=5e-5)
 
@@ -146,16 +163,19 @@ class TestMuchEpsilon:
         """But for bins of time 0.3 % wide, and cells of the published grid 0.005 wide."""
         monkeypatch.setattr(weibull_published, "N_CELLS_PUBLISHED", 2000)
         time, event = records(3000, shape, scale, seed=2)
-        best = model("no privacy").fit(time, event)
-        fit = model(kind, epsilon=1e6).fit(time, event)
+        # The paper's knows of no times before the least: it gets none.
+        omega = 20.0 if kind == "published" else 5.0
+        best = model("no privacy", omega=omega).fit(time, event)
+        fit = model(kind, epsilon=1e6, omega=omega).fit(time, event)
         assert fit.rho_ == pytest.approx(best.rho_, rel=2e-3, abs=6e-3)
         assert fit.lambda_ == pytest.approx(best.lambda_, rel=1e-2)
 
     @pytest.mark.parametrize("kind", ["laplace", "blocks"])
     def test_so_do_the_baselines(self, kind):
+        """Where nothing is clipped: the paper knows of no times before the least."""
         time, event = records(400, seed=2)
-        best = model("no privacy").fit(time, event)
-        fit = model(kind, epsilon=1e8).fit(time, event)
+        best = model("no privacy", omega=20.0).fit(time, event)
+        fit = model(kind, epsilon=1e8, omega=20.0).fit(time, event)
         assert fit.rho_ == pytest.approx(best.rho_, rel=1e-5)
         assert fit.lambda_ == pytest.approx(best.lambda_, rel=1e-5)
 
@@ -222,10 +242,13 @@ class TestFunctions:
     def test_score_is_the_mean_log_likelihood_of_clipped_times(self, rho, lambda_):
         law = stats.weibull_min(rho, scale=lambda_)
         time, event = records(200, horizon=5.0)
-        time[:3] = 0.0, 1e-12, 77.0
-        clipped = np.clip(time, 5.0 * math.exp(-6), 5.0)
+        time[:4], event[:2] = [0.0, 1e-12, 1e-9, 77.0], [True, False]
+        least = 5.0 * math.exp(-6)
+        clipped, before = np.clip(time, least, 5.0), time < least
+        assert 0 < event[before].sum() < before.sum()
         seen = event & (time <= 5.0)
-        expected = np.where(seen, law.logpdf(clipped), law.logsf(clipped)).mean()
+        density = np.where(before, law.logcdf(least), law.logpdf(clipped))
+        expected = np.where(seen, density, law.logsf(clipped) / (1 + before)).mean()
         one = released(rho, lambda_, max_time=5.0)
         assert one.score(time, event) == pytest.approx(expected, rel=1e-10)
         assert one.score(None, target(event, time)) == one.score(time, event)
@@ -515,14 +538,14 @@ class TestDomain:
         """Zero among them; their events stay what they were."""
         time, event = data[0].copy(), data[1]
         fits = []
-        for value in (0.0, 5e-324, 1e-300, math.exp(-6.5), math.exp(-6.0)):
+        for value in (0.0, 5e-324, 1e-300, math.exp(-6.5), 0.9999 * math.exp(-6.0)):
             time[:20] = value
-            fits.append(model(kind).fit(time, event))
+            fits.append(model(kind, omega=6.0).fit(time, event))
         for fit in fits[1:]:
             assert fit.rho_ == pytest.approx(fits[0].rho_, rel=1e-12)
             assert fit.lambda_ == pytest.approx(fits[0].lambda_, rel=1e-12)
         time[:20] = 2 * math.exp(-6.0)
-        assert model(kind).fit(time, event).release_ != fits[0].release_
+        assert model(kind, omega=6.0).fit(time, event).release_ != fits[0].release_
 
     @every_kind
     def test_later_times_are_censored_at_the_horizon(self, data, kind):
@@ -1024,7 +1047,7 @@ class TestBudget:
 
         one = 2.0**30
         sensitivities += {
-            "tight": [1.0, one, weibull_counts.N_BINS, one],
+            "tight": [1.0, one, weibull_counts.N_BINS + weibull_counts.BEFORE_BINS, one],
             "exact": [1.0, one],
             "published": [1.0, one],
             "laplace": [10 * one, 10 * one],
@@ -1093,10 +1116,11 @@ class TestStatus:
         assert dict(guarantee.public_inputs) == {
             "n_records": 300,
             "max_time": 1.0,
-            "omega": 6.0,
+            "omega": 5.0,
             "max_shape": 10.0,
             "shape_fraction": "auto",
             "n_rungs": 7,
+            **({"left_censored": True} if kind in ("tight", "exact") else {}),
         }
         assert any("max_time" in assumption for assumption in guarantee.assumptions)
 

@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import optimize
 
 from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.weibull import SHAPE_RANGE, maximum_likelihood
 from skdpsurv.mechanisms import sums
 from skdpsurv.privacy import random_source
 from skdpsurv.survival import weibull_plans, weibull_published
-from skdpsurv.survival.weibull_counts import N_BINS, CountTable, count_table
+from skdpsurv.survival.weibull_counts import (
+    BEFORE_BINS,
+    N_BINS,
+    CountTable,
+    before_offset,
+    count_table,
+)
 from skdpsurv.survival.weibull_plans import (
     BLOCK_RECORDS,
     CENTER,
@@ -61,10 +69,35 @@ def simulate(n, shape=1.4, scale=2.0, censoring=4.0, seed=0):
 
 
 def likeliest(time, event):
-    """Fit the bins: what a ladder without noise finds."""
+    """Fit the bins, with times before the first taken as at it: what the paper's ladder finds."""
     table = table_of(time, event, MAX_TIME, OMEGA)
     fit = maximum_likelihood(table.log_time, table.events, MAX_SHAPE, weights=table.records)
     return fit[0][0], fit[1][0]
+
+
+def balanced(time, event):
+    """Return the shape, and log scale, at which log times of events are as they should be.
+
+    By integrals over bins of who is at risk, of the log time that an event there would count as.
+    """
+    table = table_of(time, event, MAX_TIME, OMEGA)
+    x, n_events = table.log_time, table.events.sum()
+    counted = (table.events @ x - table.events[0] * before_offset(OMEGA)) / n_events
+    # Half of the first bin leave before it has passed.
+    weight = np.where(np.arange(N_BINS + 1) == 0, 0.5, 1.0) * table.records
+    later = np.cumsum(table.records[::-1])[::-1][1:]
+
+    def excess(shape):
+        first = (weight[0] + later[0]) * math.exp(-shape * OMEGA)
+        power = np.exp(shape * x)
+        inner = np.diff(power) * later
+        # The mean log time between two points, weighted by the density of the power.
+        means = np.diff(power * (x - 1.0 / shape)) / np.diff(power)
+        total = first + inner.sum()
+        return (first * (-OMEGA - before_offset(OMEGA)) + inner @ means) / total - counted
+
+    shape = optimize.brentq(excess, 0.02, 9.9, xtol=1e-12)
+    return shape, math.log(weight @ np.exp(shape * x) / n_events) / shape
 
 
 @pytest.fixture
@@ -168,7 +201,7 @@ class TestWhatIsSpent:
         plan = make_plan(kind, 9, epsilon, rng.choice([None, fraction_]))
         estimate(plan, *simulate(9), random_source(0))
         sensitivities = {
-            TightLadder: (1, 2**30, N_BINS, 2**30),
+            TightLadder: (1, 2**30, N_BINS + BEFORE_BINS, 2**30),
             ExactLadder: (1, 2**30),
             NoisyEstimates: (MAX_SHAPE * 2**30, MAX_SHAPE * 2**30),
         }[kind]
@@ -290,13 +323,39 @@ class TestWithoutNoise:
     @pytest.mark.parametrize("sample", SAMPLES)
     @pytest.mark.parametrize("kind", [TightLadder, ExactLadder])
     def test_ladders_find_the_maximum_of_the_likelihood(self, no_noise, kind, sample):
-        """The shape to a cell of the grid, 5e-5 wide, and the scale for it."""
+        """The shape to a cell of the grid, 5e-5 wide, and the scale for it, as in version 1."""
         time, event = simulate(1500, **SAMPLES[sample])
         shape, log_scale = likeliest(time, event)
-        found = estimate(make_plan(kind, 1500, 1e9), time, event, random_source(0))
+        plan = replace(make_plan(kind, 1500, 1e9), left_censored=False)
+        found = estimate(plan, time, event, random_source(0))
         assert found.shape == pytest.approx(shape, rel=1e-4)
         assert found.log_scale == pytest.approx(log_scale, abs=2e-4 / shape)
         assert found.n_events == np.sum(event & (time <= MAX_TIME))
+
+    @pytest.mark.parametrize("sample", [*SAMPLES, "before"])
+    @pytest.mark.parametrize("kind", [TightLadder, ExactLadder])
+    def test_ladders_balance_log_times(self, monkeypatch, no_noise, kind, sample):
+        """To a cell of the grid; a correction, which goes to the likelihood, is not taken."""
+        monkeypatch.setattr(weibull_plans, "CORRECTION_RATE", math.inf)
+        time, event = simulate(1500, **{**SAMPLES, "before": {"shape": 0.4}}[sample])
+        shape, log_scale = balanced(time, event)
+        found = estimate(make_plan(kind, 1500, 1e9), time, event, random_source(0))
+        assert found.shape == pytest.approx(shape, rel=1e-4)
+        assert found.log_scale == pytest.approx(log_scale, abs=3e-4 / shape)
+        # As many events before as the shape lets expect, and not as were seen: near the likeliest.
+        best = estimate(make_plan(MaximumLikelihood, 1500, math.inf), time, event, None)
+        assert found.shape == pytest.approx(best.shape, rel=0.012)
+        if sample == "before":
+            assert likeliest(time, event)[0] > 1.08 * best.shape
+
+    @pytest.mark.parametrize("shape", [0.4, 0.7])
+    def test_a_correction_ends_at_the_likeliest(self, no_noise, shape):
+        """Times before the first bin among them, 6 and 1 per cent of all."""
+        time, event = simulate(6000, shape=shape, scale=1.0)
+        best = estimate(make_plan(MaximumLikelihood, 6000, math.inf), time, event, None)
+        found = estimate(make_plan(TightLadder, 6000, 1e9), time, event, random_source(0))
+        assert found.shape == pytest.approx(best.shape, rel=2e-3)
+        assert found.log_scale == pytest.approx(best.log_scale, abs=5e-3)
 
     def test_published_ladder(self, no_noise):
         """The same, to a cell of 0.005."""
@@ -319,6 +378,7 @@ class TestWithoutNoise:
     @pytest.mark.parametrize("kind", [NoisyEstimates, SampleAggregate])
     def test_one_block_is_the_maximum_of_the_likelihood(self, no_noise, kind):
         time, event = simulate(400)
+        time = np.maximum(time, 1.001 * MAX_TIME * math.exp(-OMEGA))
         found = estimate(make_plan(kind, 400, 1.0), time, event, random_source(0))
         exact = make_plan(MaximumLikelihood, 400, math.inf).estimate(
             InMemory([(event, time)]), random_source(0)
@@ -334,7 +394,7 @@ class TestWithoutNoise:
     def test_correction_corrects(self, monkeypatch, sample, wrong, left):
         """From a first shape that is off, one step leaves a part of the way."""
         time, event = simulate(4000, **SAMPLES[sample])
-        shape, _ = likeliest(time, event)
+        shape = estimate(make_plan(MaximumLikelihood, 4000, math.inf), time, event, None).shape
         Ledger(monkeypatch, shape=wrong * shape)
         found = make_plan(TightLadder, 4000, 100.0).estimate(
             InMemory([(event, time)]), random_source(0)

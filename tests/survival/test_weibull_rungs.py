@@ -15,10 +15,21 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from skdpsurv.likelihoods.weibull import SHAPE_RANGE, maximum_likelihood, shape_score
+from skdpsurv.likelihoods.weibull import (
+    SHAPE_RANGE,
+    maximum_likelihood,
+    score_with_before,
+    shape_score,
+)
 from skdpsurv.mechanisms.ladder import UNIT
 from skdpsurv.survival import weibull_published
-from skdpsurv.survival.weibull_counts import N_BINS, CountTable, log_time_grid
+from skdpsurv.survival.weibull_counts import (
+    BEFORE_BINS,
+    N_BINS,
+    CountTable,
+    before_offset,
+    log_time_grid,
+)
 from skdpsurv.survival.weibull_published import PublishedRungs
 from skdpsurv.survival.weibull_rungs import (
     N_CELLS,
@@ -93,37 +104,46 @@ def largest_move(data_sets, rungs_of, nodes):
     return int(np.max(found.max(axis=0) - found.min(axis=0)))
 
 
+#: Whether times before the grid are taken for that; if not, as by releases of version 1.
+both_ways = pytest.mark.parametrize("left_censored", [True, False])
+
+
 class TestOneRecordMovesOneRung:
     """66 pairs in each star of 12 data sets, at 8 nodes, on both sides."""
 
+    @both_ways
     @pytest.mark.parametrize("domain", DOMAINS, ids=str)
-    def test_released_mean(self, domain):
+    def test_released_mean(self, domain, left_censored):
         omega, max_shape = domain
         rng = np.random.default_rng(1)
         largest = 0
         for size in [*range(1, 13), *range(1, 13), 200, 200]:
-            means = [-omega, -1e-9, -1.0 / (0.9 * max_shape), -omega * rng.random()]
+            least = -omega - before_offset(omega) * left_censored
+            means = [least, -1e-9, -1.0 / (0.9 * max_shape), -omega * rng.random()]
             mean = float(rng.choice(means))
             nodes = grid_nodes(rng)
             move = largest_move(
                 star(size, rng),
-                lambda d, m=mean: ReleasedMeanRungs(make_table(d, omega), m, max_shape),
+                lambda d, m=mean: ReleasedMeanRungs(
+                    make_table(d, omega), m, max_shape, left_censored
+                ),
                 nodes,
             )
             assert move <= UNIT
             largest = max(largest, move)
         assert largest > 0.99 * UNIT
 
+    @both_ways
     @pytest.mark.parametrize("domain", DOMAINS, ids=str)
     @pytest.mark.parametrize("top", [2, 10**6])
-    def test_exact(self, domain, top):
+    def test_exact(self, domain, top, left_censored):
         omega, max_shape = domain
         rng = np.random.default_rng(2)
         largest = 0
         for size in (1, 2, 3, 5, 8, 12, 200):
             move = largest_move(
                 star(size, rng),
-                lambda d: ExactRungs(make_table(d, omega), max_shape, top),
+                lambda d: ExactRungs(make_table(d, omega), max_shape, top, left_censored),
                 grid_nodes(rng),
             )
             assert move <= UNIT
@@ -162,8 +182,15 @@ class TestOneRecordMovesOneRung:
                 found.append(
                     np.vstack(
                         [
-                            levels(ReleasedMeanRungs(table, -0.5, max_shape), nodes),
-                            levels(ExactRungs(table, max_shape, 100), nodes),
+                            *(
+                                levels(rungs, nodes)
+                                for before in (True, False)
+                                for rungs in (
+                                    ReleasedMeanRungs(table, -0.5, max_shape, before),
+                                    ReleasedMeanRungs(table, -5.9, max_shape, before),
+                                    ExactRungs(table, max_shape, 100, before),
+                                )
+                            ),
                             levels(PublishedRungs(table, max_shape, 100), range(7)),
                         ]
                     )
@@ -231,6 +258,33 @@ class TestRecordsToChange:
         )
 
 
+def balance(x, mean, max_shape, omega):
+    """Solve for the shape at which the mean log time is as given, clamped to the range of shapes.
+
+    The integral over who is at risk, of what an event counts as: further down before -omega, where
+    records of the first bin are at risk for half of what the others are. It is found by quadrature,
+    and not by what the code makes of it.
+    """
+    grid = log_time_grid(omega)
+    middle = (grid[1:] + grid[:-1]) / 2
+    at_risk = (x[:, None] > middle).sum(axis=0)
+    first = 0.5 * np.count_nonzero(x == -omega) + np.count_nonzero(x > -omega)
+
+    def gap(log_shape):
+        shape = math.exp(log_shape)
+        weight = at_risk * np.diff(np.exp(shape * grid))
+        start = first * math.exp(-shape * omega)
+        total = start * (-omega - before_offset(omega)) + weight @ middle
+        return total / (start + weight.sum()) - mean
+
+    low, high = math.log(SHAPE_RANGE * max_shape), math.log(max_shape)
+    if gap(high) <= 0.0:
+        return max_shape
+    if gap(low) >= 0.0:
+        return SHAPE_RANGE * max_shape
+    return math.exp(optimize.brentq(gap, low, high, xtol=1e-12))
+
+
 def solution(x, mean, max_shape):
     """Solve f(p) = 1/p + mean by brentq, clamped to the range of shapes."""
 
@@ -251,9 +305,10 @@ def solution(x, mean, max_shape):
 class TestReleasedMeanAgainstBruteForce:
     """The level is the true number of changes, from a search through all data sets."""
 
+    @both_ways
     @pytest.mark.parametrize("omega", [1.0, 3.0])
     @pytest.mark.parametrize("size", [1, 2, 3, 4])
-    def test_least_number_of_changes(self, omega, size):
+    def test_least_number_of_changes(self, omega, size, left_censored):
         rng = np.random.default_rng(10 * size + int(omega))
         max_shape, compared = 4.0, 0
         for _ in range(3):
@@ -264,7 +319,14 @@ class TestReleasedMeanAgainstBruteForce:
             kinds = [(spot, False) for spot in spots]
             data_sets = list(itertools.combinations_with_replacement(kinds, size))
             x = log_time_grid(omega)[np.array([[place for place, _ in d] for d in data_sets])]
-            roots = np.array([solution(row, mean, max_shape) for row in x])
+            roots = np.array(
+                [
+                    balance(row, mean, max_shape, omega)
+                    if left_censored
+                    else solution(row, mean, max_shape)
+                    for row in x
+                ]
+            )
             distance = distances(data_sets, kinds)
             # Nodes between two solutions, so that none is at a node.
             inner = np.unique(np.round(roots, 9))
@@ -273,10 +335,11 @@ class TestReleasedMeanAgainstBruteForce:
             chosen = rng.choice(nodes.astype(int), size=min(3, nodes.size), replace=False)
             for node in chosen.tolist():
                 shape = shape_at(node, max_shape)
-                if np.min(np.abs(shape_score(x, shape, mean).sum(axis=1))) < 1e-7:
+                if np.min(np.abs(roots / shape - 1.0)) < (1e-5 if left_censored else 1e-7):
                     continue
                 for i, records in enumerate(data_sets):
-                    rungs = ReleasedMeanRungs(make_table(records, omega), mean, max_shape)
+                    table = make_table(records, omega)
+                    rungs = ReleasedMeanRungs(table, mean, max_shape, left_censored)
                     for level, possible in (
                         (rungs.down_to(node), roots <= shape),
                         (rungs.up_to(node), roots >= shape),
@@ -291,11 +354,12 @@ class TestReleasedMeanAgainstBruteForce:
             assert rungs.down_to(rungs.n_cells) == 0
             assert rungs.up_to(0) == 0
 
-    def test_ordered_along_the_grid(self):
+    @both_ways
+    def test_ordered_along_the_grid(self, left_censored):
         rng = np.random.default_rng(4)
         for _ in range(10):
             table = make_table(random_records(12, rng), 2.0)
-            rungs = ReleasedMeanRungs(table, -2.0 * rng.random(), 3.0)
+            rungs = ReleasedMeanRungs(table, -2.0 * rng.random(), 3.0, left_censored)
             down, up = levels(rungs, np.linspace(0, N_CELLS, 40).astype(int).tolist()).T
             assert np.all(np.diff(down) <= 0)
             assert np.all(np.diff(up) >= 0)
@@ -339,19 +403,21 @@ def mean_bounds(records, k, omega):
 
 
 class TestExtremesOfTheMean:
+    @both_ways
     @pytest.mark.parametrize("size", [1, 2, 3, 4])
-    def test_against_all_data_sets(self, size):
+    def test_against_all_data_sets(self, size, left_censored):
         omega = 6.0
         kinds = list(itertools.product([0, 300, 1700, N_BINS], [False, True]))
         data_sets = list(itertools.combinations_with_replacement(kinds, size))
         distance = distances(data_sets, kinds)
         means = []
         for records in data_sets:
-            x = [omega * (place / N_BINS - 1.0) for place, event in records if event]
+            bins = [place - (place == 0) * left_censored * BEFORE_BINS for place, e in records if e]
+            x = [omega * (place / N_BINS - 1.0) for place in bins]
             means.append(math.fsum(x) / len(x) if x else 0.0)
         means = np.array(means)
         for i, records in enumerate(data_sets):
-            rungs = ExactRungs(make_table(records, omega), 10.0, 100)
+            rungs = ExactRungs(make_table(records, omega), 10.0, 100, left_censored)
             for k in range(size + 1):
                 within = means[distance[i] <= k]
                 assert rungs.largest_mean(k) == pytest.approx(within.max(), abs=1e-12)
@@ -367,11 +433,14 @@ class TestExtremesOfTheMean:
             assert rungs.least_mean(k) == pytest.approx(least, abs=1e-12)
             assert rungs.largest_mean(k) == pytest.approx(largest, abs=1e-12)
 
-    def test_order_between_neighbours_to_the_last_bit(self):
+    @both_ways
+    def test_order_between_neighbours_to_the_last_bit(self, left_censored):
         """What the proof needs of the floats: the ball grows and its extremes do not shrink."""
         rng = np.random.default_rng(6)
         for size in [*range(1, 13), 200]:
-            rungs = [ExactRungs(make_table(d, 6.0), 10.0, 100) for d in star(size, rng)]
+            rungs = [
+                ExactRungs(make_table(d, 6.0), 10.0, 100, left_censored) for d in star(size, rng)
+            ]
             ks = sorted({*range(min(size, 12) + 1), size - 1, size})
             largest = np.array([[r.largest_mean(k) for k in ks] for r in rungs])
             least = np.array([[r.least_mean(k) for k in ks] for r in rungs])
@@ -426,7 +495,8 @@ class TestExactRungs:
         assert compared > 40
         assert len(seen) > 2
 
-    def test_no_more_than_the_true_distance(self):
+    @both_ways
+    def test_no_more_than_the_true_distance(self, left_censored):
         """Each data set has its own mean here: all that can be reached is on the rungs."""
         omega, max_shape, size = 3.0, 4.0, 3
         kinds = list(itertools.product([0, 900, 1800, N_BINS], [False, True]))
@@ -434,6 +504,13 @@ class TestExactRungs:
         tables = [make_table(records, omega) for records in data_sets]
         roots = []
         for table in tables:
+            if left_censored and table.events.any():
+                offset = before_offset(omega) * table.events[0]
+                mean = (table.events @ table.log_time - offset) / table.events.sum()
+                roots.append(
+                    balance(np.repeat(table.log_time, table.records), mean, max_shape, omega)
+                )
+                continue
             fit = maximum_likelihood(table.log_time, table.events, max_shape, weights=table.records)
             roots.append(fit[0][0])
         roots = np.array(roots)
@@ -442,7 +519,7 @@ class TestExactRungs:
         for node in (60_000, 100_000, 120_000):
             shape = shape_at(node, max_shape)
             for i, table in enumerate(tables):
-                rungs = ExactRungs(table, max_shape, 100)
+                rungs = ExactRungs(table, max_shape, 100, left_censored)
                 for level, possible in (
                     (rungs.down_to(node), roots <= shape),
                     (rungs.up_to(node), roots >= shape),
@@ -610,9 +687,10 @@ class TestPublishedRungs:
 
 
 class TestScoreTable:
+    @both_ways
     @pytest.mark.parametrize("n", [1, 1000, 10**9])
     @pytest.mark.parametrize("domain", [*DOMAINS, (100.0, 1e3), (1e-3, 1e-3)], ids=str)
-    def test_sums_do_not_overflow(self, domain, n):
+    def test_sums_do_not_overflow(self, domain, n, left_censored):
         """All records where the score is greatest, or least, against sums of Python's integers."""
         omega, max_shape = domain
         for node, mean in itertools.product(
@@ -620,10 +698,18 @@ class TestScoreTable:
         ):
             shape = shape_at(node, max_shape)
             score = shape_score(log_time_grid(omega), shape, mean)
+            if left_censored:
+                args = log_time_grid(omega), shape, mean * 7 / 6, before_offset(omega)
+                score = score_with_before(*args)
             for place in (int(np.argmax(score)), int(np.argmin(score)), 0, N_BINS):
                 counts = np.zeros(N_BINS + 1, dtype=np.int64)
                 counts[place] = n
-                table = ScoreTable.at(CountTable(omega, counts, counts), shape, mean)
+                table = ScoreTable.at(
+                    CountTable(omega, counts, counts),
+                    shape,
+                    mean * 7 / 6 if left_censored else mean,
+                    left_censored,
+                )
                 assert table.total == n * int(table.score[place])
                 for level, sign in ((table.to_raise(), -1), (table.to_lower(), 1)):
                     worst = table.score.max() if sign < 0 else table.score.min()
