@@ -7,20 +7,21 @@ from pathlib import Path
 import skdpsurv
 
 #: From the ground. A name stands for a module or for all of a package; those of a line may import
-#: each other. Metrics lie low, since `score` needs them and they need no estimator.
+#: each other. Concordance lies low, since `score` needs it and it needs no estimator.
 FLOORS = (
     "types version",
     "checks references",
     "privacy",
     "preprocessing",
     "scoring",
-    "rows progress column_index blocks shape plan release target metrics",
+    "rows progress column_index blocks shape plan release target",
+    "concordance",
     "likelihoods",
     "mechanisms",
     "base",
     "tabular",
     "survival classification regression hybrid datasets",
-    "model_selection reference plotting",
+    "model_selection metrics reference plotting",
     "audit publishing",
     "skdpsurv",
     "demo cli __main__",

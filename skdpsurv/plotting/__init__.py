@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
+from skdpsurv.plotting.calibration_plot import plot_calibration
 from skdpsurv.plotting.survival_curves import plot_survival_curves
 from skdpsurv.plotting.univariate_plot import plot_univariate
 
-__all__ = ["plot_survival_curves", "plot_univariate"]
+__all__ = ["plot_calibration", "plot_survival_curves", "plot_univariate"]

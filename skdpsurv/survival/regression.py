@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sksurv.functions import StepFunction
 
 from skdpsurv.blocks import Blocks, in_blocks
-from skdpsurv.metrics import concordance_index
+from skdpsurv.concordance import concordance_index
 from skdpsurv.privacy import check_unclipped
 from skdpsurv.rows import refuse_no_target, require_one_each
 from skdpsurv.shape import Shape

@@ -1,0 +1,328 @@
+"""private_survival_metrics: how good a released model is, on records that must not leak."""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skdpsurv.base import PrivateEstimator
+from skdpsurv.blocks import Blocks, in_blocks
+from skdpsurv.checks import Check, by, horizon, integer, list_of, number_in, optional, positive
+from skdpsurv.metrics.evaluation_plan import EvaluationPlan
+from skdpsurv.metrics.evaluation_result import Estimate, RiskGroup, SurvivalEvaluation
+from skdpsurv.metrics.exact_values import exact_measures
+from skdpsurv.metrics.predictions import predicted_survival, refuse_short_reach, unknown_steps
+from skdpsurv.metrics.released_values import Reading, intervals
+from skdpsurv.metrics.risk_table import EvaluationRecords
+from skdpsurv.privacy import FrozenMapping, PrivacyAccountant, PrivacyGuarantee, random_source
+from skdpsurv.rows import refuse_no_target, require_one_each
+from skdpsurv.shape import Shape, seen_shape
+from skdpsurv.target import event_and_time
+from skdpsurv.types import FloatArray
+
+__all__ = ["private_survival_metrics"]
+
+#: More cells than this drown in their noise, whatever n and epsilon are.
+MOST_GROUPS, MOST_BANDS = 50, 50
+
+
+def private_survival_metrics(
+    model: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    epsilon: float = 1.0,
+    *,
+    max_time: float | None = None,
+    level: float = 0.95,
+    n_groups: int = 5,
+    n_bands: int = 3,
+    risk_edges: ArrayLike | None = None,
+    time_edges: ArrayLike | None = None,
+    random_state: int | None = None,
+    accountant: PrivacyAccountant | None = None,
+) -> SurvivalEvaluation:
+    r"""Evaluate a survival model on records that must not leak, with differential privacy.
+
+    Releases Harrell's C-index, the integrated Brier score, predicted and observed survival by risk
+    group, and the ratio of expected to observed events, each with an interval that allows for
+    sampling and for the noise.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with ``predict_survival_function``, as the regressions of this package and of
+        scikit-survival have it, or a Pipeline that ends in one. Public: it was released before, and
+        these records are other people's; else what it cost them adds up with ``epsilon``.
+    X : array-like or data frame of shape (n_samples, n_features)
+        Rows, as the model takes them. Private.
+    y : structured array of shape (n_samples,), or array-like of times
+        Event indicator and time, as scikit-survival has them. Private.
+    epsilon : float, default=1.0
+        Privacy loss, spent whole. ``numpy.inf`` gives the values without noise, and intervals for
+        sampling alone.
+    max_time : float
+        Public horizon, in the unit of the times; must be given. Survival is compared there, and all
+        measures stop there. The model's survival functions must reach it.
+    level : float, default=0.95
+        Coverage of each interval.
+    n_groups : int, default=5
+        Risk groups of about equal size. With few records some are merged.
+    n_bands : int, default=3
+        Bands of time that exits are counted in. The table has n_groups (2 n_bands + 1) cells.
+    risk_edges : array-like of shape (n_groups - 1,) or None, default=None
+        Public edges of the groups: predicted probabilities to survive ``max_time``, rising, within
+        (0, 1); n_groups is then ignored. None finds them, for a share of epsilon.
+    time_edges : array-like of shape (n_bands - 1,) or None, default=None
+        Public edges of the bands, rising, within (0, max_time); n_bands is then ignored. None finds
+        them, for a share of epsilon.
+    random_state : None or int, default=None
+        None draws from the operating system's entropy. An int makes the evaluation reproducible and
+        therefore not private: status "seeded", with a PrivacyLeakWarning.
+    accountant : PrivacyAccountant or None, default=None
+        Ledger that the evaluation is charged to, once, before any record is used.
+
+    Returns
+    -------
+    SurvivalEvaluation
+        Values, intervals and the guarantee. It holds nothing of the records but what was released.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter breaks its rule, the model's survival functions end before ``max_time``, or
+        ``y`` is not a survival target. No budget is spent.
+    BudgetExceededError
+        If the accountant's budget would be exceeded; no record has been read then.
+
+    See Also
+    --------
+    skdpsurv.plotting.plot_calibration : A picture of the result.
+
+    Notes
+    -----
+    Neighbours: replace-one; the number of records is public. A record is in one cell of a table
+    (risk group, band of time, event), which depends on that record, the model and public edges
+    alone, so that the table has L1 sensitivity 2. Places in groups and bands, and terms of the
+    Brier score, are clipped and have sensitivity 1; edges are chosen by permute-and-flip. Theorem:
+    adaptive composition of these (docs/proofs/evaluation). All else is computed from what was
+    released: C from pairs of cells, corrected for ties within groups as if risks were normal;
+    observed survival from hazards within bands, with densities that are linear in each.
+
+    The model is shown one row at a time, and a copy of it for each row if its type is not known to
+    stay as it is. Where it fails, or predicts what is no number, the record counts as predicted to
+    survive every time with probability 1/2. Nothing that it prints or warns is shown.
+
+    References
+    ----------
+    .. [1] F. E. Harrell et al., "Evaluating the yield of medical tests", JAMA 247, 1982.
+    .. [2] E. Graf et al., "Assessment and comparison of prognostic classification schemes for
+       survival data", Statistics in Medicine 18, 1999.
+
+    Examples
+    --------
+    >>> from skdpsurv import DPDiscreteTimeSurvival
+    >>> from skdpsurv.datasets import make_discrete_time_survival
+    >>> from skdpsurv.metrics import private_survival_metrics
+    >>> data = make_discrete_time_survival(4000, 2, random_state=0)
+    >>> model = DPDiscreteTimeSurvival(epsilon=1.0, max_time=data.max_time)
+    >>> model = model.fit(data.X[:2000], data.y[:2000])
+    >>> found = private_survival_metrics(
+    ...     model, data.X[2000:], data.y[2000:], epsilon=1.0, max_time=data.max_time
+    ... )
+    >>> found.summary.columns.tolist(), found.guarantee.epsilon
+    (['value', 'lower', 'upper'], 1.0)
+    >>> bool(found.c_index.lower <= found.c_index.value <= found.c_index.upper)
+    True
+    """
+    return _Evaluation(
+        model,
+        epsilon,
+        max_time=max_time,
+        level=level,
+        n_groups=n_groups,
+        n_bands=n_bands,
+        risk_edges=risk_edges,
+        time_edges=time_edges,
+        random_state=random_state,
+        accountant=accountant,
+    )._fit(X, y)
+
+
+def _check_model(model: Any) -> None:
+    if isinstance(model, type) or not hasattr(model, "predict_survival_function"):
+        raise TypeError(
+            "model must be fitted and have a method predict_survival_function, "
+            f"{model.__name__ if isinstance(model, type) else type(model).__name__} has none."
+        )
+    if unknown_steps(model):
+        try:
+            copy.deepcopy(model)
+        except Exception:  # of any kind
+            raise TypeError(
+                "model must be such that it can be copied: each record is shown to a fresh copy."
+            ) from None
+
+
+class _Evaluation(PrivateEstimator):
+    """The order of every fit, whose release is a :class:`SurvivalEvaluation`."""
+
+    _is_released = False
+    _deciding = "epsilon, n_groups and n_bands"
+    _rules: ClassVar[dict[str, Check]] = {
+        "model": by(_check_model),
+        "max_time": horizon(positive()),
+        "level": number_in(0.0, 1.0, closed="neither"),
+        "n_groups": integer(2, MOST_GROUPS),
+        "n_bands": integer(1, MOST_BANDS),
+        "risk_edges": optional(list_of(number_in(0.0, 1.0, closed="neither"))),
+        "time_edges": optional(list_of(positive())),
+    }
+
+    def __init__(
+        self,
+        model: Any,
+        epsilon: float,
+        *,
+        max_time: Any = None,
+        level: float = 0.95,
+        n_groups: int = 5,
+        n_bands: int = 3,
+        risk_edges: Any = None,
+        time_edges: Any = None,
+        random_state: int | None = None,
+        accountant: PrivacyAccountant | None = None,
+    ) -> None:
+        self.model = model
+        self.epsilon = epsilon
+        self.max_time = max_time
+        self.level = level
+        self.n_groups = n_groups
+        self.n_bands = n_bands
+        self.risk_edges = risk_edges
+        self.time_edges = time_edges
+        self.random_state = random_state
+        self.accountant = accountant
+
+    def _check_together(self) -> None:
+        for name, end, most in (
+            ("risk_edges", 1.0, MOST_GROUPS),
+            ("time_edges", float(self.max_time), MOST_BANDS),
+        ):
+            edges = _edges(getattr(self, name))
+            if edges is None:
+                continue
+            if (np.diff(edges) <= 0.0).any() or (edges >= end).any():
+                raise ValueError(f"{name} must rise, and be less than {end:g}.")
+            if edges.size >= most:
+                raise ValueError(f"{name} must be fewer than {most}, got {edges.size}.")
+
+    def _shape(self, X: Any, y: Any) -> Shape:
+        shape = seen_shape(self, X)
+        refuse_short_reach(self.model, X, float(self.max_time))
+        return shape
+
+    def _plan(self, shape: Shape) -> EvaluationPlan:
+        risk_edges, time_edges = _edges(self.risk_edges), _edges(self.time_edges)
+        unknown = unknown_steps(self.model)
+        asked = (f"copies of {', '.join(unknown)} share no state that predictions change",)
+        return EvaluationPlan(
+            epsilon=float(self.epsilon),
+            n_records=shape.n_records,
+            horizon=float(self.max_time),
+            n_groups=int(self.n_groups) if risk_edges is None else risk_edges.size + 1,
+            n_bands=int(self.n_bands) if time_edges is None else time_edges.size + 1,
+            risk_edges=risk_edges,
+            time_edges=time_edges,
+            asked=asked if unknown else (),
+        )
+
+    def _read(self, shape: Shape, X: Any, y: Any) -> Blocks[Any]:
+        """Return blocks of rows, events and times; rows are the model's to judge."""
+
+        def read(block: tuple[Any, ...]) -> tuple[Any, ...]:
+            rows, target = block
+            refuse_no_target(target)
+            event, time = event_and_time(target)
+            require_one_each(time.size, len(rows) if not hasattr(rows, "shape") else rows.shape[0])
+            return rows, event, time
+
+        records = in_blocks(X, y).map(read)
+        shape.require(records.map_sum(lambda block: block[2].size), records.n_blocks)
+        return records
+
+    def _run(self, shape: Shape, plan: EvaluationPlan, records: Blocks[Any]) -> Any:
+        times = np.append(plan.times, plan.horizon)
+
+        def predicted(block: tuple[Any, ...]) -> EvaluationRecords:
+            rows, event, time = block
+            return EvaluationRecords(predicted_survival(self.model, rows, times), event, time)
+
+        asked = records.map(predicted)
+        released = plan.run(asked, random_source(self.random_state))
+        reading = Reading.of(plan, released)
+        found = reading.measures(reading.sums(released))
+        if math.isinf(plan.epsilon):
+            parts = zip(*asked.results(lambda block: block), strict=True)
+            found = exact_measures(
+                EvaluationRecords(*(np.concatenate(part) for part in parts)), reading
+            )
+        return (
+            released,
+            reading,
+            found,
+            intervals(reading, released, found, float(self.level)),
+            reading.uncensored(reading.sums(released)),
+        )
+
+    def _publish(
+        self,
+        guarantee: PrivacyGuarantee,
+        parameters: dict[str, Any],
+        values: Any,
+        target: tuple[str, ...],
+    ) -> Any:
+        """Return the evaluation, made of what was released and of nothing else."""
+        released, reading, found, (lower, upper), uncensored = values
+        shares = np.maximum(reading.merged @ reading.shares, 0.0)
+        shares = shares / max(shares.sum(), 1.0)
+        ends = reading.ends
+        groups = tuple(
+            RiskGroup(
+                float(ends[g]),
+                float(ends[g + 1]),
+                float(shares[g]),
+                _estimate(found.predicted[g], lower.predicted[g], upper.predicted[g]),
+                _estimate(found.observed[g], lower.observed[g], upper.observed[g]),
+            )
+            for g in range(shares.size)
+        )
+        return SurvivalEvaluation(
+            c_index=_estimate(found.c_index, lower.c_index, upper.c_index),
+            integrated_brier=_estimate(found.brier, lower.brier, upper.brier),
+            expected_observed=_estimate(found.ratio, lower.ratio, upper.ratio),
+            groups=groups,
+            uncensored=uncensored,
+            max_time=float(self.max_time),
+            level=float(self.level),
+            guarantee=guarantee,
+            released=FrozenMapping({name: _plain(value) for name, value in released.items()}),
+        )
+
+
+def _edges(values: Any) -> FloatArray | None:
+    return None if values is None else np.asarray(values, dtype=np.float64)
+
+
+def _estimate(value: Any, lower: Any, upper: Any) -> Estimate:
+    return Estimate(float(value), float(lower), float(upper))
+
+
+def _plain(value: Any) -> Any:
+    def frozen(one: Any) -> Any:
+        return tuple(frozen(part) for part in one) if isinstance(one, list) else one
+
+    return frozen(np.asarray(value).tolist())

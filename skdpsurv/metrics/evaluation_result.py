@@ -1,0 +1,197 @@
+"""What an evaluation has found: released numbers, measures with intervals, and the guarantee."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import pandas as pd
+
+from skdpsurv.privacy import FrozenMapping, PrivacyGuarantee
+
+__all__ = ["Estimate", "RiskGroup", "SurvivalEvaluation"]
+
+
+class Estimate(NamedTuple):
+    """A number, and the ends of its interval."""
+
+    value: float
+    lower: float
+    upper: float
+
+
+class RiskGroup(NamedTuple):
+    """Records of similar predicted survival.
+
+    Parameters
+    ----------
+    low, high : float
+        Ends, of the predicted probability to survive the horizon.
+    share : float
+        Of all records, about.
+    predicted, observed : Estimate
+        Mean predicted, and actuarial, probability to survive the horizon.
+    """
+
+    low: float
+    high: float
+    share: float
+    predicted: Estimate
+    observed: Estimate
+
+
+@dataclass(frozen=True, repr=False)
+class SurvivalEvaluation:
+    """How good a survival model is, by :func:`~skdpsurv.metrics.private_survival_metrics`.
+
+    Everything in it is public once it was released: values, intervals and the noisy numbers that
+    they are computed from.
+
+    Parameters
+    ----------
+    c_index : Estimate
+        Harrell's C of the predicted risk at ``max_time``.
+    integrated_brier : Estimate
+        Mean Brier score over (0, max_time), weighted for censoring.
+    expected_observed : Estimate
+        Mean predicted risk at ``max_time``, divided by the observed one.
+    groups : tuple of RiskGroup
+        Calibration, from the highest risk to the lowest.
+    uncensored : float
+        Share that is still followed at ``max_time``, or would be but for an event, by the released
+        counts. Where it is small, all measures rest on few records, and the Brier score is too low,
+        as weights are capped: choose an earlier ``max_time``.
+    max_time : float
+        The horizon.
+    level : float
+        Coverage that intervals were asked for.
+    guarantee : PrivacyGuarantee
+    released : mapping of str to object
+        What was released: edges, noisy counts and sums, as lists.
+    """
+
+    c_index: Estimate
+    integrated_brier: Estimate
+    expected_observed: Estimate
+    groups: tuple[RiskGroup, ...]
+    uncensored: float
+    max_time: float
+    level: float
+    guarantee: PrivacyGuarantee
+    released: Mapping[str, object]
+
+    @property
+    def calibration(self) -> pd.DataFrame:
+        """A row for each risk group: ends, share, predicted and observed survival, intervals."""
+        rows = [
+            {
+                "low": group.low,
+                "high": group.high,
+                "share": group.share,
+                **_cells("predicted", group.predicted),
+                **_cells("observed", group.observed),
+            }
+            for group in self.groups
+        ]
+        return pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="group"))
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """A row for each measure of the whole: ``value``, ``lower`` and ``upper``."""
+        measures = {
+            "C-index": self.c_index,
+            "integrated Brier score": self.integrated_brier,
+            "expected / observed": self.expected_observed,
+        }
+        return pd.DataFrame(list(measures.values()), index=list(measures), columns=Estimate._fields)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dict of plain JSON values; ``from_dict`` turns it back.
+
+        Returns
+        -------
+        dict
+        """
+        return {
+            "c_index": list(self.c_index),
+            "integrated_brier": list(self.integrated_brier),
+            "expected_observed": list(self.expected_observed),
+            "groups": [
+                {**g._asdict(), "predicted": list(g.predicted), "observed": list(g.observed)}
+                for g in self.groups
+            ],
+            "uncensored": self.uncensored,
+            "max_time": self.max_time,
+            "level": self.level,
+            "guarantee": self.guarantee.to_dict(),
+            "released": _thawed(dict(self.released)),
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """Make an evaluation from what :meth:`to_dict` returned, or from its JSON.
+
+        Parameters
+        ----------
+        data : mapping
+
+        Returns
+        -------
+        SurvivalEvaluation
+        """
+        groups = tuple(
+            RiskGroup(
+                **{
+                    **group,
+                    "predicted": Estimate(*group["predicted"]),
+                    "observed": Estimate(*group["observed"]),
+                }
+            )
+            for group in data["groups"]
+        )
+        return cls(
+            c_index=Estimate(*data["c_index"]),
+            integrated_brier=Estimate(*data["integrated_brier"]),
+            expected_observed=Estimate(*data["expected_observed"]),
+            groups=groups,
+            uncensored=data["uncensored"],
+            max_time=data["max_time"],
+            level=data["level"],
+            guarantee=PrivacyGuarantee.from_dict(data["guarantee"]),
+            released=FrozenMapping({k: _frozen(v) for k, v in data["released"].items()}),
+        )
+
+    def __repr__(self) -> str:
+        lines = [
+            f"SurvivalEvaluation at {self.max_time:g}: {100 * self.level:g} % intervals, "
+            f"epsilon = {self.guarantee.epsilon:g}, status {self.guarantee.status}",
+            *(f"  {name}: {_shown(row)}" for name, row in self.summary.T.items()),
+            f"  still followed at max_time: {self.uncensored:.0%}",
+            "  survival by risk group: predicted, observed",
+            *(
+                f"    {g.share:.0%} of records: {_shown(g.predicted)}, {_shown(g.observed)}"
+                for g in self.groups
+            ),
+        ]
+        return "\n".join(lines)
+
+
+def _cells(name: str, estimate: Estimate) -> dict[str, float]:
+    value, lower, upper = estimate
+    return {name: value, f"{name} lower": lower, f"{name} upper": upper}
+
+
+def _shown(estimate: Any) -> str:
+    value, lower, upper = estimate
+    return f"{value:.3f} [{lower:.3f}, {upper:.3f}]"
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(part) for part in value) if isinstance(value, list | tuple) else value
+
+
+def _thawed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _thawed(part) for name, part in value.items()}
+    return [_thawed(part) for part in value] if isinstance(value, tuple) else value

@@ -1,0 +1,239 @@
+"""What one record can change of an evaluation, draw by draw, and that nothing else leaves."""
+
+from __future__ import annotations
+
+import copy
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+
+from skdpsurv import PrivacyAccountant
+from skdpsurv.mechanisms.sums import Sums
+from skdpsurv.metrics import evaluation, private_survival_metrics, released_values
+from skdpsurv.privacy.randomness import AskedSource
+from tests.support import checks
+from tests.support.registry import MAX_TIME, NAME, NUMBER, ROW, survival
+
+SMALLEST, LARGEST = 5e-324, float(np.finfo(float).max)
+EPSILON = 1.0
+
+
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch):
+    monkeypatch.setattr(released_values, "N_RESAMPLES", 10)
+
+
+class Curve:
+    def __init__(self, hazard):
+        self.hazard = hazard
+
+    def __call__(self, times):
+        return np.exp(-self.hazard * times / MAX_TIME)
+
+
+class Model:
+    """Predicts from the first column; what breaks a rule of good models, it does by the row."""
+
+    def predict_survival_function(self, X):
+        first = np.asarray(X, dtype=float)[:, 0]
+        return [Curve(0.3 * math.exp(2.0 * x)) for x in first]
+
+
+class Failing(Model):
+    """Fails for some rows, in its own words, and is no number for others."""
+
+    def predict_survival_function(self, X):
+        first = float(np.asarray(X)[0, 0])
+        if first > 0.9:
+            raise RuntimeError(f"{NAME} has {NUMBER}")
+        if first > 0.8:
+            raise KeyError(NAME)
+        if first > 0.7:
+            return [Curve(math.nan)]
+        if first > 0.6:
+            return [Curve(-math.inf), Curve(1.0)]
+        return super().predict_survival_function(X)
+
+
+class Talking(Model):
+    """Prints and warns of every row."""
+
+    def predict_survival_function(self, X):
+        print(NAME, X)
+        warnings.warn(f"{NAME}: {NUMBER}", stacklevel=1)
+        return super().predict_survival_function(X)
+
+
+class OfTheBatch(Model):
+    """Predicts from the mean of all rows that it sees."""
+
+    def predict_survival_function(self, X):
+        return super().predict_survival_function(np.full_like(X, np.mean(X)))
+
+
+class Remembering(Model):
+    """Predicts something else for all once it has seen an extreme row."""
+
+    def __init__(self):
+        self.seen = []
+
+    def predict_survival_function(self, X):
+        self.seen.append(float(X[0, 0]))
+        frightened = max(self.seen) > 0.5
+        return [Curve(5.0)] if frightened else super().predict_survival_function(X)
+
+
+MODELS = {
+    "plain": Model(),
+    "failing": Failing(),
+    "talking": Talking(),
+    "of the batch": OfTheBatch(),
+    "remembering": Remembering(),
+    "in a pipeline": make_pipeline(FunctionTransformer(), Failing()),
+}
+ROWS = (0.0, 0.65, 0.75, 0.85, 0.95, -5.0, 5.0, LARGEST, -LARGEST, SMALLEST, np.nan, np.inf)
+TARGETS = (
+    (True, 0.0),
+    (False, 0.0),
+    (True, SMALLEST),
+    (True, 0.4 * MAX_TIME),
+    (False, 0.4 * MAX_TIME),
+    (True, MAX_TIME),
+    (False, MAX_TIME),
+    (True, LARGEST),
+    (False, LARGEST),
+)
+
+
+def replay(monkeypatch, data, model, given=None, **options):
+    """Evaluate without noise, or with the answers that were given to a neighbour."""
+    asked = []
+
+    def answered(exact, scale, own):
+        answer = own if given is None else given[len(asked)][2]
+        asked.append((np.array(exact, dtype=float), scale, answer))
+        return answer
+
+    def least(query, misses, epsilon, source):
+        return answered(misses, query.each / epsilon, int(np.argmin(misses)))
+
+    with monkeypatch.context() as patch:
+        source = AskedSource(lambda exact, scale: answered(exact, scale, exact), None)
+        patch.setattr(Sums, "least", least)
+        patch.setattr(evaluation, "random_source", lambda seed: source)
+        patch.setattr(evaluation, "intervals", lambda reading, released, found, level: (found,) * 2)
+        found = private_survival_metrics(
+            model, data.X, data.y, EPSILON, max_time=0.9 * MAX_TIME, **options
+        )
+    return asked, found
+
+
+def ratio(one, other):
+    """Return the largest log ratio of both laws: Laplace noise adds up, a choice has a maximum."""
+    assert [scale for _, scale, _ in one] == [scale for _, scale, _ in other]
+    total = 0.0
+    for (exact, scale, answer), (near, _, _) in zip(one, other, strict=True):
+        moved = np.abs(exact - near)
+        total += (moved.max() if np.ndim(answer) == 0 and exact.size > 1 else moved.sum()) / scale
+    return total
+
+
+@pytest.mark.parametrize("edges", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize(
+    "name",
+    [name if name == "failing" else pytest.param(name, marks=pytest.mark.slow) for name in MODELS],
+)
+def test_no_neighbour_exceeds_epsilon(name, edges, monkeypatch):
+    """All draws of an evaluation together, over adversarial neighbours; and some come close."""
+    options = {"risk_edges": [0.3, 0.6, 0.8], "time_edges": [3.0, 6.0]} if edges else {}
+    data, model, largest = survival(), MODELS[name], 0.0
+    records = [((x, 0.0, 0.0), TARGETS[i % len(TARGETS)]) for i, x in enumerate(ROWS)]
+    records += [((0.1, 0.0, 0.0), target) for target in TARGETS]
+    for record in records[:: len(records) // 2]:
+        one = data.replaced(*record)
+        asked, found = replay(monkeypatch, one, model, **options)
+        for other in records:
+            again, same = replay(monkeypatch, data.replaced(*other), model, asked, **options)
+            assert same == found
+            largest = max(largest, ratio(asked, again))
+    assert largest <= EPSILON
+    assert largest > 0.5 * EPSILON
+
+
+def test_the_noise_of_a_cell_has_scale_two_over_its_share(monkeypatch):
+    asked, found = replay(monkeypatch, survival(), Model(), risk_edges=[0.5, 0.8], time_edges=[2.0])
+    cells, in_groups, in_bands, brier = (scale for _, scale, _ in asked)
+    steps = 2**20
+    spent = [2.0 / cells, steps / in_groups, steps / in_bands, 2**30 / brier]
+    assert sum(spent) <= EPSILON
+    np.testing.assert_allclose(sum(spent), EPSILON, rtol=1e-12)
+    assert np.shape(found.released["table"]) == (3, 5)
+
+
+class Unstable(Model):
+    """Checks itself that it is shown one row at a time."""
+
+    def predict_survival_function(self, X):
+        assert len(X) == 1
+        return super().predict_survival_function(X)
+
+
+def test_rows_are_shown_one_by_one():
+    data = survival()
+    found = [
+        private_survival_metrics(
+            model, data.X, data.y, np.inf, max_time=MAX_TIME, risk_edges=[0.5, 0.7]
+        )
+        for model in (Model(), Unstable())
+    ]
+    assert found[0].released == found[1].released
+    assert found[0].groups == found[1].groups
+
+
+@pytest.mark.parametrize("name", ["talking", "failing", "remembering"])
+def test_nothing_but_the_release_leaves(name, capfd):
+    """With the same noise neighbours differ in released numbers only; no text tells of a record."""
+    data = survival()
+    model = copy.deepcopy(MODELS[name])
+    for record in [((NUMBER, 0.1, 0.2), (True, 5.4321)), ((0.95, 0.1, 0.2), (False, 7.65432))]:
+        near = data.replaced(*record)
+        outcome = checks.Outcome()
+        with checks.listening(outcome):
+            found = private_survival_metrics(model, near.X, near.y, 1.0, max_time=MAX_TIME)
+        checks.check_texts([*outcome.texts(), repr(found), found.guarantee.describe()])
+        assert not outcome.warned
+        secrets = np.concatenate([near.X.ravel(), near.y["time"]])
+        checks.check_pickle(pickle.dumps(found), secrets, [NAME])
+    assert capfd.readouterr() == ("", "")
+    assert vars(model) == vars(MODELS[name]) or name == "in a pipeline"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("time", np.nan), ("time", -NUMBER), ("time", np.inf)]
+)
+def test_a_refusal_tells_nothing_and_costs_nothing(field, value):
+    data, accountant = survival(), PrivacyAccountant(epsilon=5.0)
+    data.y[field][ROW] = value
+    outcome = checks.called(
+        lambda: private_survival_metrics(
+            Model(), data.X, data.y, 1.0, max_time=MAX_TIME, accountant=accountant
+        )
+    )
+    assert isinstance(outcome.error, ValueError)
+    checks.check_refusal(outcome)
+    assert accountant.spent() == 0.0
+
+
+def test_arithmetic_that_raises_does_not_show():
+    data = survival()
+    for row, target in zip(ROWS, TARGETS * 2, strict=False):
+        near = data.replaced((row, 0.0, 0.0), target)
+        with np.errstate(all="raise"), warnings.catch_warnings():
+            warnings.simplefilter("error")
+            strict = private_survival_metrics(Model(), near.X, near.y, 1.0, max_time=MAX_TIME)
+        assert len(strict.groups) >= 1
