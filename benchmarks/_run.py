@@ -19,7 +19,7 @@ QUICK_NOTE = "QUICK RUN, with fewer repetitions and sizes: not the numbers of th
 #: What a line that says what was skipped starts with.
 SKIPPED = "skipped: "
 #: Packages that only a part of a benchmark needs.
-OPTIONAL = ("matplotlib", "statsmodels")
+OPTIONAL = ("matplotlib", "statsmodels", "SurvSet")
 
 T = TypeVar("T")
 _complete = not QUICK

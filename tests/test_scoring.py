@@ -179,7 +179,9 @@ def released(estimator, parameters, values, n_features=N_FEATURES):
     return Release(estimator, PrivacyGuarantee(1.0), parameters, values, n_features)
 
 
-def survival_model(link="logit", n_knots=4, n_intervals=12, n_features=N_FEATURES):
+def survival_model(
+    link="logit", n_knots=4, n_intervals=12, n_features=N_FEATURES, recalibrated=False
+):
     parameters = {
         "max_time": 5.3,
         "n_intervals": n_intervals,
@@ -188,17 +190,22 @@ def survival_model(link="logit", n_knots=4, n_intervals=12, n_features=N_FEATURE
     }
     baseline = [-2.0, -1 / 3, 1.5, 0.7, -0.4][:n_knots]
     values = {"coef": RNG.normal(0, 0.2, n_features), "baseline_coef": baseline}
+    if recalibrated:
+        values["recalibration_slope"] = 0.37
+        values["recalibration_knots"] = [0.0, 0.004, 0.3, 0.31, 1.0]
+        values["recalibration_shift"] = [0.5, -0.2, 0.1, 0.4, -0.3]
     return DPDiscreteTimeSurvival.from_release(
         released("DPDiscreteTimeSurvival", parameters, values, n_features)
     )
 
 
-def logistic_model(classes, cap=1.0, n_features=N_FEATURES):
+def logistic_model(classes, cap=1.0, n_features=N_FEATURES, slope=None):
     n_outputs = len(classes) if len(classes) > 2 else 1
     values = {
         "coef": RNG.normal(0, 0.3, (n_outputs, n_features)),
         "intercept": RNG.normal(size=n_outputs),
         "max_residual": cap,
+        **({} if slope is None else {"recalibration_slope": slope}),
     }
     release = released("DPLogisticRegression", {"classes": classes}, values, n_features)
     return DPLogisticRegression.from_release(release)
@@ -254,9 +261,10 @@ def test_r_scores_few_rows(table, matrix, n_rows):
 
 
 @pytest.mark.parametrize("link", ["logit", "cloglog", "probit"])
+@pytest.mark.parametrize("recalibrated", [False, True])
 @pytest.mark.parametrize(("n_knots", "n_intervals"), [(1, 1), (1, 12), (2, 12), (3, 3), (5, 12)])
-def test_survival(table, matrix, link, n_knots, n_intervals):
-    model = survival_model(link, n_knots, n_intervals)
+def test_survival(table, matrix, link, n_knots, n_intervals, recalibrated):
+    model = survival_model(link, n_knots, n_intervals, recalibrated=recalibrated)
     defined, frame = run_r(model), as_r_has_it(table)
     np.testing.assert_allclose(defined["score"](frame), model.predict(matrix), **CLOSE)
     times = np.array([0.0, 5.3, 0.1, *model.unique_times_, *np.nextafter(model.unique_times_, 0)])
@@ -275,6 +283,9 @@ def test_survival(table, matrix, link, n_knots, n_intervals):
 CLASSIFIERS = {
     "two": lambda: logistic_model(["no", 'y"es']),
     "two, capped": lambda: logistic_model([0, 1], 0.5),
+    "two, steep": lambda: logistic_model([0, 1], 1.0, slope=2.5),
+    "two, capped and steep": lambda: logistic_model([0, 1], 0.5, slope=2.5),
+    "three, capped and steep": lambda: logistic_model([0, 1, 2], 0.7, slope=4.0),
     "one": lambda: logistic_model([True]),
     "three": lambda: logistic_model([0.5, 1, 2]),
     "three, capped": lambda: logistic_model(["a\nb", "b", "\u2028\U000e0001"], 0.8),

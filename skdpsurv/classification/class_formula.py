@@ -12,11 +12,16 @@ if TYPE_CHECKING:
     from skdpsurv.scoring.script import Script
 
 
-def chance(script: Script, predictor: str, max_residual: float) -> str:
-    """Return the probability that belongs to a linear predictor, for the cap of its loss."""
+def chance(script: Script, predictor: str, max_residual: float, slope: float = 1.0) -> str:
+    """Return the probability of a linear predictor, for the cap of its loss and a slope of odds."""
     if max_residual == 1:
+        if slope != 1:
+            predictor = f"{script.number(slope)} * ({predictor})"
         return f"{'plogis' if script.language.name == 'R' else 'expit'}({predictor})"
-    return f"chance({predictor}, {script.number(max_residual)})"
+    cap = script.number(max_residual)
+    if slope == 1:
+        return f"{CAPPED}({predictor}, {cap})"
+    return f"{STEEP}({predictor}, {cap}, {script.number(slope)})"
 
 
 def write_classes(
@@ -46,12 +51,13 @@ def write_classes(
         text, r = _several(labels, scores, probability)
     else:
         text, r = _one(labels, scores[0], probability)
-    capped = any("chance(" in code for code in (probability, *before.values()))
+    codes = (probability, *before.values())
+    used = [name for name in CHANCE if any(f" {name}(" in f" {code}" for code in codes)]
     script.write(
-        text="\n".join([*CHANCE["text"][: None if capped else 0], *first, *text]),
+        text="\n".join([*(line for name in used for line in CHANCE[name]["text"]), *first, *text]),
         R="\n".join(
             [
-                *CHANCE["R"][: None if capped else 0],
+                *(line for name in used for line in CHANCE[name]["R"]),
                 *["score <- function(x) {", "  z <- features(x)"],
                 *(f"  {line}" for line in (*first, *r[0])),
                 *["}", "", *r[1]],
@@ -60,16 +66,34 @@ def write_classes(
     )
 
 
-#: Of the logistic loss whose residuals are capped; a cap of 1 is none.
+#: Of the logistic loss whose residuals are capped, a cap of 1 being none; and with a slope of odds.
+CAPPED, STEEP = "chance", "steep_chance"
 CHANCE = {
-    "text": ["chance(m, cap) = min(expit(m), cap) / (min(expit(m), cap) + min(expit(-m), cap))"],
-    "R": [
-        "chance <- function(m, cap) {",
-        "  up <- pmin(plogis(m), cap)",
-        "  up / (up + pmin(plogis(-m), cap))",
-        "}",
-        "",
-    ],
+    CAPPED: {
+        "text": [
+            "chance(m, cap) = min(expit(m), cap) / (min(expit(m), cap) + min(expit(-m), cap))"
+        ],
+        "R": [
+            "chance <- function(m, cap) {",
+            "  up <- pmin(plogis(m), cap)",
+            "  up / (up + pmin(plogis(-m), cap))",
+            "}",
+            "",
+        ],
+    },
+    STEEP: {
+        "text": [
+            "part(m, cap, b) = min(expit(m), cap) ** b",
+            "steep_chance(m, cap, b) = part(m, cap, b) / (part(m, cap, b) + part(-m, cap, b))",
+        ],
+        "R": [
+            "steep_chance <- function(m, cap, b) {",
+            "  up <- pmin(plogis(m), cap)^b",
+            "  up / (up + pmin(plogis(-m), cap)^b)",
+            "}",
+            "",
+        ],
+    },
 }
 
 

@@ -21,6 +21,7 @@ from skdpsurv.classification.private_classifier import (
     PrivateClassifier,
     checked_caps,
 )
+from skdpsurv.classification.public_slope import public_slope
 from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.mechanisms.methods import NAMES
 from skdpsurv.mechanisms.perturbation import Problem, perturb_all
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DPLogisticRegression"]
 
+#: A release with a larger slope is none of ours; those of fits are below 8.
+LARGEST_SLOPE = 100.0
+
 
 @dataclass(frozen=True)
 class LogisticPlan:
@@ -46,12 +50,15 @@ class LogisticPlan:
     mechanism : str
     stated : mapping
         What the guarantee takes to be public, beside how epsilon is spent.
+    slope : float
+        What predicted log odds are multiplied with: public.
     """
 
     fit: GroupFit
     epsilon: float
     mechanism: str
     stated: Mapping[str, Any]
+    slope: float
 
     proof = reference("docs/proofs/logistic", "chaudhuri")
     assumptions = ASSUMPTIONS
@@ -62,7 +69,7 @@ class LogisticPlan:
 
     def public_inputs(self) -> dict[str, Any]:
         """Return what the guarantee takes to be public."""
-        return {**self.stated, **self.fit.public_inputs()}
+        return {**self.stated, **self.fit.public_inputs(), "recalibration_slope": self.slope}
 
     def problems(self, records: Blocks[SignedRows]) -> list[Problem]:
         """Return the minimisations, which an audit attacks as they are."""
@@ -75,6 +82,7 @@ class LogisticPlan:
             "coef": model.coef,
             "intercept": model.intercept,
             "max_residual": self.fit.max_residual,
+            "recalibration_slope": self.slope,
         }
 
 
@@ -135,6 +143,10 @@ class DPLogisticRegression(PrivateClassifier):
         Private release; 0 without an intercept.
     max_residual_ : float
         The cap that was used. Public.
+    recalibration_slope_ : float
+        What :meth:`predict_proba` multiplies log odds with, to undo the penalty: 1 or more, and 1
+        with ``epsilon=numpy.inf`` or ``calibration="published"``. Follows from n, the number of
+        columns and of classes, epsilon and penalty: public, and nothing is spent on it.
     guarantee_ : PrivacyGuarantee
         What was promised, about what, under which assumptions.
     release_ : Release
@@ -168,6 +180,10 @@ class DPLogisticRegression(PrivateClassifier):
     The noise must hide that pull. Capped at 0.5, as in Huber's loss, it needs half the noise, and
     the sign of the predictor still is the more likely class. :meth:`predict_proba` inverts what the
     cap does to probabilities.
+
+    The penalty that balances the noise leaves probabilities near one half. :meth:`predict_proba`
+    multiplies log odds with ``recalibration_slope_``; ``coef_``, :meth:`decision_function` and
+    :meth:`predict` are as released.
 
     References
     ----------
@@ -246,12 +262,13 @@ class DPLogisticRegression(PrivateClassifier):
         self.coef_ = released_array(release, "coef", shape)
         self.intercept_ = released_array(release, "intercept", shape[:1])
         self.max_residual_ = float(checked_caps(np.array(release.values.get("max_residual")), ()))
+        self.recalibration_slope_ = _checked_slope(release)
 
     def _scores(self, X: FloatArray) -> FloatArray:
         return Coefficients(self.coef_, self.intercept_).predictor(X)
 
     def _probabilities(self, scores: FloatArray) -> FloatArray:
-        return probability(scores, self.max_residual_)
+        return probability(scores, self.max_residual_, self.recalibration_slope_)
 
     def _check_together(self) -> None:
         super()._check_together()
@@ -275,8 +292,39 @@ class DPLogisticRegression(PrivateClassifier):
         mechanism = f"{NAMES[self.method]} of a logistic likelihood{published}"
         if math.isinf(self.epsilon):
             plan, mechanism = budgets.unperturbed, "penalised likelihood, no noise"
-        return LogisticPlan(plan(setting), float(self.epsilon), mechanism, self._public(shape))
+        fit = plan(setting)
+        slope = 1.0
+        if self.calibration == "tight" and math.isfinite(self.epsilon):
+            slope = _slope(fit, setting.epsilon_output, shape.classes.size)
+        return LogisticPlan(fit, float(self.epsilon), mechanism, self._public(shape), slope)
 
     def _formula(self, script: Script) -> None:
         scores = list(map(script.linear, self.coef_, self.intercept_))
-        write_classes(script, self.classes_, scores, chance(script, "{}", self.max_residual_))
+        likely = chance(script, "{}", self.max_residual_, self.recalibration_slope_)
+        write_classes(script, self.classes_, scores, likely)
+
+
+def _slope(fit: GroupFit, epsilon_output: float, n_classes: int) -> float:
+    """Return what log odds of a fit are multiplied with, from its plan alone."""
+    (group,), (calibration,) = fit.groups, fit.calibrations
+    ridge = calibration.kappa / group.bound**2
+    return public_slope(fit.n_records, group.n_params, n_classes, epsilon_output, ridge)
+
+
+def _checked_slope(release: Release) -> float:
+    """Return the slope that a release holds; releases of earlier versions have none.
+
+    Raises
+    ------
+    ValueError
+        If it is no slope that a fit can have: below 1, or above what a power can take.
+    """
+    if "recalibration_slope" not in release.values:
+        return 1.0
+    slope = float(released_array(release, "recalibration_slope", ()))
+    if not 1.0 <= slope <= LARGEST_SLOPE:
+        raise ValueError(
+            "values of the release must hold a recalibration_slope between 1 and "
+            f"{LARGEST_SLOPE:g}."
+        )
+    return slope

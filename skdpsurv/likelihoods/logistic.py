@@ -70,7 +70,7 @@ def knee_of(max_residual: float) -> float:
     return math.log(max_residual / (1.0 - max_residual)) if max_residual < 1.0 else math.inf
 
 
-def probability(predictor: FloatArray, max_residual: float = 1.0) -> FloatArray:
+def probability(predictor: FloatArray, max_residual: float = 1.0, slope: float = 1.0) -> FloatArray:
     r"""Return the probability of label 1 that belongs to a linear predictor.
 
     Parameters
@@ -79,15 +79,20 @@ def probability(predictor: FloatArray, max_residual: float = 1.0) -> FloatArray:
         :math:`x^\top f`.
     max_residual : float, default=1.0
         c of the loss that f was fitted with.
+    slope : float, default=1.0
+        What log odds are multiplied with.
 
     Returns
     -------
     ndarray
         The one at which the predictor m minimises the expected loss, :math:`\eta\phi'(m) =
         (1 - \eta)\phi'(-m)`: the logistic function up to :math:`|m| = \log(c/(1-c))`, and
-        :math:`c/(c + \sigma(-m))` beyond.
+        :math:`c/(c + \sigma(-m))` beyond; its odds to the power of ``slope``.
     """
     down = special.expit(-predictor)
     away = np.minimum(down, max_residual)
     towards = np.minimum(special.expit(predictor), max_residual)
+    if slope != 1.0:
+        # One of them is 1/2 at least, and no power that a model has makes that 0.
+        towards, away = towards**slope, away**slope
     return np.asarray(towards / (towards + away))

@@ -10,6 +10,7 @@ from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from skdpsurv.scoring.script import Script
+    from skdpsurv.survival.recalibration import Recalibration
 
 #: Inverse links.
 HAZARDS = {
@@ -23,6 +24,7 @@ def write_survival(
     script: Script,
     coef: FloatArray,
     baseline_coef: FloatArray,
+    recalibration: Recalibration,
     *,
     max_time: float,
     n_intervals: int,
@@ -32,14 +34,17 @@ def write_survival(
     end, q, inverse = script.number(max_time), script.number(n_intervals), HAZARDS[link]
     spline = script.weighted(baseline_coef, _basis(baseline_coef.size, script))
     cubes = baseline_coef.size > 2
+    line = _broken_line(recalibration, script)
+    slope = "" if recalibration.slope == 1 else f"{script.number(recalibration.slope)} * "
     script.write(
         text=f"""
         score = {script.linear(coef)}
 
         # Survival up to a time in [0, {end}], on {q} intervals:
         {"d(t, k) = max(t - k, 0) ** 3 / (1 - k)" if cubes else ""}
-        baseline(t) = {spline}
-        hazard(s) = {inverse["text"].format(f"baseline(s / {q}) + score")}
+        {"bend(t, k) = max(t - k, 0)" if line else ""}
+        baseline(t) = {spline}{line}
+        hazard(s) = {inverse["text"].format(f"baseline(s / {q}) + {slope}score")}
         end(s) = {end} * (s / {q})
         survival(time) = product(1 - hazard(s) for s in integers(1, {q}) if end(s) <= time)
         """,
@@ -53,10 +58,11 @@ def write_survival(
         survival <- function(x, time) {{
           stopifnot(time >= 0, time <= {end})
           {"d <- function(t, k) pmax(t - k, 0)^3 / (1 - k)" if cubes else ""}
-          baseline <- function(t) {spline}
+          {"bend <- function(t, k) pmax(t - k, 0)" if line else ""}
+          baseline <- function(t) {spline}{line}
           u <- (1:{q}) / {q}
           eta <- baseline(u) + 0 * u
-          curve <- function(risk) c(1, cumprod(1 - {inverse["R"].format("eta + risk")}))
+          curve <- function(risk) c(1, cumprod(1 - {inverse["R"].format(f"eta + {slope}risk")}))
           curves <- vapply(score(x), curve, numeric({script.number(n_intervals + 1)}))
           t(curves[1 + findInterval(time, {end} * u), , drop = FALSE])
         }}
@@ -68,3 +74,13 @@ def _basis(n_knots: int, script: Script) -> list[str]:
     """Return the published basis on (0, 1], where what begins at the last knot is 0."""
     knots = [f"d(t, {script.number(knot)})" for knot in np.linspace(0.0, 1.0, n_knots)[:-1]]
     return ["1", "t", *(f"({knot} - {knots[-1]})" for knot in knots[:-1])][:n_knots]
+
+
+def _broken_line(recalibration: Recalibration, script: Script) -> str:
+    """Return what is added to the baseline, as a sum of a line and its bends; or nothing."""
+    shift, slopes = recalibration.shift, recalibration.slopes
+    if not shift.any():
+        return ""
+    weights = [shift[0], slopes[0], *np.diff(slopes)]
+    bends = [f"bend(t, {script.number(knot)})" for knot in recalibration.knots[1:-1]]
+    return f" + ({script.weighted(weights, ['1', 't', *bends])})"

@@ -105,6 +105,7 @@ class TestBounds:
 
 
 class TestAudit:
+    @pytest.mark.slow
     def test_tight_where_the_law_is_known(self):
         result = audit_epsilon(
             Shifted(), ONE, OTHER, statistic=number, n_trials=5000, random_state=0
@@ -126,6 +127,7 @@ class TestAudit:
         assert not result.passed
         assert "REFUTED" in repr(result)
 
+    @pytest.mark.slow
     def test_delta_is_allowed_for(self):
         """One release in ten gives the record away, which delta = 0.1 permits, and 0 does not."""
         estimator = Shifted(delta=0.1)

@@ -192,7 +192,11 @@ class TestLadders:
                 return 2 * super().up_to(node)
 
         model = DPWeibullFitter(max_time=1.0, calibration="exact")
-        data = pair(model, EVENT_OR_NOT, n=4)
+        ones = np.ones(4)
+        data = (
+            (np.array([0.0, 1.0, 1.0, 1.0]), ones == 1),
+            (ones, np.array([False, True, True, True])),
+        )
         assert density_ratio_audit(model, *data, n_cells=64).passed
         monkeypatch.setattr(weibull_rungs, "ExactRungs", Doubled)
         assert not density_ratio_audit(model, *data, n_cells=64).passed

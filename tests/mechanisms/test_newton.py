@@ -22,7 +22,8 @@ from skdpsurv.mechanisms.newton import (
     maximum_likelihood,
     minimize,
 )
-from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords, Perturbation
+from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
+from skdpsurv.survival.perturbed_plan import Perturbation
 from skdpsurv.survival.spline import orthogonal_basis
 
 Q = 6

@@ -170,6 +170,7 @@ def noise_behind(likelihood, blocks, calibration, center, coef):
     return -gradient - calibration.kappa * (coef - center)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seeded", [True, False])
 def test_law_of_the_release(seeded):
     """The release determines b, whose norm is Gamma(d, S/epsilon_b) and direction uniform.

@@ -53,6 +53,7 @@ def problem(rng, n=12):
     return likelihood, X, interval, event
 
 
+@pytest.mark.slow
 def test_law_of_the_release():
     """Distance from the minimum is Gamma(d, scale) and its direction uniform. Seeds are fixed."""
     likelihood, X, interval, event = problem(np.random.default_rng(0))

@@ -281,6 +281,7 @@ SCORES = [[0.0, 1.0, 3.0], [2.0, 2.0, -1.0, 0.5], [7.0, 7.0, 7.0], [-3.5, 0.0, -
 
 
 class TestSelection:
+    @pytest.mark.slow
     @SEEDS
     @pytest.mark.parametrize("scores", SCORES, ids=str)
     def test_permute_and_flip_law(self, seed, scores):
@@ -295,6 +296,7 @@ class TestSelection:
         )
         assert p_value > REJECT
 
+    @pytest.mark.slow
     @SEEDS
     @pytest.mark.parametrize("scores", SCORES, ids=str)
     def test_exponential_mechanism_law(self, seed, scores):

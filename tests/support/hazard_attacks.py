@@ -53,7 +53,12 @@ PAIRS = {
         records((1.0, True, 0.01)),
     ),
     "after a first look": (
-        {"n_knots": 1, "epsilon": 4.0, "center_share": 0.5},
+        {"n_knots": 1, "epsilon": 4.0, "center_share": 0.5, "recalibration_share": 0.0},
+        records(*[(-1.0, False, 1.0)] * 50),
+        records(*[(-1.0, False, 1.0)] * 49, (1.0, True, 0.01)),
+    ),
+    "recalibrated": (
+        {"n_knots": 1, "epsilon": 4.0, "center_share": 0.0, "recalibration_share": 0.8},
         records(*[(-1.0, False, 1.0)] * 50),
         records(*[(-1.0, False, 1.0)] * 49, (1.0, True, 0.01)),
     ),
@@ -70,7 +75,7 @@ def releases(parameters, data, trials, first_seed):
     }
     model = DPDiscreteTimeSurvival(**{**fixed, **parameters})
     fits = (model.set_params(random_state=first_seed + i).fit(*data) for i in range(trials))
-    return np.array([np.concatenate([fit.baseline_coef_, fit.coef_]) for fit in fits])
+    return np.array([np.hstack(list(fit.release_.values.values())) for fit in fits])
 
 
 def audit(parameters, one, other, trials):

@@ -387,8 +387,8 @@ def _settings() -> Iterator[Setting]:
 
     one = several(
         DPDiscreteTimeSurvival,
-        ("coef", "baseline_coef"),
-        ("coef_", "baseline_coef_"),
+        ("coef", "baseline_coef", "recalibration_"),
+        ("coef_", "baseline_coef_", "recalibration_"),
         max_time=MAX_TIME,
         n_intervals=8,
     )

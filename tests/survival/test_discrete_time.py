@@ -17,7 +17,7 @@ from skdpsurv import (
     PrivacyLeakWarning,
 )
 from skdpsurv.datasets import make_discrete_time_survival
-from skdpsurv.survival import hazard_plans
+from skdpsurv.survival import perturbed_plan
 
 Y = np.dtype([("event", "?"), ("time", "f8")])
 LINKS = ("logit", "cloglog", "probit")
@@ -94,7 +94,9 @@ class TestPredictions:
             ("cloglog", lambda eta: 1 - np.exp(-np.exp(eta))),
         ):
             one = model(link=link, n_intervals=1, n_knots=1).fit(data.X, data.y)
-            eta = one.baseline_coef_[0] + one.predict(data.X)
+            slope, shift = one.recalibration_.slope, one.recalibration_.at(1.0)
+            assert (slope, shift) != (1.0, 0.0)
+            eta = one.baseline_coef_[0] + shift + slope * one.predict(data.X)
             survival = one.predict_survival_function(data.X, return_array=True)[:, 0]
             np.testing.assert_allclose(survival, 1 - inverse(eta), rtol=1e-9)
 
@@ -234,6 +236,9 @@ BAD_PARAMETERS = [
     ({"prior_event_rate": 1.0}, "prior_event_rate"),
     ({"center_share": 1.0}, "center_share"),
     ({"center_share": -0.1}, "center_share"),
+    ({"recalibration_share": 1.0}, "recalibration_share"),
+    ({"recalibration_share": -0.1}, "recalibration_share"),
+    ({"recalibration_share": 0.5, "center_share": 0.5}, "center_share and recalibration_share"),
     ({"random_state": -1}, "random_state"),
 ]
 BAD_TYPES = [
@@ -422,7 +427,7 @@ class TestBudget:
         def fail(*args):
             raise MemoryError
 
-        monkeypatch.setattr(hazard_plans, "perturb", fail)
+        monkeypatch.setattr(perturbed_plan, "perturb", fail)
         with pytest.raises(MemoryError):
             model(accountant=accountant).fit(GOOD_X, GOOD_Y)
         assert accountant.rehearsed() == 1.0
@@ -453,8 +458,11 @@ class TestStatus:
         X, time = np.zeros((n, 2)), np.full(n, 0.5)
         one = model(2.0, method=method, center_share=0.15)
         inputs = one.fit(X, time).guarantee_.public_inputs
-        assert inputs["epsilon_center"] + inputs["epsilon_fit"] == pytest.approx(2.0)
-        assert inputs["epsilon_center"] == (0.0 if n * 2.0 < 200 else pytest.approx(0.3))
+        parts = [inputs[f"epsilon_{part}"] for part in ("center", "fit", "recalibration")]
+        assert sum(parts) == pytest.approx(2.0, rel=1e-12)
+        looks = n * 2.0 >= 200
+        assert parts[0] == (pytest.approx(0.3) if looks else 0.0)
+        assert parts[2] == (pytest.approx(0.1 * 2.0) if looks else 0.0)
 
 
 class TestWhatLeaves:

@@ -6,34 +6,40 @@ import inspect
 import math
 import warnings
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PrivacyLeakWarning
 from skdpsurv.blocks import InMemory
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.privacy import random_source
-from skdpsurv.survival import hazard_plans
-from skdpsurv.survival.hazard_plans import (
-    CAP_RANGE,
+from skdpsurv.survival import perturbed_plan
+from skdpsurv.survival.hazard_plans import CAP_RANGE, HazardModel, HazardRecords
+from skdpsurv.survival.perturbed_plan import (
+    CAP_LEVEL,
     FIRST_LOOK_RECORDS,
+    HIGHEST_RISE,
     LEVEL_SIZE,
     MEAN_PART,
     SHAPE_SIZE,
     SMALLEST_SPREAD,
     SPREAD_RANGE,
     TABLE_PART,
-    HazardModel,
-    HazardRecords,
+    Look,
     Perturbation,
 )
 
 MODEL = HazardModel("logit", 50, 3, 1000, 2, 1.5, "auto", 0.4)
 
 
-def plan(epsilon=1.0, method="obj_pert", alpha=0.0, center_share=0.1, **changes):
-    return Perturbation(replace(MODEL, **changes), epsilon, method, alpha, center_share)
+def plan(
+    epsilon=1.0, method="obj_pert", alpha=0.0, center_share=0.1, recalibration_share=0.0, **changes
+):
+    model = replace(MODEL, **changes)
+    return Perturbation(model, epsilon, method, alpha, center_share, recalibration_share)
 
 
 def test_defaults_of_the_estimator():
@@ -43,6 +49,7 @@ def test_defaults_of_the_estimator():
     }
     assert defaults["max_cumulative_hazard"] == "auto"
     assert defaults["center_share"] == 0.1
+    assert defaults["recalibration_share"] == 0.1
 
 
 class TestCap:
@@ -74,18 +81,74 @@ class TestCap:
             assert model.cap(epsilon) == cap
         assert plan(max_cumulative_hazard=cap).likelihood.max_cumulative_hazard == cap
 
-    def test_the_guarantee_states_the_cap_that_was_used(self):
+    def test_the_guarantee_states_the_cap(self):
         data = make_discrete_time_survival(500, 2, random_state=0)
+        model = DPDiscreteTimeSurvival(2.0, max_time=1.0, center_share=0.0, random_state=0)
+        caps = "auto", 0.9 * 2.0**0.28
         fits = [
-            DPDiscreteTimeSurvival(
-                2.0, max_time=1.0, max_cumulative_hazard=cap, random_state=0
-            ).fit(data.X, data.y)
-            for cap in ("auto", 0.9 * 2.0**0.28)
+            clone(model).set_params(max_cumulative_hazard=cap).fit(data.X, data.y) for cap in caps
         ]
         for fit in fits:
             used = fit.guarantee_.public_inputs["max_cumulative_hazard"]
             assert used == pytest.approx(0.9 * 2.0**0.28)
         np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, atol=1e-6)
+
+
+class TestRisingCap:
+    """A cap that is ours to choose follows the level of the released life table."""
+
+    def cap_after(self, one, level):
+        """Return the cap after a first look that found a cumulative hazard."""
+        center = one.public_look.center
+        hazard = -np.expm1(-level / MODEL.n_intervals)
+        center[0] = np.log(hazard / (1 - hazard)) / one.basis[0, 0]
+        return one.after(Look(center, np.zeros(2), 1.0, 1.0)).likelihood.max_cumulative_hazard
+
+    def test_it_rises_with_the_level_between_public_ends(self):
+        one = plan(1.0)  # of signal 2
+        least = one.likelihood.max_cumulative_hazard
+        assert one.highest_cap == HIGHEST_RISE > least
+        assert self.cap_after(one, 0.01) == least
+        assert self.cap_after(one, 1.7 / CAP_LEVEL) == pytest.approx(1.7)
+        assert self.cap_after(one, 50.0) == HIGHEST_RISE
+        assert self.cap_after(one, 0.0 + 1e-300) == least
+
+    def test_it_rises_less_for_less_signal(self):
+        one = plan(0.25)
+        assert self.cap_after(one, 2.9 / CAP_LEVEL) == pytest.approx(1.45)
+
+    def test_ridge_and_noise_follow_it(self):
+        one = plan(1.0)
+        center = one.public_look.center
+        center[0] = 3.0 / one.basis[0, 0]
+        risen = one.after(Look(center, np.zeros(2), 1.0, 1.0))
+        assert risen == one.bounded(HIGHEST_RISE)._replace(likelihood=risen.likelihood)
+        direct = plan(1.0, max_cumulative_hazard=HIGHEST_RISE)
+        assert risen.likelihood.constants == direct.likelihood.constants
+        assert risen.calibration.noise_scale == direct.calibration.noise_scale
+        assert risen.calibration.noise_scale > one.calibration.noise_scale
+
+    @pytest.mark.parametrize(
+        "one",
+        [
+            plan(1.0, max_cumulative_hazard=1.0),
+            plan(1.0, max_cumulative_hazard=None),
+            plan(1.0, center_share=0.0),
+            plan(0.1),  # no first look
+            plan(1e4),  # higher already
+        ],
+    )
+    def test_it_stays_where_it_was_given_or_nothing_was_looked_at(self, one):
+        assert one.highest_cap == one.likelihood.max_cumulative_hazard
+        assert self.cap_after(one, 2.9) == one.likelihood.max_cumulative_hazard
+
+    def test_the_guarantee_states_both_ends(self):
+        inputs = plan(1.0).public_inputs()
+        least = plan(1.0).likelihood.max_cumulative_hazard
+        assert inputs["max_cumulative_hazard"] == {"from": least, "to": 3.0}
+        for name in ("gradient_sensitivity", "kappa", "noise_scale"):
+            assert inputs[name]["from"] < inputs[name]["to"]
+        assert inputs["hessian_rank"] == 3
 
 
 class TestColumns:
@@ -102,8 +165,8 @@ class TestColumns:
         data = make_discrete_time_survival(2000, 2, random_state=1)
         model = DPDiscreteTimeSurvival(1e6, max_time=1.0, n_intervals=20, random_state=0)
         one = model.fit(data.X, data.y).coef_
-        monkeypatch.setattr(hazard_plans, "LEVEL_SIZE", 0.8)
-        monkeypatch.setattr(hazard_plans, "SHAPE_SIZE", 0.3)
+        monkeypatch.setattr(perturbed_plan, "LEVEL_SIZE", 0.8)
+        monkeypatch.setattr(perturbed_plan, "SHAPE_SIZE", 0.3)
         np.testing.assert_allclose(model.fit(data.X, data.y).coef_, one, atol=0.01)
 
 
@@ -113,7 +176,13 @@ class TestFirstLook:
         one = plan(epsilon)
         looks = MODEL.n_records * epsilon >= FIRST_LOOK_RECORDS
         assert one.epsilon_center == (pytest.approx(0.1 * epsilon) if looks else 0.0)
-        assert one.epsilon_center + one.epsilon_fit == pytest.approx(epsilon)
+        shared = plan(epsilon, recalibration_share=0.2)
+        assert shared.epsilon_recalibration == (pytest.approx(0.2 * epsilon) if looks else 0.0)
+        assert ("table of risks" in shared.mechanism) == looks
+        for two in (one, shared, plan(epsilon, center_share=0.26, recalibration_share=0.7399)):
+            parts = two.epsilon_center, two.epsilon_fit, two.epsilon_recalibration
+            assert sum(parts) == pytest.approx(epsilon, rel=1e-12)
+            assert sum(map(Fraction, parts)) <= Fraction(epsilon)
         assert ("life table" in one.mechanism) == looks
         parts = one.calibration
         spent = parts.epsilon_noise + parts.epsilon_curvature + parts.epsilon_solver
@@ -123,13 +192,13 @@ class TestFirstLook:
         """And nothing else does: what both are given adds up to the centre's share."""
         seen = {}
         for name, position in (("private_life_table", 2), ("private_mean", 3)):
-            original = getattr(hazard_plans, name)
+            original = getattr(perturbed_plan, name)
 
             def spy(*args, name=name, position=position, original=original):
                 seen[name] = args[position]
                 return original(*args)
 
-            monkeypatch.setattr(hazard_plans, name, spy)
+            monkeypatch.setattr(perturbed_plan, name, spy)
         data = make_discrete_time_survival(1000, 2, random_state=0)
         DPDiscreteTimeSurvival(2.0, max_time=1.0, random_state=0).fit(data.X, data.y)
         assert seen["private_life_table"] == pytest.approx(0.2 * TABLE_PART)
@@ -150,10 +219,10 @@ class TestFirstLook:
     ):
         """Radius of the rows that reach the likelihood, for a released spread ``found``."""
         mean, seen = np.array([0.25, 0.5]), []
-        monkeypatch.setattr(hazard_plans, "private_mean", lambda *args: (mean, found))
+        monkeypatch.setattr(perturbed_plan, "private_mean", lambda *args: (mean, found))
         original = HazardRecords.within
         monkeypatch.setattr(HazardRecords, "within", lambda *a: seen.append(a[1:]) or original(*a))
-        monkeypatch.setattr(hazard_plans, "perturb", lambda *args: np.arange(1.0, 6.0))
+        monkeypatch.setattr(perturbed_plan, "perturb", lambda *args: np.arange(1.0, 6.0))
         X = np.random.default_rng(0).uniform(-1, 1, size=(1000, 2))
         records = InMemory([HazardRecords(X, np.full(1000, 7), np.zeros(1000, dtype=bool))])
         one = plan(epsilon)

@@ -212,6 +212,7 @@ def of_version_1(release):
     return replace(release, guarantee=replace(guarantee, public_inputs=public))
 
 
+@pytest.mark.slow
 class TestSmallShapes:
     """Up to a sixth of the records are events before the least time."""
 

@@ -554,6 +554,7 @@ class TestTighterRungsAreHigher:
 
     DOMAINS: ClassVar = [(0.4, 10.0), (6.0, 1.0), (2.0, 3.0)]
 
+    @pytest.mark.slow
     def test_exact_rungs_are_within_published_ones(self, monkeypatch):
         monkeypatch.setattr(weibull_published, "N_CELLS_PUBLISHED", 16)
         higher = 0

@@ -1,0 +1,292 @@
+"""A perturbed hazard model: a first look, a noisy minimiser, and a table that sets it right."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skdpsurv.blocks import Blocks
+from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
+from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.mechanisms.methods import CALIBRATIONS, NAMES
+from skdpsurv.mechanisms.perturbation import Calibrated, Problem, perturb
+from skdpsurv.mechanisms.private_mean import private_mean
+from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
+from skdpsurv.privacy import RandomSource
+from skdpsurv.survival.hazard_plans import Fitted, HazardModel, HazardPlan, HazardRecords
+from skdpsurv.survival.life_table import baseline_from_life_table, private_life_table
+from skdpsurv.survival.recalibration import PLACES_PART, recalibrate
+from skdpsurv.survival.risk_cells import RiskCells
+from skdpsurv.survival.spline import orthogonal_basis
+from skdpsurv.types import FloatArray
+
+#: Size of the baseline's columns beside covariates in a unit ball. The first look has found the
+#: baseline, so little freedom is needed, and small columns keep the sensitivity near that of the
+#: covariates alone. Found on simulated data and flchain (docs/benchmarks/accuracy).
+LEVEL_SIZE, SHAPE_SIZE = 0.4, 0.15
+#: Shares of ``center_share`` for the life table and for the covariates' mean.
+TABLE_PART, MEAN_PART = 1.0 / 3.0, 2.0 / 3.0
+#: Below this n * epsilon a first look, or a table of risks, sees nothing but its own noise, and is
+#: skipped.
+FIRST_LOOK_RECORDS = 200.0
+#: max_cumulative_hazard="auto" rises to this many times the level of the released life table, as
+#: far as the second number: where most people have an event a low cap is biased. It does so in
+#: full from a signal of the third number, for a higher cap means more noise in each parameter.
+CAP_LEVEL, HIGHEST_RISE, RISE_SIGNAL = 0.8, 3.0, 1.0
+#: Centred rows are clipped at this many times their root mean square length, as far as the
+#: released mean tells it: again, more for more signal.
+SPREAD_POWER, SPREAD_RANGE = 0.16, (1.0, 2.0)
+#: Centred rows keep at least this part of ``data_norm``.
+SMALLEST_SPREAD = 0.25
+
+
+class Look(NamedTuple):
+    """What is known when the perturbed fit begins: public, or released by a first look.
+
+    Parameters
+    ----------
+    center : ndarray of shape (n_params,)
+        What the fit shrinks to.
+    mean : ndarray of shape (n_features,)
+        Rows are centred by it.
+    radius : float
+        Centred rows are clipped to it.
+    spread : float
+        Bound on their root mean square length.
+    """
+
+    center: FloatArray
+    mean: FloatArray
+    radius: float
+    spread: float
+
+
+class Bounded(NamedTuple):
+    """A likelihood with a cap on the cumulative hazard, and how its minimiser is perturbed."""
+
+    likelihood: DiscreteHazard
+    calibration: Calibrated
+
+
+@dataclass(frozen=True)
+class Perturbation(HazardPlan):
+    """Objective or output perturbation of the capped likelihood, between two noisy tables.
+
+    A first look spends ``center_share`` of epsilon on a life table, which gives the baseline to
+    shrink to, and on the covariates' mean: rows are centred by it and clipped to the spread that
+    is left, which is known from the released mean. A cap that is ours to choose rises with the
+    level of the life table. When the coefficients are released, ``recalibration_share`` pays for a
+    table of their scores over time, which corrects level, course and slope of the hazard.
+    """
+
+    model: HazardModel
+    epsilon: float
+    method: str
+    alpha: float
+    center_share: float
+    recalibration_share: float = 0.0
+    law: type[NoiseLaw] = SphericalLaplace
+    likelihood: DiscreteHazard = field(init=False)
+    calibration: Calibrated = field(init=False)
+
+    def __post_init__(self) -> None:
+        likelihood, calibration = self.bounded(self.model.cap(self.epsilon))
+        object.__setattr__(self, "likelihood", likelihood)
+        object.__setattr__(self, "calibration", calibration)
+
+    @cached_property
+    def basis(self) -> FloatArray:
+        """Columns of the baseline, small beside covariates in a unit ball."""
+        basis = orthogonal_basis(self.model.n_intervals, self.model.n_knots) * SHAPE_SIZE
+        basis[:, 0] *= LEVEL_SIZE / SHAPE_SIZE
+        return basis
+
+    def bounded(self, cap: float | None) -> Bounded:
+        """Return the likelihood with a cap, and what it takes to perturb its minimiser."""
+        model = self.model
+        likelihood = DiscreteHazard(self.basis, model.n_features, 1.0, model.bounded_link(), cap)
+        constants = replace(likelihood.constants, n_blocks=model.n_blocks)
+        calibration = CALIBRATIONS[self.method](
+            constants,
+            self.epsilon_fit,
+            model.n_records,
+            likelihood.n_params,
+            self.alpha,
+            law=self.law,
+        )
+        return Bounded(likelihood, calibration)
+
+    def _share(self, share: float) -> float:
+        enough = self.model.n_records * self.epsilon >= FIRST_LOOK_RECORDS
+        return share * self.epsilon if enough else 0.0
+
+    @property
+    def epsilon_center(self) -> float:
+        """Epsilon of the first look; 0 where n and epsilon are too small for one."""
+        return self._share(self.center_share)
+
+    @property
+    def epsilon_recalibration(self) -> float:
+        """Epsilon of the table of risks; 0 where n and epsilon are too small for one."""
+        return self._share(self.recalibration_share)
+
+    @property
+    def epsilon_fit(self) -> float:
+        """Epsilon of the perturbed fit: what is left, rounded down."""
+        others = map(Fraction, (self.epsilon_center, self.epsilon_recalibration))
+        rest = Fraction(self.epsilon) - sum(others)
+        nearest = float(rest)
+        return nearest if Fraction(nearest) <= rest else math.nextafter(nearest, 0.0)
+
+    @property
+    def highest_cap(self) -> float | None:
+        """What the cap can rise to; public, as the one that it starts from."""
+        least = self.likelihood.max_cumulative_hazard
+        if least is None or not self.epsilon_center:
+            return least
+        auto = isinstance(self.model.max_cumulative_hazard, str)
+        return max(least, HIGHEST_RISE) if auto else least
+
+    @property
+    def mechanism(self) -> str:  # type: ignore[override]
+        """What was perturbed, in words."""
+        look = "life table and mean first, then " if self.epsilon_center else ""
+        table = ", then a table of risks over time" if self.epsilon_recalibration else ""
+        return f"{look}{NAMES[self.method]} of a hazard-capped likelihood{table}"
+
+    @cached_property
+    def _bounds(self) -> list[Bounded]:
+        """Return the fits with the least cap and with the highest, if it is another."""
+        least = Bounded(self.likelihood, self.calibration)
+        highest = self.highest_cap
+        if highest == self.likelihood.max_cumulative_hazard:
+            return [least]
+        return [least, self.bounded(highest)]
+
+    def spans(self) -> list[float]:
+        """Return the public numbers that must be neither huge nor tiny."""
+        spans = [self.model.data_norm]
+        for likelihood, calibration in self._bounds:
+            spans += [calibration.kappa, calibration.noise_scale]
+            if likelihood.max_cumulative_hazard is not None:
+                spans.append(likelihood.max_cumulative_hazard)
+        if self.epsilon_center:
+            table, mean = TABLE_PART * self.epsilon_center, MEAN_PART * self.epsilon_center
+            # The mean's noise in units of data_norm, which is the size that a mean can have.
+            spans += [2.0 / table, 2.0 / (self.model.n_records * mean)]
+        if self.epsilon_recalibration:
+            spans += [2.0 / self.epsilon_recalibration, PLACES_PART * self.epsilon_recalibration]
+        return spans
+
+    def spent(self) -> dict[str, Any]:
+        """Return how epsilon is spent, and the ends of what a released life table decides."""
+        stated: dict[str, list[Any]] = {}
+        for likelihood, calibration in self._bounds:
+            constants = likelihood.constants
+            values = {
+                "max_cumulative_hazard": likelihood.max_cumulative_hazard,
+                "gradient_sensitivity": constants.gradient_sensitivity,
+                "hessian_trace": constants.hessian_trace,
+                "hessian_rank": constants.hessian_rank,
+                "kappa": calibration.kappa,
+                "noise_scale": calibration.noise_scale,
+            }
+            for name, value in values.items():
+                stated.setdefault(name, []).append(value)
+        shares = {
+            "epsilon_center": self.epsilon_center,
+            "epsilon_fit": self.epsilon_fit,
+            "epsilon_recalibration": self.epsilon_recalibration,
+        }
+        return shares | {
+            name: ends[0] if len(set(ends)) == 1 else {"from": ends[0], "to": ends[-1]}
+            for name, ends in stated.items()
+        }
+
+    def look(self, records: Blocks[HazardRecords], source: RandomSource) -> Look:
+        """Return what the first look releases, for its share of epsilon."""
+        model, likelihood, basis = self.model, self.likelihood, self.likelihood.basis
+        public = self.public_look
+        if not self.epsilon_center:
+            return public
+        center, n_knots = public.center.copy(), model.n_knots
+        epsilon = TABLE_PART * self.epsilon_center
+        exits = records.map(lambda block: (block.interval, block.event))
+        table = private_life_table(exits, model.n_intervals, epsilon, source)
+        center[:n_knots] = baseline_from_life_table(
+            table, epsilon, basis, likelihood.link, center[:n_knots]
+        )
+        mean, spread = private_mean(
+            records.map(lambda block: block.X),
+            model.n_records,
+            model.data_norm,
+            self.epsilon_center - epsilon,
+            source,
+        )
+        spread = max(spread, SMALLEST_SPREAD * model.data_norm)
+        wider = float(np.clip(model.signal(self.epsilon) ** SPREAD_POWER, *SPREAD_RANGE))
+        return Look(center, mean, spread * wider, spread)
+
+    @property
+    def public_look(self) -> Look:
+        """What is known without a look: the prior hazard, and the bound on rows."""
+        model, likelihood = self.model, self.likelihood
+        center = np.zeros(likelihood.n_params)
+        center[0] = likelihood.link.predictor(model.prior_hazard) / likelihood.basis[0, 0]
+        return Look(center, np.zeros(model.n_features), model.data_norm, model.data_norm)
+
+    def after(self, look: Look) -> Bounded:
+        """Return the fit with the cap that the level of a released life table asks for."""
+        least, highest = self.likelihood.max_cumulative_hazard, self.highest_cap
+        if least is None or highest is None or highest == least:
+            return Bounded(self.likelihood, self.calibration)
+        baseline = self.likelihood.basis @ look.center[: self.model.n_knots]
+        level = float(self.likelihood.link.survival(baseline).value.sum())
+        level *= CAP_LEVEL * min(1.0, self.model.signal(self.epsilon) / RISE_SIGNAL)
+        return self.bounded(min(max(least, level), highest))
+
+    def problems(self, records: Blocks[HazardRecords]) -> list[Problem]:
+        """Return the one minimisation of a fit that releases nothing else."""
+        if self.epsilon_center or self.epsilon_recalibration:
+            raise ValueError(
+                "center_share and recalibration_share must be 0, or n * epsilon below 200: with a "
+                "first look or a recalibration what is released is more than a minimiser."
+            )
+        return [self.problem(records, self.public_look)]
+
+    def problem(self, records: Blocks[HazardRecords], look: Look) -> Problem:
+        """Return the minimisation after a first look."""
+        likelihood, calibration = self.after(look)
+        blocks = records.map(lambda block: block.within(look.mean, look.radius))
+        return Problem(likelihood, blocks, calibration, look.center)
+
+    def fit(self, records: Blocks[HazardRecords], source: RandomSource) -> Fitted:
+        """Release a private baseline and coefficients."""
+        return self._fit_after(self.look(records, source), records, source)
+
+    def _fit_after(
+        self, look: Look, records: Blocks[HazardRecords], source: RandomSource
+    ) -> Fitted:
+        problem, n_knots = self.problem(records, look), self.model.n_knots
+        coef = perturb(problem, source)
+        beta = coef[n_knots:] / look.radius
+        return self.basis @ coef[:n_knots] - look.mean @ beta, beta
+
+    def run(self, records: Blocks[HazardRecords], source: RandomSource) -> dict[str, FloatArray]:
+        """Release baseline and coefficients, and what sets their predictions right."""
+        look = self.look(records, source)
+        baseline, coef = self._fit_after(look, records, source)
+        released = self.released(baseline, coef)
+        if not self.epsilon_recalibration:
+            return released
+        cells = RiskCells(coef, baseline, LINKS[self.model.link], look.mean, look.spread)
+        exits = records.map(tuple)
+        epsilon = self.epsilon_recalibration
+        signal = self.model.signal(self.epsilon)
+        found = recalibrate(cells, exits, self.model.n_records, epsilon, source, signal)
+        return released | found.values()

@@ -1,0 +1,402 @@
+"""One table of risks over time: its cells, what is expected in them, and what is fitted to it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from skdpsurv import DPDiscreteTimeSurvival, Release
+from skdpsurv.blocks import InMemory
+from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.mechanisms import sums
+from skdpsurv.privacy import random_source
+from skdpsurv.survival import recalibration
+from skdpsurv.survival.exit_law import exit_probabilities
+from skdpsurv.survival.recalibration import (
+    LEAST_SLOPE,
+    LINE_DEVIATIONS,
+    PLACES,
+    SLOPE,
+    Recalibration,
+    _Table,
+    fit_table,
+    recalibrate,
+)
+from skdpsurv.survival.risk_cells import N_BANDS, N_GROUPS, PLACE_STEPS, RiskCells
+
+COEF = np.array([1.0, -0.5])
+
+
+def cells(q=40, level=-3.0, coef=COEF, link="logit", course=1.0):
+    baseline = level + course * np.linspace(0.0, 1.0, q)
+    return RiskCells(coef, baseline, LINKS[link], np.full(coef.size, 0.1), 0.8)
+
+
+def people(n, seed=0, q=40):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, COEF.size))
+    return X, rng.integers(1, q + 1, n), rng.random(n) < 0.5
+
+
+class TestCells:
+    def test_each_record_is_in_one_cell_whatever_the_others_are(self):
+        """Which makes 2 the sensitivity: the table is the sum of the records' own tables."""
+        X, interval, event = people(200)
+        X[:4] = [[1e308, -1e308], [-1e308, 1e308], [1e308, 1e308], [0.1, 0.1]]
+        layout = cells()
+        with np.errstate(over="ignore", invalid="ignore"):
+            whole = layout.count(X, interval, event)
+            own = [
+                layout.count(X[i : i + 1], interval[i : i + 1], event[i : i + 1])
+                for i in range(200)
+            ]
+        assert all(one.sum() == 1 and one.max() == 1 for one in own)
+        np.testing.assert_array_equal(whole, np.sum(own, axis=0))
+
+    def test_order_and_memory_layout_do_not_move_a_record(self):
+        X, interval, event = people(3000, 1)
+        layout, turn = cells(), np.random.default_rng(0).permutation(3000)
+        wanted = layout.count(X, interval, event)
+        for rows in (np.asfortranarray(X), X[:, ::-1][:, ::-1]):
+            np.testing.assert_array_equal(layout.count(rows, interval, event), wanted)
+        np.testing.assert_array_equal(layout.count(X[turn], interval[turn], event[turn]), wanted)
+
+    def test_ways_out(self):
+        """Events by band, censored by band, and those who reach the horizon."""
+        layout = cells()
+        X = np.full((3, 2), 0.1)
+        table = layout.count(X, np.array([1, 1, 40]), np.array([True, False, False]))
+        ways = np.flatnonzero(table.sum(axis=0)).tolist()
+        assert ways == [0, N_BANDS, 2 * N_BANDS]
+        table = layout.count(X[:1], np.array([40]), np.array([True]))
+        assert table[:, N_BANDS - 1].sum() == 1
+
+    def test_groups_are_of_scores_less_that_of_the_mean(self):
+        layout = cells()
+        middle = layout.mean + np.array([[0.0, 0.0]])
+        step = layout.scale * np.array([[1.0, 0.0]])  # moves the score by one standard deviation
+        rows = np.concatenate([middle + (k + 0.01) * step for k in (-9, -1, 0, 1, 9)])
+        table = layout.count(rows, np.ones(5, dtype=int), np.ones(5, dtype=bool))
+        assert np.flatnonzero(table.sum(axis=1)).tolist() == [0, 1, 3, 4, 5]
+
+    @pytest.mark.parametrize("q", [1, 2, 5, 40, 1000])
+    @pytest.mark.parametrize("level", [-80.0, -9.0, -2.0, 60.0])
+    def test_bands_cover_the_grid_in_order(self, q, level):
+        layout = cells(q=q, level=level)
+        bands, knots = layout.bands, layout.knots
+        assert bands.shape == (q,)
+        assert (np.diff(bands) >= 0).all()
+        assert bands[-1] == layout.n_bands - 1 == min(q, N_BANDS) - 1
+        assert (knots[0], knots[-1]) == (0.0, pytest.approx(1.0))
+        assert (np.diff(knots) > 0).all()
+
+    def test_no_coefficients_have_no_spread(self):
+        layout = cells(coef=np.zeros(2))
+        assert layout.scale > 0
+        X, interval, event = people(10)
+        assert layout.count(X, interval, event).sum() == 10
+
+
+class TestPlaces:
+    def test_one_record_moves_them_by_three_halves_at_most(self):
+        """In L1, over both sums of all groups: any two records may be exchanged."""
+        layout, rng = cells(), np.random.default_rng(0)
+        rows = rng.normal(size=(400, 2)) * np.geomspace(1e-3, 1e3, 400)[:, None]
+        step = np.linspace(-4, 4, 401)[:, None] * layout.scale
+        rows = np.concatenate([rows, layout.mean + step * [1.0, 0.0], [[1e308, 1e308]]])
+        rows = np.concatenate([rows, [[1e308, -1e308], [-1e308, 1e308]]])
+        own = [layout.places(rows[i : i + 1]) for i in range(len(rows))]
+        np.testing.assert_array_equal(layout.places(rows), np.sum(own, axis=0))
+        flat = np.array(own).reshape(len(rows), -1)
+        moved = [np.abs(flat - one).sum(axis=1).max() for one in flat]
+        assert max(moved) <= PLACES.sensitivity == 1.5 * PLACE_STEPS
+        assert max(moved) > 0.99 * PLACES.sensitivity
+
+    def test_they_are_where_scores_are(self):
+        layout = cells()
+        lower, upper = layout.group_ends
+        at = np.array([-0.5, -0.25, 0.0, 0.25, 0.4999])
+        scores = (lower + upper)[2] / 2 + at * (upper - lower)[2]
+        rows = layout.mean + np.outer(scores, [1.0, 0.0])
+        rows[0, 0] += 1e-9  # an end belongs to the group below
+        first, second = layout.places(rows) / PLACE_STEPS
+        assert first[2] == pytest.approx(at.sum(), abs=1e-5)
+        assert second[2] == pytest.approx((2 * at**2 - 0.25).sum(), abs=1e-5)
+        assert not first[[0, 1, 3, 4, 5]].any()
+
+
+class TestExitLaw:
+    def rates(self, shape=(3, 2, 12), scale=0.2, seed=0):
+        rng = np.random.default_rng(seed)
+        return [scale * rng.random(shape) for _ in range(2)]
+
+    in_band = np.repeat(np.eye(4), 3, axis=0)
+
+    @pytest.mark.parametrize("scale", [1e-9, 1e-3, 0.2, 30.0])
+    def test_everybody_leaves_once(self, scale):
+        event, censoring = self.rates(scale=scale)
+        none = np.zeros((0, *event.shape))
+        probability, _ = exit_probabilities(event, censoring, none, none, self.in_band)
+        assert probability.shape == (3, 2, 9)
+        assert (probability >= 0).all()
+        np.testing.assert_allclose(probability.sum(axis=-1), 1.0, rtol=1e-12)
+
+    @pytest.mark.parametrize("scale", [1e-9, 1e-4, 2e-3, 0.2, 3.0])
+    def test_slopes_are_derivatives(self, scale):
+        event, censoring = self.rates(scale=scale)
+        a, b = self.rates(scale=scale, seed=1)
+        none = np.zeros((0, *event.shape))
+        _, slopes = exit_probabilities(event, censoring, a[None], b[None], self.in_band)
+
+        def at(s, t):
+            return exit_probabilities(event + s * a, censoring + t * b, none, none, self.in_band)[0]
+
+        h = 1e-5
+        for slope, s, t in ((slopes[0], h, 0.0), (slopes[1], 0.0, h)):
+            numeric = (at(s, t) - at(-s, -t)) / (2 * h)
+            np.testing.assert_allclose(slope, numeric, rtol=1e-5, atol=1e-9)
+
+    def test_constant_rates_have_a_closed_form(self):
+        event, censoring = np.full((1, 12), 0.03), np.full((1, 12), 0.01)
+        none = np.zeros((0, 1, 12))
+        probability, _ = exit_probabilities(event, censoring, none, none, self.in_band)
+        left = np.exp(-0.04 * np.array([0, 3, 6, 9, 12]))
+        np.testing.assert_allclose(probability[0, :4], -np.diff(left) * 0.75, rtol=1e-12)
+        np.testing.assert_allclose(probability[0, 4:8], -np.diff(left) * 0.25, rtol=1e-12)
+
+
+class TestFit:
+    @pytest.mark.parametrize("link", ["logit", "cloglog", "probit"])
+    def test_slopes_of_expected_counts(self, link):
+        X, interval, event = people(500)
+        layout = cells(link=link, level=-2.5 if link == "probit" else -3.0)
+        counts, places = layout.count(X, interval, event), layout.places(X) / PLACE_STEPS
+        table = _Table(layout, counts.astype(float), places, 1.0, 500, 0.6)
+        at, _ = table.prior
+        at = at + 0.1 * np.random.default_rng(3).normal(size=at.size)
+        expected, slopes = table.expected(at)
+        assert expected.sum() == pytest.approx(500)
+        for i, unit in enumerate(np.eye(at.size)):
+            h = 1e-5
+            numeric = (table.expected(at + h * unit)[0] - table.expected(at - h * unit)[0]) / (
+                2 * h
+            )
+            np.testing.assert_allclose(slopes[:, i], numeric, rtol=1e-4, atol=1e-4)
+
+    @pytest.mark.parametrize("link", ["logit", "cloglog"])
+    def test_a_wrong_predictor_is_set_right(self, link):
+        """Released: twice the slope, hazards e times too high, and no course."""
+        n, q = 60_000, 40
+        rng = np.random.default_rng(5)
+        X = rng.normal(size=(n, 2)) / 2
+        layout = RiskCells(COEF, np.full(q, -3.0), LINKS[link], np.zeros(2), 0.5 * math.sqrt(2))
+        eta = -4.0 + 1.0 * np.linspace(0, 1, q) + 0.5 * (X @ COEF)[:, None]
+        hazard = -np.expm1(-LINKS[link].survival(eta).value)
+        happens = rng.random((n, q)) < hazard
+        leaves = rng.integers(1, 3 * q, n)
+        first = np.where(happens.any(axis=1), happens.argmax(axis=1) + 1, 10 * q)
+        interval = np.minimum(np.minimum(first, leaves), q)
+        event = (first <= leaves) & (first <= q)
+        found = exact_fit(layout, X, interval, event)
+        assert found.slope == pytest.approx(0.5, abs=0.05)
+        ends = np.arange(1, q + 1) / q
+        right = np.linspace(-1.0, 0.0, q)
+        assert np.max(np.abs(found.at(ends) - right)) < 0.12
+
+    def test_noise_alone_says_what_the_priors_say(self):
+        layout, rng = cells(), np.random.default_rng(0)
+        for scale in (1e4, 1e8, 1e15):
+            noise = rng.laplace(scale=scale, size=layout.shape)
+            places = rng.laplace(scale=scale, size=(2, N_GROUPS))
+            found = fit_table(layout, noise, places, 500, (2.0 / scale, 1.5 / scale), 0.0)
+            assert found.slope == pytest.approx(SLOPE, abs=0.05)
+            shift = found.shift - layout.center * (1 - found.slope)
+            assert np.max(np.abs(shift)) < 0.1 * sum(LINE_DEVIATIONS)
+
+    def test_the_prior_slope_is_nearer_to_one_the_more_signal_there_is(self):
+        layout, nothing = cells(), np.zeros((2, N_GROUPS))
+        found = [
+            fit_table(layout, np.zeros(layout.shape), nothing, 500, (1e-8, 1e-8), signal).slope
+            for signal in (0.0, 1.5, 1e9)
+        ]
+        np.testing.assert_allclose(found, [0.6, 0.8, 1.0], atol=1e-3)
+
+    @pytest.mark.parametrize("value", [0.0, -1e3, 1e6, 1e200, -1e200])
+    @pytest.mark.parametrize("q", [1, 3, 40])
+    def test_any_table_gives_finite_numbers_and_keeps_ranks(self, value, q):
+        layout = cells(q=q)
+        for epsilon in (1e-3, 1.0, 1e6):
+            with np.errstate(all="ignore"):
+                places = np.full((2, N_GROUPS), value)
+                counts = np.full(layout.shape, value)
+                found = fit_table(layout, counts, places, 100, (epsilon, epsilon), 1.0)
+            assert np.isfinite(found.shift).all()
+            assert LEAST_SLOPE <= found.slope < 1e3
+
+    def test_what_it_costs_is_what_the_table_is_given(self, monkeypatch):
+        """The only thing that reads records, with the sensitivity of a histogram."""
+        seen = []
+
+        def spy(query, exact, epsilon, source):
+            seen.append((query.sensitivity, np.array(exact), epsilon))
+            return exact
+
+        monkeypatch.setattr(sums, "_released", spy)
+        X, interval, event = people(300)
+        layout = cells()
+        blocks = InMemory(
+            [(X[:100], interval[:100], event[:100]), (X[100:], interval[100:], event[100:])]
+        )
+        recalibrate(layout, blocks, 300, 0.25, random_source(0), 1.0)
+        (table, places) = seen
+        assert table[0] == 2
+        assert places[0] == 1.5 * PLACE_STEPS
+        assert table[2] + places[2] == pytest.approx(0.25, rel=1e-12)
+        assert table[2] + places[2] <= 0.25 * (1 + 2**-50)
+        np.testing.assert_array_equal(table[1], layout.count(X, interval, event))
+        np.testing.assert_array_equal(places[1], layout.places(X))
+
+    @pytest.mark.parametrize("kind", ["binary", "skewed", "uniform"])
+    def test_scores_need_not_be_normal(self, kind):
+        """A predictor that is right stays right, whatever the law of its scores is."""
+        n, q = 60_000, 40
+        rng = np.random.default_rng(7)
+        x = {
+            "binary": np.where(rng.random(n) < 0.5, 1.0, -1.0),
+            "skewed": 2 * np.clip(rng.exponential(0.2, n), 0, 1) - 1,
+            "uniform": rng.uniform(-1, 1, n),
+        }[kind]
+        baseline = np.full(q, -3.5)
+        layout = RiskCells(
+            np.ones(1),
+            baseline,
+            LINKS["cloglog"],
+            np.array([x.mean()]),
+            math.sqrt(1 - x.mean() ** 2),
+        )
+        leaves = np.minimum(rng.exponential(size=n) / np.exp(-3.5 + x), q * 0.999999)
+        drops = rng.uniform(0, 1.5 * q, n)
+        event = (leaves <= drops) & (leaves < q * 0.99)
+        interval = np.minimum(np.ceil(np.minimum(leaves, drops)), q).astype(np.int64)
+        found = exact_fit(layout, x[:, None], interval, event)
+        risks = np.array([-1.0, 0.0, 1.0])
+        hazard = np.exp(-3.5 + risks) * q
+        ends = np.arange(1, q + 1) / q
+        eta = baseline + found.at(ends) + found.slope * risks[:, None]
+        again = np.exp(eta).sum(axis=1)
+        assert np.max(np.abs(np.exp(-again) - np.exp(-hazard))) < 0.03
+
+
+def exact_fit(layout, X, interval, event):
+    """Fit a table without noise."""
+    counts, places = layout.count(X, interval, event), layout.places(X) / PLACE_STEPS
+    return fit_table(layout, counts.astype(float), places, len(X), (1e6, 1e6), 1e9)
+
+
+def simulated(n=7000, d=10, seed=0):
+    """Proportional hazards, constant in time: records, and everybody's survival at half time."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, d))
+    eta = X[:, :5] @ [1.0, -1.0, 0.5, -0.5, 0.25]
+    rate = np.exp(eta) * 1.75
+    time = rng.exponential(size=n) / rate
+    y = np.array(list(zip(time <= 1, np.minimum(time, 1), strict=True)), dtype="?,f8")
+    return X, y, eta, np.exp(-rate / 2)
+
+
+class TestPredictions:
+    def test_absolute_risk_by_fifths_of_true_risk(self):
+        """Three in four have an event, which a cap alone does not survive."""
+        X, y, eta, truth = simulated()
+        fifth = np.argsort(np.argsort(eta)) * 5 // eta.size
+        means = []
+        for seed in range(3):
+            fit = DPDiscreteTimeSurvival(max_time=1.0, random_state=seed).fit(X, y)
+            survival = fit.predict_survival_function(X, return_array=True)[:, 99]
+            means.append([(survival - truth)[fifth == k].mean() for k in range(5)])
+        assert np.max(np.abs(np.mean(means, axis=0))) < 0.03
+
+    def test_ranks_stay_what_they_are(self):
+        X, y, *_ = simulated(500, 5)
+        fit = DPDiscreteTimeSurvival(max_time=1.0, random_state=0).fit(X, y)
+        order = np.argsort(fit.predict(X))
+        for survival in fit.predict_survival_function(X, return_array=True)[order].T:
+            assert (np.diff(survival) <= 0).all()
+
+    def test_without_a_share_nothing_is_added(self):
+        X, y, *_ = simulated(500, 5)
+        fit = DPDiscreteTimeSurvival(max_time=1.0, recalibration_share=0.0, random_state=0).fit(
+            X, y
+        )
+        assert set(fit.release_.values) == {"coef", "baseline_coef"}
+        assert fit.recalibration_.slope == 1.0
+        assert not fit.recalibration_.at(fit.unique_times_).any()
+
+    def test_the_release_holds_coefficients_as_they_were_released(self):
+        X, y, *_ = simulated(500, 5)
+        fit = DPDiscreteTimeSurvival(max_time=30.0, random_state=0)
+        y["f1"] *= 30.0
+        fit.fit(X, y)
+        again = DPDiscreteTimeSurvival.from_release(Release.from_json(fit.release_.to_json()))
+        np.testing.assert_array_equal(again.coef_, fit.coef_)
+        assert again.recalibration_.slope == fit.recalibration_.slope
+        assert fit.recalibration_.knots[-1] == 1.0
+        np.testing.assert_array_equal(
+            again.predict_survival_function(X, return_array=True),
+            fit.predict_survival_function(X, return_array=True),
+        )
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"recalibration_slope": -1.0},
+            {"recalibration_slope": [1.0]},
+            {"recalibration_knots": [0.0]},
+            {"recalibration_knots": [0.0, 0.0, 1.0]},
+            {"recalibration_knots": [0.1, 0.5, 1.0]},
+            {"recalibration_knots": [0.0, 0.5, 2.0]},
+            {"recalibration_knots": [0.0, 5e-324, 1.0]},
+            {"recalibration_shift": [1e308, -1e308, 1e308]},
+            {"recalibration_shift": [0.0, 1.0]},
+            {"recalibration_shift": None},
+        ],
+    )
+    def test_crafted_recalibrations_are_refused(self, change):
+        values = {
+            "recalibration_slope": 0.5,
+            "recalibration_knots": [0.0, 0.5, 1.0],
+            "recalibration_shift": [0.1, 0.2, 0.3],
+        } | change
+        X, y, *_ = simulated(300, 5)
+        release = DPDiscreteTimeSurvival(max_time=1.0, random_state=0).fit(X, y).release_
+        kept = dict(release.values) | values
+        kept = {name: value for name, value in kept.items() if value is not None}
+        crafted = Release(
+            release.estimator, release.guarantee, release.parameters, kept, release.n_features_in
+        )
+        with pytest.raises(ValueError, match="recalibration"):
+            DPDiscreteTimeSurvival.from_release(crafted)
+
+
+def test_an_identity_changes_nothing():
+    assert Recalibration().slope == 1.0
+    np.testing.assert_array_equal(Recalibration().at(np.array([0.0, 0.5, 1.0])), np.zeros(3))
+    assert Recalibration() != Recalibration()
+
+
+@pytest.mark.parametrize("how", ["nan", "error"])
+def test_a_singular_step_falls_back_on_the_priors(monkeypatch, how):
+    """What cannot be fitted must not fail: a failure would tell of the table."""
+
+    def solve(a, b):
+        if how == "error":
+            raise np.linalg.LinAlgError
+        return np.full(b.shape, np.nan)
+
+    monkeypatch.setattr(recalibration.np.linalg, "solve", solve)
+    layout = cells()
+    places = np.zeros((2, N_GROUPS))
+    found = fit_table(layout, np.ones(layout.shape), places, 100, (1.0, 1.0), 0.0)
+    assert found.slope == pytest.approx(SLOPE, rel=1e-12)
