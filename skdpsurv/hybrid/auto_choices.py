@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import math
 
+from skdpsurv.mechanisms.sums import HISTOGRAM, noise_deviation
+
 __all__ = ["cell_number", "follows_cells", "keeps_signs", "rounds_of_residuals"]
 
 #: Cells tell where records are in a few dimensions only.
@@ -36,7 +38,7 @@ def keeps_signs(n_cells: int, n_private: int, rarest: float, epsilon: float) -> 
         Share of the rarest public label; 1 for a numeric outcome.
     epsilon : float
     """
-    noise = math.sqrt(n_cells) * 2.0 * math.sqrt(2.0) / epsilon
+    noise = math.sqrt(n_cells) * noise_deviation(HISTOGRAM, epsilon)
     return noise <= SIGNED_NOISE * n_private * rarest
 
 

@@ -29,9 +29,19 @@ from skdpsurv.privacy import (
     to_lattice,
 )
 from skdpsurv.references import reference
-from skdpsurv.types import IntArray
+from skdpsurv.types import FloatArray, IntArray
 
-__all__ = ["COUNT", "HISTOGRAM", "LOSS", "Histogram", "Sum", "Sums", "least_scale"]
+__all__ = [
+    "COUNT",
+    "HISTOGRAM",
+    "LOSS",
+    "CellSums",
+    "Histogram",
+    "Sum",
+    "Sums",
+    "least_scale",
+    "noise_deviation",
+]
 
 #: Of all that is defined here.
 PROOF = reference("docs/proofs/noise", "dwork")
@@ -115,6 +125,54 @@ class Histogram:
 
 
 @dataclass(frozen=True)
+class CellSums:
+    """Sums in the cells of a partition, of what each record has in its own cell only.
+
+    Parameters
+    ----------
+    size : float
+        Public bound on the absolute values of a record's terms, added up; a replaced record takes
+        as much from one cell as it can add to another. A multiple of ``2**exponent``.
+    exponent : int, default=-20
+    """
+
+    size: float
+    exponent: int = -20
+    proof: str = PROOF
+
+    @property
+    def sensitivity(self) -> int:
+        """Both cells move."""
+        return 2 * int(to_lattice([self.size], self.exponent)[0])
+
+    def totals(self, cell: IntArray, terms: FloatArray, n_cells: int) -> IntArray:
+        """Return the exact sum of terms in each cell, in units of the lattice.
+
+        Parameters
+        ----------
+        cell : ndarray of shape (n_records,)
+        terms : ndarray of shape (n_records,)
+            Rounded to the lattice one by one.
+        n_cells : int
+
+        Returns
+        -------
+        totals : ndarray of shape (n_cells,)
+        """
+        totals = np.zeros(n_cells, dtype=np.int64)
+        np.add.at(totals, cell, to_lattice(terms, self.exponent))
+        return totals
+
+    def values(self, units: IntArray) -> FloatArray:
+        """Return sums in units of the lattice as numbers."""
+        return np.ldexp(units.astype(np.float64), self.exponent)
+
+    def release(self, totals: IntArray, epsilon: float, source: RandomSource) -> IntArray:
+        """Return all sums with noise, for epsilon together."""
+        return np.asarray(_released(self, totals, epsilon, source))
+
+
+@dataclass(frozen=True)
 class Sums:
     """Several sums over the same records, each of which one record moves by at most ``each``."""
 
@@ -151,6 +209,14 @@ HISTOGRAM = Histogram()
 def least_scale(sensitivity: int, epsilon: float) -> float:
     """Return sensitivity / epsilon, or the next double above it."""
     return math.nextafter(float(Fraction(sensitivity) / Fraction(float(epsilon))), math.inf)
+
+
+def noise_deviation(query: Query, epsilon: float) -> float:
+    """Return the standard deviation of the noise on each number of a query, in its units.
+
+    That of a Laplace law; the discrete one has a little less.
+    """
+    return math.sqrt(2.0) * query.sensitivity / epsilon
 
 
 def _released(query: Query, exact: Any, epsilon: float, source: RandomSource) -> Any:

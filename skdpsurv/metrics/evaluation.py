@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,7 +19,8 @@ from skdpsurv.metrics.exact_values import exact_measures
 from skdpsurv.metrics.predictions import predicted_survival, refuse_short_reach, unknown_steps
 from skdpsurv.metrics.released_values import Reading, intervals
 from skdpsurv.metrics.risk_table import EvaluationRecords
-from skdpsurv.privacy import FrozenMapping, PrivacyAccountant, PrivacyGuarantee, random_source
+from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee, random_source
+from skdpsurv.privacy.guarantee import frozen
 from skdpsurv.rows import refuse_no_target, require_one_each
 from skdpsurv.shape import Shape, seen_shape
 from skdpsurv.target import event_and_time
@@ -309,7 +311,7 @@ class _Evaluation(PrivateEstimator):
             max_time=float(self.max_time),
             level=float(self.level),
             guarantee=guarantee,
-            released=FrozenMapping({name: _plain(value) for name, value in released.items()}),
+            released=cast(Mapping[str, object], frozen("released", released)),
         )
 
 
@@ -319,10 +321,3 @@ def _edges(values: Any) -> FloatArray | None:
 
 def _estimate(value: Any, lower: Any, upper: Any) -> Estimate:
     return Estimate(float(value), float(lower), float(upper))
-
-
-def _plain(value: Any) -> Any:
-    def frozen(one: Any) -> Any:
-        return tuple(frozen(part) for part in one) if isinstance(one, list) else one
-
-    return frozen(np.asarray(value).tolist())

@@ -20,7 +20,6 @@ from scipy import special
 from skdpsurv.blocks import Blocks
 from skdpsurv.mechanisms.sums import HISTOGRAM, LOSS, Sums
 from skdpsurv.metrics.risk_table import (
-    OFFSET_STEPS,
     OFFSETS,
     EvaluationRecords,
     RiskTable,
@@ -137,8 +136,8 @@ class EvaluationPlan:
         risk_offsets = OFFSETS.release(
             records.map_sum(table.risk_offsets), shares["risk_offsets"], source
         )
-        steps = OFFSETS.release(records.map_sum(table.time_offsets), shares["time_offsets"], source)
-        time_offsets = (steps / OFFSET_STEPS).reshape(2, -1)
+        units = OFFSETS.release(records.map_sum(table.time_offsets), shares["time_offsets"], source)
+        time_offsets = OFFSETS.values(units).reshape(2, -1)
         times, ends = self.times, table.band_ends
         known = counts.astype(np.float64)
         curve = uncensored_curve(known, slopes_of(known, time_offsets), ends)
@@ -153,7 +152,7 @@ class EvaluationPlan:
             "risk_edges": table.risk_edges,
             "time_edges": table.time_edges,
             "table": counts,
-            "risk_offsets": risk_offsets / OFFSET_STEPS,
+            "risk_offsets": OFFSETS.values(risk_offsets),
             "time_offsets": time_offsets,
             "brier": LOSS.value(total),
         }

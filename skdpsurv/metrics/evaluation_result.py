@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import pandas as pd
 
-from skdpsurv.privacy import FrozenMapping, PrivacyGuarantee
+from skdpsurv.privacy import PrivacyGuarantee
+from skdpsurv.privacy.guarantee import frozen, thawed
 
 __all__ = ["Estimate", "RiskGroup", "SurvivalEvaluation"]
 
@@ -125,7 +126,7 @@ class SurvivalEvaluation:
             "max_time": self.max_time,
             "level": self.level,
             "guarantee": self.guarantee.to_dict(),
-            "released": _thawed(dict(self.released)),
+            "released": thawed(self.released),
         }
 
     @classmethod
@@ -159,7 +160,7 @@ class SurvivalEvaluation:
             max_time=data["max_time"],
             level=data["level"],
             guarantee=PrivacyGuarantee.from_dict(data["guarantee"]),
-            released=FrozenMapping({k: _frozen(v) for k, v in data["released"].items()}),
+            released=cast(Mapping[str, object], frozen("released", data["released"])),
         )
 
     def __repr__(self) -> str:
@@ -185,13 +186,3 @@ def _cells(name: str, estimate: Estimate) -> dict[str, float]:
 def _shown(estimate: Any) -> str:
     value, lower, upper = estimate
     return f"{value:.3f} [{lower:.3f}, {upper:.3f}]"
-
-
-def _frozen(value: Any) -> Any:
-    return tuple(_frozen(part) for part in value) if isinstance(value, list | tuple) else value
-
-
-def _thawed(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _thawed(part) for name, part in value.items()}
-    return [_thawed(part) for part in value] if isinstance(value, tuple) else value

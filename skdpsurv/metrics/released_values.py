@@ -11,10 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdpsurv.mechanisms.sums import HISTOGRAM, LOSS
+from skdpsurv.mechanisms.sums import HISTOGRAM, LOSS, noise_deviation
 from skdpsurv.metrics.evaluation_plan import EvaluationPlan
 from skdpsurv.metrics.risk_table import (
-    OFFSET_STEPS,
     OFFSETS,
     EvaluationRecords,
     RiskTable,
@@ -90,7 +89,8 @@ class Reading:
         """Read a release for the first time."""
         edges = RiskTable(released["risk_edges"], released["time_edges"], plan.horizon)
         counts = np.maximum(released["table"].sum(axis=1), 0.0)
-        deviation = np.sqrt(2.0 * edges.shape[1]) * HISTOGRAM.sensitivity / plan.shares["table"]
+        each = noise_deviation(HISTOGRAM, plan.shares["table"])
+        deviation = np.sqrt(edges.shape[1]) * each
         least = max(LEAST_SHARE * plan.n_records / plan.n_groups, LEAST_SIGNAL * deviation)
         given = plan.risk_edges is not None
         return cls(plan, edges, counts, np.eye(counts.size) if given else _merged(counts, least))
@@ -215,8 +215,8 @@ def _simulated(reading: Reading, sums: Sums, source: RandomSource) -> tuple[Sums
 
     return Sums(table, risk, time, np.asarray((table * mean).sum())), Sums(
         noisy(HISTOGRAM, cells, 1.0, "table"),
-        noisy(OFFSETS, risks, 1.0 / OFFSET_STEPS, "risk_offsets"),
-        noisy(OFFSETS, times, 1.0 / OFFSET_STEPS, "time_offsets"),
+        noisy(OFFSETS, risks, 2.0**OFFSETS.exponent, "risk_offsets"),
+        noisy(OFFSETS, times, 2.0**OFFSETS.exponent, "time_offsets"),
         noisy(LOSS, briers, LOSS.value(1), "brier"),
     )
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdpsurv.mechanisms.sums import Histogram
+from skdpsurv.mechanisms.sums import CellSums
 from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 __all__ = [
@@ -25,10 +25,8 @@ __all__ = [
     "time_candidates",
 ]
 
-#: Steps of a group's width that offsets are counted in. A record's is at most half of them away
-#: from the middle, and a record that changes its group moves two sums by at most that.
-OFFSET_STEPS = 2**20
-OFFSETS = Histogram(OFFSET_STEPS)
+#: How far from the middle of its cell a record is, in widths of the cell: at most half of one.
+OFFSETS = CellSums(0.5)
 #: Candidates for edges.
 N_CANDIDATES = 256
 
@@ -119,7 +117,7 @@ class RiskTable:
         """Return sums over each group of where in it predictions are, from -1/2 to 1/2."""
         group, ends = self.groups(records), self.group_ends
         place = (records.survival[:, -1] - ends[group]) / np.diff(ends)[group] - 0.5
-        return _summed(group, place, np.ones(group.size, dtype=bool), self.n_groups)
+        return OFFSETS.totals(group, _offset(place), self.n_groups)
 
     def time_offsets(self, records: EvaluationRecords) -> IntArray:
         """Return sums of where in their bands events are, and censored records; no survivors."""
@@ -129,7 +127,7 @@ class RiskTable:
         band = np.where(before, column % n_bands, 0)
         time = np.minimum(records.time, self.horizon)
         place = (time - ends[band]) / np.diff(ends)[band] - 0.5
-        return _summed(column, place, before, 2 * n_bands)
+        return OFFSETS.totals(column[before], _offset(place[before]), 2 * n_bands)
 
     def _columns(self, records: EvaluationRecords) -> IntArray:
         n_bands = self.n_bands
@@ -172,11 +170,6 @@ def brier_terms(
     return np.clip(terms, 0.0, 1.0) if clip else terms
 
 
-def _summed(cell: IntArray, place: FloatArray, counted: BoolArray, n_cells: int) -> IntArray:
-    """Return the sums of places in each cell, in steps."""
-    # In a cell without width a place is no number.
-    known = np.nan_to_num(np.clip(place[counted], -0.5, 0.5), nan=0.0)
-    steps = np.rint(known * OFFSET_STEPS).astype(np.int64)
-    sums = np.zeros(n_cells, dtype=np.int64)
-    np.add.at(sums, cell[counted], steps)
-    return sums
+def _offset(place: FloatArray) -> FloatArray:
+    """Return places that are within their cells; in a cell without width a place is no number."""
+    return np.nan_to_num(np.clip(place, -0.5, 0.5), nan=0.0)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skdpsurv.plotting.style import LINE_WIDTH, colour, legend_beside, new_axes
+from skdpsurv.plotting.style import (
+    LINE_WIDTH,
+    by_name,
+    colour,
+    dress_probability,
+    legend_beside,
+    new_axes,
+)
 from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
@@ -68,9 +74,7 @@ def plot_calibration(evaluations: Any, *, ax: Axes | None = None, legend: bool =
     >>> ax.get_xlabel()
     'Predicted probability of survival'
     """
-    named = evaluations if isinstance(evaluations, Mapping) else {"": evaluations}
-    if not named:
-        raise ValueError("evaluations must hold at least one evaluation.")
+    named = by_name(evaluations, "evaluation")
     for found in named.values():
         if not (hasattr(found, "groups") and hasattr(found, "max_time")):
             raise TypeError(
@@ -101,7 +105,10 @@ def plot_calibration(evaluations: Any, *, ax: Axes | None = None, legend: bool =
         entries.append(f"{name or 'risk groups'}, {100 * found.level:g} % intervals")
     times = sorted({found.max_time for found in named.values()})
     ax.set_title(f"Survival to {', '.join(f'{time:g}' for time in times)}", fontsize="medium")
-    _dress(ax)
+    ax.set_xlim(0.0, 1.0)
+    ax.set_aspect("equal")
+    ax.set_xlabel("Predicted probability of survival")
+    dress_probability(ax, "Observed probability of survival")
     if legend:
         legend_beside(ax, handles, entries)
     return ax
@@ -111,14 +118,3 @@ def _columns(estimates: list[Estimate]) -> FloatArray:
     """Return values, and how far below and above them their intervals go."""
     value, lower, upper = np.array(estimates).T
     return np.stack([value, value - lower, upper - value])
-
-
-def _dress(ax: Axes) -> None:
-    ax.set_xlim(0.0, 1.0)
-    ax.set_ylim(0.0, 1.0)
-    ax.set_aspect("equal")
-    ax.set_xlabel("Predicted probability of survival")
-    ax.set_ylabel("Observed probability of survival")
-    ax.grid(color="0.92", linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)

@@ -14,6 +14,20 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 LINE_WIDTH = 2.4
 
 
+def by_name(things: Any, what: str) -> Mapping[str, Any]:
+    """Return a mapping as it is, and one thing alone under the name "".
+
+    Raises
+    ------
+    ValueError
+        If the mapping is empty.
+    """
+    named = things if isinstance(things, Mapping) else {"": things}
+    if not named:
+        raise ValueError(f"{what}s must hold at least one {what}.")
+    return named
+
+
 def named_models(models: Any, method: str) -> Mapping[str, Any]:
     """Return models by name, one alone under the name "".
 
@@ -34,9 +48,7 @@ def named_models(models: Any, method: str) -> Mapping[str, Any]:
     ValueError
         If there is no model.
     """
-    named = models if isinstance(models, Mapping) else {"": models}
-    if not named:
-        raise ValueError("models must hold at least one model.")
+    named = by_name(models, "model")
     for name, model in named.items():
         if not hasattr(model, method):
             which = f"models[{name!r}]" if name else "models"
@@ -96,9 +108,14 @@ def new_axes(function: str) -> Axes:
 def dress(ax: Axes, end: float, time_unit: str | None) -> None:
     """Label axes of survival over time, from 0 to ``end``."""
     ax.set_xlim(0.0, end)
-    ax.set_ylim(0.0, 1.0)
     ax.set_xlabel("Time" if time_unit is None else f"Time ({time_unit})")
-    ax.set_ylabel("Probability of survival")
+    dress_probability(ax, "Probability of survival")
+
+
+def dress_probability(ax: Axes, label: str) -> None:
+    """Draw a frame and a grid around a probability on the vertical axis."""
+    ax.set_ylim(0.0, 1.0)
+    ax.set_ylabel(label)
     ax.grid(color="0.92", linewidth=0.8)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)

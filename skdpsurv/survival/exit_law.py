@@ -57,20 +57,24 @@ def exit_probabilities(
     event, censored = entering * event_rate * part, entering * censoring_rate * part
     end = np.exp(-so_far[..., -1:])
 
-    def slopes(
-        own: FloatArray, own_part: FloatArray, other_part: FloatArray, swap: bool
-    ) -> FloatArray:
-        before = np.cumsum(own, axis=-1)
-        lost = before - own
-        moved = (
-            entering * part * own - own_part * lost + entering * own_rate[swap] * part_slope * own
-        )
-        passed = entering * own_rate[not swap] * part_slope * own - other_part * lost
-        pair = (passed, moved) if swap else (moved, passed)
-        return np.concatenate([*(x @ in_band for x in pair), -end * before[..., -1:]], axis=-1)
+    def slopes(by_event: FloatArray | float, by_censoring: FloatArray | float) -> FloatArray:
+        """Return derivatives, given those of both rates."""
+        total = by_event + by_censoring
+        so_far = np.cumsum(total, axis=-1)
+        lost = so_far - total
 
-    own_rate = {False: event_rate, True: censoring_rate}
-    by_event = slopes(event_slopes, event, censored, swap=False)
-    by_censoring = slopes(censoring_slopes, censored, event, swap=True)
+        def leaving(rate: FloatArray, by_rate: FloatArray | float) -> FloatArray:
+            own = part * by_rate + rate * part_slope * total
+            return np.asarray(entering * (own - rate * part * lost))
+
+        return np.concatenate(
+            [
+                leaving(event_rate, by_event) @ in_band,
+                leaving(censoring_rate, by_censoring) @ in_band,
+                -end * so_far[..., -1:],
+            ],
+            axis=-1,
+        )
+
     probability = np.concatenate([event @ in_band, censored @ in_band, end], axis=-1)
-    return probability, np.concatenate([by_event, by_censoring])
+    return probability, np.concatenate([slopes(event_slopes, 0.0), slopes(0.0, censoring_slopes)])

@@ -16,7 +16,7 @@ import numpy as np
 from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import Link
-from skdpsurv.mechanisms.sums import HISTOGRAM
+from skdpsurv.mechanisms.sums import HISTOGRAM, noise_deviation
 from skdpsurv.privacy import RandomSource
 from skdpsurv.types import BoolArray, FloatArray, IntArray
 
@@ -94,8 +94,8 @@ def baseline_from_life_table(
     )
     weights = _in_block_order(counts.T.ravel(), censored, middle)
     likelihood = DiscreteHazard(basis, 0, 0.0, link)
-    scale = 2.0 / epsilon
-    noise = 2.0 * scale**2 * counts.size  # variance of the sum of the cells' noise
+    # Variance of the sum of the cells' noise.
+    noise = noise_deviation(HISTOGRAM, epsilon) ** 2 * counts.size
     size = np.sqrt(np.mean(basis**2, axis=0))
     deviation = np.full(n_basis, SHAPE_DEVIATION)
     deviation[0] = LEVEL_DEVIATION

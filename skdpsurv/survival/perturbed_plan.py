@@ -285,8 +285,7 @@ class Perturbation(HazardPlan):
         if not self.epsilon_recalibration:
             return released
         cells = RiskCells(coef, baseline, LINKS[self.model.link], look.mean, look.spread)
-        exits = records.map(tuple)
         epsilon = self.epsilon_recalibration
         signal = self.model.signal(self.epsilon)
-        found = recalibrate(cells, exits, self.model.n_records, epsilon, source, signal)
+        found = recalibrate(cells, records, self.model.n_records, epsilon, source, signal)
         return released | found.values()

@@ -30,12 +30,13 @@ from numpy.polynomial import legendre
 from scipy import special
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.mechanisms.sums import HISTOGRAM, Histogram
+from skdpsurv.mechanisms.sums import HISTOGRAM, noise_deviation
 from skdpsurv.privacy import RandomSource
 from skdpsurv.release import Release, released_array
 from skdpsurv.survival.exit_law import exit_probabilities
-from skdpsurv.survival.risk_cells import PLACE_STEPS, RiskCells
-from skdpsurv.types import BoolArray, FloatArray, IntArray
+from skdpsurv.survival.hazard_plans import HazardRecords
+from skdpsurv.survival.risk_cells import ETA_RANGE, PLACES, RiskCells
+from skdpsurv.types import FloatArray
 
 #: Prior standard deviations of the line's Legendre coefficients over the bands, from the constant
 #: up. Found on twelve data sets, and judged on fifteen others (docs/benchmarks/absolute_risk).
@@ -50,19 +51,11 @@ GROUP_DEVIATION, CENSORING_DEVIATION, CENSORING_SLOPE_DEVIATION = 0.5, 1.5, 0.3
 BLOCKS_IN_BAND, N_POINTS = 10, 3
 #: Steps of the fit, and the longest of them.
 N_STEPS, LONGEST_STEP = 40, 0.7
-#: Linear predictors are kept within this of 0.
-ETA_RANGE = 30.0
 
 #: Share of the epsilon of a recalibration for where scores are in their groups.
 PLACES_PART = 0.15
 #: Prior standard deviations of a group's mean place, in its width, and of the square of a place.
 PLACE_DEVIATION, SQUARE_DEVIATION = 0.29, 0.06
-
-#: What one record can move the sums of places of its old and of its new group by.
-PLACES = Histogram(3 * PLACE_STEPS // 2)
-
-#: Private rows, exit intervals and events.
-Exits = Blocks[tuple[FloatArray, IntArray, BoolArray]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +122,7 @@ class Recalibration:
 
 def recalibrate(
     cells: RiskCells,
-    exits: Exits,
+    exits: Blocks[HazardRecords],
     n_records: int,
     epsilon: float,
     source: RandomSource,
@@ -141,8 +134,7 @@ def recalibrate(
     ----------
     cells : RiskCells
         From what was released before.
-    exits : Blocks
-        Private rows, exit intervals and events.
+    exits : Blocks of HazardRecords
     n_records : int
         Public.
     epsilon : float
@@ -151,13 +143,12 @@ def recalibrate(
         Of the fit that released the coefficients: how much there was to set against noise, per
         parameter. Public.
     """
-    exact, places = exits.map_sum(lambda block: (cells.count(*block), cells.places(block[0])))
+    exact, places = exits.map_sum(lambda block: cells.totals(*block))
     of_places = PLACES_PART * epsilon
     of_table = epsilon * (1.0 - PLACES_PART)
     counts = HISTOGRAM.release(exact, of_table, source).astype(np.float64)
-    steps = PLACES.release(places, of_places, source).astype(np.float64)
-    epsilons = of_table, of_places
-    return fit_table(cells, counts, steps / PLACE_STEPS, n_records, epsilons, signal)
+    sums = PLACES.values(PLACES.release(places, of_places, source))
+    return fit_table(cells, counts, sums, n_records, (of_table, of_places), signal)
 
 
 def fit_table(
@@ -182,10 +173,10 @@ def fit_table(
     signal : float
         Of the fit that released the coefficients.
     """
-    scale = 1.5 * math.sqrt(2.0) / epsilons[1]  # standard deviation of noise of scale 1.5 / epsilon
+    place_noise = math.ldexp(noise_deviation(PLACES, epsilons[1]), PLACES.exponent)
     slope = 1.0 - (1.0 - SLOPE) * HALF_SIGNAL / (HALF_SIGNAL + signal)
-    table = _Table(cells, counts, places, scale, n_records, slope)
-    variance = 8.0 / epsilons[0] ** 2  # of Laplace noise of scale 2 / epsilon
+    table = _Table(cells, counts, places, place_noise, n_records, slope)
+    variance = noise_deviation(HISTOGRAM, epsilons[0]) ** 2
     mean, precision = table.prior
     estimate = mean.copy()
     for _ in range(N_STEPS):

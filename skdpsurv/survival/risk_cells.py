@@ -10,23 +10,27 @@ groups' sums by 3/2, in L1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from skdpsurv.likelihoods.links import Link
+from skdpsurv.mechanisms.sums import CellSums
 from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 #: Groups of the score, equally wide between the ends, in guessed standard deviations; and bands of
-#: time. What is fitted to the table weighs its noise, so that a finer one would cost little, and a
-#: coarser one, whose groups' widths matter, would not gain (docs/benchmarks/absolute_risk).
+#: time. Finer tables were worse, though what is fitted weighs their noise, and so were coarser
+#: ones, in which the widths of groups matter (docs/benchmarks/absolute_risk).
 N_GROUPS, END, N_BANDS = 6, 2.4, 6
 #: Bands hold equal parts of the released distribution of events, for this part, and of time.
 EVENTS_PART = 0.75
-#: Places within groups are counted in these steps.
-PLACE_STEPS = 2**20
+#: What is added up of a record's place p in its group: p and 2 p^2 - 1/4.
+PLACES = CellSums(0.75)
 #: Width of the outer groups, which have no other end, in inner ones, for places in them.
 OUTER_WIDTH = 2.0
+#: Linear predictors are kept within this of 0.
+ETA_RANGE = 30.0
 #: Least guess of the scores' standard deviation: no coefficients, no spread.
 SMALLEST_SCALE = 1e-6
 
@@ -53,16 +57,16 @@ class RiskCells:
     link: Link
     mean: FloatArray
     spread: float
-    progress: FloatArray = field(init=False)
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def progress(self) -> FloatArray:
+        """What an interval's end is measured in: from 0, which is left out, to 1."""
         q = self.n_intervals
         time = np.arange(1, q + 1) / q
-        hazard = self.link.survival(np.clip(self.baseline + self.center, -30.0, 30.0)).value
-        events = -np.expm1(-np.cumsum(hazard))
+        eta = np.clip(self.baseline + self.center, -ETA_RANGE, ETA_RANGE)
+        events = -np.expm1(-np.cumsum(self.link.survival(eta).value))
         share = events / events[-1] if events[-1] > 0 else time
-        progress = EVENTS_PART * share + (1.0 - EVENTS_PART) * time
-        object.__setattr__(self, "progress", progress)
+        return np.asarray(EVENTS_PART * share + (1.0 - EVENTS_PART) * time)
 
     @property
     def n_intervals(self) -> int:
@@ -90,7 +94,7 @@ class RiskCells:
         """Ends between groups, in ``scale`` from ``center``; the outer groups have no other end."""
         return np.linspace(-END, END, N_GROUPS + 1)[1:-1]
 
-    @property
+    @cached_property
     def bands(self) -> IntArray:
         """The band of each interval."""
         band = (self.progress * self.n_bands).astype(np.int64)
@@ -120,18 +124,26 @@ class RiskCells:
         upper = np.concatenate([edges, [edges[-1] + OUTER_WIDTH * width]])
         return lower * self.scale, upper * self.scale
 
-    def _groups(self, rows: FloatArray) -> tuple[FloatArray, IntArray]:
-        """Return scores less ``center``, and their groups."""
+    def totals(
+        self, rows: FloatArray, interval: IntArray, event: BoolArray
+    ) -> tuple[IntArray, IntArray]:
+        """Count private records in the cells, and add up where they are in their groups.
+
+        Returns
+        -------
+        counts : ndarray of shape ``shape``
+        places : ndarray of shape (2, n_groups)
+            Sums of p and of 2 p^2 - 1/4, in units of ``PLACES``.
+        """
         # Row by row, in an order of its own: the score of a record depends on no other record.
         # Products of extreme numbers may be infinite or NaN, which is sorted behind all groups.
         with np.errstate(all="ignore"):
             scores = np.sum(np.ascontiguousarray(rows * self.coef), axis=1) - self.center
         group = np.searchsorted(self.inner_edges * self.scale, scores)
-        return scores, np.minimum(group, N_GROUPS - 1)
+        group = np.minimum(group, N_GROUPS - 1)
+        return self._counts(group, interval, event), self._places(group, scores)
 
-    def count(self, rows: FloatArray, interval: IntArray, event: BoolArray) -> IntArray:
-        """Count private records in the cells, shape ``shape``."""
-        _, group = self._groups(rows)
+    def _counts(self, group: IntArray, interval: IntArray, event: BoolArray) -> IntArray:
         band = self.bands[interval - 1]
         at_horizon = ~event & (interval == self.n_intervals)
         how = np.where(event, band, np.where(at_horizon, 2 * self.n_bands, self.n_bands + band))
@@ -139,20 +151,10 @@ class RiskCells:
         cell = group * n_ways + how
         return np.bincount(cell, minlength=n_groups * n_ways).reshape(self.shape).astype(np.int64)
 
-    def places(self, rows: FloatArray) -> IntArray:
-        """Add up places of private records within their groups, and their squares less a middle.
-
-        Returns
-        -------
-        sums : ndarray of shape (2, n_groups)
-            Of p and of 2 p^2 - 1/4, in steps.
-        """
-        scores, group = self._groups(rows)
+    def _places(self, group: IntArray, scores: FloatArray) -> IntArray:
         lower, upper = (ends[group] for ends in self.group_ends)
         with np.errstate(all="ignore"):
             share = np.clip((scores - lower) / (upper - lower), 0.0, 1.0)
         place = np.where(np.isnan(share), 1.0, share) - 0.5
-        sums = np.zeros((2, N_GROUPS), dtype=np.int64)
-        for total, terms in zip(sums, (place, 2.0 * place**2 - 0.25), strict=True):
-            np.add.at(total, group, np.rint(terms * PLACE_STEPS).astype(np.int64))
-        return sums
+        parts = (place, 2.0 * place**2 - 0.25)
+        return np.stack([PLACES.totals(group, part, N_GROUPS) for part in parts])

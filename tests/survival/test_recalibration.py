@@ -17,16 +17,29 @@ from skdpsurv.survival.exit_law import exit_probabilities
 from skdpsurv.survival.recalibration import (
     LEAST_SLOPE,
     LINE_DEVIATIONS,
-    PLACES,
     SLOPE,
     Recalibration,
     _Table,
     fit_table,
     recalibrate,
 )
-from skdpsurv.survival.risk_cells import N_BANDS, N_GROUPS, PLACE_STEPS, RiskCells
+from skdpsurv.survival.risk_cells import N_BANDS, N_GROUPS, PLACES, RiskCells
 
 COEF = np.array([1.0, -0.5])
+
+
+def counted(layout, rows, interval, event):
+    return layout.totals(rows, interval, event)[0]
+
+
+def placed(layout, rows):
+    """Sums of places, which depend on rows alone."""
+    return layout.totals(rows, np.ones(len(rows), dtype=np.int64), np.zeros(len(rows), bool))[1]
+
+
+def exact_table(layout, X, interval, event):
+    counts, places = layout.totals(X, interval, event)
+    return counts, PLACES.values(places)
 
 
 def cells(q=40, level=-3.0, coef=COEF, link="logit", course=1.0):
@@ -47,9 +60,9 @@ class TestCells:
         X[:4] = [[1e308, -1e308], [-1e308, 1e308], [1e308, 1e308], [0.1, 0.1]]
         layout = cells()
         with np.errstate(over="ignore", invalid="ignore"):
-            whole = layout.count(X, interval, event)
+            whole = counted(layout, X, interval, event)
             own = [
-                layout.count(X[i : i + 1], interval[i : i + 1], event[i : i + 1])
+                counted(layout, X[i : i + 1], interval[i : i + 1], event[i : i + 1])
                 for i in range(200)
             ]
         assert all(one.sum() == 1 and one.max() == 1 for one in own)
@@ -58,19 +71,19 @@ class TestCells:
     def test_order_and_memory_layout_do_not_move_a_record(self):
         X, interval, event = people(3000, 1)
         layout, turn = cells(), np.random.default_rng(0).permutation(3000)
-        wanted = layout.count(X, interval, event)
+        wanted = counted(layout, X, interval, event)
         for rows in (np.asfortranarray(X), X[:, ::-1][:, ::-1]):
-            np.testing.assert_array_equal(layout.count(rows, interval, event), wanted)
-        np.testing.assert_array_equal(layout.count(X[turn], interval[turn], event[turn]), wanted)
+            np.testing.assert_array_equal(counted(layout, rows, interval, event), wanted)
+        np.testing.assert_array_equal(counted(layout, X[turn], interval[turn], event[turn]), wanted)
 
     def test_ways_out(self):
         """Events by band, censored by band, and those who reach the horizon."""
         layout = cells()
         X = np.full((3, 2), 0.1)
-        table = layout.count(X, np.array([1, 1, 40]), np.array([True, False, False]))
+        table = counted(layout, X, np.array([1, 1, 40]), np.array([True, False, False]))
         ways = np.flatnonzero(table.sum(axis=0)).tolist()
         assert ways == [0, N_BANDS, 2 * N_BANDS]
-        table = layout.count(X[:1], np.array([40]), np.array([True]))
+        table = counted(layout, X[:1], np.array([40]), np.array([True]))
         assert table[:, N_BANDS - 1].sum() == 1
 
     def test_groups_are_of_scores_less_that_of_the_mean(self):
@@ -78,7 +91,7 @@ class TestCells:
         middle = layout.mean + np.array([[0.0, 0.0]])
         step = layout.scale * np.array([[1.0, 0.0]])  # moves the score by one standard deviation
         rows = np.concatenate([middle + (k + 0.01) * step for k in (-9, -1, 0, 1, 9)])
-        table = layout.count(rows, np.ones(5, dtype=int), np.ones(5, dtype=bool))
+        table = counted(layout, rows, np.ones(5, dtype=int), np.ones(5, dtype=bool))
         assert np.flatnonzero(table.sum(axis=1)).tolist() == [0, 1, 3, 4, 5]
 
     @pytest.mark.parametrize("q", [1, 2, 5, 40, 1000])
@@ -96,7 +109,7 @@ class TestCells:
         layout = cells(coef=np.zeros(2))
         assert layout.scale > 0
         X, interval, event = people(10)
-        assert layout.count(X, interval, event).sum() == 10
+        assert counted(layout, X, interval, event).sum() == 10
 
 
 class TestPlaces:
@@ -107,11 +120,11 @@ class TestPlaces:
         step = np.linspace(-4, 4, 401)[:, None] * layout.scale
         rows = np.concatenate([rows, layout.mean + step * [1.0, 0.0], [[1e308, 1e308]]])
         rows = np.concatenate([rows, [[1e308, -1e308], [-1e308, 1e308]]])
-        own = [layout.places(rows[i : i + 1]) for i in range(len(rows))]
-        np.testing.assert_array_equal(layout.places(rows), np.sum(own, axis=0))
+        own = [placed(layout, rows[i : i + 1]) for i in range(len(rows))]
+        np.testing.assert_array_equal(placed(layout, rows), np.sum(own, axis=0))
         flat = np.array(own).reshape(len(rows), -1)
         moved = [np.abs(flat - one).sum(axis=1).max() for one in flat]
-        assert max(moved) <= PLACES.sensitivity == 1.5 * PLACE_STEPS
+        assert max(moved) <= PLACES.sensitivity == 1.5 * 2**20
         assert max(moved) > 0.99 * PLACES.sensitivity
 
     def test_they_are_where_scores_are(self):
@@ -121,7 +134,7 @@ class TestPlaces:
         scores = (lower + upper)[2] / 2 + at * (upper - lower)[2]
         rows = layout.mean + np.outer(scores, [1.0, 0.0])
         rows[0, 0] += 1e-9  # an end belongs to the group below
-        first, second = layout.places(rows) / PLACE_STEPS
+        first, second = PLACES.values(placed(layout, rows))
         assert first[2] == pytest.approx(at.sum(), abs=1e-5)
         assert second[2] == pytest.approx((2 * at**2 - 0.25).sum(), abs=1e-5)
         assert not first[[0, 1, 3, 4, 5]].any()
@@ -172,7 +185,7 @@ class TestFit:
     def test_slopes_of_expected_counts(self, link):
         X, interval, event = people(500)
         layout = cells(link=link, level=-2.5 if link == "probit" else -3.0)
-        counts, places = layout.count(X, interval, event), layout.places(X) / PLACE_STEPS
+        counts, places = exact_table(layout, X, interval, event)
         table = _Table(layout, counts.astype(float), places, 1.0, 500, 0.6)
         at, _ = table.prior
         at = at + 0.1 * np.random.default_rng(3).normal(size=at.size)
@@ -252,11 +265,11 @@ class TestFit:
         recalibrate(layout, blocks, 300, 0.25, random_source(0), 1.0)
         (table, places) = seen
         assert table[0] == 2
-        assert places[0] == 1.5 * PLACE_STEPS
+        assert places[0] == 1.5 * 2**20
         assert table[2] + places[2] == pytest.approx(0.25, rel=1e-12)
         assert table[2] + places[2] <= 0.25 * (1 + 2**-50)
-        np.testing.assert_array_equal(table[1], layout.count(X, interval, event))
-        np.testing.assert_array_equal(places[1], layout.places(X))
+        np.testing.assert_array_equal(table[1], counted(layout, X, interval, event))
+        np.testing.assert_array_equal(places[1], placed(layout, X))
 
     @pytest.mark.parametrize("kind", ["binary", "skewed", "uniform"])
     def test_scores_need_not_be_normal(self, kind):
@@ -291,7 +304,7 @@ class TestFit:
 
 def exact_fit(layout, X, interval, event):
     """Fit a table without noise."""
-    counts, places = layout.count(X, interval, event), layout.places(X) / PLACE_STEPS
+    counts, places = exact_table(layout, X, interval, event)
     return fit_table(layout, counts.astype(float), places, len(X), (1e6, 1e6), 1e9)
 
 
