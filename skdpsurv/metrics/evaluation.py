@@ -102,7 +102,8 @@ def private_survival_metrics(
 
     See Also
     --------
-    skdpsurv.plotting.plot_calibration : A picture of the result.
+    skdpsurv.plotting.plot_calibration : Predicted and observed survival by risk group.
+    skdpsurv.plotting.plot_risk_groups : Survival of risk groups over time.
 
     Notes
     -----
@@ -298,7 +299,7 @@ class _Evaluation(PrivateEstimator):
                 float(ends[g + 1]),
                 float(shares[g]),
                 _estimate(found.predicted[g], lower.predicted[g], upper.predicted[g]),
-                _estimate(found.observed[g], lower.observed[g], upper.observed[g]),
+                tuple(map(_estimate, found.curves[g], lower.curves[g], upper.curves[g])),
             )
             for g in range(shares.size)
         )
@@ -307,6 +308,7 @@ class _Evaluation(PrivateEstimator):
             integrated_brier=_estimate(found.brier, lower.brier, upper.brier),
             expected_observed=_estimate(found.ratio, lower.ratio, upper.ratio),
             groups=groups,
+            times=tuple(reading.edges.band_ends[1:].tolist()),
             uncensored=uncensored,
             max_time=float(self.max_time),
             level=float(self.level),

@@ -31,15 +31,22 @@ class RiskGroup(NamedTuple):
         Ends, of the predicted probability to survive the horizon.
     share : float
         Of all records, about.
-    predicted, observed : Estimate
-        Mean predicted, and actuarial, probability to survive the horizon.
+    predicted : Estimate
+        Mean predicted probability to survive the horizon.
+    curve : tuple of Estimate
+        Actuarial probabilities to survive the evaluation's ``times``.
     """
 
     low: float
     high: float
     share: float
     predicted: Estimate
-    observed: Estimate
+    curve: tuple[Estimate, ...]
+
+    @property
+    def observed(self) -> Estimate:
+        """Actuarial probability to survive the horizon."""
+        return self.curve[-1]
 
 
 @dataclass(frozen=True, repr=False)
@@ -59,6 +66,8 @@ class SurvivalEvaluation:
         Mean predicted risk at ``max_time``, divided by the observed one.
     groups : tuple of RiskGroup
         Calibration, from the highest risk to the lowest.
+    times : tuple of float
+        Ends of the bands of time; the last one is ``max_time``.
     uncensored : float
         Share that is still followed at ``max_time``, or would be but for an event, by the released
         counts. Where it is small, all measures rest on few records, and the Brier score is too low,
@@ -76,6 +85,7 @@ class SurvivalEvaluation:
     integrated_brier: Estimate
     expected_observed: Estimate
     groups: tuple[RiskGroup, ...]
+    times: tuple[float, ...]
     uncensored: float
     max_time: float
     level: float
@@ -96,6 +106,15 @@ class SurvivalEvaluation:
             for group in self.groups
         ]
         return pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="group"))
+
+    @property
+    def curves(self) -> pd.DataFrame:
+        """Observed survival with its interval, a row for each risk group and time."""
+        index = pd.MultiIndex.from_product(
+            [range(1, len(self.groups) + 1), self.times], names=["group", "time"]
+        )
+        points = [point for group in self.groups for point in group.curve]
+        return pd.DataFrame(points, index=index, columns=Estimate._fields)
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -119,9 +138,10 @@ class SurvivalEvaluation:
             "integrated_brier": list(self.integrated_brier),
             "expected_observed": list(self.expected_observed),
             "groups": [
-                {**g._asdict(), "predicted": list(g.predicted), "observed": list(g.observed)}
+                {**g._asdict(), "predicted": list(g.predicted), "curve": [*map(list, g.curve)]}
                 for g in self.groups
             ],
+            "times": list(self.times),
             "uncensored": self.uncensored,
             "max_time": self.max_time,
             "level": self.level,
@@ -146,7 +166,7 @@ class SurvivalEvaluation:
                 **{
                     **group,
                     "predicted": Estimate(*group["predicted"]),
-                    "observed": Estimate(*group["observed"]),
+                    "curve": tuple(Estimate(*point) for point in group["curve"]),
                 }
             )
             for group in data["groups"]
@@ -156,6 +176,7 @@ class SurvivalEvaluation:
             integrated_brier=Estimate(*data["integrated_brier"]),
             expected_observed=Estimate(*data["expected_observed"]),
             groups=groups,
+            times=tuple(data["times"]),
             uncensored=data["uncensored"],
             max_time=data["max_time"],
             level=data["level"],

@@ -31,12 +31,13 @@ def exact_measures(records: EvaluationRecords, reading: Reading) -> Measures:
     last = records.survival[:, -1]
     group = np.searchsorted(reading.ends[1:-1], last, side="right")
     groups = [group == g for g in range(reading.merged.shape[0])]
+    ends = reading.edges.band_ends[1:]
     return Measures(
         np.asarray(concordance_index(target, 1.0 - last)),
         brier_terms(clipped, plan.times, uncensored, at_exit, clip=False).mean(),
-        (1.0 - last).mean() / max(1.0 - _surviving(event, time), 1.0 / time.size),
+        (1.0 - last).mean() / max(1.0 - _surviving(event, time, ends)[-1], 1.0 / time.size),
         np.array([last[who].mean() if who.any() else np.nan for who in groups]),
-        np.array([_surviving(event[who], time[who]) if who.any() else np.nan for who in groups]),
+        np.stack([_surviving(event[who], time[who], ends) for who in groups]),
     )
 
 
@@ -45,5 +46,10 @@ def _positive(shares: FloatArray) -> FloatArray:
     return np.where(shares > 0.0, shares, 1.0)
 
 
-def _surviving(event: BoolArray, time: FloatArray) -> float:
-    return float(kaplan_meier_estimator(event, time)[1][-1])
+def _surviving(event: BoolArray, time: FloatArray, ends: FloatArray) -> FloatArray:
+    """Return the Kaplan-Meier estimate at some times; NaN of nobody."""
+    if not time.size:
+        return np.full(ends.size, np.nan)
+    jumps, left = kaplan_meier_estimator(event, time)
+    left = np.concatenate([[1.0], left])
+    return np.asarray(left[np.searchsorted(jumps, ends, side="right")])

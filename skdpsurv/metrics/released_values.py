@@ -23,7 +23,7 @@ from skdpsurv.metrics.table_statistics import (
     between_ties,
     concordance,
     hazard_path,
-    observed_survival,
+    observed_curves,
     parts_of,
     slopes_of,
     uncensored_curve,
@@ -46,14 +46,17 @@ class Measures(NamedTuple):
     Parameters
     ----------
     c_index, brier, ratio : ndarray of shape (...)
-    predicted, observed : ndarray of shape (..., n_groups)
+    predicted : ndarray of shape (..., n_groups)
+        Mean survival at the horizon.
+    curves : ndarray of shape (..., n_groups, n_bands)
+        Observed survival at the ends of bands, the last of which is the horizon.
     """
 
     c_index: FloatArray
     brier: FloatArray
     ratio: FloatArray
     predicted: FloatArray
-    observed: FloatArray
+    curves: FloatArray
 
 
 class Sums(NamedTuple):
@@ -125,13 +128,13 @@ class Reading:
         predicted = survivors @ self.merged.T / np.maximum(shown, 1.0)
         everybody = np.maximum(counts.sum(axis=-1), 1.0)
         expected = 1.0 - np.clip(survivors.sum(axis=-1) / everybody, 0.0, 1.0)
-        pooled = observed_survival(table.sum(axis=-2, keepdims=True), slopes)[..., 0]
+        pooled = observed_curves(table.sum(axis=-2, keepdims=True), slopes)[..., 0, -1]
         return Measures(
             between_ties(concordance(table, slopes), self.shares),
             np.clip(sums.brier / self.plan.n_records, 0.0, 1.0),
             expected / np.maximum(1.0 - pooled, 1.0 / self.plan.n_records),
             np.clip(predicted, self.ends[:-1], self.ends[1:]),
-            observed_survival(self.merged @ table, slopes),
+            observed_curves(self.merged @ table, slopes),
         )
 
 

@@ -19,7 +19,7 @@ from skdpsurv.types import FloatArray
 __all__ = [
     "between_ties",
     "concordance",
-    "observed_survival",
+    "observed_curves",
     "parts_of",
     "slopes_of",
     "uncensored_curve",
@@ -146,11 +146,11 @@ def slopes_of(tables: FloatArray, time_offsets: FloatArray) -> tuple[FloatArray,
     return events, censored
 
 
-def observed_survival(tables: FloatArray, slopes: tuple[FloatArray, FloatArray]) -> FloatArray:
-    """Return the share of each group that survives the horizon, of shape (..., n_groups)."""
+def observed_curves(tables: FloatArray, slopes: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """Return the share of each group that survives each band, of shape (..., n_groups, n_bands)."""
     both = tuple(slope[..., None, :] for slope in slopes)
     hazards = hazard_path(*parts_of(tables), both)[..., -1]
-    return np.asarray(np.exp(-hazards.sum(axis=-1)))
+    return np.asarray(np.exp(-np.cumsum(hazards, axis=-1)))
 
 
 def uncensored_curve(

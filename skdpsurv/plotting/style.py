@@ -121,11 +121,16 @@ def dress_probability(ax: Axes, label: str) -> None:
     ax.spines[["top", "right"]].set_visible(False)
 
 
-def legend_beside(ax: Axes, handles: list[Any], entries: list[str]) -> None:
+def legend_beside(
+    ax: Axes, handles: list[Any], entries: list[str], title: str | None = None
+) -> None:
     """Draw a legend to the right of the axes."""
     ax.legend(
         handles,
         entries,
+        title=title,
+        title_fontsize="small",
+        alignment="left",
         loc="upper left",
         bbox_to_anchor=(1.02, 1.0),
         borderaxespad=0.0,

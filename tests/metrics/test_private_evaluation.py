@@ -25,7 +25,7 @@ from skdpsurv import (
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.metrics import SurvivalEvaluation, released_values
 from skdpsurv.metrics import private_survival_metrics as evaluate
-from skdpsurv.metrics.table_statistics import between_ties, concordance, observed_survival
+from skdpsurv.metrics.table_statistics import between_ties, concordance, observed_curves
 
 END = 0.8
 
@@ -73,8 +73,10 @@ class TestWithoutNoise:
         assert found.expected_observed.value == pytest.approx(expected)
         for group in found.groups:
             inside = (last >= group.low) & (last < group.high)
-            _, observed = kaplan_meier_estimator(event[inside], time[inside])
+            jumps, observed = kaplan_meier_estimator(event[inside], time[inside])
             assert group.observed.value == pytest.approx(observed[-1])
+            at = [observed[jumps <= end][-1] for end in found.times]
+            assert [point.value for point in group.curve] == pytest.approx(at)
             assert group.predicted.value == pytest.approx(last[inside].mean())
         assert found.guarantee.status == "none"
 
@@ -89,6 +91,8 @@ class TestWithoutNoise:
         for one, other in zip(found.groups, exact.groups, strict=True):
             assert abs(one.observed.value - other.observed.value) < 0.04
             assert abs(one.predicted.value - other.predicted.value) < 0.005
+            for point, true in zip(one.curve, other.curve, strict=True):
+                assert abs(point.value - true.value) < 0.04
 
 
 class TestAnyModel:
@@ -238,7 +242,7 @@ class TestTables:
         # One band: 4 events of 10 at high risk, 1 of 10 at low risk, nobody censored.
         table = np.array([[4.0, 0.0, 6.0], [1.0, 0.0, 9.0]])
         slopes = np.zeros(1), np.zeros(1)
-        np.testing.assert_allclose(observed_survival(table, slopes), [0.6, 0.9], atol=2e-3)
+        np.testing.assert_allclose(observed_curves(table, slopes)[:, -1], [0.6, 0.9], atol=2e-3)
         pairs, wins = 5 * 15 + 10, 4 * 9 + 0.5 * (4 * 6 + 1 * 9) + 0.5 * 10 + 4 * np.log(1.5) / 12
         assert concordance(table, slopes) == pytest.approx(wins / pairs, abs=2e-4)
 
