@@ -163,8 +163,11 @@ def as_float_array(values: ArrayLike, name: str) -> FloatArray:
     """
     try:
         array = np.asarray(values)
-        if array.dtype.kind in "biufO":
+        if array.dtype.kind in "biuf":
             # Long doubles overflow to infinity.
+            with np.errstate(all="ignore"):
+                return np.asarray(array, dtype=np.float64)
+        if array.dtype.kind == "O":
             with np.errstate(all="ignore"), nested_arrays_refused():
                 return np.asarray(array, dtype=np.float64)
     except Exception:  # whatever an object says of itself may be private

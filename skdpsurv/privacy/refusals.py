@@ -122,6 +122,10 @@ def silent_arithmetic() -> Iterator[None]:
         yield
 
 
+#: Whether this NumPy does so by itself.
+_NESTED_REFUSED = np.lib.NumpyVersion(np.__version__) >= "2.4.0"
+
+
 @contextmanager
 def nested_arrays_refused() -> Iterator[None]:
     """Have NumPy refuse a cell that is an array of one number, as NumPy 2.4 and later do.
@@ -129,8 +133,7 @@ def nested_arrays_refused() -> Iterator[None]:
     Earlier ones use the number and warn, and the warning tells of a record. Filters of warnings
     belong to the process, so this is for its main thread; in others it does nothing.
     """
-    of_itself = np.lib.NumpyVersion(np.__version__) >= "2.4.0"
-    if of_itself or threading.current_thread() is not threading.main_thread():
+    if _NESTED_REFUSED or threading.current_thread() is not threading.main_thread():
         yield
         return
     with warnings.catch_warnings():

@@ -190,6 +190,11 @@ class ExactRungs:
         events = self.table.events
         return np.cumsum(events), np.cumsum(events * self._distance)
 
+    @cached_property
+    def _ends_of_bins(self) -> IntArray:
+        """Events up to each bin that has some."""
+        return self._events_from_below[0][self.table.events > 0]
+
     def largest_mean(self, k: int) -> float:
         """Return the largest mean of log event times at k changed records; 0 without events.
 
@@ -201,7 +206,7 @@ class ExactRungs:
             return 0.0
         spare = self.table.n_records - n_events
         # Between the ends of bins the mean is monotone in j, but for where spare records run out.
-        j = np.unique(np.clip(np.append(number, [0, k - spare, k]), 0, k))
+        j = np.clip(np.append(self._ends_of_bins, [0, k - spare, k]), 0, k)
         bin_ = np.searchsorted(number, j)
         removed = distance[bin_] - (number[bin_] - j) * self._distance[bin_]
         means = (total - removed) / (n_events + np.minimum(k - j, spare))
