@@ -13,6 +13,7 @@ from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.hazard_bounds import extent, gradient_sensitivity
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.survival.spline import orthogonal_basis
+from tests.support.combinations import thinned
 
 R = 0.8
 CASES = [("logit", None), *((n, h) for n in sorted(LINKS) for h in (0.5, 1.0, 2.0))]
@@ -46,10 +47,9 @@ def gradients(likelihood, coef):
     return np.array([likelihood.derivatives(coef, z, order=1).gradient for z in all_records(q)])
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize(("q", "n_basis"), SHAPES)
-@pytest.mark.parametrize(("name", "cap"), CASES)
-def test_no_pair_of_records_passes_the_sensitivity(name, cap, q, n_basis, size):
+@pytest.mark.parametrize(("case", "shape", "size"), thinned(CASES, SHAPES, SIZES), ids=str)
+def test_no_pair_of_records_passes_the_sensitivity(case, shape, size):
+    (name, cap), (q, n_basis) = case, shape
     likelihood = make_likelihood(name, cap, q, n_basis, size=size)
     bound = likelihood.constants.gradient_sensitivity
     for coef in coefficient_vectors(likelihood, 10, seed=q):
@@ -129,9 +129,9 @@ def check_hessian(hessian, constants):
     assert np.sum(eigenvalues > 1e-8 * size) <= constants.hessian_rank
 
 
-@pytest.mark.parametrize(("q", "n_basis"), SHAPES)
-@pytest.mark.parametrize(("name", "cap"), CASES)
-def test_no_record_passes_trace_and_rank(name, cap, q, n_basis):
+@pytest.mark.parametrize(("case", "shape"), thinned(CASES, SHAPES), ids=str)
+def test_no_record_passes_trace_and_rank(case, shape):
+    (name, cap), (q, n_basis) = case, shape
     likelihood = make_likelihood(name, cap, q, n_basis)
     for coef in coefficient_vectors(likelihood, 5, seed=1):
         for record in all_records(q):

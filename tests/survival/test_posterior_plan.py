@@ -35,6 +35,7 @@ from skdpsurv.survival.posterior_plan import (
     Schedule,
 )
 from skdpsurv.survival.spline import orthogonal_basis, published_basis
+from tests.support.combinations import thinned
 
 Y = np.dtype([("event", "?"), ("time", "f8")])
 LINKS = ("logit", "cloglog", "probit")
@@ -253,7 +254,17 @@ class TestStatus:
         assert not hasattr(one, "release_")
 
 
-@pytest.mark.parametrize("link", LINKS)
+every_link = pytest.mark.parametrize("link", LINKS)
+
+
+def at_least(quick):
+    """Run with each link, all but one of them in the slow suite."""
+    slow = pytest.mark.slow
+    return pytest.mark.parametrize(
+        "link", [link if link == quick else pytest.param(link, marks=slow) for link in LINKS]
+    )
+
+
 class TestEveryDataSetGetsAFit:
     """What depends on data must not raise or warn: it would tell about the records."""
 
@@ -271,29 +282,34 @@ class TestEveryDataSetGetsAFit:
             assert np.isfinite(one.coef_).all()
             assert np.isfinite(one.baseline_coef_).all()
 
+    @every_link
     def test_plain(self, data, link):
         self.fits(data.X, data.y["event"], data.y["time"], link)
 
-    @pytest.mark.parametrize("event", [False, True])
+    @pytest.mark.parametrize(("link", "event"), thinned(LINKS, [False, True]))
     def test_no_events_or_only_events(self, data, link, event):
         self.fits(data.X, event, data.y["time"], link)
 
+    @at_least("cloglog")
     def test_all_events_in_the_first_interval(self, data, link):
         self.fits(data.X, True, np.full(60, 0.01), link)
 
+    @every_link
     def test_separated(self, data, link):
         up = data.X[:, 0] > 0
         self.fits(np.where(data.X > 0, 1e300, -1e300), up, np.where(up, 0.01, 1.0), link)
 
+    @at_least("logit")
     def test_constant_and_equal_columns(self, data, link):
         x = data.X[:, :1]
         X = np.hstack([np.ones((60, 1)), np.zeros((60, 1)), x, x])
         self.fits(X, data.y["event"], data.y["time"], link)
 
-    @pytest.mark.parametrize("n", [1, 2])
+    @pytest.mark.parametrize(("link", "n"), thinned(LINKS, [1, 2]))
     def test_one_or_two_records(self, data, link, n):
         self.fits(data.X[:n], np.arange(n) == 0, data.y["time"][:n], link)
 
+    @at_least("probit")
     def test_as_many_knots_as_intervals(self, data, link):
         self.fits(data.X, data.y["event"], data.y["time"], link, n_knots=10)
 
@@ -488,8 +504,7 @@ class TestVerbose:
 
 
 class TestAutomaticStep:
-    @pytest.mark.parametrize("epsilon", [1e-6, 1.0, 1e3])
-    @pytest.mark.parametrize("n", [1, 2, 5])
+    @pytest.mark.parametrize(("epsilon", "n"), thinned([1e-6, 1.0, 1e3], [1, 2, 5]))
     def test_never_diverges(self, epsilon, n):
         """Few records: all of them in each step, and a prior that rules."""
         rng = np.random.default_rng(n)

@@ -16,6 +16,7 @@ from scipy.stats import binom
 from skdpsurv import DPWeibullFitter, PrivacyAccountant, Release
 from skdpsurv.survival.weibull_counts import N_BINS, log_time_grid
 from skdpsurv.survival.weibull_model import bin_probabilities
+from tests.support.combinations import thinned
 
 SHAPE, SCALE = 1.3, 0.8
 CENSORING = {
@@ -31,6 +32,7 @@ KINDS = {
     "blocks": {"method": "sample_aggregate"},
     "no privacy": {"epsilon": np.inf},
 }
+slow = pytest.mark.slow
 #: Enough where only equality matters: simulated fits take milliseconds.
 FEW = 10
 
@@ -58,7 +60,9 @@ def fitted():
 
 
 class TestFromTheReleaseAlone:
-    @pytest.mark.parametrize("kind", list(KINDS))
+    @pytest.mark.parametrize(
+        "kind", [*(k for k in KINDS if k != "published"), pytest.param("published", marks=slow)]
+    )
     def test_the_same_after_a_round_trip(self, kind):
         few = 1 if kind == "published" else FEW
         one = model(kind, max_time=4.0, omega=5.0, max_shape=8.0, shape_fraction=0.4)
@@ -117,7 +121,7 @@ class TestFromTheReleaseAlone:
 
 
 class TestWidth:
-    @pytest.mark.parametrize("kind", ["tight", "exact"])
+    @pytest.mark.parametrize("kind", ["tight", pytest.param("exact", marks=slow)])
     def test_wider_for_less_epsilon(self, kind):
         """The same released values throughout. Widths differ by their noise, not by luck."""
         fit = model(kind).fit(*records(2000, seed=0))
@@ -141,7 +145,10 @@ class TestWidth:
             assert (outer["lower"] < inner["lower"]).all()
             assert (outer["upper"] > inner["upper"]).all()
 
-    @pytest.mark.parametrize("censoring", list(CENSORING))
+    @pytest.mark.parametrize(
+        "censoring",
+        ["exponential", *(pytest.param(c, marks=slow) for c in CENSORING if c != "exponential")],
+    )
     def test_without_privacy_near_those_of_lifelines(self, censoring):
         """On many records, where both are about +- 1.96 standard errors.
 
@@ -341,8 +348,11 @@ EXTREMES = [
 ]
 
 
-@pytest.mark.parametrize("parameters", EXTREMES, ids=str)
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "published"])
+@pytest.mark.parametrize(
+    ("kind", "parameters"),
+    thinned(["no privacy", "tight", "exact", "laplace", "blocks"], EXTREMES),
+    ids=str,
+)
 def test_every_release_has_an_interval(kind, parameters):
     """Finite, in order, positive and without a warning, whatever was released."""
     if kind == "no privacy" and "epsilon" in parameters:

@@ -39,6 +39,7 @@ from skdpsurv.survival.weibull_plans import (
     TightLadder,
 )
 from skdpsurv.survival.weibull_rungs import N_CELLS, shape_at
+from tests.support.combinations import thinned
 
 
 def table_of(time, event, max_time, omega):
@@ -158,17 +159,19 @@ class TestWhatIsSpent:
     The sum is exact: what shares and scales lose as floats counts.
     """
 
-    @pytest.mark.parametrize("shape_fraction", FRACTIONS)
-    @pytest.mark.parametrize("epsilon", [0.01, 1.0, 50.0])
-    @pytest.mark.parametrize("n_events", [-7, 30, 99, 400])
+    @pytest.mark.parametrize(
+        ("n_events", "epsilon", "shape_fraction"),
+        thinned([-7, 30, 99, 400], [0.01, 1.0, 50.0], FRACTIONS),
+    )
     def test_tight_ladder(self, monkeypatch, n_events, epsilon, shape_fraction):
         answers = (n_events, 2**35, -3000, 2**34, 2**33, 2**34)
         spent = self.spent(monkeypatch, TightLadder, answers, epsilon, shape_fraction)
         assert 0.98 * epsilon < spent <= Fraction(epsilon)
 
-    @pytest.mark.parametrize("shape_fraction", FRACTIONS)
-    @pytest.mark.parametrize("epsilon", [0.01, 50.0])
-    @pytest.mark.parametrize("kind", [ExactLadder, PublishedLadder])
+    @pytest.mark.parametrize(
+        ("kind", "epsilon", "shape_fraction"),
+        thinned([ExactLadder, PublishedLadder], [0.01, 50.0], FRACTIONS),
+    )
     def test_ladders_of_the_paper(self, monkeypatch, kind, epsilon, shape_fraction):
         spent = self.spent(monkeypatch, kind, (50, 2**34), epsilon, shape_fraction)
         assert 0.98 * epsilon < spent <= Fraction(epsilon)
@@ -440,8 +443,7 @@ def check_awkward(kind, time, event, epsilon, seeds, **parameters):
 class TestAwkwardData:
     """Nothing raises, and what is released is within public bounds."""
 
-    @pytest.mark.parametrize("kind", PRIVATE)
-    @pytest.mark.parametrize("name", AWKWARD)
+    @pytest.mark.parametrize(("name", "kind"), thinned(AWKWARD, PRIVATE))
     def test_estimates_are_finite(self, few_cells, name, kind):
         for epsilon in EPSILONS:
             # None: operating-system entropy, whose sampler is another.
@@ -457,17 +459,25 @@ class TestAwkwardData:
             seeds=[0],
         )
 
-    @pytest.mark.parametrize("kind", LADDERS)
-    @pytest.mark.parametrize(("omega", "max_shape"), [(6.0, 1e3), (100.0, 10.0), (100.0, 1e3)])
-    @pytest.mark.parametrize("name", ["all events at zero", "all at one time", "both ends"])
-    def test_powers_that_underflow(self, few_cells, name, omega, max_shape, kind):
+    @pytest.mark.parametrize(
+        ("name", "domain", "kind"),
+        thinned(
+            ["all events at zero", "all at one time", "both ends"],
+            [(6.0, 1e3), (100.0, 10.0), (100.0, 1e3)],
+            LADDERS,
+        ),
+    )
+    def test_powers_that_underflow(self, few_cells, name, domain, kind):
         """e^(-omega max_shape) is 0 in floats, and so may be all powers of all records."""
+        omega, max_shape = domain
         for epsilon in (0.1, 50.0):
             check_awkward(kind, *AWKWARD[name], epsilon, range(4), omega=omega, max_shape=max_shape)
 
-    @pytest.mark.parametrize("kind", LADDERS)
-    @pytest.mark.parametrize(("omega", "max_shape"), [(1e-3, 1e-3), (1e-3, 1e3), (6.0, 1e-3)])
-    def test_small_domains(self, few_cells, omega, max_shape, kind):
+    @pytest.mark.parametrize(
+        ("domain", "kind"), thinned([(1e-3, 1e-3), (1e-3, 1e3), (6.0, 1e-3)], LADDERS)
+    )
+    def test_small_domains(self, few_cells, domain, kind):
+        omega, max_shape = domain
         for name in ("one event", "no events", "all at one time", "both ends"):
             for epsilon in (0.1, 50.0):
                 check_awkward(
@@ -586,7 +596,11 @@ class TestSampleAggregate:
             np.testing.assert_array_equal(np.bincount(places, minlength=N_BINS + 1), counts)
 
 
-@pytest.mark.parametrize("kind", PRIVATE)
+#: Whose 50 fits take seconds. Tests of the fitter have them, with fewer.
+LONG = [pytest.param(kind, marks=pytest.mark.slow) for kind in (ExactLadder, PublishedLadder)]
+
+
+@pytest.mark.parametrize("kind", [TightLadder, *LONG, NoisyEstimates, SampleAggregate])
 def test_more_epsilon_less_error(few_cells, kind):
     """Median error in the log shape of 25 seeded fits, at epsilons a factor of 30 apart."""
     time, event = simulate(1000)

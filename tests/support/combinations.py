@@ -1,0 +1,26 @@
+"""Products of parameters of which the quick suite takes a few and the slow suite the rest."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+
+def thinned(*values: Iterable[Any]) -> list[Any]:
+    """Return all combinations; quick are as many as it takes for each value to be in one.
+
+    The t-th of these has the t-th of each list of values, which begins anew where it ends. All
+    other combinations are marked as slow.
+    """
+    lists = [list(one) for one in values]
+    diagonal = {tuple(t % len(one) for one in lists) for t in range(max(map(len, lists)))}
+    return [
+        pytest.param(
+            *(one[place] for one, place in zip(lists, places, strict=True)),
+            marks=() if places in diagonal else pytest.mark.slow,
+        )
+        for places in itertools.product(*(range(len(one)) for one in lists))
+    ]
