@@ -55,7 +55,6 @@ QUICK = {
     "PerturbedHistogramMEstimator: labels",
     "DPDiscreteTimeSurvival: raw columns",
     "DPLogisticRegression: columns of steps",
-    "PrivateStackingClassifier: raw columns",
 }
 
 

@@ -15,6 +15,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 
 from skdpsurv import DPLogisticRegression, PrivacyAccountant, PublicBoundsScaler, PublicColumns
 from tests.support import checks, faults
+from tests.support.combinations import thinned
 from tests.support.registry import (
     INNER,
     NAME,
@@ -295,13 +296,15 @@ def fuzz_parameters(setting: Setting, data: Any) -> bool:
     return call(setting, X, y, data.draw(parameters(setting)), options)
 
 
-kinds_of_fuzz = pytest.mark.parametrize(
-    "fuzz", [fuzz_records, fuzz_one_part, fuzz_parameters], ids=lambda f: f.__name__
+FUZZ = [fuzz_records, fuzz_one_part, fuzz_parameters]
+kinds_of_fuzz = pytest.mark.parametrize("fuzz", FUZZ, ids=lambda f: f.__name__)
+
+
+@pytest.mark.parametrize(
+    ("setting", "fuzz"),
+    thinned(REPRESENTATIVE, FUZZ),
+    ids=lambda one: getattr(one, "__name__", None) or str(one),
 )
-
-
-@kinds_of_fuzz
-@checks.each(REPRESENTATIVE)
 def test_a_fit_or_a_refusal(setting, fuzz):
     seen = set()
 

@@ -97,17 +97,19 @@ def test_what_a_model_holds_and_shows_follows_from_its_release(setting):
 
 @checks.each(PROTECTED)
 def test_what_depends_on_records_has_noise(setting):
-    """What may differ between neighbours depends on the noise, too."""
+    """What may differ between neighbours depends on the noise, too: on six seeds, or on fewer."""
     data = setting.data()
+    intercept = setting.parameters.get("fit_intercept", True)
     seen: dict[str, set[bytes]] = {}
     for seed in range(6):
         release = checks.fit_data(setting, data, seed).fitted.release_
         for name, value in release.values.items():
-            seen.setdefault(name, set()).add(np.asarray(value).tobytes())
-    intercept = setting.parameters.get("fit_intercept", True)
-    for name, values in seen.items():
-        if name.startswith(setting.values) and (intercept or name != "intercept"):
-            assert len(values) > 1, name
+            if name.startswith(setting.values) and (intercept or name != "intercept"):
+                seen.setdefault(name, set()).add(np.asarray(value).tobytes())
+        alike = [name for name, values in seen.items() if len(values) == 1]
+        if seed > 0 and not alike:
+            break
+    assert not alike, alike
 
 
 @every

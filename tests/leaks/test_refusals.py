@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tests.support import checks, faults
+from tests.support.combinations import thinned
 from tests.support.registry import NAME, NUMBER, REPRESENTATIVE, ROW, SETTINGS, Setting, labelled
 
 OTHERS = [setting for setting in SETTINGS if not setting.representative]
-both = pytest.mark.parametrize("part", ["X", "y"])
 every = pytest.mark.parametrize(
     "setting",
     [*REPRESENTATIVE, *(pytest.param(s, marks=pytest.mark.slow) for s in OTHERS)],
@@ -66,8 +66,14 @@ def quiet_fit(setting):
         return setting.make(3).fit(data.X, data.y, **data.options)
 
 
-@every
-@both
+@pytest.mark.parametrize(
+    ("setting", "part"),
+    [
+        *thinned(REPRESENTATIVE, ["y", "X"]),
+        *(pytest.param(s, part, marks=pytest.mark.slow) for s in OTHERS for part in ("X", "y")),
+    ],
+    ids=str,
+)
 def test_a_refused_fit_tells_nothing_and_costs_nothing(setting, part):
     check = partial(checks.check_outcome, diverges=setting.diverges, inner=inner(setting))
 
