@@ -131,7 +131,7 @@ def nonprivate_posterior_chains(
     >>> model = DPDiscreteTimeSurvival(
     ...     epsilon=5.0, method="psgld", max_time=data.max_time, n_intervals=20
     ... )
-    >>> chains = nonprivate_posterior_chains(model, data.X, data.y, n_draws=500, random_state=0)
+    >>> chains = nonprivate_posterior_chains(model, data.X, data.y, n_chains=2, random_state=0)
     >>> bool(chains.r_hat().max() < 1.05)
     True
     """

@@ -108,7 +108,7 @@ def test_without_perturbation_it_is_the_minimum():
     np.testing.assert_allclose(coef, exact, atol=1e-6)
 
 
-#: Processes take seconds to start; one quick test has them.
+#: Processes take seconds to start; of the quick tests, those of the accountant have them.
 PROCESSES = pytest.param("loky", marks=pytest.mark.slow)
 
 
@@ -122,7 +122,7 @@ def test_backend_and_number_of_jobs_do_not_matter(problems, backend, n_jobs):
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("backend", ["threading", "loky"])
+@pytest.mark.parametrize("backend", ["threading", PROCESSES])
 def test_unseeded_workers_do_not_repeat_noise(backend):
     with parallel_config(backend=backend):
         released = perturb_all([problem()] * 4, random_source(None), n_jobs=2)

@@ -107,7 +107,7 @@ class TestSums:
 
     def test_law_of_a_choice(self):
         """Of two, the worse with half of exp(-epsilon gap / 2). Seeded; false alarm 1e-7."""
-        source, n = random_source(0), 20_000
+        source, n = random_source(0), 5_000
         worse = sum(Sums(2, 10).least([10, 30], 1.0, source) for _ in range(n))
         assert stats.binomtest(worse, n, 0.5 * math.exp(-1.0)).pvalue > 1e-7
 

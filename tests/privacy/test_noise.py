@@ -62,7 +62,7 @@ class TestLatticeLaplace:
     def test_law(self, seed, scale):
         """Chi-square against the exact pmf; false alarms below 1e-6 (module docstring)."""
         value = 41
-        noisy = lattice_laplace(np.full(60_000, value, dtype=np.int64), scale, random_source(seed))
+        noisy = lattice_laplace(np.full(20_000, value, dtype=np.int64), scale, random_source(seed))
         assert lattice_p_value(noisy - value, scale) > REJECT
         # The test can tell a scale that is off by a quarter.
         assert lattice_p_value(noisy - value, 1.25 * scale) < REJECT
