@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
+import runpy
 import sys
 
 import numpy as np
@@ -20,14 +20,12 @@ def run(*args):
     return runner.invoke(app, list(args))
 
 
-def test_version_from_the_module():
-    result = subprocess.run(
-        [sys.executable, "-m", "skdpsurv", "--version"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert result.stdout == f"skdpsurv {skdpsurv.__version__}\n"
+def test_version_from_the_module(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["skdpsurv", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("skdpsurv", run_name="__main__")
+    assert not ended.value.code
+    assert capsys.readouterr().out == f"skdpsurv {skdpsurv.__version__}\n"
 
 
 def test_help_names_the_command():
