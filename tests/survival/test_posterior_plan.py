@@ -69,7 +69,7 @@ def data():
     return make_discrete_time_survival(60, 2, event_rate=0.6, random_state=0)
 
 
-@pytest.fixture(params=sorted(CHAINS))
+@pytest.fixture(params=["mala", "psgld", pytest.param("published", marks=pytest.mark.slow)])
 def chain(request):
     return CHAINS[request.param]
 
