@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import subprocess
 import sys
 
 import numpy as np
@@ -26,6 +27,17 @@ def test_version_from_the_module(monkeypatch, capsys):
         runpy.run_module("skdpsurv", run_name="__main__")
     assert not ended.value.code
     assert capsys.readouterr().out == f"skdpsurv {skdpsurv.__version__}\n"
+
+
+@pytest.mark.slow
+def test_version_from_a_process():
+    result = subprocess.run(
+        [sys.executable, "-m", "skdpsurv", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert result.stdout == f"skdpsurv {skdpsurv.__version__}\n"
 
 
 def test_help_names_the_command():

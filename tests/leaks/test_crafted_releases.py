@@ -6,6 +6,7 @@ import copy
 import json
 import warnings
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 
 from skdpsurv import DPWeibullFitter, HybridMEstimator, Release
 from skdpsurv.model_selection import PrivateSearchCV
+from tests.support import checks
 from tests.support.registry import PRIVATE, Setting, beyond_release
 
 MISSING = object()
@@ -56,6 +58,7 @@ QUICK = {
     "DPDiscreteTimeSurvival: raw columns",
     "DPLogisticRegression: columns of steps",
 }
+LONG = {"PrivateStackingClassifier: raw columns"}
 
 
 def places(content: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -142,7 +145,9 @@ def failures(setting: Setting, every: int) -> list[Any]:
     return found
 
 
-@pytest.mark.parametrize("setting", [s for s in BUILT if str(s) in QUICK], ids=str)
+@checks.each(
+    [replace(s, slow=s.slow or str(s) not in QUICK) for s in BUILT if str(s) in {*QUICK, *LONG}]
+)
 def test_some_faults(setting):
     assert failures(setting, 13) == []
 
