@@ -230,10 +230,12 @@ class UnivariateFitter(UnivariateRecords):
         Returns
         -------
         pandas.DataFrame
-            A row for each parameter, columns ``lower`` and ``upper``.
+            A row for each parameter, columns ``lower`` and ``upper``: the central part of
+            what is plausible, made to hold the estimate where it would not.
         """
         level, draws = fraction("level", level), self._draws(n_resamples)
-        return interval(draws, level, self._estimates().index)
+        estimates = self._estimates()
+        return interval(draws, level, estimates.to_numpy(), estimates.index)
 
     @available_if(_has("_plausible"))
     def survival_band(
@@ -254,7 +256,8 @@ class UnivariateFitter(UnivariateRecords):
         """
         level, t = fraction("level", level), times_argument(times)
         hazards = quietly(self._cumulative_hazard, t, self._draws(n_resamples))
-        return interval(np.exp(-hazards), level, t)
+        curve = np.exp(-self._fitted_curve(self._cumulative_hazard, t))
+        return interval(np.exp(-hazards), level, curve, t)
 
     def _draws(self, n_resamples: int) -> FloatArray:
         check_is_fitted(self, "release_")
@@ -323,9 +326,9 @@ def quietly(curve: CurveHook, times: FloatArray, parameters: FloatArray) -> Floa
         return np.asarray(curve(times, parameters))
 
 
-def interval(draws: FloatArray, level: float, index: Any) -> pd.DataFrame:
-    """Return the central part of the draws in each column."""
+def interval(draws: FloatArray, level: float, estimates: FloatArray, index: Any) -> pd.DataFrame:
+    """Return the central part of the draws in each column, and the estimate, if that is outside."""
     tails = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
-    return pd.DataFrame(
-        np.quantile(draws, tails, axis=0).T, index=index, columns=["lower", "upper"]
-    )
+    lower, upper = np.quantile(draws, tails, axis=0)
+    ends = np.column_stack([np.minimum(lower, estimates), np.maximum(upper, estimates)])
+    return pd.DataFrame(ends, index=index, columns=["lower", "upper"])

@@ -144,11 +144,12 @@ class DPWeibullFitter(UnivariateFitter):
     large. A larger omega helps there. Records censored before it count as having been at risk for
     half of what they would have been until then.
 
-    Intervals simulate records from the released distribution, so they are true if times are
-    Weibull; docs/benchmarks/weibull has the coverage measured. How records were censored is only
-    known as far as the number of events tells. A simulated fit takes a few milliseconds, whatever
-    the number of records. (With the published ladder a tenth of a second; the two baselines take as
-    long as a fit.)
+    Intervals simulate records from Weibull distributions around the released one, and hold the
+    shapes for which the released one is not extreme; they are true if times are Weibull, and always
+    hold the estimate. docs/benchmarks/weibull has the coverage measured. How records were censored
+    is only known as far as the number of events tells. A simulated fit takes a few milliseconds,
+    whatever the number of records. (With the published ladder a tenth of a second; the two
+    baselines take as long as a fit.)
 
     Times beyond ``max_time`` or below the least are clipped silently by design: how many were
     clipped is private. Releases of version 1 took small times as exact; they load, and their

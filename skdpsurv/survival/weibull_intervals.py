@@ -1,25 +1,105 @@
 """Intervals for a released Weibull fit, from the release alone: they cost no budget.
 
-Records are simulated from the released distribution, as many as there were, and the same plan is
-run on them, noise included. How its results scatter around the released values says how these
-scatter around the true ones: by sampling and by privacy noise together.
+Records are simulated from distributions that may be the true one, as many as there were, and the
+same plan is run on them, noise included. How its results scatter around the simulated truths says
+how the released values scatter around the true ones: by sampling and by privacy noise together.
+
+Not the released distribution alone: the errors of a large shape are larger, and mostly below it.
+A shape that came out too low has errors that are too short, and intervals that end before the
+truth: they covered 78 to 88 % instead of 95 %. With few events the same goes for their number.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from skdpsurv.privacy import random_source
+from skdpsurv.privacy import RandomSource, random_source
+from skdpsurv.survival.inversion import plausible_truths
 from skdpsurv.survival.weibull_counts import CountTable
-from skdpsurv.survival.weibull_model import bin_probabilities
+from skdpsurv.survival.weibull_model import bin_probabilities, mean_log_time
 from skdpsurv.survival.weibull_plans import Estimate, WeibullPlan
 from skdpsurv.types import FloatArray
 
 #: Estimates nearer than this to a bound, on the log scale, count as being at it.
 AT_BOUND = 1e-3
+#: Part of the simulated fits that is of the released distribution, and how many of them at least.
+FIRST_PART, FIRST = 4, 10
+#: The others are of distributions that are so many times as far from it as errors are.
+REACH = 2.0
+
+
+@dataclass(frozen=True)
+class _Simulation:
+    """Fits of simulated records; log shapes and log scales are rows of two."""
+
+    plan: WeibullPlan
+    released: Estimate
+    source: RandomSource
+
+    @property
+    def rate(self) -> float | None:
+        """Released share of records that are events."""
+        n_events = self.released.n_events
+        return None if n_events is None else n_events / self.plan.n_records
+
+    @property
+    def center(self) -> FloatArray:
+        """What was released."""
+        return np.array([math.log(self.released.shape), self.released.log_scale])
+
+    def fits(self, truth: FloatArray, rate: float | None, n_fits: int) -> FloatArray:
+        """Return estimates for records of one distribution."""
+        plan, found = self.plan, np.empty((n_fits, 2))
+        shape, log_scale = math.exp(truth[0]), float(truth[1])
+        probabilities = np.concatenate(bin_probabilities(shape, log_scale, rate, plan.omega))
+        for each in found:
+            cells = self.source.generator.multinomial(plan.n_records, probabilities)
+            events, censored = cells.reshape(2, -1)
+            table = CountTable(plan.omega, events + censored, events)
+            simulated = plan.run_on_counts(table, self.source)
+            each[:] = math.log(simulated.shape), simulated.log_scale
+        return found
+
+    def rate_at(self, truth: FloatArray) -> float | None:
+        """Return the share of events if as many of them are censored as in what was released."""
+        if self.rate is None:
+            return None
+        uncensored = self.rate / max(_event_share(self.center), 1e-300)
+        return uncensored * _event_share(truth) if uncensored < 1.0 else None
+
+    def others(self, found: FloatArray, n_truths: int) -> FloatArray:
+        """Draw truths around what the fits of the released distribution say of the true one.
+
+        To both sides as errors are to either. Shape and hazard vary, each on its own; not shape and
+        scale, as the scale of a wrong shape is wrong, too, where few people have their events.
+        """
+        shape = self.released.shape
+        middle = mean_log_time(shape, self.released.log_scale, self.rate, self.plan.omega)
+
+        def turned(estimates: FloatArray) -> FloatArray:
+            log_shape, log_scale = estimates.T
+            return np.column_stack([log_shape, np.exp(log_shape) * (middle - log_scale)])
+
+        errors = turned(found) - turned(self.center[None])
+        median = np.median(errors, axis=0)
+        generator = self.source.generator
+        picked = generator.integers(0, len(found), (n_truths, 2))
+        sign = generator.choice([-REACH, REACH], (n_truths, 2))
+        away = sign * np.take_along_axis(errors - median, picked, axis=0)
+        log_shape, log_hazard = (turned(self.center[None]) - median + away).T
+        (low, high), scales = self.plan.bounds
+        log_shape = np.clip(log_shape, low, high)
+        log_scale = np.clip(middle - log_hazard / np.exp(log_shape), *scales)
+        return np.column_stack([log_shape, log_scale])
+
+
+def _event_share(truth: FloatArray) -> float:
+    """Return the share of events before the horizon, if nobody is censored."""
+    return -math.expm1(-math.exp(min(-math.exp(truth[0]) * truth[1], 700.0)))
 
 
 @lru_cache(maxsize=8)
@@ -36,25 +116,28 @@ def plausible_estimates(plan: WeibullPlan, released: Estimate, n_resamples: int)
     Returns
     -------
     ndarray of shape (n_resamples, 2)
-        Log shape and log scale in units of the horizon: released values less the simulated errors.
-        The same for the same release, as its randomness has a fixed seed.
+        Log shape and log scale in units of the horizon: released values less the simulated errors,
+        those of the shape as they would be at the shape that they lead to. The same for the same
+        release, as its randomness has a fixed seed.
     """
-    source = random_source(0, purpose="interval")
-    rate = None if released.n_events is None else released.n_events / plan.n_records
-    probabilities = np.concatenate(
-        bin_probabilities(released.shape, released.log_scale, rate, plan.omega)
-    )
-    center = np.array([math.log(released.shape), released.log_scale])
-    draws = np.empty((n_resamples, 2))
-    for draw in draws:
-        cells = source.generator.multinomial(plan.n_records, probabilities)
-        events, censored = cells.reshape(2, -1)
-        simulated = plan.run_on_counts(CountTable(plan.omega, events + censored, events), source)
-        draw[:] = math.log(simulated.shape), simulated.log_scale
+    simulation = _Simulation(plan, released, random_source(0, purpose="interval"))
+    center = simulation.center
+    n_first = max(n_resamples // FIRST_PART, min(n_resamples, FIRST))
+    first = simulation.fits(center, simulation.rate, n_first)
+    others = simulation.others(first, n_resamples - n_first)
+    found = [simulation.fits(truth, simulation.rate_at(truth), 1) for truth in others]
+    truths = np.concatenate([np.tile(center, (n_first, 1)), others])
+    draws = np.concatenate([first, *found])
+
     low, high = plan.bounds[:, 0], plan.bounds[:, 1]
-    plausible = np.clip(2.0 * center - draws, low, high)
-    # What an estimate at its bound would have been without the bound is not known.
-    plausible = np.where(draws <= low + AT_BOUND, high, plausible)
-    plausible = np.where(draws >= high - AT_BOUND, low, plausible)
+    plausible = center - (draws - truths)
+    plausible[:, 0] = plausible_truths(float(center[0]), truths[:, 0], draws[:, 0])
+    plausible = np.clip(plausible, low, high)
+    # What an estimate at its bound would have been without the bound is not known. A scale at its
+    # bound that comes of a shape far off says nothing of this one.
+    unknown = np.ones((n_resamples, 2), dtype=bool)
+    unknown[n_first:, 1] = False
+    plausible = np.where(unknown & (draws <= low + AT_BOUND), high, plausible)
+    plausible = np.where(unknown & (draws >= high - AT_BOUND), low, plausible)
     plausible.setflags(write=False)
     return plausible

@@ -78,12 +78,29 @@ def log_time_variance(
 
     It is the derivative of s1 / s0 by the shape.
     """
+    _, from_last, weight = _power_weights(shape, log_scale, event_rate, omega)
+    return float(weight @ (from_last - weight @ from_last) ** 2)
+
+
+def mean_log_time(shape: float, log_scale: float, event_rate: float | None, omega: float) -> float:
+    """Return the mean of log times that are weighted by their powers, s1 / s0.
+
+    At this time the fitted hazard depends least on the fitted shape.
+    """
+    last, from_last, weight = _power_weights(shape, log_scale, event_rate, omega)
+    return float(last + weight @ from_last)
+
+
+def _power_weights(
+    shape: float, log_scale: float, event_rate: float | None, omega: float
+) -> tuple[float, FloatArray, FloatArray]:
+    """Return the last log time that anybody may have, log times from it, and their weights."""
     grid = log_time_grid(omega)
     events, censored = bin_probabilities(shape, log_scale, event_rate, omega)
     weight = events + censored
     # From the last bin that anybody may be in, so that not all powers underflow.
-    from_last = np.minimum(grid - grid[weight > 0].max(), 0.0)
+    last = float(grid[weight > 0].max())
+    from_last = np.minimum(grid - last, 0.0)
     with np.errstate(under="ignore"):
         weight = weight * np.exp(shape * from_last)
-    weight = weight / weight.sum()
-    return float(weight @ (from_last - weight @ from_last) ** 2)
+    return last, from_last, weight / weight.sum()
