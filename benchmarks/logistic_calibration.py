@@ -1,4 +1,4 @@
-"""Calibration slope and log loss of private logistic regression, with the public slope and without.
+"""Calibration slope and log loss of private logistic regression, with a table and without.
 
 python -m benchmarks.logistic_calibration --data-dir FOLDER
 """
@@ -21,8 +21,10 @@ from benchmarks._common import split, table
 from benchmarks._run import arguments, data_file, number, part, run, setting
 from benchmarks.logistic_accuracy import Labelled, digits, main_sets, min_max, more_sets
 from skdpsurv import DPLogisticRegression
+from skdpsurv.likelihoods.logistic import log_odds
 
 EPSILONS = setting((0.1, 0.3, 1.0, 3.0), quick=(1.0,))
+DEFAULT_SHARE = DPLogisticRegression().recalibration_share
 #: Data sets that the constants of the slope were found on, beside GUSTO and eight simulated ones.
 IN_VIEW = ("digits 0 v 8", "breast cancer", "digits 3 v 8", "heart disease")
 IN_VIEW += ("myocardial infarction", "MNIST 0 or 8")
@@ -102,29 +104,44 @@ def fitted_slope(odds: np.ndarray, y: np.ndarray) -> float:
 
 
 def measure(data: Labelled, epsilon: float, repetitions: int) -> list[float]:
-    """Return means of log losses (before, after, no privacy) and medians of calibration slopes."""
+    """Return means of log losses and accuracies, and medians of calibration slopes.
+
+    Log losses of slope 1, of the public slope, of the defaults, of the fit without privacy;
+    accuracies and calibration slopes of the public slope and of the defaults.
+    """
     found = []
     for repetition in range(repetitions):
         train, test = split(data.y.size, repetition)
         X, y = data.X[train], data.y[train]
-        model = DPLogisticRegression(epsilon, classes=[0, 1], random_state=repetition)
         exact = LogisticRegression(C=100.0, max_iter=2000).fit(X, y)
+        truth = data.y[test]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            model.fit(X, y)
-            odds = np.diff(model.predict_log_proba(data.X[test]))[:, 0]
-        plain, truth = odds / model.recalibration_slope_, data.y[test]
+            models = [
+                DPLogisticRegression(
+                    epsilon, classes=[0, 1], random_state=repetition, recalibration_share=share
+                ).fit(X, y)
+                for share in (0.0, DEFAULT_SHARE)
+            ]
+        public, table = (
+            model.recalibration_slope_
+            * log_odds(model.decision_function(data.X[test]), model.max_residual_)
+            for model in models
+        )
         found.append(
             (
-                log_loss(plain, truth),
-                log_loss(odds, truth),
+                log_loss(public / models[0].recalibration_slope_, truth),
+                log_loss(public, truth),
+                log_loss(table, truth),
                 log_loss(exact.decision_function(data.X[test]), truth),
-                fitted_slope(plain, truth),
-                fitted_slope(odds, truth),
+                np.mean((public > 0) == truth),
+                np.mean((table > 0) == truth),
+                fitted_slope(public, truth),
+                fitted_slope(table, truth),
             )
         )
     values = np.array(found)
-    return [*values[:, :3].mean(axis=0), *np.median(values[:, 3:], axis=0)]
+    return [*values[:, :6].mean(axis=0), *np.median(values[:, 6:], axis=0)]
 
 
 def main() -> None:
@@ -139,23 +156,48 @@ def main() -> None:
         "set aside": [*other, *kept_apart(args.data_dir)],
         "not seen before": list(never_seen()),
     }
-    rows = []
+    rows, means = [], []
     for role, members in roles.items():
-        for data in members:
-            for epsilon in EPSILONS:
-                before, after, exact, slope, left = measure(data, epsilon, args.repetitions)
-                losses = (f"{value:.3f}" for value in (before, after, exact))
-                slopes = (f"{value:.2f}" for value in (slope, left))
-                rows.append((role, data.head(), f"{epsilon:g}", *losses, *slopes))
+        for epsilon in EPSILONS:
+            found = [measure(data, epsilon, args.repetitions) for data in members]
+            for data, (*shares, one, other) in zip(members, found, strict=True):
+                rows.append(
+                    (
+                        *(role, data.head(), f"{epsilon:g}"),
+                        *(f"{value:.3f}" for value in shares),
+                        *(f"{value:.2f}" for value in (one, other)),
+                    )
+                )
+            values = np.array(found)
+            change = values[:, 2] - values[:, 1]
+            means.append(
+                (
+                    *(role, len(members), f"{epsilon:g}"),
+                    *(f"{value:.3f}" for value in values[:, :6].mean(axis=0)),
+                    f"{change.min():+.3f} to {change.max():+.3f}",
+                )
+            )
+    losses = ("slope 1", "public slope", "defaults", "no privacy")
+    measures = (*(f"log loss, {name}" for name in losses), "accuracy, public slope")
+    said = (
+        f"On held-out rows of {args.repetitions} splits 70/30: means, and medians of calibration "
+        "slopes, which are what log odds should have been multiplied with. Public slope: "
+        "recalibration_share=0. No privacy: scikit-learn at C = 100."
+    )
+    table(
+        "logistic_calibration_means",
+        ("constants", "sets", "ε", *measures, "accuracy, defaults", "change by the table, one set"),
+        means,
+        said,
+    )
     table(
         "logistic_calibration",
         (
-            *("constants", "data", "ε", "log loss, slope 1", "log loss, defaults"),
-            *("log loss, no privacy", "calibration slope, slope 1", "calibration slope, defaults"),
+            *("constants", "data", "ε", *measures, "accuracy, defaults"),
+            *("calibration slope, public slope", "calibration slope, defaults"),
         ),
         rows,
-        f"On held-out rows of {args.repetitions} splits 70/30: mean log loss, and the median of "
-        "what log odds should have been multiplied with. No privacy: scikit-learn at C = 100.",
+        said,
     )
 
 

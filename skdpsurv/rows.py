@@ -7,9 +7,16 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.preprocessing.raw_table import is_frame
-from skdpsurv.types import IndexArray
+from skdpsurv.types import FloatArray, IndexArray
 
-__all__ = ["length", "refuse_no_target", "require_one_each", "take", "take_parameters"]
+__all__ = [
+    "length",
+    "refuse_no_target",
+    "require_one_each",
+    "row_products",
+    "take",
+    "take_parameters",
+]
 
 
 def length(values: Any) -> int:
@@ -51,6 +58,15 @@ def require_one_each(n_targets: int, n_records: int) -> None:
             "X and y must have the same number of records: found input variables with inconsistent "
             "numbers of samples."
         )
+
+
+def row_products(rows: FloatArray, coef: FloatArray) -> FloatArray:
+    """Return the product of each row with coefficients.
+
+    Each in an order of its own, unlike a product of matrices: what comes out for a record does not
+    depend on the others, not in its last digit either.
+    """
+    return np.asarray(np.sum(np.ascontiguousarray(rows * coef), axis=1))
 
 
 def take(values: Any, rows: slice | IndexArray) -> Any:

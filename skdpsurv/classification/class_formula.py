@@ -81,15 +81,16 @@ CHANCE = {
             "",
         ],
     },
+    # In logarithms: a power of what is next to 0 would be 0.
     STEEP: {
         "text": [
-            "part(m, cap, b) = min(expit(m), cap) ** b",
-            "steep_chance(m, cap, b) = part(m, cap, b) / (part(m, cap, b) + part(-m, cap, b))",
+            "part(m, cap) = min(log_expit(m), log(cap))",
+            "steep_chance(m, cap, b) = expit(b * (part(m, cap) - part(-m, cap)))",
         ],
         "R": [
             "steep_chance <- function(m, cap, b) {",
-            "  up <- pmin(plogis(m), cap)^b",
-            "  up / (up + pmin(plogis(-m), cap)^b)",
+            "  up <- pmin(plogis(m, 0, 1, TRUE, TRUE), log(cap))",
+            "  plogis(b * (up - pmin(plogis(-m, 0, 1, TRUE, TRUE), log(cap))))",
             "}",
             "",
         ],

@@ -20,6 +20,7 @@ from skdpsurv.likelihoods.linear import LinearBlock
 from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms.perturbation import Calibrated, Problem
 from skdpsurv.privacy import clip_rows
+from skdpsurv.rows import row_products
 from skdpsurv.types import FloatArray, IndexArray
 
 
@@ -32,6 +33,11 @@ class Coefficients(NamedTuple):
     def predictor(self, X: FloatArray) -> FloatArray:
         """Return linear predictors, of shape (n_samples, n_outputs)."""
         return np.asarray(X @ self.coef.T + self.intercept)
+
+    def each_predictor(self, X: FloatArray) -> FloatArray:
+        """Return the same, where no row's may depend on another row, not even in its last digit."""
+        products = [row_products(X, coef) for coef in self.coef]
+        return np.stack(products, axis=1) + self.intercept
 
 
 class SignedRows(NamedTuple):

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.checks import Check, choice
+from skdpsurv.checks import Check, choice, number_in
 from skdpsurv.classification import budgets
 from skdpsurv.classification.class_formula import chance, write_classes
 from skdpsurv.classification.group_fit import Coefficients, GroupFit, SignedRows
+from skdpsurv.classification.margin_table import LARGEST_SLOPE, LEAST_SLOPE, MarginTable
 from skdpsurv.classification.private_classifier import (
     ASSUMPTIONS,
     LabelledShape,
@@ -22,21 +23,23 @@ from skdpsurv.classification.private_classifier import (
     checked_caps,
 )
 from skdpsurv.classification.public_slope import public_slope
-from skdpsurv.likelihoods.logistic import probability
+from skdpsurv.likelihoods.logistic import log_odds, probability
 from skdpsurv.mechanisms.methods import NAMES
 from skdpsurv.mechanisms.perturbation import Problem, perturb_all
 from skdpsurv.privacy import PrivacyAccountant, RandomSource
+from skdpsurv.privacy.shares import what_is_left
 from skdpsurv.references import reference
 from skdpsurv.release import Release, released_array
-from skdpsurv.types import FloatArray
+from skdpsurv.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from skdpsurv.scoring.script import Script
 
 __all__ = ["DPLogisticRegression"]
 
-#: A release with a larger slope is none of ours; those of fits are below 8.
-LARGEST_SLOPE = 100.0
+#: Below this many records, times epsilon, a table of margins sees little but its own noise, and is
+#: skipped.
+ENOUGH = 600.0
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,9 @@ class LogisticPlan:
     stated : mapping
         What the guarantee takes to be public, beside how epsilon is spent.
     slope : float
-        What predicted log odds are multiplied with: public.
+        What predicted log odds are multiplied with as long as no record says more: public.
+    epsilon_recalibration : float, default=0.0
+        Epsilon of a table of margins; the rest is that of the fit.
     """
 
     fit: GroupFit
@@ -59,38 +64,77 @@ class LogisticPlan:
     mechanism: str
     stated: Mapping[str, Any]
     slope: float
+    epsilon_recalibration: float = 0.0
 
     proof = reference("docs/proofs/logistic", "chaudhuri")
     assumptions = ASSUMPTIONS
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
-        return self.fit.spans()
+        spans = self.fit.spans()
+        if self.epsilon_recalibration:
+            spans.append(2.0 * self.fit.n_outputs / self.epsilon_recalibration)
+        return spans
 
     def public_inputs(self) -> dict[str, Any]:
         """Return what the guarantee takes to be public."""
-        return {**self.stated, **self.fit.public_inputs(), "recalibration_slope": self.slope}
+        return {
+            **self.stated,
+            **self.fit.public_inputs(),
+            "epsilon_recalibration": self.epsilon_recalibration,
+            "public_slope": self.slope,
+        }
 
     def problems(self, records: Blocks[SignedRows]) -> list[Problem]:
-        """Return the minimisations, which an audit attacks as they are."""
+        """Return the minimisations of a fit that releases nothing else, as an audit attacks them.
+
+        Raises
+        ------
+        ValueError
+            If a table is released, too.
+        """
+        if self.epsilon_recalibration:
+            raise ValueError(
+                "recalibration_share must be 0, or n * epsilon below "
+                f"{ENOUGH:g}: with a recalibration what is released is more than a minimiser."
+            )
         return self.fit.problems(records)
 
     def run(self, records: Blocks[SignedRows], source: RandomSource) -> dict[str, Any]:
-        """Release coefficients and intercepts."""
-        (model,) = self.fit.coefficients(perturb_all(self.problems(records), source))
+        """Release coefficients and intercepts, and the slope of their log odds."""
+        (model,) = self.fit.coefficients(perturb_all(self.fit.problems(records), source))
         return {
             "coef": model.coef,
             "intercept": model.intercept,
             "max_residual": self.fit.max_residual,
-            "recalibration_slope": self.slope,
+            "recalibration_slope": self._slope_of(model, records, source),
         }
+
+    def _slope_of(
+        self, model: Coefficients, records: Blocks[SignedRows], source: RandomSource
+    ) -> float:
+        """Return the slope for a released model."""
+        epsilon = self.epsilon_recalibration
+        if not epsilon:
+            return self.slope
+        fit = self.fit
+        reach = np.linalg.norm(model.coef, axis=1) * fit.data_norm + np.abs(model.intercept)
+        largest = float(log_odds(reach, fit.max_residual).max())
+        table = MarginTable(largest, fit.n_outputs, fit.n_records)
+
+        def counts(block: SignedRows) -> IntArray:
+            scores = model.each_predictor(block.within(fit.data_norm).X)
+            return table.counts(log_odds(scores, fit.max_residual), block.signs.T)
+
+        noisy = table.query.release(records.map_sum(counts), epsilon, source)
+        return table.slope(noisy.astype(np.float64), epsilon, self.slope)
 
 
 class DPLogisticRegression(PrivateClassifier):
     r"""Logistic regression that protects every record of the training data.
 
-    What is released (coefficients and intercept) is epsilon-differentially private under
-    replacement of one record: whatever one person's row and label are, the probability of any
+    What is released (coefficients, intercept, slope of log odds) is epsilon-differentially private
+    under replacement of one record: whatever one person's row and label are, the probability of any
     release changes by a factor of at most :math:`e^\epsilon`.
 
     Parameters
@@ -124,6 +168,10 @@ class DPLogisticRegression(PrivateClassifier):
         Cap on the residual, label less probability, with which a record can pull at the fit. 1 is
         logistic regression, 0.5 halves the noise. "auto" is 0.5 unless there is very little
         noise. Probabilities allow for the cap; coefficients are log odds ratios at 1 only.
+    recalibration_share : float in [0, 1), default=0.1
+        Share of epsilon spent, after the coefficients, on a private table of how often they are
+        right, which gives ``recalibration_slope_``. Skipped, with nothing spent, where n times
+        epsilon is below 600. Not used with ``calibration="published"``.
     calibration : {"tight", "published"}, default="tight"
         "published": algorithm and constants of the papers, to compare with. ``alpha="auto"`` is
         then 0.01.
@@ -144,9 +192,9 @@ class DPLogisticRegression(PrivateClassifier):
     max_residual_ : float
         The cap that was used. Public.
     recalibration_slope_ : float
-        What :meth:`predict_proba` multiplies log odds with, to undo the penalty: 1 or more, and 1
-        with ``epsilon=numpy.inf`` or ``calibration="published"``. Follows from n, the number of
-        columns and of classes, epsilon and penalty: public, and nothing is spent on it.
+        What :meth:`predict_proba` multiplies log odds with, to undo the penalty. Private release;
+        without a table it follows from public numbers. 1 with ``epsilon=numpy.inf`` or
+        ``calibration="published"``.
     guarantee_ : PrivacyGuarantee
         What was promised, about what, under which assumptions.
     release_ : Release
@@ -182,8 +230,9 @@ class DPLogisticRegression(PrivateClassifier):
     cap does to probabilities.
 
     The penalty that balances the noise leaves probabilities near one half. :meth:`predict_proba`
-    multiplies log odds with ``recalibration_slope_``; ``coef_``, :meth:`decision_function` and
-    :meth:`predict` are as released.
+    multiplies log odds with ``recalibration_slope_``, found by a noisy table of margins of L1
+    sensitivity 2 (2C for C classes, more than two), whose epsilon adds to that of the coefficients;
+    ``coef_``, :meth:`decision_function` and :meth:`predict` are without it.
 
     References
     ----------
@@ -206,7 +255,12 @@ class DPLogisticRegression(PrivateClassifier):
     True
     """
 
-    _rules: ClassVar[dict[str, Check]] = {"method": choice(*NAMES)}
+    _deciding = "epsilon, alpha, recalibration_share and the bounds"
+
+    _rules: ClassVar[dict[str, Check]] = {
+        "method": choice(*NAMES),
+        "recalibration_share": number_in(0.0, 1.0, closed="left"),
+    }
 
     def __init__(
         self,
@@ -220,6 +274,7 @@ class DPLogisticRegression(PrivateClassifier):
         intercept_scaling: float = 0.1,
         classes: ArrayLike | None = None,
         max_residual: float | str = "auto",
+        recalibration_share: float = 0.1,
         calibration: str = "tight",
         random_state: int | None = None,
         accountant: PrivacyAccountant | None = None,
@@ -233,6 +288,7 @@ class DPLogisticRegression(PrivateClassifier):
         self.intercept_scaling = intercept_scaling
         self.classes = classes
         self.max_residual = max_residual
+        self.recalibration_share = recalibration_share
         self.calibration = calibration
         self.random_state = random_state
         self.accountant = accountant
@@ -278,6 +334,7 @@ class DPLogisticRegression(PrivateClassifier):
             raise ValueError("calibration='published' exists for method='obj_pert' only.")
 
     def _plan(self, shape: LabelledShape) -> LogisticPlan:
+        epsilon = float(self.epsilon)
         setting = budgets.GroupSetting(
             n_records=shape.n_records,
             n_outputs=shape.n_outputs,
@@ -292,11 +349,18 @@ class DPLogisticRegression(PrivateClassifier):
         mechanism = f"{NAMES[self.method]} of a logistic likelihood{published}"
         if math.isinf(self.epsilon):
             plan, mechanism = budgets.unperturbed, "penalised likelihood, no noise"
+            return LogisticPlan(plan(setting), math.inf, mechanism, self._public(shape), 1.0)
+        if self.calibration == "published":
+            return LogisticPlan(plan(setting), epsilon, mechanism, self._public(shape), 1.0)
+        share = float(self.recalibration_share) * epsilon
+        if shape.n_records * epsilon < ENOUGH or shape.classes.size < 2:
+            share = 0.0
+        setting = replace(setting, epsilon=what_is_left(epsilon, share))
+        if share:
+            mechanism += ", then a table of margins"
         fit = plan(setting)
-        slope = 1.0
-        if self.calibration == "tight" and math.isfinite(self.epsilon):
-            slope = _slope(fit, setting.epsilon_output, shape.classes.size)
-        return LogisticPlan(fit, float(self.epsilon), mechanism, self._public(shape), slope)
+        slope = _slope(fit, setting.epsilon_output, shape.classes.size)
+        return LogisticPlan(fit, epsilon, mechanism, self._public(shape), slope, share)
 
     def _formula(self, script: Script) -> None:
         scores = list(map(script.linear, self.coef_, self.intercept_))
@@ -317,14 +381,14 @@ def _checked_slope(release: Release) -> float:
     Raises
     ------
     ValueError
-        If it is no slope that a fit can have: below 1, or above what a power can take.
+        If it is no slope that a fit can have.
     """
     if "recalibration_slope" not in release.values:
         return 1.0
     slope = float(released_array(release, "recalibration_slope", ()))
-    if not 1.0 <= slope <= LARGEST_SLOPE:
+    if not LEAST_SLOPE <= slope <= LARGEST_SLOPE:
         raise ValueError(
-            "values of the release must hold a recalibration_slope between 1 and "
-            f"{LARGEST_SLOPE:g}."
+            "values of the release must hold a recalibration_slope between "
+            f"{LEAST_SLOPE:g} and {LARGEST_SLOPE:g}."
         )
     return slope

@@ -70,6 +70,15 @@ def knee_of(max_residual: float) -> float:
     return math.log(max_residual / (1.0 - max_residual)) if max_residual < 1.0 else math.inf
 
 
+def log_odds(predictor: FloatArray, max_residual: float = 1.0) -> FloatArray:
+    """Return the logarithm of the odds of label 1, as :func:`probability` has them at slope 1."""
+    towards, away = special.log_expit(predictor), special.log_expit(-predictor)
+    if max_residual < 1.0:
+        most = math.log(max_residual)
+        towards, away = np.minimum(towards, most), np.minimum(away, most)
+    return np.asarray(towards - away)
+
+
 def probability(predictor: FloatArray, max_residual: float = 1.0, slope: float = 1.0) -> FloatArray:
     r"""Return the probability of label 1 that belongs to a linear predictor.
 
@@ -89,10 +98,4 @@ def probability(predictor: FloatArray, max_residual: float = 1.0, slope: float =
         (1 - \eta)\phi'(-m)`: the logistic function up to :math:`|m| = \log(c/(1-c))`, and
         :math:`c/(c + \sigma(-m))` beyond; its odds to the power of ``slope``.
     """
-    down = special.expit(-predictor)
-    away = np.minimum(down, max_residual)
-    towards = np.minimum(special.expit(predictor), max_residual)
-    if slope != 1.0:
-        # One of them is 1/2 at least, and no power that a model has makes that 0.
-        towards, away = towards**slope, away**slope
-    return np.asarray(towards / (towards + away))
+    return np.asarray(special.expit(slope * log_odds(predictor, max_residual)))

@@ -33,7 +33,7 @@ from skdpsurv.model_selection.candidates import (
 from skdpsurv.model_selection.losses import Loss, chosen_loss
 from skdpsurv.model_selection.run_count import RunCount
 from skdpsurv.model_selection.search_plan import SearchPlan, SearchShape
-from skdpsurv.model_selection.strategies import STRATEGIES, Repeat, Split, what_is_left
+from skdpsurv.model_selection.strategies import STRATEGIES, Repeat, Split
 from skdpsurv.model_selection.trials import SearchRecords
 from skdpsurv.privacy import (
     PrivacyAccountant,
@@ -43,6 +43,7 @@ from skdpsurv.privacy import (
     uniform_below,
     weakest_status,
 )
+from skdpsurv.privacy.shares import what_is_left
 
 __all__ = ["PrivateSearchCV"]
 

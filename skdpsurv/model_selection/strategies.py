@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,10 +12,11 @@ import numpy as np
 from skdpsurv.mechanisms.sums import LOSS, Sums
 from skdpsurv.model_selection.run_count import RunCount
 from skdpsurv.privacy import RandomSource, uniform_below
+from skdpsurv.privacy.shares import at_most
 from skdpsurv.references import PAPERS
 from skdpsurv.types import IndexArray
 
-__all__ = ["STRATEGIES", "Parts", "Repeat", "Split", "at_most", "what_is_left"]
+__all__ = ["STRATEGIES", "Parts", "Repeat", "Split"]
 
 #: Runs candidates, by their places, and returns models with summed losses.
 RunTrials = Callable[[Sequence[int]], list[tuple[Any, int]]]
@@ -141,24 +141,6 @@ class Repeat:
 
 
 STRATEGIES = ("split", "repeat")
-
-
-def at_most(budget: float, parts: Fraction) -> float:
-    """Return the largest float of which ``parts`` do not exceed the budget, exactly."""
-    if math.isinf(budget):
-        return budget
-    part = float(Fraction(budget) / parts)
-    while Fraction(part) * parts > Fraction(budget):
-        part = math.nextafter(part, 0.0)
-    return part
-
-
-def what_is_left(budget: float, spent: float) -> float:
-    """Return the largest float that with what was spent does not exceed the budget, exactly."""
-    rest = budget - spent
-    while Fraction(rest) + Fraction(spent) > Fraction(budget):
-        rest = math.nextafter(rest, 0.0)
-    return rest
 
 
 def _held_out(

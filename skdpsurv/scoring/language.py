@@ -123,6 +123,7 @@ class Text(Language):
         "largest": "largest(...): the largest of the sizes",
         "nonzero": "nonzero(v): 1 where v is below 2.2e-15, else v",
         "expit": "expit(v): 1 / (1 + exp(-v))",
+        "log_expit": "log_expit(v): log(expit(v)), computed as such",
         "normal_cdf": "normal_cdf(v): the standard normal distribution function",
         "where": "where(condition, a, b): a where that is true, else b",
         "integers": "integers(a, b): a, a + 1, ..., b",

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -18,6 +16,7 @@ from skdpsurv.mechanisms.perturbation import Calibrated, Problem, perturb
 from skdpsurv.mechanisms.private_mean import private_mean
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
 from skdpsurv.privacy import RandomSource
+from skdpsurv.privacy.shares import what_is_left
 from skdpsurv.survival.hazard_plans import Fitted, HazardModel, HazardPlan, HazardRecords
 from skdpsurv.survival.life_table import baseline_from_life_table, private_life_table
 from skdpsurv.survival.recalibration import PLACES_PART, recalibrate
@@ -138,10 +137,7 @@ class Perturbation(HazardPlan):
     @property
     def epsilon_fit(self) -> float:
         """Epsilon of the perturbed fit: what is left, rounded down."""
-        others = map(Fraction, (self.epsilon_center, self.epsilon_recalibration))
-        rest = Fraction(self.epsilon) - sum(others)
-        nearest = float(rest)
-        return nearest if Fraction(nearest) <= rest else math.nextafter(nearest, 0.0)
+        return what_is_left(self.epsilon, self.epsilon_center, self.epsilon_recalibration)
 
     @property
     def highest_cap(self) -> float | None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from skdpsurv.likelihoods.links import Link
 from skdpsurv.mechanisms.sums import CellSums
+from skdpsurv.rows import row_products
 from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 #: Groups of the score, equally wide between the ends, in guessed standard deviations; and bands of
@@ -135,10 +136,9 @@ class RiskCells:
         places : ndarray of shape (2, n_groups)
             Sums of p and of 2 p^2 - 1/4, in units of ``PLACES``.
         """
-        # Row by row, in an order of its own: the score of a record depends on no other record.
         # Products of extreme numbers may be infinite or NaN, which is sorted behind all groups.
         with np.errstate(all="ignore"):
-            scores = np.sum(np.ascontiguousarray(rows * self.coef), axis=1) - self.center
+            scores = row_products(rows, self.coef) - self.center
         group = np.searchsorted(self.inner_edges * self.scale, scores)
         group = np.minimum(group, N_GROUPS - 1)
         return self._counts(group, interval, event), self._places(group, scores)

@@ -32,7 +32,7 @@ from skdpsurv import (
     PublicBoundsScaler,
 )
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.model_selection.strategies import at_most, what_is_left
+from skdpsurv.privacy.shares import at_most, what_is_left
 
 GRID = {"alpha": [1e-3, 1e4]}
 

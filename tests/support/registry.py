@@ -443,6 +443,15 @@ def _settings() -> Iterator[Setting]:
     yield one("columns of steps", labelled, columns=piped)
 
     one = several(
+        DPLogisticRegression,
+        ("coef", "intercept", "recalibration_slope"),
+        ("coef_", "intercept_", "recalibration_slope_"),
+        undeclared={"classes": None},
+        classes=[0, 1],
+    )
+    yield one("objective with a table of margins", labelled, epsilon=20.0)
+
+    one = several(
         extension("poisson").DPPoissonRegressor,
         ("coef",),
         ("coef_", "intercept_"),

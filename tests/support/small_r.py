@@ -235,6 +235,11 @@ def per_row(values, function, like):
     return np.array(rows).reshape(len(rows), like.size).T
 
 
+def logistic(q, location=0.0, scale=1.0, lower=True, log=False):
+    assert (location, scale, lower) == (0.0, 1.0, True)
+    return special.log_expit(q) if log else special.expit(q)
+
+
 FUNCTIONS = {
     "c": vector,
     "cbind": columns,
@@ -261,7 +266,8 @@ FUNCTIONS = {
     "abs": np.abs,
     "sqrt": np.sqrt,
     "exp": np.exp,
-    "plogis": special.expit,
+    "log": np.log,
+    "plogis": logistic,
     "pnorm": special.ndtr,
 }
 OPERATORS = {

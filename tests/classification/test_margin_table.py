@@ -1,0 +1,206 @@
+"""The table of margins: what a record moves, and which slope comes of it."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.metrics import log_loss
+from sklearn.preprocessing import normalize
+
+from skdpsurv import DPLogisticRegression
+from skdpsurv.blocks import InMemory
+from skdpsurv.classification.group_fit import SignedRows
+from skdpsurv.classification.margin_table import (
+    LARGEST_SLOPE,
+    LEAST_SLOPE,
+    N_GROUPS,
+    MarginTable,
+)
+from skdpsurv.mechanisms import sums
+from skdpsurv.privacy import RandomSource, random_source
+from skdpsurv.shape import Shape
+
+
+def people(n, slope=1.0, seed=0, scale=1.5):
+    """Log odds, and signs of labels for which they should be multiplied with a slope."""
+    rng = np.random.default_rng(seed)
+    odds = rng.normal(size=(n, 1)) * scale
+    return odds, np.where(rng.random((n, 1)) < 1 / (1 + np.exp(-slope * odds)), 1.0, -1.0)
+
+
+class TestCounts:
+    @pytest.mark.parametrize("n_outputs", [1, 3])
+    def test_one_record_moves_them_by_what_is_said(self, n_outputs):
+        """Any two records may be exchanged."""
+        table = MarginTable(5.0, n_outputs, 60)
+        rng = np.random.default_rng(0)
+        odds = np.clip(rng.normal(size=(60, n_outputs)) * 4, -5, 5)
+        odds[:5] = [[-5.0], [0.0], [-0.0], [5.0], [1e-300]]
+        signs = rng.choice([-1.0, 1.0], size=odds.shape)
+        own = [table.counts(odds[i : i + 1], signs[i : i + 1]) for i in range(60)]
+        np.testing.assert_array_equal(table.counts(odds, signs), np.sum(own, axis=0))
+        moved = [np.abs(a - b).sum() for a, b in itertools.combinations(own, 2)]
+        assert max(moved) == table.query.sensitivity == 2 * n_outputs
+
+    def test_cells(self):
+        """Ends at 0.001, 0.008, 0.027, 0.064, 0.125, 0.216 and 0.343."""
+        table = MarginTable(0.512, 1, 7)
+        odds = [[0.0005], [-0.0005], [0.002], [-0.512], [0.512], [0.6], [0.0]]
+        signs = np.array([[1.0], [1.0], [1.0], [-1.0], [-1.0], [1.0], [1.0]])
+        counts = table.counts(np.array(odds), signs)
+        assert table.ends == pytest.approx(np.arange(9) ** 3 / 1000)
+        assert counts.tolist() == [[1, 1, 0, 0, 0, 0, 0, 2], [2, 0, 0, 0, 0, 0, 0, 1]]
+
+
+class TestSlope:
+    @pytest.mark.parametrize("slope", [0.2, 1.0, 4.0])
+    def test_is_found_without_noise(self, slope):
+        odds, signs = people(40_000, slope)
+        table = MarginTable(float(np.abs(odds).max()), 1, len(odds))
+        found = table.slope(table.counts(odds, signs).astype(float), 1e6, 1.0)
+        assert found == pytest.approx(slope, rel=0.08)
+
+    def test_is_found_in_noise(self):
+        """The median of 50: a tenth of an epsilon of 1 on 7,000 records."""
+        found = []
+        for seed in range(50):
+            odds, signs = people(7000, 3.0, seed)
+            table = MarginTable(6.0, 1, len(odds))
+            noisy = table.query.release(table.counts(odds, signs), 0.1, random_source(seed))
+            found.append(table.slope(noisy.astype(float), 0.1, 1.0))
+        # One has a standard deviation of 0.1 on the log scale: the median is six of its own away.
+        assert np.median(found) == pytest.approx(3.0, rel=0.12)
+
+    @pytest.mark.parametrize("prior", [1.0, 2.5])
+    def test_is_the_prior_where_nothing_is_known(self, prior):
+        odds, signs = people(100)
+        table = MarginTable(6.0, 1, len(odds))
+        counts = table.counts(odds, signs).astype(float)
+        assert table.slope(counts, 1e-4, prior) == pytest.approx(prior, rel=0.01)
+        assert table.slope(np.zeros((2, N_GROUPS)), 1.0, prior) == pytest.approx(prior, rel=1e-4)
+
+    @pytest.mark.parametrize("largest", [0.0, 1e-12, 5.0, 1e3])
+    def test_nothing_fails_by_what_the_table_holds(self, largest):
+        rng = np.random.default_rng(0)
+        for scale in (1.0, 1e4, 1e12):
+            for _ in range(20):
+                counts = np.rint(rng.laplace(size=(2, N_GROUPS)) * scale)
+                found = MarginTable(largest, 1, 1000).slope(counts, 2.0 / scale, 1.3)
+                assert LEAST_SLOPE <= found <= LARGEST_SLOPE
+
+    @pytest.mark.parametrize("wrong", [0, 1])
+    def test_the_ends_are_slopes_that_a_release_may_hold(self, wrong):
+        counts = np.zeros((2, N_GROUPS))
+        counts[wrong] = 1e9
+        found = MarginTable(6.0, 1, 10**9).slope(counts, 1.0, 1.0)
+        assert LEAST_SLOPE <= found <= LARGEST_SLOPE
+        assert found == pytest.approx(LEAST_SLOPE if wrong else LARGEST_SLOPE)
+
+    def test_all_records_in_one_group(self):
+        """Log odds of -1 and 1: what is known of them is known, whatever the others' noise is."""
+        rng = np.random.default_rng(5)
+        found = []
+        for seed in range(20):
+            odds = rng.choice([-1.0, 1.0], size=(20_000, 1))
+            signs = np.where(rng.random(odds.shape) < 1 / (1 + np.exp(-odds)), 1.0, -1.0)
+            table = MarginTable(1.1, 1, 20_000)
+            noisy = table.query.release(table.counts(odds, signs), 0.03, random_source(seed))
+            found.append(table.slope(noisy.astype(float), 0.03, 1.0))
+        # Within four standard deviations, of 0.08 on the log scale, and what coarse groups cost.
+        assert 0.65 < min(found) < max(found) < 1.5
+
+
+class TestFit:
+    def test_classes_that_a_plane_separates(self):
+        """The slope is as far away as can be, and a release of it is no other than it may be."""
+        rng = np.random.default_rng(0)
+        X = normalize(rng.normal(size=(20_000, 5)))
+        one = DPLogisticRegression(20.0, classes=[0, 1], alpha=1.0).fit(X, X[:, 0] > 0)
+        assert 1.0 < one.recalibration_slope_ <= LARGEST_SLOPE
+        assert DPLogisticRegression.from_release(one.release_).coef_.shape == (1, 5)
+
+    def fit(self, n=3000, epsilon=2.0, **parameters):
+        rng = np.random.default_rng(1)
+        X = normalize(rng.normal(size=(n, 8)))
+        y = (X[:, 0] > 0.5 * rng.normal(size=n)).astype(int)
+        parameters = {"classes": [0, 1], "random_state": 0, **parameters}
+        return DPLogisticRegression(epsilon, **parameters).fit(X, y), X, y
+
+    def test_the_table_knows_what_public_numbers_do_not(self):
+        """Zeros and ones, which a plane separates: a slope far above the public one."""
+        X, y = load_digits(n_class=2, return_X_y=True)
+        X = normalize(X)
+        one, plain = (
+            DPLogisticRegression(
+                3.0, classes=[0, 1], random_state=0, recalibration_share=share
+            ).fit(X, y)
+            for share in (0.1, 0.0)
+        )
+        assert one.recalibration_slope_ > 1.5 * plain.recalibration_slope_
+        losses = [log_loss(y, model.predict_proba(X)) for model in (one, plain)]
+        assert losses[0] < 0.8 * losses[1]
+        np.testing.assert_array_equal(one.predict(X), one.predict_proba(X).argmax(axis=1))
+
+    def test_epsilon_is_shared_and_never_more(self):
+        for share in (0.1, 1 / 3, 0.77):
+            one, *_ = self.fit(epsilon=0.7, recalibration_share=share)
+            plan = one._plan(Labelled(3000, 8))
+            spent = one.guarantee_.public_inputs["epsilon_recalibration"]
+            assert spent == plan.epsilon_recalibration == pytest.approx(share * 0.7)
+            assert one.guarantee_.epsilon == 0.7
+
+    def test_what_is_released_of_records(self, monkeypatch):
+        """One query beside the coefficients, of the counts of all outputs."""
+        seen = []
+
+        def spy(query, exact, epsilon, source):
+            seen.append((query.sensitivity, np.array(exact), epsilon))
+            return exact
+
+        monkeypatch.setattr(sums, "_released", spy)
+        one, X, y = self.fit()
+        ((sensitivity, counts, epsilon),) = seen
+        assert (sensitivity, epsilon) == (2, pytest.approx(0.2))
+        assert counts.sum() == 3000
+        right = one.predict(X) == y
+        assert counts[0].sum() == right.sum()
+
+    def test_blocks_do_not_matter(self):
+        one, X, y = self.fit()
+        plan = one._plan(Labelled(3000, 8))
+        signs = np.where(y == 1, 1.0, -1.0)[None, :]
+        (model,) = plan.fit.coefficients([np.append(np.arange(8.0), 3.0)])
+        slopes = {
+            plan._slope_of(model, InMemory(blocks), source())
+            for blocks in (
+                [SignedRows(X, signs)],
+                [SignedRows(X[i::7], signs[:, i::7]) for i in range(7)],
+            )
+        }
+        assert len(slopes) == 1
+
+    def test_it_is_skipped_by_public_numbers(self):
+        for parameters in ({"n": 290}, {"calibration": "published"}, {"epsilon": np.inf}):
+            one, *_ = self.fit(**parameters)
+            assert one.guarantee_.public_inputs["epsilon_recalibration"] == 0.0
+        one, *_ = self.fit(n=300)
+        assert one.guarantee_.public_inputs["epsilon_recalibration"] == pytest.approx(0.2)
+
+    @pytest.mark.parametrize("share", [-0.1, 1.0, "auto", np.nan])
+    def test_shares_that_are_none(self, share):
+        with pytest.raises((ValueError, TypeError), match="recalibration_share"):
+            self.fit(recalibration_share=share)
+
+
+class Labelled(Shape):
+    """What a plan asks for."""
+
+    n_outputs = 1
+    classes = np.array([0, 1])
+
+
+def source() -> RandomSource:
+    return random_source(3)

@@ -1,0 +1,60 @@
+"""The slope of log odds by experiment: neighbours whose table of margins differs in one record."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from skdpsurv.classification.margin_table import N_GROUPS, MarginTable
+from skdpsurv.privacy import random_source
+from tests.support.logistic_attacks import log_ratio_bounds
+
+#: False alarms, or defects that are missed, have this probability; seeds are fixed.
+CONFIDENCE = 1e-7
+EPSILON, N = 1.0, 10
+
+
+def slopes(wrong, trials, spent):
+    """Slopes of ten records in one group, of which some are wrong, for what is spent on them."""
+    table = MarginTable(6.0, 1, N)
+    counts = np.zeros((2, N_GROUPS), dtype=np.int64)
+    counts[:, 4] = N - wrong, wrong
+    source = random_source(wrong)
+    return np.array(
+        [
+            table.slope(table.query.release(counts, spent, source).astype(float), EPSILON, 1.0)
+            for _ in range(trials)
+        ]
+    )
+
+
+def bound(spent, trials=4000):
+    """A lower bound on epsilon: a threshold from one half of the draws, counted on the other."""
+    pair = [slopes(wrong, trials, spent) for wrong in (0, 1)]
+    thresholds = np.quantile(
+        np.concatenate([s[: trials // 2] for s in pair]), np.arange(1, 100) / 100
+    )
+
+    def ratios(part, thresholds, error):
+        right, wrong = ((s[part, None] > thresholds).sum(axis=0) for s in pair)
+        n = trials // 2
+        return np.array(
+            [
+                log_ratio_bounds(right, wrong, n, error),
+                log_ratio_bounds(n - wrong, n - right, n, error),
+            ]
+        )
+
+    found = ratios(slice(trials // 2), thresholds, CONFIDENCE)
+    side, place = np.unravel_index(np.argmax(found), found.shape)
+    return ratios(slice(trials // 2, None), thresholds[[place]], CONFIDENCE)[side, 0]
+
+
+@pytest.mark.slow
+def test_the_slope_tells_no_more_than_epsilon():
+    assert bound(EPSILON) <= EPSILON
+
+
+@pytest.mark.slow
+def test_a_table_with_a_tenth_of_its_noise_is_caught():
+    assert bound(10.0 * EPSILON) > EPSILON
