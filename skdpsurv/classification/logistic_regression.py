@@ -347,11 +347,11 @@ class DPLogisticRegression(PrivateClassifier):
         plan = budgets.PLANS[self.method, self.calibration]
         published = ", as published" if self.calibration == "published" else ""
         mechanism = f"{NAMES[self.method]} of a logistic likelihood{published}"
-        if math.isinf(self.epsilon):
+        if math.isinf(epsilon):
             plan, mechanism = budgets.unperturbed, "penalised likelihood, no noise"
-            return LogisticPlan(plan(setting), math.inf, mechanism, self._public(shape), 1.0)
-        if self.calibration == "published":
-            return LogisticPlan(plan(setting), epsilon, mechanism, self._public(shape), 1.0)
+        public = self._public(shape)
+        if math.isinf(epsilon) or self.calibration == "published":  # fits to compare with
+            return LogisticPlan(plan(setting), epsilon, mechanism, public, 1.0)
         share = float(self.recalibration_share) * epsilon
         if shape.n_records * epsilon < ENOUGH or shape.classes.size < 2:
             share = 0.0
@@ -360,7 +360,7 @@ class DPLogisticRegression(PrivateClassifier):
             mechanism += ", then a table of margins"
         fit = plan(setting)
         slope = _slope(fit, setting.epsilon_output, shape.classes.size)
-        return LogisticPlan(fit, epsilon, mechanism, self._public(shape), slope, share)
+        return LogisticPlan(fit, epsilon, mechanism, public, slope, share)
 
     def _formula(self, script: Script) -> None:
         scores = list(map(script.linear, self.coef_, self.intercept_))

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdpsurv.plotting.style import LINE_WIDTH, colour, dress, legend_beside, named_models, new_axes
+from skdpsurv.plotting.style import (
+    LINE_WIDTH,
+    colour,
+    dress,
+    legend_beside,
+    named_models,
+    new_axes,
+    step_curves,
+)
 from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
@@ -133,15 +141,12 @@ def _cumulative_hazard(model: Any, profile: Any, at: FloatArray) -> FloatArray:
     (named,) = named_models(model, "predict_survival_function").values()
     if profile is None:
         raise ValueError("profile must be given with a model: one public row.")
-    functions = named.predict_survival_function(profile)
-    if len(functions) != 1:
-        raise ValueError(f"profile must be one row, got {len(functions)}.")
-    (function,) = functions
-    time = np.asarray(function.x, dtype=np.float64)
+    curves = step_curves(named, profile)
+    if len(curves) != 1:
+        raise ValueError(f"profile must be one row, got {len(curves)}.")
+    ((time, survival),) = curves
     # As steps are: what was reached at the last time that is not later.
-    place = np.searchsorted(time, at, side="right") - 1
-    survival = np.where(place < 0, 1.0, np.asarray(function(time))[np.maximum(place, 0)])
-    return np.asarray(_hazard(survival))
+    return _hazard(survival[np.searchsorted(time, at, side="right") - 1])
 
 
 def _hazard(survival: Any) -> FloatArray:

@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skdpsurv.types import FloatArray
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -56,6 +61,18 @@ def named_models(models: Any, method: str) -> Mapping[str, Any]:
                 f"{which} must have a method {method}, {type(model).__name__} has none."
             )
     return named
+
+
+def step_curves(model: Any, X: ArrayLike) -> list[tuple[FloatArray, FloatArray]]:
+    """Return times and survival of each row of X, from (0, 1) on."""
+    curves = []
+    for function in model.predict_survival_function(X):
+        time = np.asarray(function.x, dtype=np.float64)
+        survival = np.asarray(function(time), dtype=np.float64)
+        if time[0] > 0:
+            time, survival = np.insert(time, 0, 0.0), np.insert(survival, 0, 1.0)
+        curves.append((time, survival))
+    return curves
 
 
 def colour(i: int) -> str:

@@ -5,12 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from skdpsurv.checks import positive_number
-from skdpsurv.plotting.style import LINE_WIDTH, colour, dress, legend_beside, named_models, new_axes
-from skdpsurv.types import FloatArray
+from skdpsurv.plotting.style import (
+    LINE_WIDTH,
+    colour,
+    dress,
+    legend_beside,
+    named_models,
+    new_axes,
+    step_curves,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -94,7 +100,7 @@ def plot_survival_curves(
     """
     named = named_models(models, "predict_survival_function")
     scale = positive_number("time_scale", time_scale)
-    curves = {name: _curves(model, X) for name, model in named.items()}
+    curves = {name: step_curves(model, X) for name, model in named.items()}
     n_people = len(next(iter(curves.values())))
     people = [f"person {i + 1}" for i in range(n_people)] if labels is None else list(labels)
     if len(people) != n_people:
@@ -114,18 +120,6 @@ def plot_survival_curves(
     if legend:
         _legend(ax, people, list(named))
     return ax
-
-
-def _curves(model: Any, X: ArrayLike) -> list[tuple[FloatArray, FloatArray]]:
-    """Return times and survival of each row of X, from (0, 1) on."""
-    curves = []
-    for function in model.predict_survival_function(X):
-        time = np.asarray(function.x, dtype=np.float64)
-        survival = np.asarray(function(time), dtype=np.float64)
-        if time[0] > 0:
-            time, survival = np.insert(time, 0, 0.0), np.insert(survival, 0, 1.0)
-        curves.append((time, survival))
-    return curves
 
 
 def _line(k: int, n_models: int) -> dict[str, Any]:

@@ -19,9 +19,9 @@ from skdpsurv.classification.margin_table import (
     N_GROUPS,
     MarginTable,
 )
-from skdpsurv.mechanisms import sums
 from skdpsurv.privacy import RandomSource, random_source
 from skdpsurv.shape import Shape
+from tests.support.spies import queries_without_noise
 
 
 def people(n, slope=1.0, seed=0, scale=1.5):
@@ -154,13 +154,7 @@ class TestFit:
 
     def test_what_is_released_of_records(self, monkeypatch):
         """One query beside the coefficients, of the counts of all outputs."""
-        seen = []
-
-        def spy(query, exact, epsilon, source):
-            seen.append((query.sensitivity, np.array(exact), epsilon))
-            return exact
-
-        monkeypatch.setattr(sums, "_released", spy)
+        seen = queries_without_noise(monkeypatch)
         one, X, y = self.fit()
         ((sensitivity, counts, epsilon),) = seen
         assert (sensitivity, epsilon) == (2, pytest.approx(0.2))

@@ -10,7 +10,6 @@ import pytest
 from skdpsurv import DPDiscreteTimeSurvival, Release
 from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.mechanisms import sums
 from skdpsurv.privacy import random_source
 from skdpsurv.survival import recalibration
 from skdpsurv.survival.exit_law import exit_probabilities
@@ -24,6 +23,7 @@ from skdpsurv.survival.recalibration import (
     recalibrate,
 )
 from skdpsurv.survival.risk_cells import N_BANDS, N_GROUPS, PLACES, RiskCells
+from tests.support.spies import queries_without_noise
 
 COEF = np.array([1.0, -0.5])
 
@@ -250,13 +250,7 @@ class TestFit:
 
     def test_what_it_costs_is_what_the_table_is_given(self, monkeypatch):
         """The only thing that reads records, with the sensitivity of a histogram."""
-        seen = []
-
-        def spy(query, exact, epsilon, source):
-            seen.append((query.sensitivity, np.array(exact), epsilon))
-            return exact
-
-        monkeypatch.setattr(sums, "_released", spy)
+        seen = queries_without_noise(monkeypatch)
         X, interval, event = people(300)
         layout = cells()
         blocks = InMemory(
