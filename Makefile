@@ -59,7 +59,7 @@ clean: ## remove what builds, tests and tools leave behind
 	find skdpsurv tests benchmarks docs -type d -name __pycache__ -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean ## remove the environments too
-	rm -rf $(VENV) $(LOWEST) .venv-diffprivlib .uv benchmarks/output
+	rm -rf $(VENV) $(LOWEST) .venv-diffprivlib .venv-dask-ml .uv benchmarks/output
 
 # --- The environment. A stamp records an installation; it is redone when the pins change. ---
 

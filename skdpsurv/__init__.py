@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
+from skdpsurv.frame_chunks import FrameChunks
 from skdpsurv.hybrid import HybridMEstimator, PerturbedHistogramMEstimator
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
@@ -15,6 +16,7 @@ from skdpsurv.privacy import (
 from skdpsurv.publishing import make_release
 from skdpsurv.release import Release
 from skdpsurv.survival import DPDiscreteTimeSurvival, DPWeibullFitter
+from skdpsurv.target import split_target
 from skdpsurv.version import __version__
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "DPDiscreteTimeSurvival",
     "DPLogisticRegression",
     "DPWeibullFitter",
+    "FrameChunks",
     "HybridMEstimator",
     "PerturbedHistogramMEstimator",
     "PrivacyAccountant",
@@ -34,4 +37,5 @@ __all__ = [
     "Release",
     "__version__",
     "make_release",
+    "split_target",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import math
 import warnings
@@ -13,8 +14,11 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 
+from skdpsurv.blocks import Blocks
 from skdpsurv.checks import Check, instance, optional, positive, seed
+from skdpsurv.lazy import is_lazy
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
+from skdpsurv.person import about_people, one_record_each, one_record_each_of
 from skdpsurv.plan import Plan, checked_plan, promise
 from skdpsurv.privacy import (
     PrivacyAccountant,
@@ -23,8 +27,11 @@ from skdpsurv.privacy import (
     random_source,
     silent_arithmetic,
 )
+from skdpsurv.privacy.refusals import RefusedValueError
 from skdpsurv.release import Release
 from skdpsurv.shape import seen_shape
+from skdpsurv.source import Source
+from skdpsurv.sources import as_source, in_memory
 from skdpsurv.target import target_names
 
 __all__ = ["PrivateEstimator"]
@@ -49,8 +56,9 @@ class PrivateEstimator(BaseEstimator):
     7. keeps nothing but its release (:meth:`_publish`).
 
     A refused input costs nothing, unless the ledger charges refusals: then 6. charges before 5.
-    reads. An exhausted budget stops the fit before any record is read, and whatever fails after the
-    charge stays charged.
+    reads. Where people have several records, or these are not in memory, they are counted, after
+    the ledger was asked a first time. An exhausted budget stops the fit before any record is read,
+    and whatever fails after the charge stays charged.
     """
 
     accountant: PrivacyAccountant | None
@@ -65,6 +73,10 @@ class PrivateEstimator(BaseEstimator):
         if math.isinf(self.epsilon):
             return "none"
         return "proved" if self.random_state is None else "seeded"
+
+    def _status_beforehand(self) -> str:
+        """Return the status as far as it is known before the records are counted."""
+        return self._status(None)
 
     def _leaks(self) -> list[str]:
         """Return why this fit is not private although its epsilon is finite, if it is not."""
@@ -91,10 +103,14 @@ class PrivateEstimator(BaseEstimator):
                 self.__dict__.update(before)
             raise
 
-    def _fit_in_order(self, X: Any, y: Any, **options: Any) -> Self:
+    def _fit_in_order(self, X: Any, y: Any, person: Any = None, **options: Any) -> Self:
         self._check_parameters()
+        if person is not None or not in_memory(X, y, *options.values()):
+            X, y, options = self._gathered(X, y, person, options)
         shape, plan, guarantee = self._planned(X, y, **options)
-        target = target_names(y)
+        if person is not None:
+            guarantee = about_people(guarantee)
+        target = target_names(X.target if isinstance(X, Source) else y)
         if self.accountant is not None:
             self.accountant.check(guarantee)
         charged_first = self.accountant is not None and self.accountant.charge_refusals
@@ -109,6 +125,55 @@ class PrivateEstimator(BaseEstimator):
         with silent_arithmetic():
             values = self._run(shape, plan, records)
         return self._publish(guarantee, self._stated(shape), values, target)
+
+    #: Whether ``fit`` goes over blocks of records, wherever these are.
+    _takes_blocks: ClassVar[bool] = True
+
+    def _sources(
+        self, X: Any, y: Any, *, person: Any = None, **options: Any
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """Return the arguments of ``fit``: a source of what is not in memory, one of each person.
+
+        If all is in memory, ``person`` is given.
+        """
+        if in_memory(X, y, person, *options.values()):
+            if isinstance(X, Blocks):
+                raise TypeError("person must be None where X is a source of blocks.")
+            return one_record_each(person, X, y, options)
+        if not self._takes_blocks:
+            raise TypeError(
+                f"X and y must be in memory: {type(self).__name__} takes no collections of Dask, "
+                "and no chunks."
+            )
+        source = as_source(X, y, person=person, **options)
+        if person is not None:
+            source = one_record_each_of(source)
+        return source, None, dict.fromkeys(options)
+
+    def _gathered(self, X: Any, y: Any, person: Any, options: dict[str, Any]) -> Any:
+        """Return the arguments of ``fit``, where records are looked at to count them.
+
+        Whose each is is private, and what is not in memory may have to be read. So the ledger is
+        asked before, and a refusal is charged where refusals are.
+        """
+        refused = PrivacyGuarantee(
+            float(self.epsilon), mechanism="none: refused", status=self._status_beforehand()
+        )
+        if self.accountant is not None:
+            self.accountant.check(refused)
+        try:
+            with silent_arithmetic():
+                return self._sources(X, y, person=person, **options)
+        except RefusedValueError:
+            if self.accountant is not None and self.accountant.charge_refusals:
+                self.accountant.charge(refused, estimator=type(self).__name__)
+            raise
+
+    def _without_ledger(self) -> Self:
+        """Return a copy that reads blocks where they are, as on a worker, which has no ledger."""
+        reader = copy.copy(self)
+        reader.accountant = None
+        return reader
 
     def _planned(self, X: Any, y: Any, **options: Any) -> tuple[Any, Any, PrivacyGuarantee]:
         """Return the shape of the records, the plan, and what it promises: all of it public."""
@@ -192,7 +257,10 @@ class PrivateEstimator(BaseEstimator):
         for name in inspect.signature(kind).parameters:
             if name not in rules:
                 raise KeyError(f"{kind.__name__} must have a rule for {name}, in its _rules.")
-            rules[name](name, getattr(self, name))
+            value = getattr(self, name)
+            if is_lazy(value):
+                raise TypeError(f"{name} must be public, and in memory; got a collection of rows.")
+            rules[name](name, value)
         self._check_together()
 
     def _check_together(self) -> None:

@@ -15,17 +15,35 @@ from functools import reduce
 from typing import Any, Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from skdpsurv.first_names import FirstPlaces, fingerprint, first_places
 from skdpsurv.rows import length, take
 from skdpsurv.types import IndexArray
 
-__all__ = ["BLOCK_ROWS", "Blocks", "InMemory", "added", "in_blocks", "n_blocks_of"]
+__all__ = [
+    "BLOCK_ROWS",
+    "MOST_LEVELS",
+    "Blocks",
+    "InMemory",
+    "Nothing",
+    "added",
+    "first_of_names",
+    "in_blocks",
+    "in_pairs",
+]
 
 #: Rows of a block: what a fit adds to memory is a few copies of one block.
 BLOCK_ROWS = 2**16
+#: Levels of the tree that sums are added in: 2^40 blocks are more than there can be.
+MOST_LEVELS = 40
 
 Block = TypeVar("Block")
 Other = TypeVar("Other")
+
+
+class Nothing:
+    """What stands for a block without records, and for what is made of it: no part of a sum."""
 
 
 class Blocks(ABC, Generic[Block]):
@@ -59,8 +77,38 @@ class Blocks(ABC, Generic[Block]):
     def results(self, function: Callable[..., Other], *each: Sequence[Any]) -> Iterator[Other]:
         """Yield what a function makes of every block, block by block, here."""
 
+    def held(self, share: float = 1.0) -> Blocks[Block]:
+        """Return the same blocks, for many passes: a backend that made them anew may keep them.
+
+        Parameters
+        ----------
+        share : float
+            About how much of the records they have; public.
+        """
+        return self
+
+    def sizes(self, size: Callable[[Block], int]) -> list[int]:
+        """Return how many records each block holds."""
+        return list(self.results(size))
+
+    def first_of_each(self, names: Callable[[Block], NDArray[Any]]) -> Sequence[Any]:
+        """Return, for each block, the places of the records whose name no record before them has.
+
+        Parameters
+        ----------
+        names : callable
+            Of a block: the name of each record, integers of 64 bits or text.
+
+        Returns
+        -------
+        sequence of length n_blocks
+            What :meth:`map` takes beside a function: :class:`FirstPlaces`, wherever they are, or
+            ``Nothing``.
+        """
+        return first_of_names(self.results(names))
+
     def map_sum(self, function: Callable[..., Other], *each: Sequence[Any]) -> Other:
-        """Return the sum over all blocks of what a function makes of each.
+        """Return the sum over all blocks of what a function makes of each, added in pairs.
 
         Parameters
         ----------
@@ -68,7 +116,7 @@ class Blocks(ABC, Generic[Block]):
             Returns a number, an array, None, or a tuple of such, always of the same shape.
         *each : sequence of length n_blocks
         """
-        return reduce(added, self.results(function, *each))
+        return in_pairs(self.results(function, *each))
 
     def chosen(self, places: IndexArray, size: Callable[[Block], int], rows: Any) -> Blocks[Block]:
         """Return the records at some places, counted over all blocks.
@@ -82,7 +130,7 @@ class Blocks(ABC, Generic[Block]):
         rows : callable
             ``rows(block, places)`` returns some records of a block.
         """
-        ends = np.cumsum(list(self.results(size)))
+        ends = np.cumsum(self.sizes(size))
         starts = np.append(0, ends[:-1])
         inside = [
             places[(places >= start) & (places < end)] - start
@@ -116,6 +164,34 @@ class InMemory(Blocks[Block]):
         return map(function, self.blocks, *each)
 
 
+def first_of_names(names: Iterable[Any]) -> list[Any]:
+    """Return, for the names of each block or ``Nothing``, the places of those that are new."""
+    found = list(names)
+    some = [one for one in found if not isinstance(one, Nothing)]
+    first = iter(first_places(some))
+    return [
+        one if isinstance(one, Nothing) else FirstPlaces(next(first), fingerprint(one))
+        for one in found
+    ]
+
+
+def in_pairs(parts: Iterable[Any], add: Callable[[Any, Any], Any] | None = None) -> Any:
+    """Return the sum of parts, added in a tree of pairs: the same for whoever adds them.
+
+    The first with the second, the third with the fourth, then both sums, and so on; what is left
+    over is added last. Rounding grows with the tree's height, and only as many sums are held.
+    """
+    add = added if add is None else add
+    levels: list[Any] = []  # what waits for its second half, from the largest subtree down
+    for number, part in enumerate(parts):
+        total = part
+        while number % 2:  # as in a binary counter
+            total = add(levels.pop(), total)
+            number //= 2
+        levels.append(total)
+    return reduce(lambda last, before: add(before, last), reversed(levels))
+
+
 def added(one: Any, other: Any) -> Any:
     """Return the sum of two results: of numbers, arrays, or tuples of these; None stays None."""
     if one is None:
@@ -124,11 +200,6 @@ def added(one: Any, other: Any) -> Any:
         parts = [added(a, b) for a, b in zip(one, other, strict=True)]
         return type(one)(*parts) if hasattr(one, "_fields") else tuple(parts)
     return one + other
-
-
-def n_blocks_of(n_records: int) -> int:
-    """Return how many blocks records in memory are cut into."""
-    return max(1, -(-n_records // BLOCK_ROWS))
 
 
 def in_blocks(X: Any, *others: Any) -> Blocks[tuple[Any, ...]]:

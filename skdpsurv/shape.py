@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import validate_data
 
-from skdpsurv.blocks import Blocks, n_blocks_of
+from skdpsurv.blocks import Blocks
 from skdpsurv.privacy import call_without_data, refuse_masked
 from skdpsurv.privacy.refusals import NO_TABLE
 from skdpsurv.rows import take
 from skdpsurv.types import BoolArray
 
 __all__ = ["Shape", "made_up", "seen_shape", "size"]
+
+
+#: Sums of multiples of 2^-30 up to 1 are exact in integers of 64 bits, with a bit to spare.
+MOST_RECORDS = 2**32
 
 
 @dataclass(frozen=True)
@@ -27,23 +31,20 @@ class Shape:
     ----------
     n_records : int
     n_features : int
-    n_blocks : int, default=1
-        How many blocks they are read in.
     """
 
     n_records: int
     n_features: int
-    n_blocks: int = field(default=1, kw_only=True)
 
-    def require(self, n_records: int, n_blocks: int = 1) -> None:
-        """Refuse records that are not as many as were planned for, or in more blocks.
+    def require(self, n_records: int) -> None:
+        """Refuse records that are not as many as were planned for.
 
         Raises
         ------
         ValueError
             If something has changed X or y meanwhile, or X misstates its own shape.
         """
-        if n_records != self.n_records or n_blocks > self.n_blocks:
+        if n_records != self.n_records:
             raise ValueError(
                 f"X must hold the {self.n_records} records that it had when the fit began."
             )
@@ -79,9 +80,13 @@ def seen_shape(estimator: Any, X: Any, *, used: bool = True) -> Shape:
                 f"X must not be empty. Found array with 0 {what} (shape={seen}) while a minimum "
                 "of 1 is required."
             )
-    call_without_data(validate_data, estimator, X, skip_check_array=True)
-    blocks = X.n_blocks if isinstance(X, Blocks) else n_blocks_of(seen[0])
-    return Shape(*seen, n_blocks=blocks)
+    if seen[0] > MOST_RECORDS:
+        raise ValueError(f"X must hold at most {MOST_RECORDS:,} records, got {seen[0]:,}.")
+    # Of a source, the names of columns are known without records.
+    named = getattr(X, "meta", None) if isinstance(X, Blocks) else None
+    named = X if named is None else named
+    call_without_data(validate_data, estimator, named, skip_check_array=True)
+    return Shape(*seen)
 
 
 def made_up(X: Any, public: BoolArray, row: Sequence[Any]) -> Any:

@@ -26,6 +26,7 @@ from skdpsurv.privacy import call_without_data
 from skdpsurv.privacy.guarantee import frozen
 from skdpsurv.release import Release
 from skdpsurv.shape import Shape, seen_shape
+from skdpsurv.sources import require_in_memory
 from skdpsurv.types import FloatArray
 
 __all__ = ["TabularEstimator"]
@@ -86,6 +87,10 @@ class TabularEstimator(PrivateEstimator):
         """Return the features of records, after refusing what has no place in the public domain."""
         return self._rows(X, self.columns)
 
+    def _growth(self, shape: Shape) -> float:
+        """Return how much more memory features take than the columns that they are made of."""
+        return (shape.n_features + 2) / (self.n_features_in_ + 2)
+
     def _asked_rows(self, X: Any) -> FloatArray:
         """Return the features of rows that somebody asks about."""
         check_is_fitted(self)
@@ -101,6 +106,7 @@ class TabularEstimator(PrivateEstimator):
         return plain
 
     def _rows(self, X: Any, columns: Any) -> FloatArray:
+        require_in_memory(X)
         if columns is None:
             rows: FloatArray = call_without_data(
                 validate_data, self, X, dtype=np.float64, reset=False

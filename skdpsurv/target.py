@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdpsurv.preprocessing.raw_table import is_frame
 from skdpsurv.privacy import refuse_masked
 from skdpsurv.rows import length, require_one_each
 from skdpsurv.shape import size
@@ -17,9 +18,11 @@ __all__ = [
     "checked_events",
     "checked_times",
     "event_and_time",
+    "event_and_time_of",
     "fit_target",
     "is_two_dimensional",
     "n_targets",
+    "split_target",
     "target_names",
     "target_reader",
 ]
@@ -30,6 +33,7 @@ Reader = Callable[..., tuple[BoolArray, FloatArray]]
 Arguments = tuple[Any, ...]
 
 EVENTS_ALONE = "event_observed must be given with durations, not with y."
+DURATIONS_ALONE = "durations must be given instead of X and y, not beside them."
 NO_TARGET = (
     "y or durations must be given: this estimator requires y to be passed, but the target y is "
     "None."
@@ -44,8 +48,8 @@ def event_and_time(y: ArrayLike) -> tuple[BoolArray, FloatArray]:
     y : array-like of shape (n_samples,)
         Structured array with two fields under any names: the event indicator (boolean, or
         numbers 0 and 1) and the time. The boolean field is the event wherever it stands; if
-        both or neither are boolean, the first is, as in scikit-survival. An array without
-        fields holds times, all of them events.
+        both or neither are boolean, the first is, as in scikit-survival. A data frame of two
+        such columns. An array without fields holds times, all of them events.
 
     Returns
     -------
@@ -67,6 +71,8 @@ def event_and_time(y: ArrayLike) -> tuple[BoolArray, FloatArray]:
     >>> event_and_time(y)
     (array([ True, False]), array([12.5,  3. ]))
     """
+    if is_frame(y):
+        return _event_and_time_columns(y)
     y = _column(y, "y")
     if y.dtype.names is None:
         event, time = np.ones(y.shape, dtype=bool), y
@@ -84,6 +90,71 @@ def event_and_time(y: ArrayLike) -> tuple[BoolArray, FloatArray]:
         raise ValueError("the fields of y must hold one number each.")
     events = checked_events(event, "the event field of y")
     return events, checked_times(time, "the times of y")
+
+
+def split_target(
+    frame: Any, *, time: str, event: str, person: str | None = None
+) -> tuple[Any, ...]:
+    """Take a table of records apart: what is known of people, and what became of them.
+
+    Parameters
+    ----------
+    frame : data frame of pandas or Dask, or FrameChunks
+        One row for each record. Private; nothing of it is computed.
+    time, event : str
+        Names of the columns with the time of event or censoring, and with the indicator of the
+        event: booleans, or 0 and 1.
+    person : str or None
+        Name of the column that says whose each record is, where somebody may have several.
+
+    Returns
+    -------
+    X : data frame
+        The other columns.
+    y : data frame
+        Event and time, in this order, as every ``fit`` of survival times takes them.
+    person : series
+        As ``fit`` takes it by name; only if it is asked for.
+
+    Raises
+    ------
+    ValueError
+        If a column is not there, or two of them are one.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skdpsurv import split_target
+    >>> frame = pd.DataFrame({"age": [61, 48], "days": [300.0, 41.5], "died": [False, True]})
+    >>> X, y = split_target(frame, time="days", event="died")
+    >>> X.columns.tolist(), y.columns.tolist()
+    (['age'], ['died', 'days'])
+    """
+    named = {"time": time, "event": event}
+    if person is not None:
+        named["person"] = person
+    for name, column in named.items():
+        if column not in frame.columns:
+            raise ValueError(f"{name} must be the name of a column, got {column!r}.")
+    columns = list(named.values())
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"{' and '.join(named)} must be different columns.")
+    X, y = frame.drop(columns=columns), frame[[event, time]]
+    return (X, y) if person is None else (X, y, frame[person])
+
+
+def _event_and_time_columns(y: Any) -> tuple[BoolArray, FloatArray]:
+    """Take a frame of two columns apart."""
+    if len(y.columns) != 2:
+        raise ValueError(
+            "y must be 1-D, or a data frame with two columns, event and time, got columns "
+            f"{[str(name) for name in y.columns]}."
+        )
+    first, second = (_column(y[name], "y") for name in y.columns)
+    if second.dtype.kind == "b" and first.dtype.kind != "b":
+        first, second = second, first
+    events = checked_events(first, "the event column of y")
+    return events, checked_times(second, "the times of y")
 
 
 def checked_events(event: ArrayLike, name: str) -> BoolArray:
@@ -236,7 +307,7 @@ def target_reader(X: Any, y: Any, durations: Any, event_observed: Any) -> tuple[
     two_dimensional = is_two_dimensional(X)
     if durations is not None:
         if X is not None or y is not None:
-            raise ValueError("durations must be given instead of X and y, not beside them.")
+            raise ValueError(DURATIONS_ALONE)
     elif X is None or two_dimensional or _has_fields(y):
         if event_observed is not None:
             raise ValueError(EVENTS_ALONE)
@@ -257,6 +328,11 @@ def _refuse_other_length(X: Any, y: Any) -> None:
     except TypeError:
         return  # which is refused in words of its own
     require_one_each(*sizes)
+
+
+def event_and_time_of(y: Any, event_observed: Any = None) -> tuple[BoolArray, FloatArray]:
+    """Return events and times of a target, or of durations beside events."""
+    return event_and_time(y) if event_observed is None else _durations_and_events(y, event_observed)
 
 
 def _durations_and_events(durations: Any, event_observed: Any) -> tuple[BoolArray, FloatArray]:

@@ -9,10 +9,8 @@ import pandas as pd
 import pytest
 
 from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, DPWeibullFitter, blocks
-from skdpsurv.blocks import InMemory, added, in_blocks, n_blocks_of
+from skdpsurv.blocks import InMemory, added, in_blocks, in_pairs
 from skdpsurv.datasets import make_discrete_time_survival
-from skdpsurv.likelihoods.base import PrivacyConstants
-from skdpsurv.mechanisms.newton import gradient_tolerance
 
 
 class Pair(NamedTuple):
@@ -49,7 +47,7 @@ def test_arrays_are_cut(monkeypatch, kind):
     monkeypatch.setattr(blocks, "BLOCK_ROWS", 4)
     X, y = np.arange(18.0).reshape(9, 2), np.arange(9)
     held = in_blocks(kind(X), y, None)
-    assert held.n_blocks == n_blocks_of(9) == 3
+    assert held.n_blocks == 3
     assert [len(block[1]) for block in held.blocks] == [4, 4, 1]
     assert all(block[2] is None for block in held.blocks)
     np.testing.assert_array_equal(np.vstack([np.asarray(block[0]) for block in held.blocks]), X)
@@ -111,28 +109,44 @@ def test_a_source_of_blocks_is_fitted_as_arrays_are(model):
         np.testing.assert_allclose(found.values[name], value, atol=2e-5)
 
 
-def test_each_further_block_counts_in_the_certificate():
-    few = PrivacyConstants(2.0, 1.0, 1)
-    n = 10**7
-    many = [PrivacyConstants(2.0, 1.0, 1, n_blocks=k) for k in (1, 2, 1001)]
-    tolerance = [gradient_tolerance(one, n, 1e3) for one in many]
-    assert tolerance[0] == gradient_tolerance(few, n, 1e3)
-    unit = 2.0**-52 * n * 2.0
-    # Up to 2^16 records of a block are counted as one anyway.
-    assert tolerance[1] == tolerance[0]
-    np.testing.assert_allclose(tolerance[2] - tolerance[0], (1000 - n / 2**16) * unit, rtol=1e-3)
+@pytest.mark.parametrize(
+    ("n", "tree"),
+    [
+        (1, "0"),
+        (2, "(0, 1)"),
+        (3, "((0, 1), 2)"),
+        (5, "(((0, 1), (2, 3)), 4)"),
+        (7, "(((0, 1), (2, 3)), ((4, 5), 6))"),
+    ],
+)
+def test_blocks_are_added_in_pairs(n, tree):
+    total = in_pairs(range(n), lambda a, b: (a, b))
+    assert str(total) == tree
 
 
-def test_a_plan_knows_how_many_blocks_there_are():
+def test_groups_of_eight_make_the_same_tree():
+    def pair(a, b):
+        return (a, b)
+
+    for n in range(1, 200):
+        parts = list(range(n))
+        while len(parts) > 1:
+            parts = [in_pairs(parts[k : k + 8], pair) for k in range(0, len(parts), 8)]
+        assert parts[0] == in_pairs(range(n), pair)
+
+
+def test_a_plan_does_not_know_how_many_blocks_there_are():
+    """The certificate of a minimiser allows for the height of any tree of blocks."""
     data = make_discrete_time_survival(600, 2, random_state=0)
     model = DPDiscreteTimeSurvival(max_time=1.0, n_intervals=20)
     source = Counted([(data.X[k::100], data.y[k::100]) for k in range(100)])
     _, few, _ = model._planned(data.X, data.y)
     _, many, _ = model._planned(source, None)
-    assert few.model.n_blocks == 1
-    assert many.model.n_blocks == 100
+    assert few.spent() == many.spent()
+    assert few.calibration == many.calibration
+    short = Counted([(data.X[k::100], data.y[k::100]) for k in range(99)])
     with pytest.raises(ValueError, match="must hold the 600 records"):
-        model._read(model._shape(data.X, data.y), source, None)
+        model._read(model._shape(data.X, data.y), short, None)
 
 
 class TestOneRecordDecidesForItselfAlone:

@@ -10,11 +10,13 @@ import skdpsurv
 #: each other. Concordance lies low, since `score` needs it and it needs no estimator.
 FLOORS = (
     "types version",
-    "checks references",
+    "checks lazy references",
     "privacy",
     "preprocessing",
     "scoring",
-    "rows progress column_index blocks shape plan release target",
+    "rows progress column_index first_names blocks shape plan release target",
+    "dask_tasks dask_names dask_blocks",
+    "source frame_chunks dask_source sources person",
     "concordance",
     "likelihoods",
     "mechanisms",

@@ -85,8 +85,6 @@ class GroupSetting:
         Of the public rule's ridge.
     centers : tuple of Coefficients or None, default=None
         For each group, what its models are shrunk towards, on the scale of X; None for 0.
-    n_blocks : int, default=1
-        That records are read in.
     law : type of NoiseLaw, default=SphericalLaplace
     """
 
@@ -102,7 +100,6 @@ class GroupSetting:
     max_residual: float | None
     ridge_multiple: float = 1.0
     centers: tuple[Coefficients, ...] | None = None
-    n_blocks: int = 1
     law: type[NoiseLaw] = SphericalLaplace
 
     @property
@@ -119,8 +116,7 @@ class GroupSetting:
 
     def constants(self, n_params: int, norm: float, max_residual: float) -> PrivacyConstants:
         """Return S, tau and r of a model of so many parameters, for rows within a norm."""
-        constants = Logistic(n_params, norm, max_residual).constants
-        return replace(constants, n_blocks=self.n_blocks)
+        return Logistic(n_params, norm, max_residual).constants
 
     def unit_columns(self) -> tuple[ColumnGroup, ...]:
         """Return the groups in units of ``data_norm``, constants beside them."""

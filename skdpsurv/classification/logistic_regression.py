@@ -293,7 +293,7 @@ class DPLogisticRegression(PrivateClassifier):
         self.random_state = random_state
         self.accountant = accountant
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, *, person: ArrayLike | None = None) -> Self:
         """Fit the model, spending ``epsilon``.
 
         Parameters
@@ -302,12 +302,15 @@ class DPLogisticRegression(PrivateClassifier):
             Finite. Private.
         y : array-like of shape (n_samples,)
             Labels. Private.
+        person : array-like of shape (n_samples,), or None
+            Whose each record is, as whole numbers or text: of each person the first record is used,
+            and the guarantee is about people. Private. None: nobody has two records.
 
         Returns
         -------
         self
         """
-        return self._fit(X, y)
+        return self._fit(X, y, person=person)
 
     def _stated(self, shape: LabelledShape) -> dict[str, Any]:
         return {"method": self.method, **super()._stated(shape)}
@@ -341,7 +344,6 @@ class DPLogisticRegression(PrivateClassifier):
             groups=(tuple(range(shape.n_features)),),
             weights=(1.0,),
             group_norms=(float(self.data_norm),),
-            n_blocks=shape.n_blocks,
             **self._numbers(),
         )
         plan = budgets.PLANS[self.method, self.calibration]

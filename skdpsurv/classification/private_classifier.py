@@ -17,10 +17,12 @@ from skdpsurv.checks import Check, auto_or, boolean, by, choice, number_in, posi
 from skdpsurv.classification.budgets import CALIBRATIONS
 from skdpsurv.classification.group_fit import SignedRows
 from skdpsurv.classification.labels import class_indices, one_vs_rest, stated_classes
+from skdpsurv.lazy import lazily
 from skdpsurv.privacy import PrivacyGuarantee, check_unclipped
 from skdpsurv.references import REAL_ARITHMETIC
 from skdpsurv.release import Release
 from skdpsurv.shape import Shape
+from skdpsurv.sources import require_in_memory
 from skdpsurv.tabular import TabularEstimator
 from skdpsurv.types import FloatArray
 
@@ -86,6 +88,7 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
         """Return the probabilities that belong to scores, class by class."""
         raise NotImplementedError
 
+    @lazily(lambda self: self.classes_.size if self.classes_.size > 2 else None)
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Return scores: the higher, the more likely the class.
 
@@ -101,6 +104,7 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
         scores = self._scores(self._asked_rows(X))
         return scores if self.classes_.size > 2 else scores[:, 0]
 
+    @lazily(lambda self: None, lambda self: self.classes_.dtype)
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the most likely class of each row.
 
@@ -119,6 +123,7 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
         second = (scores > 0.0) & (self.classes_.size > 1)
         return np.asarray(self.classes_[second.astype(np.intp)])
 
+    @lazily(lambda self: self.classes_.size)
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return class probabilities.
 
@@ -141,6 +146,7 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
         flat = np.full_like(likely, 1.0 / likely.shape[1])
         return np.divide(likely, total, out=flat, where=total > 0.0)
 
+    @lazily(lambda self: self.classes_.size)
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
         """Return the logarithms of class probabilities.
 
@@ -168,6 +174,7 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
         -------
         float
         """
+        require_in_memory(X, y, sample_weight)
         predicted = self.predict(X)
         try:
             return float(accuracy_score(y, predicted, sample_weight=sample_weight))
@@ -192,18 +199,21 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
     def _shape(self, X: ArrayLike, y: ArrayLike) -> LabelledShape:
         seen = super()._shape(X)
         classes = stated_classes(self.classes)
+        if classes is None and isinstance(X, Blocks):
+            raise ValueError("classes must be given where records are not in memory.")
         if classes is None:
             # To read them is to release them: the ledger must allow that before it is done.
             if self.accountant is not None:
                 self.accountant.check(PrivacyGuarantee(float(self.epsilon), status="none"))
             classes, _ = class_indices(y, None, seen.n_records)
-        return LabelledShape(seen.n_records, seen.n_features, classes, n_blocks=seen.n_blocks)
+        return LabelledShape(seen.n_records, seen.n_features, classes)
 
     def _read(self, shape: LabelledShape, X: ArrayLike, y: ArrayLike) -> Blocks[SignedRows]:
         if math.isinf(self.epsilon):
             check_unclipped(np.array([float(self.intercept_scaling)]), "intercept_scaling")
-        records = in_blocks(X, y).map(partial(self._signed, shape.classes))
-        shape.require(records.map_sum(lambda block: block.n_records), records.n_blocks)
+        signed = partial(self._without_ledger()._signed, shape.classes)
+        records = in_blocks(X, y).map(signed).held(self._growth(shape))
+        shape.require(records.map_sum(lambda block: block.n_records))
         return records
 
     def _signed(self, classes: NDArray[Any], block: tuple[Any, ...]) -> SignedRows:

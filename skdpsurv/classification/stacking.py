@@ -283,7 +283,7 @@ class PrivateStackingClassifier(PrivateClassifier):
         self.random_state = random_state
         self.accountant = accountant
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, *, person: ArrayLike | None = None) -> Self:
         """Fit all models, spending ``epsilon``.
 
         Parameters
@@ -292,19 +292,20 @@ class PrivateStackingClassifier(PrivateClassifier):
             Finite. Private.
         y : array-like of shape (n_samples,)
             Labels. Private.
+        person : array-like of shape (n_samples,), or None
+            Whose each record is, as whole numbers or text: of each person the first record is used,
+            and the guarantee is about people. Private. None: nobody has two records.
 
         Returns
         -------
         self
         """
-        return self._fit(X, y)
+        return self._fit(X, y, person=person)
 
     def _shape(self, X: ArrayLike, y: ArrayLike) -> StackShape:
         seen = super()._shape(X, y)
         groups, weights = self._groups(self.feature_groups, seen.n_features, self._feature_names())
-        return StackShape(
-            seen.n_records, seen.n_features, seen.classes, groups, weights, n_blocks=seen.n_blocks
-        )
+        return StackShape(seen.n_records, seen.n_features, seen.classes, groups, weights)
 
     def _stated(self, shape: Any) -> dict[str, Any]:
         importances = checked_importances(self.importances)
@@ -406,7 +407,6 @@ class PrivateStackingClassifier(PrivateClassifier):
             weights=(1.0,) if by_rows else shape.weights,
             group_norms=norms,
             ridge_multiple=self._ridge_multiple(len(groups)),
-            n_blocks=shape.n_blocks,
             centers=self._centers(shape),
             **self._numbers(),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -11,10 +12,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdpsurv.blocks import in_blocks
 from skdpsurv.checks import Check, choice, integer, later, list_of, optional
 from skdpsurv.hybrid.hybrid_plan import METHODS, SHARES, WEIGHTS, HybridPlan, make_plan, shares
-from skdpsurv.hybrid.hybrid_records import HybridRecords, PublicRecords, split_records
-from skdpsurv.hybrid.masks import boolean_mask, checked_mask, checked_outcome, public_outcome
+from skdpsurv.hybrid.hybrid_records import (
+    HybridRecords,
+    PrivateRecords,
+    PublicRange,
+    PublicRecords,
+)
+from skdpsurv.hybrid.masks import boolean_mask, checked_outcome, public_part, require_both
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
 from skdpsurv.hybrid.mixed_table import Table, categorical_columns, read_table, refuse_sparse
 from skdpsurv.hybrid.predictions import prediction_assumptions
@@ -27,9 +34,9 @@ from skdpsurv.privacy import (
     silent_arithmetic,
 )
 from skdpsurv.release import Release
-from skdpsurv.rows import take
 from skdpsurv.shape import Shape
-from skdpsurv.types import BoolArray, FloatArray
+from skdpsurv.sources import require_in_memory
+from skdpsurv.types import FloatArray
 
 __all__ = ["HybridMEstimator"]
 
@@ -43,12 +50,11 @@ ASSUMPTIONS = (
 
 @dataclass(frozen=True, eq=False)
 class HybridShape(Shape):
-    """What is public of a hybrid fit: mask, columns of categories, and the public records.
+    """What is public of a hybrid fit: columns of categories, and the public records.
 
     ``equal`` is the estimator, fitted to public records alone.
     """
 
-    mask: BoolArray
     categorical: tuple[int, ...]
     public: PublicRecords
     equal: Any
@@ -209,12 +215,14 @@ class HybridMEstimator(PrivateMetaEstimator):
 
         Parameters
         ----------
-        X : array-like or DataFrame of shape (n_samples, n_features)
-            All records, public and private. Numbers finite; missing categories are a category.
-        y : array-like of shape (n_samples,)
+        X : array-like, DataFrame, or collection of Dask, of shape (n_samples, n_features)
+            All records, public and private. Numbers finite; missing categories are a category. Of
+            Dask, private records stay on the workers, and public ones are brought here.
+        y : array-like or collection of Dask, of shape (n_samples,)
             Labels, or numbers for a regression.
-        public : array-like of bool, shape (n_samples,)
-            True for the records whose owners agreed to publication. Public.
+        public : array-like or collection of Dask, of bool, shape (n_samples,)
+            True for the records whose owners agreed to publication. Public: an array in memory may
+            go with collections of Dask.
 
         Returns
         -------
@@ -226,25 +234,43 @@ class HybridMEstimator(PrivateMetaEstimator):
         """Return what is public, all public records included, and the estimator fitted to these."""
         refuse_sparse(X)
         seen = super()._shape(X)
-        mask = checked_mask(public, seen.n_records)
         with silent_arithmetic():
-            theirs = take(X, np.flatnonzero(mask))
+            theirs = in_blocks(X, y, public).results(
+                partial(public_part, is_classifier(self._estimator))
+            )
+            parts = [(rows, outcome) for rows, outcome in theirs if outcome.size]
+            n_public = sum(outcome.size for _, outcome in parts)
+            require_both(n_public, seen.n_records)
+            rows, outcomes = zip(*parts, strict=True)
             if self.columns is not None:
-                theirs = self._fitting_rows(theirs)
-            categorical = categorical_columns(theirs, self.categorical_features)
-            outcome = public_outcome(y, mask, is_classifier(self._estimator))
-            records = self._public(read_table(theirs, categorical), outcome, int((~mask).sum()))
+                rows = tuple(map(self._fitting_rows, rows))
+            # A value that is no number, wherever it is, makes categories of its column.
+            found = (categorical_columns(part, self.categorical_features) for part in rows)
+            categorical = tuple(sorted(set().union(*found)))
+            table = Table.stacked([read_table(part, categorical) for part in rows])
+            n_private = seen.n_records - n_public
+            records = self._public(table, np.concatenate(outcomes), n_private)
             # Public records show, before anything is spent, whether the estimator can be fitted.
             equal = self._fit_equally(records)
-        return HybridShape(seen.n_records, seen.n_features, mask, categorical, records, equal)
+        return HybridShape(seen.n_records, seen.n_features, categorical, records, equal)
 
     def _read(
         self, shape: HybridShape, X: Any, y: ArrayLike, public: ArrayLike | None = None
     ) -> HybridRecords:
-        table = self._table(X, shape.categorical, self.columns)
-        shape.require(table.size)
-        outcome = checked_outcome(y, shape.n_records, shape.public.classifies)
-        return split_records(table, outcome, shape.mask, shape.public.classifies)
+        read = partial(self._without_ledger()._private, shape.categorical, shape.public.range)
+        private = in_blocks(X, y, public).map(read).held(self._growth(shape))
+        shape.require(shape.public.n_public + private.map_sum(lambda block: block.size))
+        return shape.public.beside(private)
+
+    def _private(
+        self, categorical: tuple[int, ...], known: PublicRange, block: tuple[Any, ...]
+    ) -> PrivateRecords:
+        """Return the private ones of some records, after refusing what has no place there."""
+        X, y, public = block
+        table = self._table(X, categorical, self.columns)
+        outcome = checked_outcome(y, table.size, is_classifier(self._estimator))
+        private = ~boolean_mask(public, table.size)
+        return known.clipped(table.rows(private), outcome[private])
 
     def _run(self, shape: HybridShape, plan: HybridPlan, records: HybridRecords) -> dict[str, Any]:
         values: dict[str, Any] = super()._run(shape, plan, records)
@@ -395,6 +421,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         raise ValueError("y must hold labels, or numbers, of the same type as the public ones.")
 
     def _table(self, X: Any, categorical: Collection[int], columns: Any) -> Table:
+        require_in_memory(X)
         if columns is not None:  # all that is left is numbers
             return read_table(self._rows(X, columns), ())
         if len(getattr(X, "shape", ())) == 2:  # columns are counted before any is looked for

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
+from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.checks import (
     Check,
     given,
@@ -80,9 +82,9 @@ class HistogramPlan:
         """Return what the guarantee takes to be public."""
         return {"n_records": self.n_records, "n_cells": self.n_cells}
 
-    def run(self, places: IntArray, source: RandomSource) -> dict[str, Any]:
+    def run(self, places: Blocks[IntArray], source: RandomSource) -> dict[str, Any]:
         """Release the noisy counts of the cells that records are in."""
-        counts = np.bincount(places, minlength=self.n_cells)
+        counts = places.map_sum(partial(np.bincount, minlength=self.n_cells))
         # The least of what rounding could take is given to the noise.
         noisy = HISTOGRAM.release(counts, self.epsilon / MARGIN, source)
         return {"weights": noisy.astype(np.float64)}
@@ -193,21 +195,24 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         self.random_state = random_state
         self.accountant = accountant
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: Any, y: Any, *, person: ArrayLike | None = None) -> Self:
         """Fit the model, spending ``epsilon``.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or collection of Dask, of shape (n_samples, n_features)
             Finite. Private.
-        y : array-like of shape (n_samples,)
+        y : array-like or collection of Dask, of shape (n_samples,)
             Labels or numbers. Private.
+        person : array-like of shape (n_samples,), or None
+            Whose each record is, as whole numbers or text: of each person the first record is used,
+            and the guarantee is about people. Private. None: nobody has two records.
 
         Returns
         -------
         self
         """
-        return self._fit(X, y)
+        return self._fit(X, y, person=person)
 
     def _plan(self, shape: Shape) -> HistogramPlan:
         if len(self._ranges()) != shape.n_features:
@@ -218,16 +223,22 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         self._fit_equally()  # shows whether the estimator can be fitted
         return HistogramPlan(shape.n_records, math.prod(self._grid_shape()), float(self.epsilon))
 
-    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> IntArray:
+    def _read(self, shape: Shape, X: Any, y: Any) -> Blocks[IntArray]:
         """Return the place of each record's cell."""
+        places = in_blocks(X, y).map(self._without_ledger()._places).held()
+        shape.require(places.map_sum(np.size))
+        return places
+
+    def _places(self, block: tuple[Any, ...]) -> IntArray:
+        """Return the places of some records, after refusing what has no place in the domain."""
+        X, y = block
         rows = self._fitting_rows(X)
-        shape.require(rows.shape[0])
         target = checked_outcome(y, rows.shape[0], is_classifier(self._estimator))
         cells = _cells(rows, self._ranges(), self._bins())
         cells.append(self._outcome_cells(target))
         return np.ravel_multi_index(cells, self._grid_shape())
 
-    def _run(self, shape: Shape, plan: HistogramPlan, places: IntArray) -> dict[str, Any]:
+    def _run(self, shape: Shape, plan: HistogramPlan, places: Blocks[IntArray]) -> dict[str, Any]:
         values: dict[str, Any] = super()._run(shape, plan, places)
         self._learn(values["weights"])
         return values

@@ -8,15 +8,94 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdpsurv.blocks import Blocks
 from skdpsurv.hybrid.mixed_space import CategoricalAxis, MixedSpace, NumericAxes
 from skdpsurv.hybrid.mixed_table import Design, Table
-from skdpsurv.types import BoolArray, FloatArray
+from skdpsurv.types import FloatArray
 
-__all__ = ["HybridRecords", "PublicRecords", "split_records"]
+__all__ = ["HybridRecords", "PointMap", "PrivateRecords", "PublicRange", "PublicRecords"]
 
 
 #: A numeric outcome counts this much in distances beside a column: it is what a model is about.
 OUTCOME_FACTOR = 3.0
+
+
+@dataclass(frozen=True)
+class PrivateRecords:
+    """Some of the private records: a block of them.
+
+    Parameters
+    ----------
+    table : Table
+    y : ndarray
+        Labels of a classification, numbers of a regression.
+    """
+
+    table: Table
+    y: NDArray[Any]
+
+    @property
+    def size(self) -> int:
+        """Number of records."""
+        return self.table.size
+
+
+@dataclass(frozen=True)
+class PublicRange:
+    """What private numbers are clipped to: the range of the public ones.
+
+    Parameters
+    ----------
+    axes : NumericAxes
+    outcomes : (float, float) or None
+        Least and largest public outcome of a regression; None of a classification.
+    """
+
+    axes: NumericAxes
+    outcomes: tuple[float, float] | None
+
+    def clipped(self, table: Table, y: NDArray[Any]) -> PrivateRecords:
+        """Return private records with numbers in the public range."""
+        axes = self.axes
+        numbers = np.clip(table.numbers, axes.low, axes.low + axes.span)
+        if self.outcomes is not None:
+            y = np.clip(y, *self.outcomes)
+        return PrivateRecords(Table(numbers, table.labels), y)
+
+
+@dataclass(frozen=True)
+class PointMap:
+    """The map of records to points, outcome included; all of it is public.
+
+    Parameters
+    ----------
+    space : MixedSpace
+    classifies : bool
+    """
+
+    space: MixedSpace
+    classifies: bool
+
+    @classmethod
+    def of(cls, table: Table, y: NDArray[Any], classifies: bool, margin: float = 0.0) -> PointMap:
+        """Return the map that public records define; ``margin`` as for :class:`MixedSpace`."""
+        return cls(MixedSpace.of(*_with_outcome(table, y, classifies), margin), classifies)
+
+    def points(self, table: Table, y: NDArray[Any]) -> FloatArray:
+        """Return records as points, of shape (n_records, n_dimensions)."""
+        numbers, labels = _with_outcome(table, y, self.classifies)
+        points = self.space.points(numbers, labels)
+        if not self.classifies:
+            points[:, numbers.shape[1] - 1] *= OUTCOME_FACTOR
+        return points
+
+
+def _with_outcome(
+    table: Table, y: NDArray[Any], classifies: bool
+) -> tuple[FloatArray, list[NDArray[Any]]]:
+    if classifies:
+        return table.numbers, [*table.labels, y]
+    return np.column_stack([table.numbers, y]), table.labels
 
 
 @dataclass(frozen=True)
@@ -55,6 +134,14 @@ class PublicRecords:
         return self.design.matrix(self.public)
 
     @property
+    def range(self) -> PublicRange:
+        """What private numbers are clipped to."""
+        outcomes = None
+        if not self.classifies:
+            outcomes = float(self.y_public.min()), float(self.y_public.max())
+        return PublicRange(NumericAxes.of(self.public.numbers), outcomes)
+
+    @property
     def outcome_range(self) -> tuple[float, float]:
         """Least public outcome and range of a regression; 0 and 1 of a classification."""
         if self.classifies:
@@ -68,28 +155,23 @@ class PublicRecords:
             return 1.0
         return float(np.unique(self.y_public, return_counts=True)[1].min() / self.n_public)
 
-    def public_points(self, margin: float = 0.0) -> FloatArray:
-        """Return public records as points, outcome included.
+    def point_map(self, margin: float = 0.0) -> PointMap:
+        """Return the map of records to points.
 
         Parameters
         ----------
         margin : float, default=0.0
             Share of the public records at either end whose values are clipped.
         """
-        return self._points(self.public, self.y_public, margin)
+        return PointMap.of(self.public, self.y_public, self.classifies, margin)
 
-    def _points(self, table: Table, y: NDArray[Any], margin: float) -> FloatArray:
-        space = MixedSpace.of(*self._with_outcome(self.public, self.y_public), margin)
-        numbers, labels = self._with_outcome(table, y)
-        points = space.points(numbers, labels)
-        if not self.classifies:
-            points[:, numbers.shape[1] - 1] *= OUTCOME_FACTOR
-        return points
+    def public_points(self, margin: float = 0.0) -> FloatArray:
+        """Return public records as points; ``margin`` as for :meth:`point_map`."""
+        return self.point_map(margin).points(self.public, self.y_public)
 
-    def _with_outcome(self, table: Table, y: NDArray[Any]) -> tuple[FloatArray, list[NDArray[Any]]]:
-        if self.classifies:
-            return table.numbers, [*table.labels, y]
-        return np.column_stack([table.numbers, y]), table.labels
+    def beside(self, private: Blocks[PrivateRecords]) -> HybridRecords:
+        """Return these records with private ones."""
+        return HybridRecords(self.public, self.y_public, self.classifies, self.n_private, private)
 
 
 @dataclass(frozen=True)
@@ -98,32 +180,8 @@ class HybridRecords(PublicRecords):
 
     Parameters
     ----------
-    private : Table
-    y_private : ndarray
+    private : Blocks
+        Of :class:`PrivateRecords`, which stay where they are.
     """
 
-    private: Table
-    y_private: NDArray[Any]
-
-    @property
-    def design_private(self) -> FloatArray:
-        """Design matrix of the private records."""
-        return self.design.matrix(self.private)
-
-    def private_points(self, margin: float = 0.0) -> FloatArray:
-        """Return private records as points of the same space."""
-        return self._points(self.private, self.y_private, margin)
-
-
-def split_records(
-    table: Table, y: NDArray[Any], public: BoolArray, classifies: bool
-) -> HybridRecords:
-    """Split records by the public mask, and clip private numbers to the public range."""
-    theirs, ours = table.rows(public), table.rows(~public)
-    y_public, y_private = y[public], y[~public]
-    axes = NumericAxes.of(theirs.numbers)
-    numbers = np.clip(ours.numbers, axes.low, axes.low + axes.span)
-    if not classifies:
-        y_private = np.clip(y_private, y_public.min(), y_public.max())
-    private = Table(numbers, ours.labels)
-    return HybridRecords(theirs, y_public, classifies, ours.size, private, y_private)
+    private: Blocks[PrivateRecords]

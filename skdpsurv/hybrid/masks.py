@@ -13,33 +13,31 @@ from sklearn.exceptions import DataConversionWarning
 from skdpsurv.privacy import check_finite, refuse_masked
 from skdpsurv.privacy.domain import as_float_array
 from skdpsurv.rows import length, refuse_no_target, require_one_each, take
+from skdpsurv.shape import size
 from skdpsurv.types import BoolArray
 
-__all__ = ["boolean_mask", "checked_mask", "checked_outcome", "public_outcome"]
+__all__ = ["boolean_mask", "checked_outcome", "public_part", "require_both"]
 
 
-def checked_mask(public: ArrayLike | None, n_records: int) -> BoolArray:
-    """Return the public mask of a fit.
+def require_both(n_public: int, n_records: int) -> None:
+    """Refuse a mask that leaves no public or no private record.
 
     Raises
     ------
-    TypeError, ValueError
-        If it is no boolean for each record, or leaves no public or no private record.
+    ValueError
     """
-    mask = boolean_mask(public, n_records)
     if n_records < 2:
         raise ValueError(
             f"public must leave a public and a private record, got n_samples={n_records}."
         )
-    if not mask.any():
+    if n_public < 1:
         raise ValueError(
             "public must be True for at least one record: there are no public records."
         )
-    if mask.all():
+    if n_public >= n_records:
         raise ValueError(
             "public must be False for at least one record: there are no private records."
         )
-    return mask
 
 
 def boolean_mask(public: ArrayLike | None, n_records: int) -> BoolArray:
@@ -70,14 +68,26 @@ def boolean_mask(public: ArrayLike | None, n_records: int) -> BoolArray:
     return mask
 
 
-def public_outcome(y: Any, mask: BoolArray, classifies: bool) -> NDArray[Any]:
-    """Return labels or numbers of the public records; no private one is looked at.
+def public_part(classifies: bool, block: tuple[Any, ...]) -> tuple[Any, NDArray[Any]]:
+    """Return the public ones of some records, and their outcomes; no private one is looked at.
+
+    Parameters
+    ----------
+    classifies : bool
+    block : tuple
+        X, y and the public mask of some records.
 
     Raises
     ------
-    ValueError
-        As :func:`checked_outcome` does.
+    TypeError, ValueError
+        As :func:`boolean_mask` and :func:`checked_outcome` do.
     """
+    X, y, public = block
+    mask = boolean_mask(public, size(X)[0])
+    return take(X, np.flatnonzero(mask)), _public_outcome(y, mask, classifies)
+
+
+def _public_outcome(y: Any, mask: BoolArray, classifies: bool) -> NDArray[Any]:
     refuse_no_target(y)
     refuse_masked(y, "y")
     try:

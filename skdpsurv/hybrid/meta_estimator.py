@@ -12,9 +12,10 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import has_fit_parameter
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from skdpsurv.checks import Check, by
+from skdpsurv.lazy import lazily
 from skdpsurv.tabular import TabularEstimator
 from skdpsurv.types import FloatArray
 
@@ -30,6 +31,21 @@ def delegated(name: str) -> Callable[[Any], bool]:
         return True
 
     return check
+
+
+def _lazily(name: str) -> Any:
+    """Have a method take collections of Dask; what the estimator inside says of a row shows how."""
+
+    def said(outer: Any) -> NDArray[Any]:
+        check_is_fitted(outer, "estimator_")
+        inner = outer.estimator_
+        return np.asarray(getattr(inner, name)(np.zeros((1, inner.n_features_in_))))
+
+    def width(outer: Any) -> int | None:
+        shape = said(outer).shape
+        return int(shape[1]) if len(shape) > 1 else None
+
+    return lazily(width, lambda outer: said(outer).dtype)
 
 
 def _check_estimator(estimator: Any) -> None:
@@ -70,34 +86,40 @@ class PrivateMetaEstimator(TabularEstimator):
         """Labels that a classifier knows."""
         return np.asarray(self.estimator_.classes_)
 
+    @_lazily("predict")
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return what ``estimator_`` predicts.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or collection of Dask, of shape (n_samples, n_features)
+            Of Dask, what is returned is an array of Dask.
         """
         rows = self._matrix(X)
         return np.asarray(self.estimator_.predict(rows))
 
     @available_if(delegated("predict_proba"))
+    @_lazily("predict_proba")
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return the class probabilities of ``estimator_``.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or collection of Dask, of shape (n_samples, n_features)
+            Of Dask, what is returned is an array of Dask.
         """
         rows = self._matrix(X)
         return np.asarray(self.estimator_.predict_proba(rows))
 
     @available_if(delegated("decision_function"))
+    @_lazily("decision_function")
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Return the decision function of ``estimator_``.
 
         Parameters
         ----------
-        X : array-like of shape (n_samples, n_features)
+        X : array-like or collection of Dask, of shape (n_samples, n_features)
+            Of Dask, what is returned is an array of Dask.
         """
         rows = self._matrix(X)
         return np.asarray(self.estimator_.decision_function(rows))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -36,6 +36,13 @@ class Table:
     def rows(self, which: NDArray[Any]) -> Table:
         """Return some of the records."""
         return Table(self.numbers[which], [column[which] for column in self.labels])
+
+    @classmethod
+    def stacked(cls, tables: Sequence[Table]) -> Table:
+        """Return the records of tables with the same columns, one after the other."""
+        labels = zip(*(table.labels for table in tables), strict=True)
+        numbers = np.concatenate([table.numbers for table in tables])
+        return cls(numbers, [np.concatenate(column) for column in labels])
 
 
 @dataclass(frozen=True)

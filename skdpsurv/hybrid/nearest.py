@@ -1,9 +1,12 @@
 r"""Which public point is nearest to each private one: one pass over all pairs, in blocks.
 
 :math:`\|x - e\|^2 = \|x\|^2 + \|e\|^2 - 2x^\top e`, of which the last term is a matrix product and
-the first is the same for all e. Ties go to the first of the points. Where two points are equally
-near up to rounding, either may be taken: a record's cell is a function of that record, the public
-points and the sizes of both tables, and that is all that a sensitivity needs.
+the first is the same for all e. Ties go to the first of the points, and points that are equally
+near up to :math:`2^{-36}` are ties: how a product of matrices is rounded depends on how many rows
+it has, and how records are cut must not decide which cell one on a lattice is in.
+
+For a sensitivity it is enough that a record's cell is a function of that record, the public points,
+its place and the size of its block.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ __all__ = ["nearest", "nested_counts"]
 #: Pairs of a block: what a pass holds is a few arrays of so many doubles.
 BLOCK_PAIRS = 2**21
 BLOCK_ROWS = 2**10
+#: Values that differ by less are equal. Points are in a cube, of side 1 (3 for an outcome).
+TIE = 2.0**-36
 
 
 def nearest(points: FloatArray, centers: FloatArray) -> IntArray:
@@ -78,10 +83,11 @@ def _nested(points: FloatArray, centers: FloatArray, sizes: Sequence[int]) -> li
         for size, result in zip(sizes, places, strict=True):
             for first in range(low, size, width):
                 last = min(first + width, size)
-                near = block @ centers[first:last].T - half_norms[first:last]
-                local = near.argmax(axis=1)
-                value = near[np.arange(block.shape[0]), local]
-                better = value > best
+                near = np.asarray(block @ centers[first:last].T)
+                near -= half_norms[first:last]
+                value = near.max(axis=1)
+                local = (near >= (value - TIE)[:, None]).argmax(axis=1)
+                better = value > best + TIE
                 best[better], place[better] = value[better], first + local[better]
             low = size
             result[rows] = place

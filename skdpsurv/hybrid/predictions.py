@@ -105,6 +105,8 @@ def _row_by_row(
 ) -> FloatArray:
     # Which way is taken is decided by the type: no record decides for another one.
     known = type(fitted) in ROW_WISE
+    if not X.shape[0]:  # a block of public records alone
+        return np.empty((0, width))
     parts = [X] if known else [row[None, :] for row in X]
 
     def asked(rows: FloatArray) -> FloatArray:

@@ -21,13 +21,14 @@ has taken about one Newton step from the public fit towards the private records.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from skdpsurv.blocks import InMemory
+from skdpsurv.blocks import Blocks
 from skdpsurv.hybrid.mixed_space import places_of
 from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities
 from skdpsurv.mechanisms.private_mean import noisy_mean
@@ -90,7 +91,8 @@ class Residuals:
     def moments(self, X: FloatArray, y: NDArray[Any]) -> FloatArray:
         """Return a row of moments for each record, of norm at most R."""
         residual = self._residuals(X, y)
-        flat = (residual[:, :, None] * self._columns(X)[:, None, :]).reshape(X.shape[0], -1)
+        shape = X.shape[0], residual.shape[1] * (X.shape[1] + 1)
+        flat = (residual[:, :, None] * self._columns(X)[:, None, :]).reshape(shape)
         return clip_rows(flat, self.bound) if np.isfinite(self.bound) else flat
 
     def _columns(self, X: FloatArray) -> FloatArray:
@@ -111,14 +113,20 @@ class Residuals:
 
 
 def private_moments(
-    moments: FloatArray, bound: float, epsilon: float, source: RandomSource
+    moments: Blocks[FloatArray],
+    n_private: int,
+    bound: float,
+    epsilon: float,
+    source: RandomSource,
 ) -> tuple[FloatArray, float]:
     """Release the mean of private moments, and return the variance of its noise.
 
     Parameters
     ----------
-    moments : ndarray of shape (n_private, n_moments)
-        Private.
+    moments : Blocks
+        Of arrays of shape (n_block, n_moments). Private.
+    n_private : int
+        Number of rows in all; public.
     bound : float
         R, public.
     epsilon : float
@@ -132,8 +140,8 @@ def private_moments(
         Of each coordinate; public.
     """
     if np.isinf(epsilon):
-        return moments.mean(axis=0), 0.0
-    mean, scale = noisy_mean(InMemory([moments]), moments.shape[0], bound, epsilon, source)
+        return moments.map_sum(partial(np.sum, axis=0)) / n_private, 0.0
+    mean, scale = noisy_mean(moments, n_private, bound, epsilon, source)
     return mean, (mean.size + 1) * scale**2
 
 

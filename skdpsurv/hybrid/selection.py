@@ -13,6 +13,7 @@ each of the k sums, which may then be published (errata 3).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -66,14 +67,14 @@ def _within(losses: FloatArray) -> FloatArray:
 
 
 def select(
-    losses: list[FloatArray], epsilon: float, selection: str, source: RandomSource
+    totals: Sequence[int], epsilon: float, selection: str, source: RandomSource
 ) -> tuple[int, FloatArray | None]:
     """Return the place of a model whose losses are small, and the noisy curve if there is one.
 
     Parameters
     ----------
-    losses : list of ndarray of shape (n_records,)
-        For each model. Private.
+    totals : sequence of int
+        The exact sum of losses for each model, in units of the lattice. Private.
     epsilon : float
         For the choice; inf takes the best.
     selection : {"permute_and_flip", "noisy_curve"}
@@ -85,8 +86,7 @@ def select(
     curve : ndarray of shape (n_models,) or None
         Released sums of losses.
     """
-    totals = [LOSS.total(one) for one in losses]
-    query = Sums(len(losses), LOSS.sensitivity)
+    query = Sums(len(totals), LOSS.sensitivity)
     if selection == "permute_and_flip":
         return query.least(totals, epsilon, source), None
     noisy = np.array([LOSS.value(total) for total in query.release(totals, epsilon, source)])

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 
-from skdpsurv.hybrid.hybrid_records import HybridRecords
+from skdpsurv.hybrid.hybrid_records import HybridRecords, PointMap, PrivateRecords
+from skdpsurv.hybrid.mixed_table import Design
 from skdpsurv.hybrid.nearest import nearest, nested_counts
 from skdpsurv.hybrid.residual_moments import Residuals, balance, private_moments
 from skdpsurv.hybrid.selection import record_losses, select
-from skdpsurv.mechanisms.sums import HISTOGRAM
+from skdpsurv.mechanisms.sums import HISTOGRAM, LOSS
 from skdpsurv.privacy import RandomSource
 from skdpsurv.types import FloatArray, IntArray
 
@@ -55,16 +57,23 @@ def by_cells(
     records: HybridRecords, n_cells: int, epsilon: float, source: RandomSource
 ) -> Weighing:
     """Weigh by noisy counts in cells of the public records, which cost epsilon."""
-    theirs, ours = records.public_points(CLIPPED_SHARE), records.private_points(CLIPPED_SHARE)
+    point_map = records.point_map(CLIPPED_SHARE)
+    theirs = point_map.points(records.public, records.y_public)
     kmeans = KMeans(n_cells, n_init=1, max_iter=KMEANS_STEPS, random_state=KMEANS_SEED)
     centers = kmeans.fit(theirs).cluster_centers_
     cell = nearest(theirs, centers)
     # A cell that is the nearest of no public record has nobody to give weight to.
     held, cell = np.unique(cell, return_inverse=True)
-    counts = np.bincount(nearest(ours, centers[held]), minlength=held.size)
+    counts = records.private.map_sum(partial(_held, point_map, centers[held]))
     released = _noisy(counts, epsilon, source)
     share = (released / np.bincount(cell))[cell]
     return Weighing(np.arange(records.n_public), share)
+
+
+def _held(point_map: PointMap, centers: FloatArray, private: PrivateRecords) -> IntArray:
+    """Return how many private records of a block are nearest to each centre."""
+    place = nearest(point_map.points(private.table, private.y), centers)
+    return np.bincount(place, minlength=centers.shape[0])
 
 
 def _noisy(counts: IntArray, epsilon: float, source: RandomSource) -> FloatArray:
@@ -79,9 +88,10 @@ def distinct(points: FloatArray) -> IntArray:
 
 def by_points(records: HybridRecords, epsilon: float, source: RandomSource) -> Weighing:
     """Weigh each distinct public record by a noisy count, which cost epsilon together."""
-    theirs = records.public_points()
+    point_map = records.point_map()
+    theirs = point_map.points(records.public, records.y_public)
     index = distinct(theirs)
-    counts = np.bincount(nearest(records.private_points(), theirs[index]), minlength=index.size)
+    counts = records.private.map_sum(partial(_held, point_map, theirs[index]))
     return Weighing(index, _noisy(counts, epsilon, source))
 
 
@@ -97,19 +107,33 @@ def by_subset(
     to_order, to_count, to_choose = epsilons
     each = by_points(records, to_order, source)
     index = each.index[np.argsort(-each.weights, kind="stable")]
-    theirs, ours = records.public_points(), records.private_points()
+    point_map = records.point_map()
+    theirs = point_map.points(records.public, records.y_public)
+    nested = records.private.map_sum(partial(_held_by_each, point_map, theirs[index], sizes))
     candidates = [
         Weighing(index[:size], _noisy(counts, to_count / len(sizes), source))
-        for size, counts in zip(sizes, nested_counts(ours, theirs[index], sizes), strict=True)
+        for size, counts in zip(sizes, nested, strict=True)
     ]
     X, y = records.design_public, records.y_public
-    private, low_span = records.design_private, records.outcome_range
-    losses = [
-        record_losses(fit(X, y, one.over(y.size)), private, records.y_private, *low_span)
-        for one in candidates
-    ]
-    best, curve = select(losses, to_choose, selection, source)
+    fits = [fit(X, y, one.over(y.size)) for one in candidates]
+    lost = partial(_lost_by_each, fits, records.design, records.outcome_range)
+    best, curve = select(records.private.map_sum(lost), to_choose, selection, source)
     return replace(candidates[best], curve=curve)
+
+
+def _held_by_each(
+    point_map: PointMap, centers: FloatArray, sizes: Sequence[int], private: PrivateRecords
+) -> tuple[IntArray, ...]:
+    """Return the counts of a block for each of some nested sets of centres."""
+    return tuple(nested_counts(point_map.points(private.table, private.y), centers, sizes))
+
+
+def _lost_by_each(
+    fits: Sequence[Any], design: Design, outcomes: tuple[float, float], private: PrivateRecords
+) -> tuple[int, ...]:
+    """Return the exact sum of a block's losses for each of some fits."""
+    X = design.matrix(private.table)
+    return tuple(LOSS.total(record_losses(fitted, X, private.y, *outcomes)) for fitted in fits)
 
 
 def by_residuals(
@@ -136,7 +160,12 @@ def by_residuals(
         if place > 0:
             fitted = fit(X, y, weights)
         residuals = Residuals.at(fitted, X, y)
-        private = residuals.moments(records.design_private, records.y_private)
-        target, variance = private_moments(private, residuals.bound, epsilon, source)
+        private = records.private.map(partial(_moments, residuals, records.design))
+        target, variance = private_moments(private, n, residuals.bound, epsilon, source)
         weights = n * balance(residuals.moments(X, y), target, variance, weights)
     return Weighing(np.arange(records.n_public), weights)
+
+
+def _moments(residuals: Residuals, design: Design, private: PrivateRecords) -> FloatArray:
+    """Return the moments of a block."""
+    return residuals.moments(design.matrix(private.table), private.y)

@@ -36,8 +36,6 @@ class PrivacyConstants:
         Units of 2^-53 n S that the computed gradient of n records in one block may be off by: an
         estimate, for linear predictors of up to about 50, and the one constant here that is not
         proved.
-    n_blocks : int, default=1
-        Blocks whose gradients are added up, which costs a unit for each further one.
 
     Notes
     -----
@@ -49,7 +47,6 @@ class PrivacyConstants:
     hessian_trace: float
     hessian_rank: int
     rounding: float = 2.0**11
-    n_blocks: int = 1
 
 
 class Derivatives(NamedTuple):

@@ -117,7 +117,7 @@ class PSGLD:
         """
         rng = source.generator
         n = target.n_records
-        sizes = list(target.blocks.results(target.likelihood.n_records))
+        sizes = target.blocks.sizes(target.likelihood.n_records)
         starts = np.concatenate([[0], np.cumsum(sizes)])
         size = min(self.batch_size, n)
         coef = np.zeros(target.likelihood.n_params)

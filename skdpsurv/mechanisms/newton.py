@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 from scipy import linalg
 
-from skdpsurv.blocks import Blocks
+from skdpsurv.blocks import MOST_LEVELS, Blocks
 from skdpsurv.likelihoods.base import Derivatives, Likelihood, PrivacyConstants
 from skdpsurv.types import FloatArray
 
@@ -69,8 +70,8 @@ def gradient_tolerance(
         :func:`minimize` certifies half of it; the other half is left to rounding.
     """
     total = n_records * constants.gradient_sensitivity
-    # Blocks are added one after another: a unit for each, of 2^16 records or as many as there are.
-    rounding = constants.rounding + max(n_records * 2.0**-16, constants.n_blocks - 1.0)
+    # Blocks are added in pairs: a unit for each level of the tree.
+    rounding = constants.rounding + MOST_LEVELS
     far = center_norm * (n_records * constants.hessian_trace * (n_params + 2.0) + 4.0 * kappa)
     return max(1e-9, 2.0**-52 * (rounding * total + 8.0 * (total + 2.0 * noise_norm) + 2.0 * far))
 
@@ -98,7 +99,7 @@ class Objective:
     center: FloatArray
     linear: FloatArray
 
-    @property
+    @cached_property
     def n_records(self) -> int:
         """Number of records over all blocks."""
         return self.blocks.map_sum(self.likelihood.n_records)
@@ -106,8 +107,9 @@ class Objective:
     def derivatives(self, shift: FloatArray, order: int = 2) -> Derivatives:
         """Return gradient and, at order 2, Hessian of F at ``center + shift``."""
         coef = self.center + shift
+        # What goes to the blocks is what they need: neither the noise, nor other blocks.
         gradient, hessian = self.blocks.map_sum(
-            lambda block: self.likelihood.derivatives(coef, block, order=order)
+            partial(self.likelihood.derivatives, coef, order=order)
         )
         if hessian is not None:
             hessian = self.kappa * np.eye(coef.size) + hessian
@@ -117,11 +119,16 @@ class Objective:
         """Return nearly the same problem on every ``step``-th record."""
         return Objective(
             self.likelihood,
-            self.blocks.map(lambda block: self.likelihood.thin(block, step)),
+            # Held also where all records are too many.
+            self.blocks.map(partial(_thin, self.likelihood, step)).held(1.0 / step),
             max(self.kappa / step, PILOT_RIDGE),
             self.center,
             self.linear / step,
         )
+
+
+def _thin(likelihood: Likelihood, step: int, block: Any) -> Any:
+    return likelihood.thin(block, step)
 
 
 def minimize(objective: Objective, tolerance: float) -> FloatArray:
@@ -197,10 +204,17 @@ def minimize_without_privacy(objective: Objective, box: float = math.inf) -> Flo
 def _pilot(objective: Objective, tolerance: float) -> FloatArray:
     """Return a starting shift: the solution on ever larger samples, or 0 if n is small."""
     shift = np.zeros_like(objective.center)
-    step = objective.n_records // PILOT_RECORDS
-    while step >= 3:
-        shift = _newton(objective.thinned(step), shift, tolerance, PILOT_DECREMENT)[0]
-        step //= 4
+    step, fewer = objective.n_records // PILOT_RECORDS, 1
+    if step < 3:
+        return shift
+    while step >= 12:
+        step, fewer = step // 4, 4 * fewer
+    # The largest sample first: the others are samples of it, and all records are gone over once.
+    sample = objective.thinned(step)
+    while fewer:
+        some = sample.thinned(fewer) if fewer > 1 else sample
+        shift = _newton(some, shift, tolerance, PILOT_DECREMENT)[0]
+        fewer //= 4
     return shift
 
 

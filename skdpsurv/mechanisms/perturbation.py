@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 from joblib import Parallel, delayed
 
-from skdpsurv.blocks import Blocks
+from skdpsurv.blocks import Blocks, InMemory
 from skdpsurv.likelihoods.base import Likelihood
 from skdpsurv.mechanisms.newton import Objective, minimize, minimize_without_privacy
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, add_noise
@@ -97,7 +97,8 @@ class Problem:
         """Return the objective, with its linear term drawn."""
         law = self.calibration.linear
         linear = law.draw(source) if law else np.zeros(self.likelihood.n_params)
-        return Objective(self.likelihood, self.blocks, self.calibration.kappa, self.center, linear)
+        blocks = self.blocks.held()  # for every step of the solver
+        return Objective(self.likelihood, blocks, self.calibration.kappa, self.center, linear)
 
 
 def perturb(problem: Problem, source: RandomSource) -> FloatArray:
@@ -142,7 +143,9 @@ def perturb_all(
     """
     sources = source.spawn(len(problems))
     objectives = [p.objective(s) for p, s in zip(problems, sources, strict=True)]
-    minima = Parallel(n_jobs=n_jobs, verbose=verbose)(
+    # Blocks that are somewhere else stay there: threads of this process wait for their sums.
+    here = all(isinstance(objective.blocks, InMemory) for objective in objectives)
+    minima = Parallel(n_jobs=n_jobs, verbose=verbose, require=None if here else "sharedmem")(
         delayed(_minimize)(objective, problem.calibration.tolerance)
         for objective, problem in zip(objectives, problems, strict=True)
     )

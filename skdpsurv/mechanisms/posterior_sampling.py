@@ -86,9 +86,10 @@ class Target:
     def energy(self, coef: FloatArray) -> tuple[float, FloatArray]:
         """Return U and its gradient."""
         prior, v = self.sanitizer.prior_precision, self.sanitizer.ceiling
+        likelihood = self.likelihood
 
         def part(block: Any) -> tuple[float, FloatArray]:
-            losses, gradient = self.likelihood.linearized(coef, block, TOLERANCE)
+            losses, gradient = likelihood.linearized(coef, block, TOLERANCE)
             squashed = np.tanh(losses / v)
             return float(squashed.sum()), gradient(1.0 - squashed**2)
 
@@ -108,14 +109,14 @@ class Target:
             Where each block starts, and where the last one ends.
         """
         prior, v = self.sanitizer.prior_precision, self.sanitizer.ceiling
-        n_blocks = starts.size - 1
+        n_blocks, likelihood = starts.size - 1, self.likelihood
         cuts = np.searchsorted(rows, starts) if n_blocks > 1 else (0, rows.size)
 
         def part(block: Any, inside: IntArray) -> FloatArray:
             if not inside.size:
                 return np.zeros_like(coef)
-            batch = self.likelihood.take(block, inside)
-            losses, gradient = self.likelihood.linearized(coef, batch, SAMPLED_TOLERANCE)
+            batch = likelihood.take(block, inside)
+            losses, gradient = likelihood.linearized(coef, batch, SAMPLED_TOLERANCE)
             squashed = np.tanh(losses / v)
             return gradient(1.0 - squashed * squashed)
 
@@ -126,11 +127,12 @@ class Target:
     def curvature(self, coef: FloatArray) -> FloatArray:
         """Return the Hessian of U without the part of C'': positive definite, for steering."""
         prior, v = self.sanitizer.prior_precision, self.sanitizer.ceiling
+        likelihood, rate = self.likelihood, self.sanitizer.rate
 
         def part(block: Any) -> FloatArray:
-            weights = 1.0 - np.tanh(self.likelihood.losses(coef, block) / v) ** 2
-            bend = self.likelihood.derivatives(coef, block, weights=weights).hessian
-            return self.sanitizer.rate * np.asarray(bend)
+            weights = 1.0 - np.tanh(likelihood.losses(coef, block) / v) ** 2
+            bend = likelihood.derivatives(coef, block, weights=weights).hessian
+            return rate * np.asarray(bend)
 
         hessian = prior * np.eye(coef.size) + self.blocks.map_sum(part)
         # Far more than its rounding, so that it can be factored whatever the records are.

@@ -38,6 +38,7 @@ def private_survival_metrics(
     y: ArrayLike,
     epsilon: float = 1.0,
     *,
+    person: ArrayLike | None = None,
     max_time: float | None = None,
     level: float = 0.95,
     n_groups: int = 5,
@@ -63,6 +64,9 @@ def private_survival_metrics(
         Rows, as the model takes them. Private.
     y : structured array of shape (n_samples,), or array-like of times
         Event indicator and time, as scikit-survival has them. Private.
+    person : array-like of shape (n_samples,), or None, default=None
+        Whose each record is, as whole numbers or text: of each person the first record is used,
+        and the guarantee is about people. Private. None: nobody has two records.
     epsilon : float, default=1.0
         Privacy loss, spent whole. ``numpy.inf`` gives the values without noise, and intervals for
         sampling alone.
@@ -152,7 +156,7 @@ def private_survival_metrics(
         time_edges=time_edges,
         random_state=random_state,
         accountant=accountant,
-    )._fit(X, y)
+    )._fit(X, y, person=person)
 
 
 def _check_model(model: Any) -> None:
@@ -253,16 +257,16 @@ class _Evaluation(PrivateEstimator):
             require_one_each(time.size, len(rows) if not hasattr(rows, "shape") else rows.shape[0])
             return rows, event, time
 
-        records = in_blocks(X, y).map(read)
-        shape.require(records.map_sum(lambda block: block[2].size), records.n_blocks)
+        records = in_blocks(X, y).map(read).held()
+        shape.require(records.map_sum(lambda block: block[2].size))
         return records
 
     def _run(self, shape: Shape, plan: EvaluationPlan, records: Blocks[Any]) -> Any:
-        times = np.append(plan.times, plan.horizon)
+        times, model = np.append(plan.times, plan.horizon), self.model
 
         def predicted(block: tuple[Any, ...]) -> EvaluationRecords:
             rows, event, time = block
-            return EvaluationRecords(predicted_survival(self.model, rows, times), event, time)
+            return EvaluationRecords(predicted_survival(model, rows, times), event, time)
 
         asked = records.map(predicted)
         released = plan.run(asked, random_source(self.random_state))

@@ -22,6 +22,7 @@ from skdpsurv.checks import (
     workers,
 )
 from skdpsurv.classification.private_classifier import CLASSES_FROM_Y
+from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.model_selection.best_model import BestModel
 from skdpsurv.model_selection.candidates import (
     Candidate,
@@ -106,7 +107,8 @@ class PrivateSearchCV(BestModel):
         Of ``strategy="repeat"``: expected number of runs. Costs time, and no privacy. None: ten
         for each candidate.
     n_jobs : int or None, default=None
-        Runs at the same time, as for joblib.
+        Runs at the same time, as for joblib. Under its Dask backend those of "split" are tasks of
+        Dask; those of "repeat" stay on this machine, as a scheduler would show how many there are.
     verbose : int, default=0
         Above 0, a progress bar, with ``strategy="split"`` only: the number of runs of "repeat" is
         private.
@@ -283,13 +285,29 @@ class PrivateSearchCV(BestModel):
             Passed to ``fit`` of the estimator; what has an entry for each record is cut to parts as
             the records are. ``public``, of a :class:`~skdpsurv.hybrid.HybridMEstimator`, names the
             records that need no protection: all candidates are trained on all of them, and they
-            are not scored on.
+            are not scored on. ``person`` says whose each record is: of each person the first record
+            is used, and the guarantee is about people.
 
         Returns
         -------
         self
         """
+        if any(name.endswith("__person") for name in fit_params):
+            raise ValueError("person must be given to the search itself, by this name.")
         return self._fit(X, y, **fit_params)
+
+    def _status_beforehand(self) -> str:
+        candidates, _, _ = self._setting()
+        void = any(candidate.void for candidate in candidates)
+        return weakest_status([super()._status(None), *(["none"] if void else [])])
+
+    def _sources(
+        self, X: Any, y: Any, *, person: Any = None, **options: Any
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """Return the arguments; whether a public record is somebody's first would show."""
+        if person is not None and isinstance(private_step(self.estimator)[1], HybridMEstimator):
+            raise ValueError("person must be None with a HybridMEstimator.")
+        return super()._sources(X, y, person=person, **options)
 
     def _shape(self, X: Any, y: Any, **fit_params: Any) -> SearchShape:
         """Return candidates, parts, and the fits that are planned: all of it public."""

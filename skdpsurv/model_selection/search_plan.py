@@ -145,7 +145,8 @@ class SearchPlan:
             epsilon=strategy.run_epsilon,
             seeds=seeds,
             n_jobs=self.n_jobs,
-            verbose=self.verbose if strategy.counted else 0,
+            verbose=self.verbose,
+            counted=strategy.counted,
         )
         best, model = strategy.choose(trials, source)
         if self.refit_epsilon:

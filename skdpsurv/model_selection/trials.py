@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, parallel_config
+from joblib.parallel import BACKENDS, get_active_backend
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
@@ -27,6 +28,10 @@ from skdpsurv.rows import length, take, take_parameters
 from skdpsurv.types import BoolArray, IndexArray
 
 __all__ = ["SearchRecords", "Trials", "fitted", "never_asked", "new_seed"]
+
+
+#: Backends of joblib whose tasks nobody else counts.
+LOCAL = ("loky", "multiprocessing", "threading", "sequential")
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,8 @@ class Trials:
         Where the runs of a reproducible search have their seeds from.
     n_jobs : int or None
     verbose : int
-        0 unless the number of runs is public: a progress bar shows it.
+    counted : bool
+        Whether the number of runs is public: else no progress bar shows it, and no scheduler.
     """
 
     candidates: Sequence[Candidate]
@@ -116,6 +122,7 @@ class Trials:
     seeds: RandomSource | None
     n_jobs: int | None
     verbose: int
+    counted: bool
 
     def __call__(self, places: Sequence[int]) -> list[tuple[Any, int]]:
         """Return a model (None if it failed) and the sum of its losses for each place."""
@@ -124,7 +131,8 @@ class Trials:
         for part in self.parts.training:
             if id(part) not in cut:
                 cut[id(part)] = self.records.training(part)
-        with silence(), _streams_as_before():
+        where = nullcontext() if self.counted else _on_this_machine()
+        with silence(), _streams_as_before(), where:
             # joblib, too, whatever parallel_config says: it would tell how many runs there are.
             results = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)(
                 delayed(_trial)(
@@ -135,7 +143,16 @@ class Trials:
                 )
                 for place in places
             )
-            return list(first(results, len(places), "candidates", self.verbose))
+            verbose = self.verbose if self.counted else 0
+            return list(first(results, len(places), "candidates", verbose))
+
+
+def _on_this_machine() -> AbstractContextManager[Any]:
+    """Keep runs from schedulers elsewhere, such as Dask's, which count tasks and show them."""
+    backend, _ = get_active_backend()
+    local = tuple(BACKENDS[name] for name in LOCAL if name in BACKENDS)
+    # Not subclasses of these, as others build on them.
+    return nullcontext() if type(backend) in local else parallel_config(LOCAL[0])
 
 
 @contextmanager

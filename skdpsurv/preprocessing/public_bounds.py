@@ -14,6 +14,7 @@ from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import validate_data
 
 from skdpsurv.checks import one_of
+from skdpsurv.lazy import is_lazy, lazily, one_row
 from skdpsurv.preprocessing.feature import Expression, Feature
 from skdpsurv.privacy import RefusedValueError, call_without_data, refuse_masked
 from skdpsurv.types import FloatArray
@@ -139,12 +140,15 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             If the bounds do not fit the columns, if a lower bound is not below its upper bound,
             or if a column holds infinity, or NaN with ``missing="error"``.
         """
+        if is_lazy(X):  # whose values are looked at where they are used
+            X = one_row(X)
         values = _validated(self, X, reset=True)
         names = self._names(X)
         self._centre_and_half_width(names, values.shape[1])
         self._refuse_bad_values(values, names)
         return self
 
+    @lazily(lambda self: self.n_features_in_)
     def transform(self, X: ArrayLike) -> FloatArray:
         """Scale by the public bounds and clip to [-1, 1].
 
@@ -173,6 +177,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         values[np.isnan(values)] = 0.0
         return values
 
+    @lazily(lambda self: self.n_features_in_)
     def inverse_transform(self, X: ArrayLike) -> FloatArray:
         """Map [-1, 1] back to the public bounds.
 
@@ -319,6 +324,8 @@ def _per_column(
     name: str, bound: object, names: Sequence[str] | None, n_features: int
 ) -> FloatArray:
     """One finite bound per column from a scalar, an array or a dict by column name."""
+    if is_lazy(bound):
+        raise TypeError(f"{name} must be public, and in memory; got a collection of rows.")
     if isinstance(bound, pd.Series) and all(isinstance(label, str) for label in bound.index):
         # Taking a labelled series by position would silently swap the columns' bounds.
         bound = bound.to_dict()

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
+from skdpsurv.lazy import is_lazy, lazily, one_row
 from skdpsurv.preprocessing.column_kind import ColumnKind
 from skdpsurv.preprocessing.column_specs import column_kinds
 from skdpsurv.preprocessing.feature import Feature
@@ -209,7 +210,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
             If the description breaks a rule, if the table has other columns, or if a column holds
             what it should not.
         """
-        self._note(X, self._read(X, None))
+        self._note(X, self._checked(X))
         return self
 
     def fit_transform(self, X: ArrayLike, y: object = None) -> FloatArray:
@@ -232,9 +233,19 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         ValueError, TypeError
             As in ``fit``.
         """
+        if is_lazy(X):
+            transformed: FloatArray = self.fit(X).transform(X)
+            return transformed
         read = self._read(X, None)
         self._note(X, read)
         return _encoded(read)
+
+    def _checked(self, X: Any) -> list[tuple[ColumnKind, Any]]:
+        """Return the columns; where their values are looked at later, none of these."""
+        if not is_lazy(X):
+            return self._read(X, None)
+        columns = raw_columns(one_row(X), self._names(), type(self).__name__)
+        return list(zip(self._kinds(), columns, strict=True))
 
     def _note(self, X: Any, read: list[tuple[ColumnKind, Any]]) -> None:
         self.n_features_in_ = len(read)
@@ -244,6 +255,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
 
+    @lazily(lambda self: len(self._features()))
     def transform(self, X: ArrayLike) -> FloatArray:
         """Make features of the columns.
 

@@ -26,6 +26,9 @@ _STATUSES = {
 # From the strongest statement about a result to the weakest.
 _STRENGTH = ("proved", "asymptotic", "seeded", "none")
 
+#: Neighbours that differ in all records of one person.
+PERSON = "replace-one-person"
+
 _NOT_COVERED = (
     "Choosing among several fits by scores computed on private data (a grid search, "
     "cross-validation, trying settings by hand), beyond what the mechanism above does.",
@@ -106,7 +109,8 @@ class PrivacyGuarantee:
         Probability with which the bound by epsilon may fail; 0 is pure differential privacy. Like
         epsilon, of the mechanism in real arithmetic.
     neighbours : str, default="replace-one"
-        Relation between the data sets that cannot be told apart.
+        Relation between the data sets that cannot be told apart: "replace-one" record, or
+        "replace-one-person" with all of that person's records.
     mechanism : str
         What was perturbed, and how.
     status : {"proved", "asymptotic", "none", "seeded"}, default="proved"
@@ -270,10 +274,13 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
                 "treat the records."
             )
         slack = f", up to a probability of {self.delta:g}" if self.delta else ""
+        unit, values = "record", "one record"
+        if self.neighbours == PERSON:
+            unit, values = "person's records", "all records of one person"
         factor = math.exp(self.epsilon) if self.epsilon < 700 else math.inf
         promise = (
-            "Promise: somebody who sees the result, and knows every other record, learns little "
-            "about the values in one record: replacing them by any other values makes no result "
+            f"Promise: somebody who sees the result, and knows every other {unit}, learns little "
+            f"about the values in {values}: replacing them by any other values makes no result "
             f"more than exp({self.epsilon:g}) = {factor:.4g} times as probable{slack}, in real "
             "arithmetic."
         )
@@ -290,6 +297,11 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
                 "About whom: each single record (replace-one: neighbouring data sets have the "
                 "same number of records and differ in the values of one). Somebody with k "
                 "records is protected with k times the epsilon only."
+            )
+        if self.neighbours == PERSON:
+            return (
+                "About whom: each single person (neighbouring data sets have as many people, and "
+                "differ in all records of one of them, also in how many these are)."
             )
         return f"About whom: data sets that are neighbours by the relation {self.neighbours!r}."
 

@@ -7,7 +7,7 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -32,6 +32,7 @@ from skdpsurv.references import REAL_ARITHMETIC, reference
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.rows import refuse_no_target, require_one_each
 from skdpsurv.shape import Shape
+from skdpsurv.sources import require_in_memory
 from skdpsurv.tabular import TabularEstimator
 from skdpsurv.types import FloatArray
 
@@ -140,7 +141,7 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
     def _mean(self, predictor: FloatArray) -> FloatArray:
         """Return expected outcomes."""
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, *, person: ArrayLike | None = None) -> Self:
         """Fit the model, spending ``epsilon``.
 
         Parameters
@@ -149,12 +150,15 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
             Finite. Private.
         y : array-like of shape (n_samples,)
             Outcomes. Private.
+        person : array-like of shape (n_samples,), or None
+            Whose each record is, as whole numbers or text: of each person the first record is used,
+            and the guarantee is about people. Private. None: nobody has two records.
 
         Returns
         -------
         self
         """
-        return self._fit(X, y)
+        return self._fit(X, y, person=person)
 
     def _plan(self, shape: Shape) -> LinearPlan:
         # Rows and the constant, each within data_norm.
@@ -167,7 +171,7 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
             mechanism = "penalised likelihood, no noise"
         else:
             calibration = CALIBRATIONS[self.method](
-                replace(likelihood.constants, n_blocks=shape.n_blocks),
+                likelihood.constants,
                 float(self.epsilon),
                 n,
                 likelihood.n_params,
@@ -179,8 +183,8 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
         return LinearPlan(likelihood, calibration, float(self.epsilon), mechanism, stated)
 
     def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Blocks[LinearBlock]:
-        records = in_blocks(X, y).map(self._block)
-        shape.require(records.map_sum(lambda block: block.y.size), records.n_blocks)
+        records = in_blocks(X, y).map(self._without_ledger()._block).held(self._growth(shape))
+        shape.require(records.map_sum(lambda block: block.y.size))
         return records
 
     def _block(self, arguments: tuple[Any, ...]) -> LinearBlock:
@@ -238,6 +242,7 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
         -------
         float
         """
+        require_in_memory(X, y, sample_weight)
         predicted = self.predict(X)
         outcomes = checked_outcomes(y, predicted.size)
         return float(r2_score(outcomes, predicted, sample_weight=sample_weight))

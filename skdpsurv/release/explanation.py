@@ -10,6 +10,7 @@ from skdpsurv.preprocessing import PublicBoundsScaler
 from skdpsurv.preprocessing.column_kinds import Number
 from skdpsurv.preprocessing.public_steps import known_names
 from skdpsurv.preprocessing.step_description import DROP, made_names, rebuild
+from skdpsurv.privacy.guarantee import PERSON
 
 __all__ = ["explanation"]
 
@@ -17,7 +18,8 @@ __all__ = ["explanation"]
 def explanation(release: Any) -> str:
     """Return what was released, of what columns, and what is promised."""
     n_records = release.made_by.public_inputs.get("n_records")
-    people = f", fitted to {n_records:,} records" if isinstance(n_records, int) else ""
+    whom = "people" if release.made_by.neighbours == PERSON else "records"
+    people = f", fitted to {n_records:,} {whom}" if isinstance(n_records, int) else ""
     target = f" It was fitted to {_and(release.target_names)}." if release.target_names else ""
     parts = [
         _filled(f"A {release.estimator}{people}, released by {release.made_with}.{target}"),

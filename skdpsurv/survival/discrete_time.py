@@ -404,7 +404,6 @@ class DPDiscreteTimeSurvival(SurvivalRegression):
             data_norm=data_norm,
             max_cumulative_hazard=cap if cap is None or isinstance(cap, str) else float(cap),
             prior_event_rate=float(self.prior_event_rate),
-            n_blocks=shape.n_blocks,
             max_time=required_horizon(self.max_time),
         )
         plan = PLANS[self.method, self.calibration]

@@ -43,7 +43,6 @@ class HazardModel:
     data_norm: float
     max_cumulative_hazard: float | str | None
     prior_event_rate: float
-    n_blocks: int = 1
     max_time: float = 1.0
 
     @property

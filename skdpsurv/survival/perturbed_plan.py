@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -109,9 +109,8 @@ class Perturbation(HazardPlan):
         """Return the likelihood with a cap, and what it takes to perturb its minimiser."""
         model = self.model
         likelihood = DiscreteHazard(self.basis, model.n_features, 1.0, model.bounded_link(), cap)
-        constants = replace(likelihood.constants, n_blocks=model.n_blocks)
         calibration = CALIBRATIONS[self.method](
-            constants,
+            likelihood.constants,
             self.epsilon_fit,
             model.n_records,
             likelihood.n_params,

@@ -169,7 +169,7 @@ class PosteriorSampling(HazardPlan):
         """Yield the chain's states, on the scale of the fit: private."""
         model, basis = self.model, self.basis
         likelihood = DiscreteHazard(basis, model.n_features, link=LINKS[model.link])
-        blocks = records.map(lambda block: block.within(0.0, model.data_norm))
+        blocks = records.map(lambda block: block.within(0.0, model.data_norm)).held()
         chain = self.schedule.chain(model.n_records, self.published)
         return chain.states(Target(likelihood, blocks, self.sanitizer), source)
 

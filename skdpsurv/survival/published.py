@@ -75,7 +75,6 @@ class PublishedPerturbation(HazardPlan):
         constants = replace(
             likelihood.constants,
             gradient_sensitivity=published_sensitivity(basis),
-            n_blocks=model.n_blocks,
         )
         calibration: Any
         if self.method == "out_pert":

@@ -12,14 +12,24 @@ from sksurv.functions import StepFunction
 
 from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.concordance import concordance_index
+from skdpsurv.lazy import lazily
 from skdpsurv.privacy import check_unclipped
 from skdpsurv.rows import refuse_no_target, require_one_each
 from skdpsurv.shape import Shape
+from skdpsurv.sources import require_in_memory
 from skdpsurv.tabular import TabularEstimator
 from skdpsurv.target import event_and_time
 from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = ["SurvivalRegression"]
+
+
+def _n_times(model: Any, return_array: bool = False) -> int | None:
+    return model.unique_times_.size if return_array else None
+
+
+def _curves(model: Any, return_array: bool = False) -> Any:
+    return np.float64 if return_array else object
 
 
 class SurvivalRegression(TabularEstimator, ABC):
@@ -38,7 +48,7 @@ class SurvivalRegression(TabularEstimator, ABC):
     def _cumulative_hazard(self, risk: FloatArray) -> FloatArray:
         """Return cumulative hazards at ``unique_times_`` for each risk score."""
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike, *, person: ArrayLike | None = None) -> Self:
         """Fit the model, spending ``epsilon``.
 
         Parameters
@@ -48,17 +58,21 @@ class SurvivalRegression(TabularEstimator, ABC):
         y : structured array of shape (n_samples,), or array-like of times
             Event indicator (bool) and time of event or censoring, under any field names, as
             scikit-survival has them. A 1-D array of numbers holds times, all observed. Private.
+        person : array-like of shape (n_samples,), or None
+            Whose each record is, as whole numbers or text: of each person the first record is used,
+            and the guarantee is about people. Private. None: nobody has two records.
 
         Returns
         -------
         self
         """
-        return self._fit(X, y)
+        return self._fit(X, y, person=person)
 
     def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Blocks[Any]:
         """Return blocks of rows, events and times."""
-        records = in_blocks(X, y).map(self._rows_and_target)
-        shape.require(records.map_sum(lambda block: block[0].shape[0]), records.n_blocks)
+        records = in_blocks(X, y).map(self._without_ledger()._rows_and_target)
+        records = records.held(self._growth(shape))
+        shape.require(records.map_sum(lambda block: block[0].shape[0]))
         return records
 
     def _rows_and_target(self, block: tuple[Any, ...]) -> tuple[FloatArray, BoolArray, FloatArray]:
@@ -69,6 +83,7 @@ class SurvivalRegression(TabularEstimator, ABC):
             check_unclipped(rows, "X")
         return rows, *_checked_target(y, rows.shape[0])
 
+    @lazily(lambda self: None)
     def predict(self, X: ArrayLike) -> FloatArray:
         """Return risk scores: the covariates' part of the linear predictor, higher is riskier.
 
@@ -82,6 +97,7 @@ class SurvivalRegression(TabularEstimator, ABC):
         """
         return np.asarray(self._asked_rows(X) @ self.coef_)
 
+    @lazily(_n_times, _curves)
     def predict_cumulative_hazard_function(
         self, X: ArrayLike, return_array: bool = False
     ) -> NDArray[Any]:
@@ -102,6 +118,7 @@ class SurvivalRegression(TabularEstimator, ABC):
         values = self._cumulative_hazard(self.predict(X))
         return values if return_array else self._step_functions(values, 0.0)
 
+    @lazily(_n_times, _curves)
     def predict_survival_function(self, X: ArrayLike, return_array: bool = False) -> NDArray[Any]:
         """Return survival functions.
 
@@ -135,6 +152,7 @@ class SurvivalRegression(TabularEstimator, ABC):
         c_index : float
             0.5 where no pair can be compared.
         """
+        require_in_memory(X, y, sample_weight)
         return concordance_index(y, self.predict(X), sample_weight=sample_weight)
 
     def _step_functions(self, values: FloatArray, at_zero: float) -> NDArray[Any]:

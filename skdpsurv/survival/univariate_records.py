@@ -11,11 +11,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.base import PrivateEstimator
-from skdpsurv.blocks import Blocks, in_blocks, n_blocks_of
+from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.privacy import call_without_data
-from skdpsurv.shape import Shape, seen_shape
+from skdpsurv.shape import Shape, seen_shape, size
+from skdpsurv.sources import in_memory, one_target, require_in_memory
 from skdpsurv.target import (
-    event_and_time,
+    event_and_time_of,
     fit_target,
     is_two_dimensional,
     n_targets,
@@ -36,6 +37,7 @@ class UnivariateRecords(PrivateEstimator, ABC):
         *,
         durations: ArrayLike | None = None,
         event_observed: ArrayLike | None = None,
+        person: ArrayLike | None = None,
     ) -> Self:
         """Fit the distribution, spending ``epsilon``.
 
@@ -53,12 +55,15 @@ class UnivariateRecords(PrivateEstimator, ABC):
             Times of event or censoring, in the unit of ``max_time``. Private.
         event_observed : array-like of shape (n_samples,) or None
             True or 1 where the event was seen, False or 0 where censored. Private. None: all seen.
+        person : array-like of shape (n_samples,), or None
+            Whose each record is, as whole numbers or text: of each person the first record is used,
+            and the guarantee is about people. Private. None: nobody has two records.
 
         Returns
         -------
         self
         """
-        return self._fit(X, y, durations=durations, event_observed=event_observed)
+        return self._fit(X, y, durations=durations, event_observed=event_observed, person=person)
 
     @available_if(lambda fitter: hasattr(fitter, "_hazard"))
     def score(
@@ -84,6 +89,7 @@ class UnivariateRecords(PrivateEstimator, ABC):
             Of densities in the unit of ``max_time``; higher is better.
         """
         check_is_fitted(self, "release_")
+        require_in_memory(X, y, durations, event_observed)
         if self.n_features_in_ > 0 and is_two_dimensional(X):
             self._see_rows(X)
         event, time = fit_target(X, y, durations, event_observed)
@@ -93,28 +99,41 @@ class UnivariateRecords(PrivateEstimator, ABC):
     def _mean_log_likelihood(self, time: FloatArray, event: BoolArray) -> float:
         """Return the mean log-likelihood of times that are not clipped yet."""
 
+    def _sources(
+        self, X: Any, y: Any, *, person: Any = None, **options: Any
+    ) -> tuple[Any, Any, dict[str, Any]]:
+        """Return the arguments; what is not in memory as one source, with one target."""
+        if not in_memory(X, y, *options.values()):
+            X, y, event_observed = one_target(X, y, **options)
+            X, y, _ = super()._sources(X, y, person=person, event_observed=event_observed)
+            return X, y, dict.fromkeys(options)
+        return super()._sources(X, y, person=person, **options)
+
     def _shape(self, X: Any, y: Any, durations: Any = None, event_observed: Any = None) -> Shape:
         """Return the number of records, and columns of a two-dimensional X, which are not used."""
         if isinstance(X, Blocks):
-            return seen_shape(self, X, used=False)
-        n_records = n_targets(X, y, durations, event_observed)
-        if is_two_dimensional(X):
-            return replace(seen_shape(self, X, used=False), n_records=n_records)
+            n_records, n_columns = size(X)
+            if n_columns > 0:
+                return seen_shape(self, X, used=False)
+        else:
+            n_records = n_targets(X, y, durations, event_observed)
+            if is_two_dimensional(X):
+                return replace(seen_shape(self, X, used=False), n_records=n_records)
         self.__dict__.pop("feature_names_in_", None)
         self.n_features_in_ = 0
-        return Shape(n_records, 0, n_blocks=n_blocks_of(n_records))
+        return Shape(n_records, 0)
 
     def _read(
         self, shape: Shape, X: Any, y: Any, durations: Any = None, event_observed: Any = None
     ) -> Blocks[tuple[BoolArray, FloatArray]]:
         """Return blocks of events and times."""
         if isinstance(X, Blocks):
-            read, blocks = event_and_time, in_blocks(X, y).map(lambda block: block[1:])
+            read, blocks = event_and_time_of, in_blocks(X, y).map(lambda block: block[1:])
         else:
             read, arguments = target_reader(X, y, durations, event_observed)
             blocks = in_blocks(*arguments)
-        records = blocks.map(lambda block: read(*block))
-        shape.require(records.map_sum(lambda block: block[1].size), records.n_blocks)
+        records = blocks.map(lambda block: read(*block)).held()
+        shape.require(records.map_sum(lambda block: block[1].size))
         return records
 
     def _see_rows(self, X: Any) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -10,13 +9,15 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
+from skdpsurv.blocks import InMemory
 from skdpsurv.hybrid import auto_choices, weighings
 from skdpsurv.hybrid.hybrid_plan import METHODS, candidates, make_plan, shares
-from skdpsurv.hybrid.hybrid_records import split_records
-from skdpsurv.hybrid.mixed_table import read_table
+from skdpsurv.hybrid.hybrid_records import PrivateRecords
+from skdpsurv.hybrid.mixed_table import Table
 from skdpsurv.hybrid.weighted_fit import fit_weighted
 from skdpsurv.mechanisms import private_mean, sums
 from skdpsurv.privacy import random_source
+from tests.support.hybrid_records import hybrid_records
 
 EPSILONS = [1e-3, 0.01, 0.1, 1 / 3, 0.7, 1.0, 2.0, 6.0, 1e3, 1e8]
 
@@ -26,7 +27,7 @@ def make_records(n=400, n_public=150, d=2, seed=0, classifies=True):
     X = rng.normal(size=(n, d))
     y = X[:, 0] + rng.normal(size=n)
     outcome = (y > 0).astype(int).astype(object) if classifies else y
-    return split_records(read_table(X, ()), outcome, np.arange(n) < n_public, classifies)
+    return hybrid_records(X, outcome, np.arange(n) < n_public, classifies)
 
 
 def public_fit(records):
@@ -208,7 +209,7 @@ class TestPublicRules:
         n = records.n_private
         numbers = 100.0 * rng.normal(size=(n, 2))
         y = np.full(n, "unknown", dtype=object) if classifies else 1e6 * rng.normal(size=n)
-        other = replace(records, private=replace(records.private, numbers=numbers), y_private=y)
+        other = records.beside(InMemory([PrivateRecords(Table(numbers, []), y)]))
         fitted = public_fit(records)
         for epsilon in (0.1, 1.0, 30.0):
             options = {"method": method, "epsilon": epsilon}

@@ -43,6 +43,17 @@ def test_ties_go_to_the_first(lattice_points):
     np.testing.assert_array_equal(nearest(points, centers), brute_force(points, centers))
 
 
+@pytest.mark.parametrize("cut", [1, 3, 7, 100])
+def test_a_cut_changes_nothing_where_rounding_would_decide(cut):
+    """Tenths are no doubles, and few rows are multiplied in another order than many."""
+    rng = np.random.default_rng(0)
+    points, centers = rng.integers(0, 11, (700, 9)) / 10.0, rng.integers(0, 6, (40, 9)) / 5.0
+    parts = [nearest(points[start : start + cut], centers) for start in range(0, 700, cut)]
+    np.testing.assert_array_equal(np.concatenate(parts), nearest(points, centers))
+    whole = np.rint(10 * points), np.rint(10 * centers)  # in integers, without rounding
+    np.testing.assert_array_equal(nearest(points, centers), brute_force(*whole))
+
+
 @pytest.mark.parametrize(("rows", "pairs"), [(1, 1), (7, 21), (64, 64 * 5), (1000, 10)])
 def test_blocks_change_nothing(monkeypatch, lattice_points, rows, pairs):
     """Not even which of several nearest points is taken, when they are in different blocks."""

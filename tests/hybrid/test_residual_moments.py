@@ -12,6 +12,7 @@ from sklearn.linear_model import (
     RidgeClassifier,
 )
 
+from skdpsurv.blocks import InMemory
 from skdpsurv.hybrid import residual_moments as module
 from skdpsurv.hybrid.residual_moments import Residuals, balance, private_moments
 from skdpsurv.privacy import random_source
@@ -114,6 +115,11 @@ def test_a_perfect_fit_has_a_scale():
     assert np.isfinite(residuals.moments(X, np.full(N, 1e9))).all()
 
 
+def mean_of(rows, bound, epsilon, seed=0, n_blocks=1):
+    blocks = InMemory(np.array_split(rows, n_blocks))
+    return private_moments(blocks, len(rows), bound, epsilon, random_source(seed))
+
+
 class TestPrivateMean:
     @pytest.mark.parametrize("bound", [0.3, 5.0])
     def test_neighbours_differ_by_twice_the_bound_over_n(self, monkeypatch, bound):
@@ -132,7 +138,7 @@ class TestPrivateMean:
             row, ends = 1e6 * rng.normal(size=3), []
             for sign in (1.0, -1.0):
                 rows[3] = sign * row
-                ends.append(private_moments(rows, bound, 0.5, random_source(0))[0])
+                ends.append(mean_of(rows, bound, 0.5)[0])
             most = max(most, np.linalg.norm(ends[0] - ends[1]))
         assert 1.99 * bound / N < most <= 2.0 * bound / N * (1 + 1e-6)
         assert most <= min(scales) * 0.5
@@ -140,17 +146,24 @@ class TestPrivateMean:
     def test_stated_variance_is_that_of_the_noise(self):
         """Seeded; 3000 draws know a standard deviation to 1.3 %, so 8 % is six of them."""
         rows = np.zeros((50, 4))
-        means, variances = zip(
-            *[private_moments(rows, 2.0, 0.7, random_source(s)) for s in range(750)], strict=True
-        )
+        means, variances = zip(*[mean_of(rows, 2.0, 0.7, s) for s in range(750)], strict=True)
         assert len(set(variances)) == 1
         assert np.std(means) == pytest.approx(np.sqrt(variances[0]), rel=0.08)
 
     def test_without_noise(self):
         rows = np.random.default_rng(0).normal(size=(N, 3))
-        mean, variance = private_moments(rows, 10.0, np.inf, random_source(0))
-        np.testing.assert_allclose(mean, rows.mean(axis=0))
+        mean, variance = mean_of(rows, 10.0, np.inf)
+        np.testing.assert_array_equal(mean, rows.mean(axis=0))
         assert variance == 0.0
+
+    @pytest.mark.parametrize("n_blocks", [3, N + 5])
+    def test_blocks_change_nothing(self, n_blocks):
+        """Blocks without records neither."""
+        rows = np.random.default_rng(0).normal(size=(N, 3))
+        found = mean_of(rows, 2.0, 0.7, n_blocks=n_blocks)
+        np.testing.assert_array_equal(found[0], mean_of(rows, 2.0, 0.7)[0])
+        cut, _ = mean_of(rows, 2.0, np.inf, n_blocks=n_blocks)
+        np.testing.assert_allclose(cut, rows.mean(axis=0), rtol=1e-12)
 
 
 def problem(seed=0, far=0.2):

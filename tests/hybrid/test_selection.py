@@ -122,7 +122,7 @@ def test_one_record_moves_each_sum_by_at_most_one(estimator):
 
 
 class TestChoice:
-    losses = (np.full(100, 0.6), np.full(100, 0.25), np.full(100, 0.5))
+    totals = tuple(sums.LOSS.total(np.full(100, loss)) for loss in (0.6, 0.25, 0.5))
 
     def test_permute_and_flip_is_used_once(self, monkeypatch):
         """With all of epsilon, sensitivity 1, and sums that are exact."""
@@ -133,7 +133,7 @@ class TestChoice:
             return 2
 
         monkeypatch.setattr(sums, "permute_and_flip", spy)
-        place, curve = select(list(self.losses), 0.3, "permute_and_flip", random_source(0))
+        place, curve = select(self.totals, 0.3, "permute_and_flip", random_source(0))
         assert (place, curve) == (2, None)
         ((scores, epsilon, sensitivity),) = calls
         assert epsilon == 0.3
@@ -149,14 +149,14 @@ class TestChoice:
             return value
 
         monkeypatch.setattr(sums, "lattice_laplace", spy)
-        place, curve = select(list(self.losses * 4)[:k], 0.5, "noisy_curve", random_source(0))
+        place, curve = select((self.totals * 4)[:k], 0.5, "noisy_curve", random_source(0))
         assert seen == pytest.approx([k / 0.5] * k)
         assert place == (0 if k == 1 else 1)
         np.testing.assert_allclose(curve[0], 60.0, atol=1e-6)
 
     @pytest.mark.parametrize("selection", ["permute_and_flip", "noisy_curve"])
     def test_without_noise_the_best_is_taken(self, selection):
-        place, curve = select(list(self.losses), np.inf, selection, random_source(0))
+        place, curve = select(self.totals, np.inf, selection, random_source(0))
         assert place == 1
         if selection == "noisy_curve":
             np.testing.assert_allclose(curve, [60.0, 25.0, 50.0], atol=1e-6)
@@ -164,7 +164,7 @@ class TestChoice:
     def test_noise_of_the_curve(self):
         """Mean absolute noise is the scale. Seeded; 6 standard errors are 11 % of 3000 draws."""
         noise = [
-            select(list(self.losses), 1.0, "noisy_curve", random_source(s))[1] - [60.0, 25.0, 50.0]
+            select(self.totals, 1.0, "noisy_curve", random_source(s))[1] - [60.0, 25.0, 50.0]
             for s in range(1000)
         ]
         assert np.mean(np.abs(noise)) == pytest.approx(3.0, rel=0.11)

@@ -148,7 +148,7 @@ def test_tolerance_grows_with_rounding(n, sensitivity, noise, rounding):
     tolerance = gradient_tolerance(constants, n, noise)
     unit = 2.0**-53
     assert tolerance == pytest.approx(
-        max(1e-9, 2 * unit * ((rounding + n / 2**16) * total + 8 * (total + 2 * noise)))
+        max(1e-9, 2 * unit * ((rounding + 40) * total + 8 * (total + 2 * noise)))
     )
 
 

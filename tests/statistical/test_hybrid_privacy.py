@@ -13,14 +13,14 @@ import pytest
 from scipy import special, stats
 from sklearn.linear_model import LogisticRegression
 
+from skdpsurv.blocks import InMemory
 from skdpsurv.hybrid import residual_moments
-from skdpsurv.hybrid.hybrid_records import split_records
-from skdpsurv.hybrid.mixed_table import read_table
 from skdpsurv.hybrid.nearest import nearest
 from skdpsurv.hybrid.residual_moments import Residuals, private_moments
 from skdpsurv.hybrid.selection import record_losses, select
 from skdpsurv.mechanisms import private_mean, sums
 from skdpsurv.privacy import random_source
+from tests.support.hybrid_records import hybrid_records
 
 EPSILON, ALPHA = 1.0, 1e-7
 
@@ -49,7 +49,7 @@ def records(last, label):
     X[-1] = last
     outcome = y.astype(object)
     outcome[-1] = label
-    return split_records(read_table(X, ()), outcome, np.arange(60) < 30, True)
+    return hybrid_records(X, outcome, np.arange(60) < 30, True)
 
 
 NEIGHBOURS = (records(-2.0, 0), records(2.0, 1))
@@ -63,7 +63,9 @@ class TestCells:
     def attack(self):
         released, exact = [], []
         for seed, each in enumerate(NEIGHBOURS):
-            theirs, ours = each.public_points(), each.private_points()
+            (private,) = each.private.blocks
+            theirs = each.public_points()
+            ours = each.point_map().points(private.table, private.y)
             held = np.bincount(nearest(ours, theirs[:5]), minlength=5)
             exact.append(held)
             many = sums.HISTOGRAM.release(np.tile(held, self.runs), EPSILON, random_source(seed))
@@ -105,7 +107,8 @@ class TestResiduals:
         for seed, one in enumerate(moments[::-1]):
             source = random_source(seed)
             released = [
-                private_moments(one, residuals.bound, EPSILON, source)[0] for _ in range(self.runs)
+                private_moments(InMemory([one]), len(one), residuals.bound, EPSILON, source)[0]
+                for _ in range(self.runs)
             ]
             statistics.append(np.array(released) @ direction)
         return lower_bound(*statistics)
@@ -130,8 +133,8 @@ class TestCurve:
         released = []
         for seed, last in enumerate((0.0, 1.0)):
             source = random_source(seed)
-            losses = [np.r_[np.full(20, 0.5), last]] * self.k
-            curves = [select(losses, EPSILON, "noisy_curve", source)[1] for _ in range(self.runs)]
+            totals = [sums.LOSS.total(np.r_[np.full(20, 0.5), last])] * self.k
+            curves = [select(totals, EPSILON, "noisy_curve", source)[1] for _ in range(self.runs)]
             released.append(np.array(curves))
         first, second = (
             (np.abs(one - exact[1]) - np.abs(one - exact[0])).sum(axis=1) for one in released

@@ -203,6 +203,13 @@ def outcomes() -> Data:
     return Data(X, y, {}, tuple(zip(ROWS, (0.0, 99.0, 5e-324, LARGEST, 3.0), strict=True)))
 
 
+def people() -> Data:
+    """Some have two records."""
+    whose = np.array([f"{NAME} {number}" for number in range(N_RECORDS)])
+    whose[40:] = whose[:7]
+    return replace(labelled(), options={"person": whose})
+
+
 def words() -> Data:
     data = labelled()
     y = np.where(data.y == 1, "ill", "well")
@@ -436,6 +443,7 @@ def _settings() -> Iterator[Setting]:
     yield one("output", labelled, method="out_pert", max_residual=1.0, data_norm=2.0)
     yield one("published", labelled, calibration="published", fit_intercept=False)
     yield one("three classes of words", words, classes=["ill", "well", "dead"], alpha=0.01)
+    yield one("people", people)
     yield one("classes from y", three, classes=None)
     yield one("no privacy", gentle, epsilon=np.inf, alpha=0.01, checked=True)
     yield one("raw columns", raw_labelled, columns=PublicColumns(RAW, drop=None))

@@ -753,7 +753,7 @@ BAD_DATA = [
     ((GOOD_X, None), "y or durations must be given"),
     ((GOOD_X, GOOD_Y[:, None]), "y must be 1-D"),
     ((GOOD_X, TIME[:, None]), "y must be 1-D"),
-    ((GOOD_X, pd.DataFrame({"e": EVENT, "t": TIME})), "y must be 1-D"),
+    ((GOOD_X, pd.DataFrame({"e": EVENT, "t": TIME, "x": TIME})), "y must be 1-D"),
     ((GOOD_X, EVENT), "times of y must be numbers"),
     ((GOOD_X, np.zeros(6, dtype=[("t", "f8")])), "two fields"),
     ((GOOD_X, np.zeros(6, dtype=[("a", "?"), ("b", "f8"), ("c", "f8")])), "two fields"),

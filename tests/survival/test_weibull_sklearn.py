@@ -150,9 +150,9 @@ class TestMetadata:
 
     def test_requests(self):
         one = model().set_fit_request(event_observed=True).set_score_request(event_observed=True)
-        for name in ("fit", "score"):
+        for name, more in (("fit", {"person": None}), ("score", {})):
             requests = getattr(one.get_metadata_routing(), name).requests
-            assert requests == {"durations": None, "event_observed": True}
+            assert requests == {"durations": None, "event_observed": True} | more
             assert getattr(clone(one).get_metadata_routing(), name).requests == requests
 
     def test_events_are_routed_fold_by_fold(self, data):

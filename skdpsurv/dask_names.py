@@ -1,0 +1,108 @@
+"""Names of records in partitions of Dask, compared where they are.
+
+Names are dealt by a hash, so that all records of a name meet in one task. Names and places travel
+among workers, and nothing else; what comes of it is where the first record of each name is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdpsurv.blocks import Nothing
+from skdpsurv.dask_tasks import Refused, applied
+from skdpsurv.first_names import FirstPlaces, fingerprint, first_places, name_parts
+from skdpsurv.types import IndexArray
+
+__all__ = ["first_of_partitions"]
+
+#: Names are compared in at most so many tasks.
+NAME_PARTS = 64
+
+
+class Dealt(NamedTuple):
+    """Some names of a block, where they are in it, and what tells all of its names."""
+
+    names: NDArray[Any]
+    places: IndexArray
+    fingerprint: bytes
+
+
+def first_of_partitions(
+    parts: Sequence[Any], names_of: Callable[[Any], NDArray[Any]]
+) -> Sequence[Any]:
+    """Return a task for each partition: where its first records of names are.
+
+    Parameters
+    ----------
+    parts : sequence of dask.delayed.Delayed
+    names_of : callable
+        Of a partition: the name of each record.
+    """
+    from dask.base import persist
+    from dask.delayed import Delayed
+    from dask.highlevelgraph import HighLevelGraph
+
+    # One layer of tasks, as so many objects of Dask, each with a graph of its own, take minutes.
+    layer = f"first-names-{uuid4().hex}"
+    n_parts = min(len(parts), NAME_PARTS)
+    tasks: dict[Any, Any] = {}
+    for i, part in enumerate(parts):
+        tasks[f"{layer}-dealt", i] = (partial(_dealt, names_of, n_parts), part.key)
+        for k in range(n_parts):
+            tasks[f"{layer}-some", i, k] = (itemgetter(k), (f"{layer}-dealt", i))
+    for k in range(n_parts):
+        meeting = [(f"{layer}-some", i, k) for i in range(len(parts))]
+        tasks[f"{layer}-met", k] = (_met, meeting)
+        for i in range(len(parts)):
+            tasks[f"{layer}-first", i, k] = (itemgetter(i), (f"{layer}-met", k))
+    for i in range(len(parts)):
+        mine = [(f"{layer}-first", i, k) for k in range(n_parts)]
+        tasks[f"{layer}-places", i] = (_together, mine)
+    graph = HighLevelGraph.from_collections(layer, tasks, dependencies=parts)
+    found = [Delayed((f"{layer}-places", i), graph, layer=layer) for i in range(len(parts))]
+    # Small, and else worked out again in every pass.
+    places: Sequence[Any] = persist(*found)
+    return places
+
+
+def _dealt(names_of: Callable[[Any], NDArray[Any]], n_parts: int, block: Any) -> list[Any]:
+    found = applied(partial(_deal, names_of, n_parts), block)
+    return found if isinstance(found, list) else [found] * n_parts
+
+
+def _deal(names_of: Callable[[Any], NDArray[Any]], n_parts: int, block: Any) -> list[Dealt]:
+    names = names_of(block)
+    part, told = name_parts(names, n_parts), fingerprint(names)
+    places = (np.flatnonzero(part == k) for k in range(n_parts))
+    return [Dealt(names[at], at, told) for at in places]
+
+
+def _met(dealt: Sequence[Any]) -> list[Any]:
+    """Return, for each block, which of some names stand nowhere before."""
+    refused = [one for one in dealt if isinstance(one, Refused)]
+    found = refused[0] if refused else applied(_meet, dealt)
+    return found if isinstance(found, list) else [found] * len(dealt)
+
+
+def _meet(dealt: Sequence[Any]) -> list[Any]:
+    some = [one for one in dealt if not isinstance(one, Nothing)]
+    first = iter(first_places([one.names for one in some]))
+    return [
+        one if isinstance(one, Nothing) else one._replace(places=one.places[next(first)])
+        for one in dealt
+    ]
+
+
+def _together(some: Sequence[Any]) -> Any:
+    """Return the places of all parts of a block's names, in their order."""
+    refused = [one for one in some if isinstance(one, Refused | Nothing)]
+    if refused:
+        return refused[0]
+    return FirstPlaces(np.sort(np.concatenate([one.places for one in some])), some[0].fingerprint)

@@ -1,0 +1,177 @@
+"""Collections of Dask as arguments of a fit: frames, arrays, series, cut where they are cut."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from skdpsurv.blocks import Nothing
+from skdpsurv.dask_blocks import DaskBlocks, current_client
+from skdpsurv.lazy import is_dask, partitions
+from skdpsurv.rows import length, take
+from skdpsurv.source import Arguments, Source
+
+__all__ = ["dask_source"]
+
+
+def dask_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> Source:
+    """Return the arguments of a fit, in partitions that belong together.
+
+    What is public is looked at here: how many records and partitions there are, and the names of
+    columns. That takes one pass over the lengths of partitions, which Parquet files state.
+
+    Parameters
+    ----------
+    X : dask DataFrame or Array of shape (n_samples, n_features), or None
+    y : dask DataFrame, Series or Array, or None
+    person : dask Series or Array, or None
+        Whose each record is: the last argument in each block, if it is given.
+    **others : dask Series or Array, array-like, or None
+        What else ``fit`` takes that has an entry for each record, in its order. What of it is in
+        memory must be public: it is cut by the lengths of partitions and sent to the workers.
+
+    Raises
+    ------
+    TypeError
+        If X, y or person is in memory.
+    ValueError
+        If they are not cut in the same places, or have not one entry for each record.
+    """
+    arguments = {"X": X, "y": y, **others}
+    if person is not None:
+        arguments["person"] = person
+    asked = next(name for name, values in arguments.items() if is_dask(values))
+    for name in ("X", "y", "person"):
+        if arguments.get(name) is not None and not is_dask(arguments[name]):
+            raise TypeError(
+                f"{name} must be a collection of Dask, as {asked} is: nothing private is sent to "
+                "workers. dask.dataframe.from_pandas and dask.array.from_array make one."
+            )
+    first = "y" if X is None else "X"
+    cut = {
+        name: _cut_as(arguments[first], values, first, name)
+        for name, values in arguments.items()
+        if is_dask(values)
+    }
+    parts = {name: partitions(values) for name, values in cut.items()}
+    sent = {name: v for name, v in arguments.items() if v is not None and name not in cut}
+    if sent:
+        lengths = _lengths(cut[first], parts[first])
+        n_records = sum(lengths)
+        parts |= {name: _pieces(name, values, lengths) for name, values in sent.items()}
+    else:  # frames first: those of files know their lengths without being read
+        n_records = _length(min(cut.values(), key=_is_array))
+    none = [None] * len(parts[first])
+    n_columns = 0 if X is None else int(X.shape[1])
+    blocks: DaskBlocks[Arguments] = DaskBlocks(
+        _together(*(parts.get(name, none) for name in arguments)),
+        8.0 * n_records * (n_columns + 2),
+        current_client(),
+    )
+    return Source(
+        blocks,
+        n_records,
+        columns=getattr(X, "columns", None),
+        n_columns=n_columns,
+        target=_no_records(y),
+        dtype=getattr(X, "dtype", None),
+    )
+
+
+def _is_array(values: Any) -> bool:
+    return hasattr(values, "chunks")
+
+
+def _has_length(values: Any) -> bool:
+    """Say whether it is an array whose chunks are known."""
+    return _is_array(values) and not np.isnan(values.shape[0])
+
+
+def _is_divided(values: Any) -> bool:
+    """Say whether it is a frame of which is known what index is in which partition."""
+    return not _is_array(values) and bool(values.known_divisions)
+
+
+def _cut_as(guide: Any, values: Any, first: str, name: str) -> Any:
+    """Return a collection cut where another one is, as far as this is known; names are theirs."""
+    if _is_array(guide) and guide.ndim > 2:
+        raise ValueError(f"{first} must be two-dimensional: Expected 2D array.")
+    if _has_length(guide) and _has_length(values):
+        if guide.shape[0] != values.shape[0]:
+            raise ValueError(f"{first} and {name} must have the same number of records.")
+        return values.rechunk({0: guide.chunks[0]})
+    if _is_divided(guide) and _is_divided(values):
+        ends, others = ({v.divisions[0], v.divisions[-1]} for v in (guide, values))
+        if ends == others:  # an index that goes as far: cut by that
+            same = guide.divisions == values.divisions
+            return values if same else values.repartition(divisions=guide.divisions)
+    numbers = [v.numblocks[0] if _is_array(v) else v.npartitions for v in (guide, values)]
+    if numbers[0] != numbers[1]:
+        raise ValueError(
+            f"{first} and {name} must have the same partitions: take both from one frame (as "
+            f"split_target does), or cut them alike. Got {numbers[0]} and {numbers[1]}."
+        )
+    return values
+
+
+def _lengths(values: Any, parts: Sequence[Any]) -> list[int]:
+    """Return how many records each partition holds."""
+    if _has_length(values):
+        return [int(number) for number in values.chunks[0]]
+    from dask.base import compute
+    from dask.delayed import delayed
+
+    count = delayed(len, pure=False)
+    return list(compute(*(count(part) for part in parts)))
+
+
+def _pieces(name: str, values: Any, lengths: Sequence[int]) -> list[Any]:
+    """Return what is in memory, and public, in pieces of some lengths."""
+    from dask.delayed import delayed
+
+    try:
+        n_records = length(values)
+    except TypeError:  # of something that has none
+        n_records = -1
+    if n_records != sum(lengths):
+        raise ValueError(f"{name} must have one entry for each of the {sum(lengths)} records.")
+    ends = np.cumsum([0, *lengths])
+    return [
+        # As it is: Dask would look into lists.
+        delayed(take(values, slice(start, end)), pure=False, traverse=False)
+        for start, end in pairwise(ends.tolist())
+    ]
+
+
+def _length(values: Any) -> int:
+    """Return how many records there are."""
+    if _has_length(values):
+        return int(values.shape[0])
+    if _is_array(values):
+        values = values.copy()
+        values.compute_chunk_sizes()
+        return int(values.shape[0])
+    return len(values)
+
+
+def _together(*arguments: Sequence[Any]) -> list[Any]:
+    from dask.delayed import delayed
+
+    block = delayed(_block, pure=False)
+    return [block(*each) for each in zip(*arguments, strict=True)]
+
+
+def _block(*arguments: Any) -> Any:
+    """Return the arguments of a fit for one partition."""
+    sizes = {len(values) for values in arguments if values is not None}
+    return Nothing() if sizes == {0} else arguments
+
+
+def _no_records(y: Any) -> Any:
+    """Return what names a target has, in an empty one."""
+    if y is None or not _is_array(y):
+        return getattr(y, "_meta", None)
+    return np.empty(0, dtype=y.dtype)

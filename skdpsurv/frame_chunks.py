@@ -1,0 +1,276 @@
+"""Tables that come in chunks, one after the other, without an engine: one is in memory at a time.
+
+A fit goes over its records several times, so what is needed is not an iterator of frames, which
+can be gone through once, but something that begins anew.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import pandas as pd
+from numpy.typing import NDArray
+
+from skdpsurv.blocks import Blocks, InMemory, Nothing, first_of_names
+from skdpsurv.source import Source
+
+__all__ = ["FrameChunks", "chunk_source"]
+
+#: Records that take less memory than this, once they are read, are held while a fit goes over them.
+HELD_BYTES = 2**30
+
+NO_FRAME = "frames must hold at least one pandas DataFrame, and nothing else."
+
+Block = TypeVar("Block")
+Other = TypeVar("Other")
+
+
+class FrameChunks:
+    r"""A table in chunks, which are pandas data frames with the same columns.
+
+    ``fit`` of the estimators takes it where it takes a data frame: records that do not fit into
+    memory are read chunk by chunk, as many times as a fit needs them.
+    :func:`~skdpsurv.split_target` tells covariates from the target.
+
+    Parameters
+    ----------
+    frames : callable or iterable of DataFrame
+        A function without arguments that returns an iterator which begins anew; or something that
+        can be iterated over again and again, such as a list. Private, and the same every time.
+
+    Attributes
+    ----------
+    columns : pandas.Index
+        Names of the columns, as the first chunk has them; public.
+
+    Raises
+    ------
+    TypeError
+        If ``frames`` can be gone through once only.
+
+    Examples
+    --------
+    >>> from io import StringIO  # in place of a large file
+    >>> import pandas as pd
+    >>> from skdpsurv import FrameChunks, split_target
+    >>> text = "age,days,died\n61,300.0,0\n48,41.5,1\n"
+    >>> records = FrameChunks(lambda: pd.read_csv(StringIO(text), chunksize=1))
+    >>> X, y = split_target(records, time="days", event="died")
+    >>> X.columns.tolist(), y.columns.tolist()
+    (['age'], ['died', 'days'])
+    """
+
+    def __init__(self, frames: Callable[[], Iterable[Any]] | Iterable[Any]) -> None:
+        if not callable(frames) and (not isinstance(frames, Iterable) or iter(frames) is frames):
+            raise TypeError(
+                "frames must be a function without arguments that begins anew, such as "
+                "lambda: pandas.read_csv(path, chunksize=100_000), or a list of data frames: a fit "
+                "goes over records several times, and an iterator ends."
+            )
+        self._frames = frames
+        self._step: Callable[[Any], Any] | None = None
+        self._seen: pd.Index | None = None
+        self._width: int | None = None
+
+    @property
+    def columns(self) -> pd.Index | None:
+        """Names of the columns, as the first chunk has them; None of what was made of chunks."""
+        if self._seen is None and self._step is None:
+            first = next(iter(self), None)
+            if not isinstance(first, pd.DataFrame):
+                raise TypeError(NO_FRAME)
+            self._seen = first.columns
+        return self._seen
+
+    @property
+    def ndim(self) -> int:
+        """2; 1 for a single column."""
+        return 2 if self._n_columns is not None else 1
+
+    @property
+    def shape(self) -> tuple[float, ...]:
+        """Number of records, which is not known before they were read (NaN), and of columns."""
+        return (math.nan, self._n_columns) if self._n_columns is not None else (math.nan,)
+
+    @property
+    def name(self) -> Any:
+        """Name of a single column; None for a table."""
+        return self._seen[0] if self._seen is not None and self.ndim == 1 else None
+
+    @property
+    def _n_columns(self) -> int | None:
+        if self._step is None:
+            assert self.columns is not None
+            return len(self.columns)
+        return self._width
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the chunks, from the first."""
+        return map(self._of, self._frames() if callable(self._frames) else self._frames)
+
+    def __getitem__(self, columns: Any) -> FrameChunks:
+        """Return one column, or some of the columns, of all chunks."""
+        wanted = columns if isinstance(columns, list) else [columns]
+        for name in wanted:
+            if self.columns is None or name not in self.columns:
+                raise KeyError(f"columns must be among those of the chunks, got {name!r}.")
+        width = len(wanted) if isinstance(columns, list) else None
+        return self._view(partial(_chosen, columns), width, pd.Index(wanted))
+
+    def drop(self, *, columns: Sequence[Any]) -> FrameChunks:
+        """Return the other columns of all chunks."""
+        names = () if self.columns is None else self.columns
+        return self[[name for name in names if name not in columns]]
+
+    def over_chunks(self, function: Callable[[Any], Any], width: int | None) -> FrameChunks:
+        """Return what a function makes of every chunk, once that is read.
+
+        Parameters
+        ----------
+        function : callable
+            Of a chunk; returns an array with an entry for each of its records.
+        width : int or None
+            Columns of that array; None if it is one-dimensional.
+        """
+        return self._view(function, width, None)
+
+    def _view(
+        self, step: Callable[[Any], Any], width: int | None, seen: pd.Index | None
+    ) -> FrameChunks:
+        view = FrameChunks(self._frames)
+        view._step = partial(_both, self._of, step)
+        view._width, view._seen = width, seen
+        return view
+
+    def _of(self, frame: Any) -> Any:
+        return frame if self._step is None else self._step(frame)
+
+    def _is_of(self, other: FrameChunks) -> bool:
+        return self._frames is other._frames
+
+
+def _chosen(columns: Any, frame: Any) -> Any:
+    """Return a column, or some of the columns, of a chunk."""
+    names = columns if isinstance(columns, list) else [columns]
+    if not isinstance(frame, pd.DataFrame):
+        raise TypeError(NO_FRAME)
+    for name in names:
+        if list(frame.columns).count(name) != 1:
+            raise ValueError(f"frames must all have one column {name!r}.")
+    return frame[columns]
+
+
+def _both(first: Callable[[Any], Any], then: Callable[[Any], Any], frame: Any) -> Any:
+    return then(first(frame))
+
+
+class ChunkBlocks(Blocks[Block]):
+    """Blocks that are read anew in every pass.
+
+    Parameters
+    ----------
+    begin : callable
+        Returns an iterator of the blocks; ``Nothing`` where one has no records.
+    n_blocks : int
+    n_bytes : float
+        About how many bytes all blocks take; public.
+    """
+
+    def __init__(
+        self, begin: Callable[[], Iterator[Block | Nothing]], n_blocks: int, n_bytes: float
+    ) -> None:
+        self.begin, self._n_blocks, self.n_bytes = begin, n_blocks, n_bytes
+
+    @property
+    def n_blocks(self) -> int:
+        """How many blocks there are."""
+        return self._n_blocks
+
+    def map(self, function: Callable[..., Other], *each: Sequence[Any]) -> ChunkBlocks[Other]:
+        """Return what a function makes of every block, once it is read."""
+        begin: Callable[[], Iterator[Any]] = partial(self._all, function, each)
+        return ChunkBlocks(begin, self.n_blocks, self.n_bytes)
+
+    def results(self, function: Callable[..., Other], *each: Sequence[Any]) -> Iterator[Other]:
+        """Yield what a function makes of every block that has records."""
+        return (one for one in self._all(function, each) if not isinstance(one, Nothing))
+
+    def sizes(self, size: Callable[[Block], int]) -> list[int]:
+        """Return how many records each block holds: none, if it is empty."""
+        return [0 if isinstance(one, Nothing) else one for one in self._all(size, ())]
+
+    def first_of_each(self, names: Callable[[Block], NDArray[Any]]) -> Sequence[Any]:
+        """Return, for each block, the places of records whose name none before them has."""
+        return first_of_names(self._all(names, ()))
+
+    def _all(self, function: Callable[..., Any], each: Sequence[Sequence[Any]]) -> Iterator[Any]:
+        number = 0
+        for number, block in enumerate(self.begin(), 1):
+            if number > self.n_blocks:
+                break
+            given = (block, *(one[number - 1] for one in each))
+            nothing = [one for one in given if isinstance(one, Nothing)]
+            yield nothing[0] if nothing else function(*given)
+        if number != self.n_blocks:
+            raise ValueError("frames must hold the same chunks whenever they begin anew.")
+
+    def held(self, share: float = 1.0) -> Blocks[Block]:
+        """Return the blocks in memory, if they are small."""
+        if self.n_bytes * share > HELD_BYTES:
+            return ChunkBlocks(self.begin, self.n_blocks, self.n_bytes * share)
+        return InMemory(one for one in self.begin() if not isinstance(one, Nothing))
+
+
+def chunk_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> Source:
+    """Return the arguments of a fit, chunk by chunk; one pass counts the records.
+
+    Parameters
+    ----------
+    X, y, person, **others : FrameChunks or None
+        Of one table. The last argument in each block is person, if that is given.
+
+    Raises
+    ------
+    TypeError
+        If one of them is something else.
+    ValueError
+        If they are of different tables.
+    """
+    given = (X, y, *others.values(), *(() if person is None else (person,)))
+    some = [values for values in given if values is not None]
+    if not all(isinstance(values, FrameChunks) for values in some):
+        raise TypeError(
+            f"{', '.join(('X', 'y', 'person', *others))} must all be taken from one FrameChunks, "
+            "or none of them."
+        )
+    if not all(values._is_of(some[0]) for values in some):
+        raise ValueError(
+            f"{', '.join(('X', 'y', 'person', *others))} must be taken from one FrameChunks."
+        )
+    table = FrameChunks(some[0]._frames)
+
+    def begin() -> Iterator[Any]:
+        for frame in table:
+            if not len(frame):
+                yield Nothing()
+            else:
+                yield tuple(None if values is None else values._of(frame) for values in given)
+
+    lengths = []
+    for frame in table:
+        if not isinstance(frame, pd.DataFrame):
+            raise TypeError(NO_FRAME)
+        lengths.append(len(frame))
+    n_records, n_chunks = sum(lengths), len(lengths)
+    n_columns = 0 if X is None else int(X.shape[1])
+    blocks = ChunkBlocks(begin, n_chunks, 8.0 * n_records * (n_columns + 2))
+    return Source(
+        blocks,
+        n_records,
+        columns=None if X is None else X.columns,
+        n_columns=n_columns,
+        target=pd.DataFrame(columns=y.columns) if y is not None and y.ndim == 2 else y,
+    )

@@ -1,0 +1,147 @@
+r"""People with several records: one of each is kept, so that what is private is a person.
+
+Of the records of each person the first is kept, in the order of the records: which one that is
+depends on that person's records alone, and not on what any other's hold. Data sets that differ in
+all records of one person, with as many people, thus become data sets that differ in one record,
+but for the order; and what a fit releases has the same law in every order: its sums do not know
+it, and where records are dealt to parts they are dealt at random. So a guarantee for one replaced
+record is one for one replaced person (docs/proofs/person).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdpsurv.blocks import Blocks, Nothing
+from skdpsurv.first_names import FirstPlaces, first_places
+from skdpsurv.privacy import PrivacyGuarantee, refuse_masked
+from skdpsurv.privacy.guarantee import PERSON
+from skdpsurv.privacy.refusals import RefusedValueError
+from skdpsurv.rows import length, take, take_parameters
+from skdpsurv.source import Arguments, Source
+
+__all__ = ["about_people", "one_record_each", "one_record_each_of"]
+
+ASSUMPTION = (
+    "person names whose each record is, nobody has two names, and how many people there are is "
+    "public; of each, the first record is used"
+)
+WRONG = (
+    "person must hold whole numbers or text, one entry for each record and none missing: the name "
+    "of the person whose record it is."
+)
+
+
+def about_people(guarantee: PrivacyGuarantee) -> PrivacyGuarantee:
+    """Return a guarantee about records as one about people who have one record each."""
+    return replace(guarantee, neighbours=PERSON, assumptions=(*guarantee.assumptions, ASSUMPTION))
+
+
+def one_record_each(
+    person: Any, X: Any, y: Any, options: dict[str, Any]
+) -> tuple[Any, Any, dict[str, Any]]:
+    """Return the arguments of a fit for the first record of each person.
+
+    Parameters
+    ----------
+    person : array-like of shape (n_samples,)
+        Whose each record is. Private.
+    X, y : array-like or None
+        With an entry for each record.
+    options : dict
+        What else has an entry for each record is cut, too.
+
+    Raises
+    ------
+    ValueError
+        If ``person`` breaks its rule, or has not one entry for each record.
+    """
+    # A sparse matrix that cannot be cut is for the estimator to refuse.
+    X = X.tocsr() if hasattr(X, "tocsr") else X
+    names = _names(person, (X, y))
+    (places,) = first_places([names])
+    return take(X, places), take(y, places), take_parameters(options, places, names.size)
+
+
+def one_record_each_of(source: Source) -> Source:
+    """Return a source of the first record of each person; the last of its arguments says whose.
+
+    Raises
+    ------
+    ValueError
+        If that breaks its rule.
+    """
+    places = source.first_of_each(_names_of_block)
+    kept: Blocks[Arguments] = source.map(_kept, places)
+    return source.with_blocks(kept, sum(kept.sizes(_size)))
+
+
+def read_names(person: Any) -> NDArray[Any]:
+    """Return names of people as integers of 64 bits, or as text.
+
+    Raises
+    ------
+    ValueError
+        If they are neither, or one is missing.
+    """
+    refuse_masked(person, "person")
+    try:
+        # Of a list of numbers and text NumPy would make text of both.
+        names = np.asarray(person, dtype=object if isinstance(person, list | tuple) else None)
+    except Exception:  # of an object's own conversion, whose message may quote it
+        names = np.empty((0, 0))
+    if names.ndim != 1:
+        raise RefusedValueError(WRONG)
+    if names.dtype.kind in "iu":
+        if names.dtype.kind == "u" and names.size and names.max() > np.iinfo(np.int64).max:
+            raise RefusedValueError(WRONG)
+        return names.astype(np.int64)
+    if names.dtype.kind in "OUT":
+        listed = names.tolist()
+        if all(isinstance(name, str) for name in listed):
+            found = np.empty(names.size, dtype=object)
+            found[:] = [str.__str__(name) for name in listed]  # not a subclass's own
+            return found
+        if all(isinstance(name, Integral) and not isinstance(name, bool) for name in listed):
+            listed = [int(name) for name in listed]
+            if all(abs(name) < 2**63 for name in listed):
+                return np.array(listed, dtype=np.int64)
+    raise RefusedValueError(WRONG)
+
+
+def _names(person: Any, values: Sequence[Any]) -> NDArray[Any]:
+    names = read_names(person)
+    if any(_length(one) != names.size for one in values if one is not None):
+        raise ValueError(
+            "person must have one entry for each record: X, y and person must have the same length."
+        )
+    return names
+
+
+def _length(values: Any) -> int:
+    try:
+        return length(values)
+    except TypeError:
+        return -1
+
+
+def _names_of_block(block: Arguments) -> NDArray[Any]:
+    *values, person = block
+    return _names(person, values)
+
+
+def _kept(block: Arguments, first: FirstPlaces) -> Any:
+    places = first.of(_names_of_block(block))
+    if not places.size:
+        return Nothing()
+    return tuple(take(values, places) for values in block[:-1])
+
+
+def _size(block: Arguments) -> int:
+    return next(length(values) for values in block if values is not None)

@@ -1,0 +1,68 @@
+"""Where the records of a fit come from: memory, an engine, or chunks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from skdpsurv.dask_source import dask_source
+from skdpsurv.frame_chunks import chunk_source
+from skdpsurv.lazy import is_dask, is_lazy
+from skdpsurv.source import Source
+from skdpsurv.target import DURATIONS_ALONE, EVENTS_ALONE
+
+__all__ = ["as_source", "in_memory", "one_target", "require_in_memory"]
+
+
+def in_memory(*values: Any) -> bool:
+    """Say whether all arguments are in the memory of this process."""
+    return not any(map(is_lazy, values))
+
+
+def require_in_memory(*values: Any) -> None:
+    """Refuse rows that are somewhere else, which scikit-learn would pull here without a word.
+
+    Raises
+    ------
+    TypeError
+    """
+    if not in_memory(*values):
+        raise TypeError("X and y must be in memory here, got a collection of Dask, or chunks.")
+
+
+def as_source(X: Any, y: Any, *, person: Any = None, **others: Any) -> Source:
+    """Return the arguments of a fit, which are not in memory, as one source of blocks.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they do not belong together.
+    """
+    given = (X, y, person, *others.values())
+    make = dask_source if any(map(is_dask, given)) else chunk_source
+    return make(X, y, person=person, **others)
+
+
+def one_target(
+    X: Any, y: Any, durations: Any = None, event_observed: Any = None
+) -> tuple[Any, Any, Any]:
+    """Return X, y and events of a fit that speaks lifelines, too: durations beside events are y.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If arguments contradict each other, or some are in memory.
+    """
+    if durations is None and X is not None and getattr(X, "ndim", 2) == 1:
+        durations, X = X, None
+        if y is not None and event_observed is not None:
+            raise ValueError("event_observed must not be given twice, as y and by name.")
+        y, event_observed = None, event_observed if y is None else y
+    if durations is None:
+        if event_observed is not None:
+            raise ValueError(EVENTS_ALONE)
+        return X, y, None
+    if X is not None or y is not None:
+        raise ValueError(DURATIONS_ALONE)
+    if event_observed is not None and in_memory(event_observed):
+        raise TypeError("event_observed must be where durations are, and not in memory.")
+    return None, durations, event_observed

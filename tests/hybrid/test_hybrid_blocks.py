@@ -1,0 +1,328 @@
+"""Hybrid fits over blocks, in memory and of Dask: the same release, whatever the cut."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
+from sklearn.tree import DecisionTreeClassifier
+
+from skdpsurv import (
+    HybridMEstimator,
+    PerturbedHistogramMEstimator,
+    PrivacyAccountant,
+    PrivacyLeakWarning,
+    PublicColumns,
+    blocks,
+)
+
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+dask = pytest.importorskip("dask")
+
+N, N_PUBLIC = 280, 110
+NUMBERS = ["age", "dose"]
+ALL = [*NUMBERS, "site", "arm"]
+
+
+@pytest.fixture(autouse=True)
+def threads():
+    """No cluster, whatever other tests have begun."""
+    with dask.config.set(scheduler="synchronous"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        yield
+
+
+@pytest.fixture(scope="module")
+def frame():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 2)).round(1)  # so that records are equally near to several
+    public = rng.permutation(N) < N_PUBLIC
+    score = np.where(public, 0.3, 2.0) * X[:, 0]
+    site = rng.choice(["north", "south", None], N).astype(object)
+    site[~public & (X[:, 0] > 1.0)] = "elsewhere"
+    return pd.DataFrame(X, columns=NUMBERS).assign(
+        site=site,
+        arm=np.where(X[:, 1] > 0.0, "a", "b"),
+        ill=(rng.random(N) < 1.0 / (1.0 + np.exp(-score))).astype(int),
+        cost=np.exp(0.3 * X[:, 0] + 0.2 * rng.normal(size=N)),
+        consented=public,
+    )
+
+
+def model(estimator=None, epsilon=2.0, **parameters):
+    if parameters.get("method") == "subset":
+        parameters = {"candidate_sizes": [20, 60], **parameters}
+    return HybridMEstimator(estimator, epsilon, random_state=0, **parameters)
+
+
+class Unknown(LinearRegression):
+    """Of which nothing is known: it is shown private records one by one."""
+
+
+#: Of an estimator: its outcome, and the columns that it is shown.
+SETTINGS = {
+    "auto": (model(), "ill", ALL),
+    "cells": (model(method="cells"), "ill", ALL),
+    "residuals": (model(method="residuals"), "ill", ALL),
+    "all": (model(method="all"), "ill", ALL),
+    "subset": (model(method="subset"), "ill", ALL),
+    "curve": (
+        model(LinearRegression(), method="subset", selection="noisy_curve"), "cost", NUMBERS,
+    ),
+    "tree": (model(DecisionTreeClassifier(max_depth=3), method="subset"), "ill", NUMBERS),
+    "counts": (model(PoissonRegressor(), epsilon=50.0), "cost", NUMBERS),
+    "no noise": (model(epsilon=np.inf, method="residuals"), "ill", NUMBERS),
+    "unknown": (model(Unknown(), method="residuals"), "cost", NUMBERS),
+    "columns": (
+        model(columns=PublicColumns({"age": (-3, 3), "dose": (-3, 3), "arm": ["a", "b"]})),
+        "ill",
+        ["age", "dose", "arm"],
+    ),
+    "histogram": (
+        PerturbedHistogramMEstimator(
+            bounds=[(-2, 2)] * 2, outcome=[0, 1], n_bins=4, random_state=0
+        ),
+        "ill",
+        NUMBERS,
+    ),
+    "histogram of numbers": (
+        PerturbedHistogramMEstimator(
+            LinearRegression(), bounds=[(-2, 2)] * 2, outcome=(0, 3), n_bins=4, random_state=0
+        ),
+        "cost",
+        NUMBERS,
+    ),
+}  # fmt: skip
+
+
+def some(*quick):
+    """Go through all settings, some of them in the quick suite."""
+    return pytest.mark.parametrize(
+        "setting",
+        [s if s in quick else pytest.param(s, marks=pytest.mark.slow) for s in SETTINGS],
+    )
+
+
+def fit(setting, rows, **changes):
+    """Fit to a frame in memory or of Dask, and return the estimator."""
+    one, outcome, columns = SETTINGS[setting]
+    one = clone(one).set_params(**changes)
+    if isinstance(one, PerturbedHistogramMEstimator):
+        return one.fit(rows[columns], rows[outcome])
+    return one.fit(rows[columns], rows[outcome], public=rows["consented"])
+
+
+WHOLE = {}
+
+
+@pytest.fixture
+def whole(frame):
+    def fitted(setting):
+        """Fit once what others are compared with."""
+        if setting not in WHOLE:
+            WHOLE[setting] = fit(setting, frame)
+        return WHOLE[setting]
+
+    return fitted
+
+
+def same(found, wanted):
+    one, other = found.release_, wanted.release_
+    assert one.values.keys() == other.values.keys()
+    for name, value in other.values.items():
+        np.testing.assert_allclose(one.values[name], value, rtol=1e-9, atol=1e-9, err_msg=name)
+    counted = {"n_cells", "public_index"}
+    if getattr(wanted, "method", "") in ("all", "subset", ""):
+        counted.add("weights")
+    for name in counted & one.values.keys():
+        np.testing.assert_array_equal(one.values[name], other.values[name])
+    assert one.guarantee == other.guarantee
+    assert one.feature_names_in == other.feature_names_in
+
+
+def cut(frame, ends):
+    """Return a frame of Dask with partitions that end at some rows, be they empty or not."""
+    starts = [0, *ends[:-1]]
+    parts = [dask.delayed(frame.iloc[a:b]) for a, b in zip(starts, ends, strict=True)]
+    return dd.from_delayed(parts, meta=frame.iloc[:0])
+
+
+class TestInMemory:
+    @pytest.mark.parametrize("setting", SETTINGS)
+    def test_blocks_do_not_matter(self, monkeypatch, frame, whole, setting):
+        wanted = whole(setting)
+        for n_blocks in (3, 7):
+            monkeypatch.setattr(blocks, "BLOCK_ROWS", -(-N // n_blocks))
+            assert blocks.in_blocks(frame).n_blocks == n_blocks
+            same(fit(setting, frame), wanted)
+
+    @pytest.mark.parametrize("setting", ["all", "curve", "unknown", "columns"])
+    def test_blocks_of_public_or_of_private_records_alone(self, monkeypatch, frame, setting):
+        rows = frame.sort_values("consented")
+        wanted = fit(setting, rows)
+        monkeypatch.setattr(blocks, "BLOCK_ROWS", 70)
+        same(fit(setting, rows), wanted)
+
+    def test_one_public_value_makes_categories_in_any_block(self, monkeypatch, frame):
+        rows = frame.assign(dose=frame["dose"].astype(object))
+        rows.loc[np.flatnonzero(rows["consented"])[-1], "dose"] = "none"
+        wanted = fit("all", rows)
+        assert wanted.release_.parameters["categorical_features"] == [1, 2, 3]
+        monkeypatch.setattr(blocks, "BLOCK_ROWS", 50)
+        same(fit("all", rows), wanted)
+
+
+class TestDask:
+    @some("auto", "curve", "columns", "histogram")
+    def test_frames(self, frame, whole, setting):
+        same(fit(setting, cut(frame, [0, 33, 33, 170, N])), whole(setting))
+
+    @some("subset", "histogram of numbers")
+    @pytest.mark.parametrize("chunks", [(N, 2), (60, 1)])
+    def test_arrays(self, frame, setting, chunks):
+        one, outcome, columns = SETTINGS[setting]
+        X, y = frame[columns].to_numpy(), frame[outcome].to_numpy()
+        mask = frame["consented"].to_numpy()
+        options, theirs = {}, {}
+        if isinstance(one, HybridMEstimator):
+            options = {"public": mask}
+            theirs = {"public": da.from_array(mask, chunks=111)}
+        wanted = clone(one).fit(X, y, **options)
+        # Objects, and of them Dask cannot tell how large they are.
+        X, y = da.from_array(X, chunks=chunks, asarray=False), da.from_array(y, chunks=77)
+        same(clone(one).fit(X, y, **theirs), wanted)
+
+    @pytest.mark.parametrize("kind", [np.asarray, list])
+    def test_a_mask_in_memory_is_cut_by_the_lengths_of_partitions(self, frame, whole, kind):
+        rows, mask = cut(frame, [0, 33, 33, 170, N]), kind(frame["consented"].tolist())
+        found = model().fit(rows[ALL], rows["ill"], public=mask)
+        same(found, whole("auto"))
+        X = da.from_array(frame[NUMBERS].to_numpy(), chunks=(100, 2))
+        y = da.from_array(frame["ill"].to_numpy(), chunks=100)
+        found = model().fit(X, y, public=mask)
+        wanted = model().fit(frame[NUMBERS].to_numpy(), frame["ill"], public=mask)
+        same(found, wanted)
+
+    def test_a_mask_with_other_divisions(self, frame, whole):
+        rows = dd.from_pandas(frame, npartitions=3)
+        mask = dd.from_pandas(frame["consented"], npartitions=5)
+        same(model().fit(rows[ALL], rows["ill"], public=mask), whole("auto"))
+
+    @some("subset")
+    def test_all_public_records_in_one_partition(self, frame, setting):
+        rows = frame.sort_values("consented", ascending=False).reset_index(drop=True)
+        wanted = fit(setting, rows)
+        same(fit(setting, cut(rows, [N_PUBLIC, N_PUBLIC + 9, N])), wanted)
+
+    def test_categories_that_partitions_know_of_differently(self, frame, whole):
+        rows = cut(frame, [100, 200, N]).map_partitions(
+            lambda part: part.astype({"arm": "category"}),
+            meta=frame.iloc[:0].astype({"arm": pd.CategoricalDtype(["a", "b"])}),
+        )
+        same(fit("auto", rows), whole("auto"))
+
+    @some("auto", "counts", "histogram")
+    def test_predictions_are_lazy_and_the_same(self, frame, whole, setting):
+        fitted, (_, _, columns) = whole(setting), SETTINGS[setting]
+        rows = cut(frame, [0, 33, 33, 170, N])[columns]
+        for name in ("predict", "predict_proba", "decision_function"):
+            if hasattr(fitted, name):
+                asked, wanted = getattr(fitted, name)(rows), getattr(fitted, name)(frame[columns])
+                assert isinstance(asked, da.Array)
+                assert asked.dtype == wanted.dtype
+                np.testing.assert_allclose(asked.compute(), wanted, rtol=1e-12)
+        with pytest.raises(TypeError, match="must be in memory"):
+            fitted._matrix(rows)
+
+    def test_predictions_of_words(self, frame):
+        words = np.array(["low", "middle", "high"])[np.digitize(frame["age"], [-0.6, 0.6])]
+        fitted = model().fit(frame[NUMBERS], words, public=frame["consented"])
+        rows = dd.from_pandas(frame[NUMBERS], npartitions=2)
+        assert (fitted.predict(rows).compute() == fitted.predict(frame[NUMBERS])).all()
+        assert fitted.decision_function(rows).shape[1] == 3
+
+
+class TestRefusals:
+    def refuse(self, kind, match, one, *arguments, **options):
+        accountant = PrivacyAccountant(5.0)
+        one = clone(one).set_params(epsilon=1.0, accountant=accountant, random_state=None)
+        with pytest.raises(kind, match=match):
+            one.fit(*arguments, **options)
+        assert accountant.spent() == 0.0
+        assert len(accountant.entries()) == 0
+
+    @some("auto", "histogram")
+    def test_of_a_private_value_in_one_partition(self, monkeypatch, frame, setting):
+        one, outcome, columns = SETTINGS[setting]
+        place = np.flatnonzero(~frame["consented"])[-2]
+        monkeypatch.setattr(blocks, "BLOCK_ROWS", 100)
+        for column in ("dose", outcome):
+            broken = frame.astype({outcome: float})
+            broken.loc[place, column] = np.nan
+            for rows in (broken, cut(broken, [0, 90, 200, N])):
+                options = {"public": rows["consented"]} if "histogram" not in setting else {}
+                self.refuse(
+                    ValueError, r"NaN|missing", one, rows[columns], rows[outcome], **options
+                )
+
+    def test_of_masks(self, frame):
+        rows = cut(frame, [90, 200, N])
+        X, y, mask = rows[ALL], rows["ill"], frame["consented"].to_numpy()
+        one = SETTINGS["auto"][0]
+        for kind, match, public in (
+            (ValueError, "public must be given", None),
+            (ValueError, f"public must have one entry for each of the {N}", mask[:-1]),
+            (ValueError, "public must have one entry for each", True),
+            (ValueError, "no public records", np.zeros(N, dtype=bool)),
+            (ValueError, "no private records", rows["consented"] | True),
+            (TypeError, "booleans", rows["ill"]),
+            (TypeError, "booleans", np.where(np.arange(N) < 200, mask.astype(object), 1)),
+            (ValueError, "X and public must have the same partitions", dd.from_pandas(
+                frame["consented"], npartitions=2)),
+            (ValueError, "one boolean for each", cut(frame, [90, 201, N])["consented"]),
+        ):  # fmt: skip
+            self.refuse(kind, match, one, X, y, public=public)
+
+    def test_of_records_in_memory_beside_a_mask_that_is_not(self, frame):
+        mask = dd.from_pandas(frame["consented"], npartitions=2)
+        self.refuse(
+            TypeError,
+            "X must be a collection of Dask, as public is",
+            SETTINGS["auto"][0],
+            frame[ALL],
+            frame["ill"],
+            public=mask,
+        )
+
+    def test_no_private_record_comes_to_the_client(self, monkeypatch, frame):
+        """What results of blocks are brought here are public records, and nothing else."""
+        from skdpsurv.dask_blocks import DaskBlocks
+
+        brought = []
+        honest = DaskBlocks.results
+
+        def results(self, function, *rest):
+            found = list(honest(self, function, *rest))
+            brought.extend(found)
+            return iter(found)
+
+        monkeypatch.setattr(DaskBlocks, "results", results)
+        fit("subset", cut(frame, [90, 200, N]))
+        rows = pd.concat([part for part, _ in brought])
+        pd.testing.assert_index_equal(rows.index, frame.index[frame["consented"]])
+
+
+def test_logistic_regression_hears_private_partitions(frame):
+    """Without noise, of Dask."""
+    rows = cut(frame, [50, N])
+    one = model(LogisticRegression(), np.inf, method="cells").fit(
+        rows[NUMBERS], rows["ill"], public=rows["consented"]
+    )
+    theirs = frame[frame["consented"]]
+    alone = LogisticRegression().fit(theirs[NUMBERS], theirs["ill"])
+    assert one.estimator_.coef_[0, 0] > alone.coef_[0, 0] + 0.3

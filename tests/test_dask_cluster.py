@@ -1,0 +1,262 @@
+"""Fits on two worker processes of Dask, and what a lost one costs."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import time
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+
+from skdpsurv import (
+    DPDiscreteTimeSurvival,
+    DPLogisticRegression,
+    DPWeibullFitter,
+    HybridMEstimator,
+    PrivacyAccountant,
+    PrivateSearchCV,
+    PrivateStackingClassifier,
+    PublicColumns,
+    split_target,
+)
+from skdpsurv.audit import audit_epsilon
+from skdpsurv.dask_blocks import DaskBlocks
+
+dd = pytest.importorskip("dask.dataframe")
+distributed = pytest.importorskip("distributed")
+
+pytestmark = pytest.mark.slow
+
+COLUMNS = PublicColumns(dict.fromkeys("abcde", (-1, 1)))
+
+
+@pytest.fixture(scope="module")
+def client():
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("parquet")
+    rng = np.random.default_rng(0)
+    for k in range(8):
+        X = rng.uniform(-1, 1, (20_000, 5))
+        times, left = rng.exponential(2.0 * np.exp(-X[:, 0])), rng.uniform(0, 6, len(X))
+        frame = pd.DataFrame(X, columns=list("abcde"))
+        frame = frame.assign(died=times <= left, years=np.minimum(times, left))
+        frame.to_parquet(folder / f"{k}.parquet")
+    return folder
+
+
+def fit(frame, accountant=None):
+    model = DPDiscreteTimeSurvival(
+        1.0, max_time=4.0, n_intervals=200, random_state=0, accountant=accountant
+    )
+    return model.fit(*split_target(frame, time="years", event="died"))
+
+
+@pytest.fixture(scope="module")
+def in_memory(files):
+    return fit(pd.read_parquet(files)).release_
+
+
+def test_the_release_is_that_of_memory(client, files, in_memory):
+    found = fit(dd.read_parquet(files)).release_
+    for name, value in in_memory.values.items():
+        np.testing.assert_allclose(found.values[name], value, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPDiscreteTimeSurvival(5.0, method="psgld", n_epochs=100, max_time=4.0, n_intervals=8),
+        DPDiscreteTimeSurvival(5.0, method="out_pert", max_time=4.0, columns=COLUMNS),
+        DPWeibullFitter(1.0, max_time=4.0),
+    ],
+    ids=["posterior", "output", "Weibull"],
+)
+def test_other_fits(client, files, model):
+    model.set_params(random_state=0)
+    X, y = split_target(pd.read_parquet(files)[:20_000], time="years", event="died")
+    whole = clone(model).fit(X, y).release_
+    lazy = split_target(dd.read_parquet(files / "0.parquet"), time="years", event="died")
+    found = clone(model).fit(*lazy).release_
+    for name, value in whole.values.items():
+        np.testing.assert_allclose(found.values[name], value, rtol=1e-9, atol=1e-9)
+
+
+def test_stacks(client, files):
+    """Models are fitted by threads of the client, whatever n_jobs would do elsewhere."""
+    model = PrivateStackingClassifier(
+        5.0, classes=[0, 1], partition="samples", n_partitions=3, n_jobs=2, random_state=0
+    )
+    frame = pd.read_parquet(files / "0.parquet")
+    whole = clone(model).fit(frame[list("abcde")], frame["died"].astype(int)).release_
+    lazy = dd.read_parquet(files / "0.parquet")
+    found = clone(model).fit(lazy[list("abcde")], lazy["died"].astype(int)).release_
+    for name, value in whole.values.items():
+        np.testing.assert_allclose(found.values[name], value, rtol=1e-9, atol=1e-9)
+
+
+def test_people(client, files):
+    frame = pd.read_parquet(files)[["a", "died", "years"]][:50_000]
+    frame = frame.assign(who=np.random.default_rng(0).integers(0, 30_000, len(frame)))
+    model = DPDiscreteTimeSurvival(1.0, max_time=4.0, random_state=0)
+    names = {"time": "years", "event": "died", "person": "who"}
+    X, y, who = split_target(frame, **names)
+    whole = clone(model).fit(X, y, person=who).release_
+    X, y, who = split_target(dd.from_pandas(frame, npartitions=9), **names)
+    found = clone(model).fit(X, y, person=who).release_
+    assert found.guarantee == whole.guarantee
+    for name, value in whole.values.items():
+        np.testing.assert_allclose(found.values[name], value, rtol=1e-9, atol=1e-9)
+
+
+def test_a_hybrid_fit_is_that_of_memory(client, files):
+    """Estimators travel to the workers, with the ledger; public records come from there."""
+
+    def fitted(frame):
+        accountant = PrivacyAccountant(5.0, rehearsal=True)
+        model = HybridMEstimator(epsilon=2.0, random_state=0, accountant=accountant)
+        model.fit(frame[list("abc")], frame["died"], public=frame["a"] > 0.9)
+        assert accountant.rehearsed() == 2.0
+        return model
+
+    whole, found = fitted(pd.read_parquet(files)), fitted(dd.read_parquet(files))
+    for name, value in whole.release_.values.items():
+        np.testing.assert_allclose(found.release_.values[name], value, rtol=1e-9, atol=1e-9)
+    rows = dd.read_parquet(files)[list("abc")]
+    asked = found.predict_proba(rows).mean(axis=0).compute()
+    np.testing.assert_allclose(asked, whole.predict_proba(rows.compute()).mean(axis=0))
+
+
+def test_a_lost_worker_costs_time_and_nothing_else(client, files, in_memory):
+    """It is killed in the middle; another takes its place, and noise is not drawn again."""
+    accountant = PrivacyAccountant(5.0, rehearsal=True)
+    (first, *_) = client.run(os.getpid).values()
+    killed = []
+
+    def kill():
+        # Once sums of the fit have come back.
+        while accountant.entries().empty:
+            time.sleep(0.005)
+        time.sleep(0.3)
+        os.kill(first, signal.SIGKILL)
+        killed.append(first)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    found = fit(dd.read_parquet(files), accountant).release_
+    assert killed, "the fit was over before the worker was killed"
+    killer.join()
+    for name, value in in_memory.values.items():
+        np.testing.assert_allclose(found.values[name], value, rtol=1e-9, atol=1e-9)
+    assert len(accountant.entries()) == 1
+
+
+def test_a_client_that_goes_away(files, monkeypatch):
+    """What was charged stays charged, and the error says so."""
+    accountant = PrivacyAccountant(5.0, rehearsal=True)
+    summed = DaskBlocks.map_sum
+    with (
+        distributed.LocalCluster(
+            n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+        ) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+
+        def leave(blocks, function, *each):
+            if not accountant.entries().empty:
+                client.close()
+            return summed(blocks, function, *each)
+
+        monkeypatch.setattr(DaskBlocks, "map_sum", leave)
+        with pytest.raises(RuntimeError, match=r"went away.*stays charged"):
+            fit(dd.read_parquet(files), accountant)
+    assert len(accountant.entries()) == 1
+
+
+def test_workers_log_nothing_of_records(client, tmp_path):
+    """An engine logs what failed, and what it failed on: so nothing fails there."""
+    frame = pd.DataFrame({"a": [0.5, 7654.321, np.inf], "died": True, "years": [1.0, 2.0, 3.0]})
+    frame.to_parquet(tmp_path / "0.parquet")
+    with pytest.raises(ValueError, match="infinity"):
+        fit(dd.read_parquet(tmp_path))
+    logs = {**client.get_worker_logs(), "scheduler": client.get_scheduler_logs()}
+    assert "7654" not in str(logs)
+
+
+class Tasks(distributed.diagnostics.plugin.SchedulerPlugin):
+    """Count the tasks that a scheduler has seen."""
+
+    name = "tasks"
+
+    def __init__(self):
+        self.seen = set()
+
+    def transition(self, key, start, finish, *args, **options):
+        if finish == "memory":
+            self.seen.add(key)
+
+
+@pytest.fixture
+def labelled():
+    X = np.random.default_rng(0).uniform(-0.5, 0.5, (400, 3))
+    return X, (X[:, 0] > 0).astype(int)
+
+
+def n_tasks(client):
+    def seen(dask_scheduler):
+        plugin = dask_scheduler.plugins["tasks"]
+        found = len(plugin.seen)
+        plugin.seen.clear()
+        return found
+
+    return client.run_on_scheduler(seen)
+
+
+@pytest.mark.parametrize(("strategy", "away"), [("split", True), ("repeat", False)])
+def test_searches_through_joblib(client, labelled, strategy, away):
+    """How many runs "repeat" makes is private, so no scheduler may count them."""
+    search = PrivateSearchCV(
+        DPLogisticRegression(classes=[0, 1]),
+        {"alpha": [0.01, 0.1, 1.0]},
+        strategy=strategy,
+        epsilon=4.0,
+        n_jobs=2,
+        random_state=0,
+    )
+    here = clone(search).fit(*labelled)
+    client.register_plugin(Tasks())
+    n_tasks(client)
+    with joblib.parallel_config("dask"):
+        there = clone(search).fit(*labelled)
+    assert (n_tasks(client) > 0) == away
+    assert there.best_params_ == here.best_params_
+    assert there.release_.values["coef"].tolist() == here.release_.values["coef"].tolist()
+
+
+def test_audits_through_joblib(client, labelled):
+    X, y = labelled[0][:6], labelled[1][:6]
+    options = {"n_trials": 300, "random_state": 0, "n_jobs": 2}
+    model = DPLogisticRegression(1.0, classes=[0, 1])
+    one, other = (X, y), (np.vstack([X[:5], -X[5:]]), np.append(y[:5], 1 - y[5:]))
+    here = audit_epsilon(model, one, other, **options)
+    client.register_plugin(Tasks())
+    n_tasks(client)
+    with joblib.parallel_config("dask"):
+        there = audit_epsilon(model, one, other, **options)
+    assert n_tasks(client) > 0
+    assert there.rates == here.rates
