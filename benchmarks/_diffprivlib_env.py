@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks._run import ROOT, Missing
+from benchmarks._environment import environment
+from benchmarks._run import ROOT
 
 VERSION = "0.6.6"
 REQUIREMENTS = (f"diffprivlib=={VERSION}", "scikit-learn>=1.6,<1.8")
@@ -52,20 +52,4 @@ class Diffprivlib:
 
 def diffprivlib(folder: Path) -> Diffprivlib:
     """Make the environment, unless it is there."""
-    home, stamp = folder.resolve(), folder.resolve() / f".diffprivlib-{VERSION}"
-    python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    if not stamp.exists():
-        uv = ROOT / ".uv" / "bin" / "uv"
-        if uv.exists():
-            run = [uv, "pip", "install", "--quiet", "--python", python, *REQUIREMENTS]
-            make = [uv, "venv", "--quiet", "--clear", "--python", sys.executable, home]
-        else:
-            run = [python, "-m", "pip", "install", "--quiet", *REQUIREMENTS]
-            make = [sys.executable, "-m", "venv", "--clear", home]
-        try:
-            subprocess.run(make, check=True)
-            subprocess.run(run, check=True)
-        except subprocess.CalledProcessError as error:
-            raise Missing(f"diffprivlib {VERSION} cannot be installed") from error
-        stamp.touch()
-    return Diffprivlib(python)
+    return Diffprivlib(environment(folder, f"diffprivlib {VERSION}", REQUIREMENTS))

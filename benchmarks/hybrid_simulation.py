@@ -18,7 +18,7 @@ from benchmarks._hybrid import TwoTables, likely, rival, simulated, text
 from benchmarks._run import arguments, number, part, run, setting
 from skdpsurv import HybridMEstimator, PerturbedHistogramMEstimator
 from skdpsurv.hybrid.hybrid_plan import SPLITS, candidates
-from skdpsurv.hybrid.hybrid_records import split_records
+from skdpsurv.hybrid.hybrid_records import PointMap
 from skdpsurv.hybrid.mixed_table import read_table
 from skdpsurv.hybrid.nearest import nearest, nested_counts
 from skdpsurv.hybrid.weighings import distinct
@@ -102,8 +102,10 @@ def curve(
     data: TwoTables, error: Errors, p: int, epsilon: float, repetition: int
 ) -> dict[tuple[Hashable, ...], float]:
     """Return the error of each candidate of Algorithm 2, with its noise and without."""
-    records = split_records(read_table(data.rows, ()), data.outcomes, data.public, True)
-    theirs, ours = records.public_points(), records.private_points()
+    public = read_table(data.X_public, ()), data.y_public
+    point_map = PointMap.of(*public, True)
+    theirs = point_map.points(*public)
+    ours = point_map.points(read_table(data.X_private, ()), data.y_private)
     index = distinct(theirs)
     source = random_source(seed("curve", p, repetition, epsilon))
     to_order, to_count, _ = (epsilon * share for share in SPLITS["subset"])

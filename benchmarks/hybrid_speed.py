@@ -17,7 +17,7 @@ from benchmarks._hybrid import simulated
 from benchmarks._run import arguments, in_new_process, number, run, setting
 from skdpsurv import HybridMEstimator
 from skdpsurv.hybrid.hybrid_plan import candidates
-from skdpsurv.hybrid.hybrid_records import split_records
+from skdpsurv.hybrid.hybrid_records import PointMap
 from skdpsurv.hybrid.mixed_table import read_table
 from skdpsurv.hybrid.nearest import nested_counts
 from skdpsurv.hybrid.weighings import distinct
@@ -55,8 +55,10 @@ def worker(task: str, n: str, p: str) -> None:
         added = tracemalloc.get_traced_memory()[1] / 2**20
         print(np.median(elapsed), before, most, added)
         return
-    records = split_records(read_table(data.rows, ()), data.outcomes, data.public, True)
-    theirs, ours = records.public_points(), records.private_points()
+    public = read_table(data.X_public, ()), data.y_public
+    point_map = PointMap.of(*public, True)
+    theirs = point_map.points(*public)
+    ours = point_map.points(read_table(data.X_private, ()), data.y_private)
     theirs = theirs[distinct(theirs)]
     sizes = candidates(None, theirs.shape[0])
 
