@@ -111,8 +111,11 @@ class TestFrames:
         "model",
         [
             DPLogisticRegression(3.0),
-            PrivateStackingClassifier(3.0, n_partitions=2),
-            PrivateStackingClassifier(3.0, n_partitions=2, combiner="logistic"),
+            pytest.param(PrivateStackingClassifier(3.0, n_partitions=2), marks=pytest.mark.slow),
+            pytest.param(
+                PrivateStackingClassifier(3.0, n_partitions=2, combiner="logistic"),
+                marks=pytest.mark.slow,
+            ),
             PrivateStackingClassifier(3.0, n_partitions=3, partition="samples"),
         ],
     )

@@ -153,7 +153,7 @@ def cut(frame, ends):
 
 
 class TestInMemory:
-    @pytest.mark.parametrize("setting", SETTINGS)
+    @some("auto", "subset", "histogram of numbers")
     def test_blocks_do_not_matter(self, monkeypatch, frame, whole, setting):
         wanted = whole(setting)
         for n_blocks in (3, 7):
@@ -161,7 +161,7 @@ class TestInMemory:
             assert blocks.in_blocks(frame).n_blocks == n_blocks
             same(fit(setting, frame), wanted)
 
-    @pytest.mark.parametrize("setting", ["all", "curve", "unknown", "columns"])
+    @some("all")
     def test_blocks_of_public_or_of_private_records_alone(self, monkeypatch, frame, setting):
         rows = frame.sort_values("consented")
         wanted = fit(setting, rows)
@@ -178,7 +178,7 @@ class TestInMemory:
 
 
 class TestDask:
-    @some("auto", "curve", "columns", "histogram")
+    @some("auto", "histogram")
     def test_frames(self, frame, whole, setting):
         same(fit(setting, cut(frame, [0, 33, 33, 170, N])), whole(setting))
 
@@ -226,7 +226,7 @@ class TestDask:
         )
         same(fit("auto", rows), whole("auto"))
 
-    @some("auto", "counts", "histogram")
+    @some("auto", "histogram")
     def test_predictions_are_lazy_and_the_same(self, frame, whole, setting):
         fitted, (_, _, columns) = whole(setting), SETTINGS[setting]
         rows = cut(frame, [0, 33, 33, 170, N])[columns]
