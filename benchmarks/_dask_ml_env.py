@@ -32,7 +32,8 @@ def dask_ml(folder: Path, solvers: Sequence[str], **task: Any) -> dict[str, Any]
         source = Path(place) / "task.json"
         source.write_text(json.dumps(task | {"solvers": list(solvers)}))
         own = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-        command: list[Any] = [python, WORKER, source]
+        # Else its folder comes first, with a module of the name of Dask's.
+        command: list[Any] = [python, "-P", WORKER, source]
         printed = subprocess.run(command, check=True, env=own, capture_output=True, text=True)
     found: dict[str, Any] = json.loads(printed.stdout.splitlines()[-1])
     return found
