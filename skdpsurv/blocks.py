@@ -31,6 +31,7 @@ __all__ = [
     "first_of_names",
     "in_blocks",
     "in_pairs",
+    "new_places",
 ]
 
 #: Rows of a block: what a fit adds to memory is a few copies of one block.
@@ -167,12 +168,16 @@ class InMemory(Blocks[Block]):
 def first_of_names(names: Iterable[Any]) -> list[Any]:
     """Return, for the names of each block or ``Nothing``, the places of those that are new."""
     found = list(names)
-    some = [one for one in found if not isinstance(one, Nothing)]
-    first = iter(first_places(some))
     return [
-        one if isinstance(one, Nothing) else FirstPlaces(next(first), fingerprint(one))
-        for one in found
+        one if isinstance(one, Nothing) else FirstPlaces(first, fingerprint(one))
+        for one, first in zip(found, new_places(found), strict=True)
     ]
+
+
+def new_places(names: Sequence[Any]) -> list[Any]:
+    """Return the places of names that stand nowhere before; ``Nothing`` of ``Nothing``."""
+    first = iter(first_places([one for one in names if not isinstance(one, Nothing)]))
+    return [one if isinstance(one, Nothing) else next(first) for one in names]
 
 
 def in_pairs(parts: Iterable[Any], add: Callable[[Any, Any], Any] | None = None) -> Any:

@@ -15,9 +15,9 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from skdpsurv.blocks import Nothing
+from skdpsurv.blocks import Nothing, new_places
 from skdpsurv.dask_tasks import Refused, applied
-from skdpsurv.first_names import FirstPlaces, fingerprint, first_places, name_parts
+from skdpsurv.first_names import FirstPlaces, fingerprint, name_parts
 from skdpsurv.types import IndexArray
 
 __all__ = ["first_of_partitions"]
@@ -92,11 +92,10 @@ def _met(dealt: Sequence[Any]) -> list[Any]:
 
 
 def _meet(dealt: Sequence[Any]) -> list[Any]:
-    some = [one for one in dealt if not isinstance(one, Nothing)]
-    first = iter(first_places([one.names for one in some]))
+    new = new_places([getattr(one, "names", one) for one in dealt])
     return [
-        one if isinstance(one, Nothing) else one._replace(places=one.places[next(first)])
-        for one in dealt
+        one if isinstance(one, Nothing) else one._replace(places=one.places[first])
+        for one, first in zip(dealt, new, strict=True)
     ]
 
 

@@ -82,10 +82,7 @@ def event_and_time(y: ArrayLike) -> tuple[BoolArray, FloatArray]:
                 "y must be a structured array with two fields, event and time, got fields "
                 f"{y.dtype.names}."
             )
-        first, second = y.dtype.names
-        if y.dtype[second].kind == "b" and y.dtype[first].kind != "b":
-            first, second = second, first
-        event, time = y[first], y[second]
+        event, time = _event_first(*(y[name] for name in y.dtype.names))
     if event.ndim != 1 or time.ndim != 1:
         raise ValueError("the fields of y must hold one number each.")
     events = checked_events(event, "the event field of y")
@@ -150,11 +147,16 @@ def _event_and_time_columns(y: Any) -> tuple[BoolArray, FloatArray]:
             "y must be 1-D, or a data frame with two columns, event and time, got columns "
             f"{[str(name) for name in y.columns]}."
         )
-    first, second = (_column(y[name], "y") for name in y.columns)
-    if second.dtype.kind == "b" and first.dtype.kind != "b":
-        first, second = second, first
-    events = checked_events(first, "the event column of y")
-    return events, checked_times(second, "the times of y")
+    event, time = _event_first(*(_column(y[name], "y") for name in y.columns))
+    events = checked_events(event, "the event column of y")
+    return events, checked_times(time, "the times of y")
+
+
+def _event_first(first: NDArray[Any], second: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return events and times: the boolean column is the event, wherever it stands."""
+    if second.dtype.base.kind == "b" and first.dtype.base.kind != "b":
+        return second, first
+    return first, second
 
 
 def checked_events(event: ArrayLike, name: str) -> BoolArray:
