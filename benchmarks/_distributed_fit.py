@@ -52,6 +52,13 @@ def files(folder: Path, n_records: int, first: int = 0) -> list[str]:
 
 #: Of workers: Dask's, without what has them give back freed memory at once.
 ENVIRONMENT = {"OMP_NUM_THREADS": 1, "MKL_NUM_THREADS": 1, "OPENBLAS_NUM_THREADS": 1}
+#: Besides, for workers that keep what memory they were given: no array has a mapping of its own.
+KEEPING = {
+    "MALLOC_MMAP_MAX_": 0,
+    "MALLOC_TRIM_THRESHOLD_": 2**40,
+    "MALLOC_ARENA_MAX": 1,
+    "ARROW_DEFAULT_MEMORY_POOL": "system",
+}
 
 
 def cluster(n_workers: int, memory: str = "2GB") -> dict[str, Any]:
@@ -136,8 +143,20 @@ def warm() -> None:
     import skdpsurv.dask_source  # noqa: F401
 
 
+def touch(n_bytes: float) -> None:
+    """Write to memory, and give it back to the process."""
+    pieces = [np.ones(2**22) for _ in range(int(n_bytes) // 2**25)]
+    del pieces
+
+
 def measure(
-    kind: str, engine: str, paths: Sequence[str], n_workers: int, memory: str, epsilon: float
+    kind: str,
+    engine: str,
+    paths: Sequence[str],
+    n_workers: int,
+    memory: str,
+    epsilon: float,
+    touched: float = 0.0,
 ) -> dict[str, Any]:
     """Fit once.
 
@@ -145,6 +164,8 @@ def measure(
     ----------
     kind : {"hazards", "weibull", "logistic"}
     engine : {"memory", "threads", "cluster"}
+    touched : float, default=0.0
+        Bytes of memory that workers together have written to before, and keep.
     """
     found: dict[str, Any] = {}
     with ExitStack() as stack:
@@ -161,10 +182,12 @@ def measure(
             if engine == "cluster":
                 from distributed import Client, LocalCluster
 
-                dask.config.set({"distributed.nanny.pre-spawn-environ": ENVIRONMENT})
+                environment = ENVIRONMENT | KEEPING if touched else ENVIRONMENT
+                dask.config.set({"distributed.nanny.pre-spawn-environ": environment})
                 local = stack.enter_context(LocalCluster(**cluster(n_workers, memory)))
                 client = stack.enter_context(Client(local))
                 client.run(warm)
+                client.run(touch, touched / n_workers)
             else:
                 stack.enter_context(dask.config.set(scheduler="threads", num_workers=n_workers))
             frame = dd.read_parquet(list(paths))

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from numpy.typing import NDArray
 
 from skdpsurv.blocks import Blocks, Nothing
+from skdpsurv.dask_layer import Layer
 from skdpsurv.dask_names import first_of_partitions
 from skdpsurv.dask_tasks import applied, raised, summed
 
@@ -57,7 +58,8 @@ class DaskBlocks(Blocks[Block]):
 
     def map(self, function: Callable[..., Other], *each: Sequence[Any]) -> DaskBlocks[Other]:
         """Return what a function will make of every block, when it is asked for."""
-        return self._of(self._tasks(function, each))
+        layer = Layer()
+        return self._of(layer.wanted(self._tasks(layer, function, each)))
 
     def results(self, function: Callable[..., Other], *each: Sequence[Any]) -> Iterator[Other]:
         """Yield what a function makes of every block that has records."""
@@ -71,15 +73,13 @@ class DaskBlocks(Blocks[Block]):
 
     def map_sum(self, function: Callable[..., Other], *each: Sequence[Any]) -> Other:
         """Return the sum over all blocks, added up on the workers."""
-        from dask.delayed import delayed
-
-        tasks = self._tasks(function, each)
-        add = delayed(summed, pure=False)
+        layer = Layer()
+        tasks = self._tasks(layer, function, each)
         while len(tasks) > 1:
             ends = range(0, len(tasks), SPLIT_EVERY)
-            tasks = [add(tasks[start : start + SPLIT_EVERY]) for start in ends]
-        (total,) = tasks
-        (sums,) = self._computed([total])
+            some = (tasks[start : start + SPLIT_EVERY] for start in ends)
+            tasks = [layer.task("summed", summed, parts) for parts in some]
+        (sums,) = self._computed(layer.wanted(tasks))
         found: Other = raised(sums)
         return found
 
@@ -100,7 +100,9 @@ class DaskBlocks(Blocks[Block]):
         return DaskBlocks(parts, self.n_bytes, self.client)
 
     def _made(self, function: Callable[..., Any], each: Sequence[Sequence[Any]]) -> list[Any]:
-        return [raised(one) for one in self._computed(self._tasks(function, each))]
+        layer = Layer()
+        tasks = layer.wanted(self._tasks(layer, function, each))
+        return [raised(one) for one in self._computed(tasks)]
 
     def _computed(self, tasks: Sequence[Any]) -> Sequence[Any]:
         """Return the results of tasks.
@@ -125,13 +127,20 @@ class DaskBlocks(Blocks[Block]):
             "stays charged."
         )
 
-    def _tasks(self, function: Callable[..., Any], each: Sequence[Sequence[Any]]) -> list[Any]:
-        from dask.delayed import delayed
+    def _tasks(
+        self, layer: Layer, function: Callable[..., Any], each: Sequence[Sequence[Any]]
+    ) -> list[Any]:
+        from dask.delayed import Delayed
 
-        # Not pure: names of tasks are drawn, and no hash is made of what they hold.
-        apply = delayed(applied, pure=False)
-        once = delayed(function, pure=False, traverse=False)
-        return [apply(once, part, *rest) for part, *rest in zip(self.parts, *each, strict=True)]
+        once = layer.value("function", function)
+
+        def entry(one: Any) -> Any:
+            return one if isinstance(one, Delayed) else layer.value("given", one)
+
+        return [
+            layer.task("applied", applied, once, part, *map(entry, rest))
+            for part, *rest in zip(self.parts, *each, strict=True)
+        ]
 
 
 def current_client() -> Any:

@@ -10,12 +10,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from operator import itemgetter
 from typing import Any, NamedTuple
-from uuid import uuid4
 
 import numpy as np
 from numpy.typing import NDArray
 
 from skdpsurv.blocks import Nothing, new_places
+from skdpsurv.dask_layer import Layer
 from skdpsurv.dask_tasks import Refused, applied
 from skdpsurv.first_names import FirstPlaces, fingerprint, name_parts
 from skdpsurv.types import IndexArray
@@ -46,29 +46,19 @@ def first_of_partitions(
         Of a partition: the name of each record.
     """
     from dask.base import persist
-    from dask.delayed import Delayed
-    from dask.highlevelgraph import HighLevelGraph
 
-    # One layer of tasks, as so many objects of Dask, each with a graph of its own, take minutes.
-    layer = f"first-names-{uuid4().hex}"
-    n_parts = min(len(parts), NAME_PARTS)
-    tasks: dict[Any, Any] = {}
-    for i, part in enumerate(parts):
-        tasks[f"{layer}-dealt", i] = (partial(_dealt, names_of, n_parts), part.key)
-        for k in range(n_parts):
-            tasks[f"{layer}-some", i, k] = (itemgetter(k), (f"{layer}-dealt", i))
+    layer, n_parts = Layer(), min(len(parts), NAME_PARTS)
+    deal = partial(_dealt, names_of, n_parts)
+    dealt = [layer.task("dealt", deal, part) for part in parts]
+    first: list[list[Any]] = [[] for _ in parts]
     for k in range(n_parts):
-        meeting = [(f"{layer}-some", i, k) for i in range(len(parts))]
-        tasks[f"{layer}-met", k] = (_met, meeting)
-        for i in range(len(parts)):
-            tasks[f"{layer}-first", i, k] = (itemgetter(i), (f"{layer}-met", k))
-    for i in range(len(parts)):
-        mine = [(f"{layer}-first", i, k) for k in range(n_parts)]
-        tasks[f"{layer}-places", i] = (_together, mine)
-    graph = HighLevelGraph.from_collections(layer, tasks, dependencies=parts)
-    found = [Delayed((f"{layer}-places", i), graph, layer=layer) for i in range(len(parts))]
+        met = layer.task("met", _met, [layer.task("some", itemgetter(k), names) for names in dealt])
+        for i, mine in enumerate(first):
+            mine.append(layer.task("first", itemgetter(i), met))
     # Small, and else worked out again in every pass.
-    places: Sequence[Any] = persist(*found)
+    places: Sequence[Any] = persist(
+        *layer.wanted([layer.task("places", _together, mine) for mine in first])
+    )
     return places
 
 

@@ -172,9 +172,9 @@ class TestWhatIsSent:
         sent = []
         tasks = DaskBlocks._tasks
 
-        def spy(self, function, each):
+        def spy(self, layer, function, each):
             sent.append(cloudpickle.dumps(function))
-            return tasks(self, function, each)
+            return tasks(self, layer, function, each)
 
         monkeypatch.setattr(DaskBlocks, "_tasks", spy)
         cut = dd.from_pandas(frame, npartitions=2)

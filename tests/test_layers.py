@@ -9,13 +9,13 @@ import skdpsurv
 #: From the ground. A name stands for a module or for all of a package; those of a line may import
 #: each other. Concordance lies low, since `score` needs it and it needs no estimator.
 FLOORS = (
-    "types version",
+    "types version pieces",
     "checks lazy references",
     "privacy",
     "preprocessing",
     "scoring",
     "rows progress column_index first_names blocks shape plan release target",
-    "dask_tasks dask_names dask_blocks",
+    "dask_layer dask_tasks dask_names dask_blocks",
     "source frame_chunks dask_source sources person",
     "concordance",
     "likelihoods",

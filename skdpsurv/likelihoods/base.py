@@ -8,15 +8,12 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from skdpsurv.pieces import row_pieces
 from skdpsurv.types import FloatArray, IntArray
 
 #: Rows that are added up one after another; longer sums are made of such pieces, in pairs, so that
 #: rounding cannot pile up however many equal records there are.
 SUM_ROWS = 256
-
-#: The most rows of one block that a kernel holds as a dense array at once, times its columns.
-#: Two or three such arrays of doubles fit a second-level cache.
-CHUNK_ELEMENTS = 2**15
 
 
 @dataclass(frozen=True)
@@ -135,3 +132,13 @@ def weighted_sum(weights: FloatArray, rows: FloatArray) -> FloatArray:
     pieces = weights[:whole].reshape(m, 1, SUM_ROWS) @ rows[:whole].reshape(m, SUM_ROWS, width)
     total = np.ascontiguousarray(pieces[:, 0, :].T).sum(axis=1)
     return np.asarray(total + weights[whole:] @ rows[whole:])
+
+
+def gram(rows: FloatArray, weights: FloatArray) -> FloatArray:
+    """Return the sum of ``weights[i] * outer(rows[i], rows[i])``."""
+    n_columns = rows.shape[1]
+    total = np.zeros((n_columns, n_columns))
+    for piece in row_pieces(*rows.shape):
+        part = rows[piece]
+        total += (part * weights[piece, None]).T @ part
+    return total

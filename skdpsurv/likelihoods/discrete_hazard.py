@@ -22,6 +22,7 @@ and proofs: docs/proofs/discrete_hazard. Source of the uncapped loss: Nguyen and
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -33,6 +34,7 @@ from skdpsurv.likelihoods.base import (
     Derivatives,
     Linearized,
     PrivacyConstants,
+    gram,
     weighted_sum,
 )
 from skdpsurv.likelihoods.hazard_bounds import extent, gradient_sensitivity
@@ -47,6 +49,7 @@ from skdpsurv.likelihoods.hazard_kernel import (
 )
 from skdpsurv.likelihoods.hazard_series import add_small, is_small
 from skdpsurv.likelihoods.links import LOGIT, Link
+from skdpsurv.pieces import by_pieces
 from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 
@@ -66,11 +69,26 @@ class HazardBlock(NamedTuple):
     event: BoolArray
 
 
-def hazard_block(X: FloatArray, interval: IntArray, event: BoolArray) -> HazardBlock:
-    """Sort records (any order; intervals 1..q) into a block."""
+def hazard_block(
+    X: FloatArray,
+    interval: IntArray,
+    event: BoolArray,
+    change: Callable[[FloatArray], FloatArray] | None = None,
+) -> HazardBlock:
+    """Sort records (any order; intervals 1..q) into a block.
+
+    ``change`` is what is done to each row, if anything.
+    """
     survived = interval - event
-    order = np.argsort(survived, kind="stable")
-    return HazardBlock(np.ascontiguousarray(X[order]), survived[order], event[order])
+    # Integers of 16 bits are sorted in a time that does not grow faster than their number.
+    short = survived.astype(np.uint16) if survived.max(initial=0) < 2**16 else survived
+    order = np.argsort(short, kind="stable")
+
+    def rows(piece: slice) -> FloatArray:
+        chosen = X[order[piece]]
+        return chosen if change is None else change(chosen)
+
+    return HazardBlock(by_pieces(rows, *X.shape), survived[order], event[order])
 
 
 @dataclass(frozen=True)
@@ -198,7 +216,7 @@ class DiscreteHazard:
             return Derivatives(gradient, None)
         hessian_aa += A.T @ (sums.interval_curvature[:, None] * A)
         hessian_ab = sums.cross.T @ X
-        hessian_bb = (X * sums.curvature[:, None]).T @ X
+        hessian_bb = gram(X, sums.curvature)
         return Derivatives(
             gradient, np.block([[hessian_aa, hessian_ab], [hessian_ab.T, hessian_bb]])
         )

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdpsurv.likelihoods.base import CHUNK_ELEMENTS, SUM_ROWS
+from skdpsurv.likelihoods.base import SUM_ROWS
 from skdpsurv.likelihoods.links import Link
+from skdpsurv.pieces import CHUNK_ELEMENTS
 from skdpsurv.types import FloatArray, IntArray
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from skdpsurv.likelihoods.base import CHUNK_ELEMENTS
 from skdpsurv.likelihoods.hazard_expansion import over_at_risk, powers, up_to
 from skdpsurv.likelihoods.hazard_kernel import Sums, sums_by_level
 from skdpsurv.likelihoods.links import Link
+from skdpsurv.pieces import CHUNK_ELEMENTS
 from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 #: Blocks with fewer records go the long way.

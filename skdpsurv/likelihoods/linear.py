@@ -21,6 +21,7 @@ from skdpsurv.likelihoods.base import (
     Derivatives,
     Linearized,
     PrivacyConstants,
+    gram,
     weighted_sum,
 )
 from skdpsurv.types import FloatArray, IntArray
@@ -140,4 +141,4 @@ class LinearLikelihood:
             return Derivatives(gradient, None)
         if weights is not None:
             curvature = curvature * weights
-        return Derivatives(gradient, (block.X * curvature[:, None]).T @ block.X)
+        return Derivatives(gradient, gram(block.X, curvature))

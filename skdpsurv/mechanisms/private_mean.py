@@ -9,13 +9,15 @@ sum is exact; the theorem about the noise is one in real arithmetic (docs/user_g
 from __future__ import annotations
 
 import math
+from functools import partial
 
 import numpy as np
 
 from skdpsurv.blocks import Blocks
 from skdpsurv.mechanisms.vector_noise import SphericalLaplace, add_noise
+from skdpsurv.pieces import row_pieces
 from skdpsurv.privacy import RandomSource, clip_rows, to_lattice
-from skdpsurv.types import FloatArray
+from skdpsurv.types import FloatArray, IntArray
 
 
 def noisy_mean(
@@ -46,14 +48,20 @@ def noisy_mean(
     """
     # Rows in the unit ball are rounded to multiples of 2^-30 and added up as integers: an exact
     # sum, the same for any blocks. Rounding moves a row by at most sqrt(n_features) 2^-31.
-    total = blocks.map_sum(
-        lambda rows: to_lattice(clip_rows(rows, data_norm) / data_norm).sum(axis=0)
-    )
+    total = blocks.map_sum(partial(_lattice_total, data_norm))
     # The sum is exact; that it becomes a double, and is divided, costs n 2^-52 more.
     slack = math.sqrt(total.size) * (2.0**-31 + n_records * 2.0**-52)
     scale = 2.0 * (1.0 + slack) * data_norm / (n_records * epsilon)
     law = SphericalLaplace(total.size, scale)
-    return add_noise(total * (2.0**-30 * data_norm / n_records), law, source), scale
+    mean = np.asarray(total * (2.0**-30 * data_norm / n_records))
+    return add_noise(mean, law, source), scale
+
+
+def _lattice_total(data_norm: float, rows: FloatArray) -> IntArray:
+    total = np.zeros(rows.shape[1], dtype=np.int64)
+    for piece in row_pieces(*rows.shape):
+        total += to_lattice(clip_rows(rows[piece], data_norm) / data_norm).sum(axis=0)
+    return total
 
 
 def private_mean(

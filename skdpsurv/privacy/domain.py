@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdpsurv.checks import positive_number
+from skdpsurv.pieces import by_pieces
 from skdpsurv.privacy.refusals import nested_arrays_refused
 from skdpsurv.types import BoolArray, FloatArray
 
@@ -54,18 +55,22 @@ def clip_rows(X: ArrayLike, norm: float) -> FloatArray:
            [0.3, 0.4]])
     """
     norm = positive_number("norm", norm)
-    rows = as_float_array(X, "X").copy(order="C")
+    rows = as_float_array(X, "X")
     if rows.ndim != 2:
         raise ValueError("X must be two-dimensional.")
     check_finite(rows, "X")
+    radius = norm * (1.0 - (rows.shape[1] + 8) * 2.0**-53)
+    return by_pieces(lambda piece: _clipped(rows[piece], radius), *rows.shape)
+
+
+def _clipped(rows: FloatArray, radius: float) -> FloatArray:
     if rows.size == 0:
         return rows
-    n_features = rows.shape[1]
-    radius = norm * (1.0 - (n_features + 8) * 2.0**-53)
+    rows = rows.copy(order="C")
     largest = np.max(np.abs(rows), axis=1)
     # Where every entry is far below radius / sqrt(n_features) no norm is needed; this also keeps
     # zero rows and tiny ones out of the division.
-    may_exceed = largest > 0.5 * radius / math.sqrt(n_features)
+    may_exceed = largest > 0.5 * radius / math.sqrt(rows.shape[1])
     largest = np.where(may_exceed, largest, 1.0)
     unit = np.where(may_exceed[:, None], rows, 0.0) / largest[:, None]  # entries in [-1, 1]
     length = np.sqrt(np.einsum("ij,ij->i", unit, unit))

@@ -86,10 +86,12 @@ class HazardRecords(NamedTuple):
 
     def within(self, mean: FloatArray | float, radius: float) -> HazardBlock:
         """Return rows less ``mean``, clipped to ``radius`` and divided by it (inf: as they are)."""
-        rows = self.X
-        if math.isfinite(radius):
-            rows = clip_rows(rows - mean, radius) / radius
-        return hazard_block(rows, self.interval, self.event)
+
+        def change(rows: FloatArray) -> FloatArray:
+            return clip_rows(rows - mean, radius) / radius
+
+        clips = change if math.isfinite(radius) else None
+        return hazard_block(self.X, self.interval, self.event, clips)
 
 
 class HazardPlan(ABC):
