@@ -220,7 +220,7 @@ class Perturbation(HazardPlan):
             records.map(lambda block: block.X),
             model.n_records,
             model.data_norm,
-            self.epsilon_center - epsilon,
+            what_is_left(self.epsilon_center, epsilon),
             source,
         )
         spread = max(spread, SMALLEST_SPREAD * model.data_norm)

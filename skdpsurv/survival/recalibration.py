@@ -32,6 +32,7 @@ from scipy import special
 from skdpsurv.blocks import Blocks
 from skdpsurv.mechanisms.sums import HISTOGRAM, noise_deviation
 from skdpsurv.privacy import RandomSource
+from skdpsurv.privacy.shares import what_is_left
 from skdpsurv.release import Release, released_array
 from skdpsurv.survival.exit_law import exit_probabilities
 from skdpsurv.survival.hazard_plans import HazardRecords
@@ -145,7 +146,7 @@ def recalibrate(
     """
     exact, places = exits.map_sum(lambda block: cells.totals(*block))
     of_places = PLACES_PART * epsilon
-    of_table = epsilon * (1.0 - PLACES_PART)
+    of_table = what_is_left(epsilon, of_places)
     counts = HISTOGRAM.release(exact, of_table, source).astype(np.float64)
     sums = PLACES.values(PLACES.release(places, of_places, source))
     return fit_table(cells, counts, sums, n_records, (of_table, of_places), signal)

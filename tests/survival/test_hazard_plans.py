@@ -200,10 +200,12 @@ class TestFirstLook:
 
             monkeypatch.setattr(perturbed_plan, name, spy)
         data = make_discrete_time_survival(1000, 2, random_state=0)
-        DPDiscreteTimeSurvival(2.0, max_time=1.0, random_state=0).fit(data.X, data.y)
-        assert seen["private_life_table"] == pytest.approx(0.2 * TABLE_PART)
-        assert seen["private_mean"] == pytest.approx(0.2 * MEAN_PART)
-        assert sum(seen.values()) == pytest.approx(0.1 * 2.0, rel=1e-14)
+        for epsilon in (2.0, 0.7, 1.9, 3.3):
+            fit = DPDiscreteTimeSurvival(epsilon, max_time=1.0, n_intervals=9, random_state=0)
+            fit.fit(data.X, data.y)
+            assert seen["private_life_table"] == pytest.approx(0.1 * epsilon * TABLE_PART)
+            assert seen["private_mean"] == pytest.approx(0.1 * epsilon * MEAN_PART)
+            assert sum(map(Fraction, seen.values())) <= Fraction(plan(epsilon).epsilon_center)
 
     @pytest.mark.parametrize(
         ("epsilon", "found", "expected"),
