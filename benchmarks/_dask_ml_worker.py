@@ -36,9 +36,8 @@ def measured(task: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"refusal": refusal}
     for solver in task["solvers"]:
         start = time.perf_counter()
-        held = (
-            frame.persist()
-        )  # of files, Dask puts partitions together, and then counts them wrong
+        # Of files, Dask puts partitions together, and then counts them wrong.
+        held = frame.persist()
         X = held.drop(columns=label).to_dask_array(lengths=True).persist()
         y = held[label].to_dask_array(lengths=True).persist()
         model = LogisticRegression(solver=solver).fit(X, y)

@@ -31,6 +31,7 @@ from sklearn.base import is_classifier
 from skdpsurv.blocks import Blocks
 from skdpsurv.hybrid.mixed_space import places_of
 from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities
+from skdpsurv.likelihoods.base import gram
 from skdpsurv.mechanisms.private_mean import noisy_mean
 from skdpsurv.privacy import RandomSource, clip_rows
 from skdpsurv.types import FloatArray
@@ -186,7 +187,7 @@ def balance(
     for _ in range(NEWTON_STEPS):
         mean = weights @ moments
         slope = mean - target + slack * point
-        bend = (moments * weights[:, None]).T @ moments - np.outer(mean, mean)
+        bend = gram(moments, weights) - np.outer(mean, mean)
         bend[np.diag_indices_from(bend)] += slack
         direction = -np.linalg.solve(bend, slope)
         step = 1.0

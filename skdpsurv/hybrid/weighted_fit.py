@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
+from skdpsurv.likelihoods.base import gram
 from skdpsurv.privacy import warnings_as_errors
 from skdpsurv.types import FloatArray
 
@@ -93,7 +94,7 @@ def is_minimum(fitted: Any, X: FloatArray, weights: FloatArray) -> bool:
             curvature = np.exp(predictor) / weights.sum()
         ridge = fitted.alpha
     rows = np.column_stack([X, np.ones(X.shape[0])]) if fitted.fit_intercept else X
-    hessian = (rows * (curvature * weights)[:, None]).T @ rows
+    hessian = gram(rows, curvature * weights)
     penalised = np.zeros(rows.shape[1])
     penalised[: X.shape[1]] = ridge if np.isfinite(ridge) else 0.0
     hessian += np.diag(penalised)

@@ -58,6 +58,7 @@ def noisy_mean(
 
 
 def _lattice_total(data_norm: float, rows: FloatArray) -> IntArray:
+    """Return the sum of the clipped rows, in the unit ball, in multiples of 2^-30; exact."""
     total = np.zeros(rows.shape[1], dtype=np.int64)
     for piece in row_pieces(*rows.shape):
         total += to_lattice(clip_rows(rows[piece], data_norm) / data_norm).sum(axis=0)

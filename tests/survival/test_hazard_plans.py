@@ -205,6 +205,7 @@ class TestFirstLook:
             fit.fit(data.X, data.y)
             assert seen["private_life_table"] == pytest.approx(0.1 * epsilon * TABLE_PART)
             assert seen["private_mean"] == pytest.approx(0.1 * epsilon * MEAN_PART)
+            assert sum(seen.values()) == pytest.approx(0.1 * epsilon, rel=1e-14)
             assert sum(map(Fraction, seen.values())) <= Fraction(plan(epsilon).epsilon_center)
 
     @pytest.mark.parametrize(
