@@ -28,7 +28,7 @@ def test_runs_and_draws(script, tmp_path, monkeypatch, capsys):
     )
     runpy.run_path(str(script), run_name="__main__")
     assert output.read_bytes().startswith(b"\x89PNG")
-    assert "Spent: epsilon = 1\n" in capsys.readouterr().out
+    assert "Spent: epsilon = " in capsys.readouterr().out
     page = script.with_suffix(".md").read_text(encoding="utf-8")
     assert script.name in page
     assert f"images/{script.stem}.png" in page

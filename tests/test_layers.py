@@ -19,7 +19,7 @@ FLOORS = (
     "source frame_chunks dask_source sources person",
     "concordance",
     "likelihoods",
-    "mechanisms",
+    "mechanisms inference",
     "base",
     "tabular",
     "survival classification regression hybrid datasets",
@@ -29,8 +29,8 @@ FLOORS = (
     "demo cli __main__",
 )
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names.split()}
-#: Upward imports inside a function. A fitted survival model draws itself, where matplotlib is.
-LAZY = {("survival", "plotting")}
+#: Upward imports inside a function. A fitted model draws itself, where matplotlib is.
+LAZY = {("survival", "plotting"), ("inference", "plotting")}
 
 ROOT = Path(skdpsurv.__file__).parent
 NAMES = {p: ".".join(p.relative_to(ROOT.parent).with_suffix("").parts) for p in ROOT.rglob("*.py")}

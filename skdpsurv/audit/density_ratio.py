@@ -77,7 +77,7 @@ def density_ratio_audit(
     ----------
     estimator : estimator
         Not fitted. DPDiscreteTimeSurvival with ``method="obj_pert"`` or ``"out_pert"`` and without
-        a first look and a recalibration (shares of 0, or n * epsilon below 200);
+        first look, recalibration and standard errors (shares of 0, or n * epsilon below 200);
         DPLogisticRegression, a subclass of PrivateLinearModel;
         PrivateStackingClassifier on groups of columns that vote; DPWeibullFitter with
         ``method="ladder"``.

@@ -86,6 +86,8 @@ class GroupSetting:
     centers : tuple of Coefficients or None, default=None
         For each group, what its models are shrunk towards, on the scale of X; None for 0.
     law : type of NoiseLaw, default=SphericalLaplace
+    undone : bool, default=False
+        Whether what the ridge does to coefficients is undone after the release.
     """
 
     n_records: int
@@ -101,6 +103,7 @@ class GroupSetting:
     ridge_multiple: float = 1.0
     centers: tuple[Coefficients, ...] | None = None
     law: type[NoiseLaw] = SphericalLaplace
+    undone: bool = False
 
     @property
     def n_features(self) -> int:
@@ -221,6 +224,9 @@ def output(setting: GroupSetting) -> GroupFit:
     n, epsilon = setting.n_records, setting.epsilon_output
     if setting.alpha is None:
         kappa = output_ridge(n, group.n_params, epsilon, cap) * group.bound**2
+        if setting.undone:  # shrinkage does little harm, and noise on the minimiser much
+            usual = output_perturbation.calibrate(constants, epsilon, n, group.n_params)
+            kappa = max(kappa, usual.kappa)
     else:
         kappa = n * setting.alpha / setting.data_norm**2
     calibration = output_perturbation.calibrate_at(

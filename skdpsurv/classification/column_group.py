@@ -8,6 +8,9 @@ scaled, and gets a constant column for the intercept:
 
 The constant counts in R and is regularised like the rest: an intercept outside the norm would be
 released without protection.
+
+Longer columns may be kept as they are where their record counts less often: :math:`R^2/\|s\|^2`
+times, s being all that the model sees of it, the constant too. Those within the bound count once.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdpsurv.privacy import clip_rows
+from skdpsurv.privacy import clip_rows, row_weights
 from skdpsurv.types import FloatArray
 
 
@@ -61,6 +64,10 @@ class ColumnGroup:
         np.multiply(part, self.factor, out=seen[:, : len(self.indices)])
         seen[:, len(self.indices) :] = self.constant
         return seen
+
+    def weights(self, seen: FloatArray) -> FloatArray:
+        """Return how often records count, given what the model sees of each."""
+        return row_weights(seen, self.bound)
 
     def to_model(self, coef: FloatArray, intercept: float) -> FloatArray:
         """Return parameters of the model that predict as coefficients on the scale of X do."""

@@ -85,6 +85,9 @@ class GroupFit:
         One for each group.
     centers : tuple of ndarray of shape (n_outputs, n_params)
         What the models of each group are shrunk towards. Public.
+    reach : float or None, default=None
+        Rows longer than ``data_norm`` are weighed, and clipped at so many times it; for one group
+        of all columns. None: they are scaled down to it.
     """
 
     n_records: int
@@ -94,6 +97,7 @@ class GroupFit:
     groups: tuple[ColumnGroup, ...]
     calibrations: tuple[Calibrated, ...]
     centers: tuple[FloatArray, ...]
+    reach: float | None = None
 
     def problems(self, records: Blocks[SignedRows]) -> list[Problem]:
         """Return the minimisations, group by group and output by output within.
@@ -105,15 +109,17 @@ class GroupFit:
         records : Blocks
             Of SignedRows: private.
         """
-        clipped = records.map(lambda block: block.within(self.data_norm))
+        longest = self.data_norm * (1.0 if self.reach is None else self.reach)
+        clipped = records.map(lambda block: block.within(longest))
         problems = []
         for group, calibration, centers in zip(
             self.groups, self.calibrations, self.centers, strict=True
         ):
             likelihood = Logistic(group.n_params, group.bound, self.max_residual)
             seen = clipped.map(partial(_seen, group, self.data_norm))
+            labelled = _labelled if self.reach is None else partial(_weighed, group)
             problems += [
-                Problem(likelihood, seen.map(partial(_labelled, output)), calibration, center)
+                Problem(likelihood, seen.map(partial(labelled, output)), calibration, center)
                 for output, center in enumerate(centers)
             ]
         return problems
@@ -144,10 +150,15 @@ class GroupFit:
 
 
 def _seen(group: ColumnGroup, data_norm: float, block: SignedRows) -> SignedRows:
-    """Return what a model sees of rows within the bound."""
+    """Return what a model sees of rows within the bound, or of longer ones to be weighed."""
     return block._replace(X=group.rows(block.X, data_norm))
 
 
 def _labelled(output: int, block: SignedRows) -> LinearBlock:
     """Return rows with the labels of one output."""
     return LinearBlock(block.X, block.signs[output])
+
+
+def _weighed(group: ColumnGroup, output: int, block: SignedRows) -> LinearBlock:
+    """Return rows with the labels of one output, and how often each record counts."""
+    return LinearBlock(block.X, block.signs[output], group.weights(block.X))

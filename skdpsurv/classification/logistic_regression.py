@@ -8,13 +8,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.blocks import Blocks
 from skdpsurv.checks import Check, choice, number_in
 from skdpsurv.classification import budgets
 from skdpsurv.classification.class_formula import chance, write_classes
 from skdpsurv.classification.group_fit import Coefficients, GroupFit, SignedRows
+from skdpsurv.classification.label_inference import LabelInference
+from skdpsurv.classification.labels import stated_classes
 from skdpsurv.classification.margin_table import LARGEST_SLOPE, LEAST_SLOPE, MarginTable
 from skdpsurv.classification.private_classifier import (
     ASSUMPTIONS,
@@ -23,6 +27,7 @@ from skdpsurv.classification.private_classifier import (
     checked_caps,
 )
 from skdpsurv.classification.public_slope import public_slope
+from skdpsurv.inference import REACH, Inference, Summarised
 from skdpsurv.likelihoods.logistic import log_odds, probability
 from skdpsurv.mechanisms.methods import NAMES
 from skdpsurv.mechanisms.perturbation import Problem, perturb_all
@@ -38,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["DPLogisticRegression"]
 
 #: Below this many records, times epsilon, a table of margins sees little but its own noise, and is
-#: skipped.
+#: skipped; so are second moments.
 ENOUGH = 600.0
 
 
@@ -56,7 +61,9 @@ class LogisticPlan:
     slope : float
         What predicted log odds are multiplied with as long as no record says more: public.
     epsilon_recalibration : float, default=0.0
-        Epsilon of a table of margins; the rest is that of the fit.
+        Epsilon of a table of margins.
+    inference : LabelInference or None, default=None
+        What is asked of the records for standard errors; the rest of epsilon is that of the fit.
     """
 
     fit: GroupFit
@@ -65,25 +72,36 @@ class LogisticPlan:
     stated: Mapping[str, Any]
     slope: float
     epsilon_recalibration: float = 0.0
+    inference: LabelInference | None = None
 
     proof = reference("docs/proofs/logistic", "chaudhuri")
     assumptions = ASSUMPTIONS
+
+    @property
+    def epsilon_inference(self) -> float:
+        """Epsilon of what standard errors need; 0 where there are none."""
+        return 0.0 if self.inference is None else self.inference.moments.query.epsilon
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
         spans = self.fit.spans()
         if self.epsilon_recalibration:
             spans.append(2.0 * self.fit.n_outputs / self.epsilon_recalibration)
+        if self.inference is not None:
+            spans += self.inference.spans()
         return spans
 
     def public_inputs(self) -> dict[str, Any]:
         """Return what the guarantee takes to be public."""
-        return {
+        stated = {
             **self.stated,
             **self.fit.public_inputs(),
             "epsilon_recalibration": self.epsilon_recalibration,
             "public_slope": self.slope,
         }
+        if self.inference is not None:
+            stated["epsilon_inference"] = self.epsilon_inference
+        return stated
 
     def problems(self, records: Blocks[SignedRows]) -> list[Problem]:
         """Return the minimisations of a fit that releases nothing else, as an audit attacks them.
@@ -91,24 +109,34 @@ class LogisticPlan:
         Raises
         ------
         ValueError
-            If a table is released, too.
+            If a table or moments are released, too.
         """
-        if self.epsilon_recalibration:
-            raise ValueError(
-                "recalibration_share must be 0, or n * epsilon below "
-                f"{ENOUGH:g}: with a recalibration what is released is more than a minimiser."
-            )
+        more = {
+            "recalibration_share": ("a recalibration", self.epsilon_recalibration),
+            "inference_share": ("standard errors", self.epsilon_inference),
+        }
+        for name, (what, spent) in more.items():
+            if spent:
+                raise ValueError(
+                    f"{name} must be 0, or n * epsilon below {ENOUGH:g}: with {what} what is "
+                    "released is more than a minimiser."
+                )
         return self.fit.problems(records)
 
     def run(self, records: Blocks[SignedRows], source: RandomSource) -> dict[str, Any]:
-        """Release coefficients and intercepts, and the slope of their log odds."""
-        (model,) = self.fit.coefficients(perturb_all(self.fit.problems(records), source))
-        return {
+        """Release coefficients and intercepts, the slope of their log odds, and their errors."""
+        problems = self.fit.problems(records)
+        minimisers = perturb_all(problems, source)
+        (model,) = self.fit.coefficients(minimisers)
+        released = {
             "coef": model.coef,
             "intercept": model.intercept,
             "max_residual": self.fit.max_residual,
             "recalibration_slope": self._slope_of(model, records, source),
         }
+        if self.inference is not None:
+            released |= self.inference.found(problems[0], minimisers[0], source).values()
+        return released
 
     def _slope_of(
         self, model: Coefficients, records: Blocks[SignedRows], source: RandomSource
@@ -130,7 +158,7 @@ class LogisticPlan:
         return table.slope(noisy.astype(np.float64), epsilon, self.slope)
 
 
-class DPLogisticRegression(PrivateClassifier):
+class DPLogisticRegression(Summarised, PrivateClassifier):
     r"""Logistic regression that protects every record of the training data.
 
     What is released (coefficients, intercept, slope of log odds) is epsilon-differentially private
@@ -151,10 +179,11 @@ class DPLogisticRegression(PrivateClassifier):
         and ``release_`` then stands alone. None: X holds numbers, taken as they are.
     alpha : float or "auto", default="auto"
         Strength of the penalty :math:`\frac\alpha2\|w\|^2` beside the mean loss. "auto" is chosen
-        from n, the number of columns and epsilon. Objective perturbation may need more than you
-        ask for.
+        from n, the number of columns and epsilon, and is larger for output perturbation with
+        standard errors. Objective perturbation may need more than you ask for.
     data_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row of X; longer rows are scaled down to it.
+        Public bound on the Euclidean norm of a row of X; longer rows are scaled down to it, or
+        count less often where there are standard errors.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is penalised and protected like the coefficients.
     intercept_scaling : float, default=0.1
@@ -172,6 +201,10 @@ class DPLogisticRegression(PrivateClassifier):
         Share of epsilon spent, after the coefficients, on a private table of how often they are
         right, which gives ``recalibration_slope_``. Skipped, with nothing spent, where n times
         epsilon is below 600. Not used with ``calibration="published"``.
+    inference_share : float in [0, 1), default=0.0
+        Share of epsilon spent on second moments of the rows, which ``summary`` needs for standard
+        errors: 0.2 is a good choice. 0 leaves them out. Skipped, with nothing spent, where n times
+        epsilon is below 600. For two classes, and ``calibration="tight"``.
     calibration : {"tight", "published"}, default="tight"
         "published": algorithm and constants of the papers, to compare with. ``alpha="auto"`` is
         then 0.01.
@@ -195,6 +228,9 @@ class DPLogisticRegression(PrivateClassifier):
         What :meth:`predict_proba` multiplies log odds with, to undo the penalty. Private release;
         without a table it follows from public numbers. 1 with ``epsilon=numpy.inf`` or
         ``calibration="published"``.
+    inference_ : Inference or None
+        Unshrunk estimates, the intercept's first, and their covariance, which ``summary`` shows;
+        None without ``inference_share``. Private release.
     guarantee_ : PrivacyGuarantee
         What was promised, about what, under which assumptions.
     release_ : Release
@@ -234,6 +270,11 @@ class DPLogisticRegression(PrivateClassifier):
     sensitivity 2 (2C for C classes, more than two), whose epsilon adds to that of the coefficients;
     ``coef_``, :meth:`decision_function` and :meth:`predict` are without it.
 
+    With ``inference_share``, :attr:`summary` undoes penalty and cap: its coefficients are log odds
+    ratios at any ``max_residual``. Rows longer than ``data_norm``, up to four times, are not scaled
+    down then, which would bias coefficients: the loss of such a record is multiplied by the
+    square of :math:`R / \|x\|`, R the bound and x the row, constant column included.
+
     References
     ----------
     .. [1] K. Chaudhuri, C. Monteleoni and A. D. Sarwate, "Differentially private empirical risk
@@ -255,11 +296,14 @@ class DPLogisticRegression(PrivateClassifier):
     True
     """
 
-    _deciding = "epsilon, alpha, recalibration_share and the bounds"
+    _inference_needs = (", two classes, calibration='tight', a finite epsilon", ENOUGH)
+
+    _deciding = "epsilon, alpha, recalibration_share, inference_share and the bounds"
 
     _rules: ClassVar[dict[str, Check]] = {
         "method": choice(*NAMES),
         "recalibration_share": number_in(0.0, 1.0, closed="left"),
+        "inference_share": number_in(0.0, 1.0, closed="left"),
     }
 
     def __init__(
@@ -275,6 +319,7 @@ class DPLogisticRegression(PrivateClassifier):
         classes: ArrayLike | None = None,
         max_residual: float | str = "auto",
         recalibration_share: float = 0.1,
+        inference_share: float = 0.0,
         calibration: str = "tight",
         random_state: int | None = None,
         accountant: PrivacyAccountant | None = None,
@@ -289,6 +334,7 @@ class DPLogisticRegression(PrivateClassifier):
         self.classes = classes
         self.max_residual = max_residual
         self.recalibration_share = recalibration_share
+        self.inference_share = inference_share
         self.calibration = calibration
         self.random_state = random_state
         self.accountant = accountant
@@ -322,6 +368,8 @@ class DPLogisticRegression(PrivateClassifier):
         self.intercept_ = released_array(release, "intercept", shape[:1])
         self.max_residual_ = float(checked_caps(np.array(release.values.get("max_residual")), ()))
         self.recalibration_slope_ = _checked_slope(release)
+        n_common = int(bool(release.parameters.get("fit_intercept")))
+        self.inference_ = Inference.of(release, n_common + release.n_features)
 
     def _scores(self, X: FloatArray) -> FloatArray:
         return Coefficients(self.coef_, self.intercept_).predictor(X)
@@ -335,8 +383,32 @@ class DPLogisticRegression(PrivateClassifier):
             raise ValueError("alpha must be positive, or 'auto', with method='out_pert'.")
         if (self.method, self.calibration) not in budgets.PLANS:
             raise ValueError("calibration='published' exists for method='obj_pert' only.")
+        shares = self.recalibration_share, self.inference_share
+        looks = self.calibration == "tight" and self.epsilon < math.inf
+        if looks and not sum(shares) < 1.0:
+            raise ValueError(
+                "recalibration_share and inference_share must leave something of epsilon to the "
+                f"fit, got {shares[0]} and {shares[1]}."
+            )
+        if self.inference_share and self.calibration == "published":
+            raise ValueError(
+                "inference_share must be 0 with calibration='published', which has no standard "
+                "errors."
+            )
+        classes = stated_classes(self.classes)
+        if classes is not None:
+            self._check_two(classes.size)
+
+    def _check_two(self, n_classes: int) -> None:
+        """Refuse standard errors for other than two classes."""
+        if self.inference_share and n_classes != 2:
+            raise ValueError(
+                "inference_share must be 0 for other than two classes: there are no standard "
+                "errors."
+            )
 
     def _plan(self, shape: LabelledShape) -> LogisticPlan:
+        self._check_two(shape.classes.size)
         epsilon = float(self.epsilon)
         setting = budgets.GroupSetting(
             n_records=shape.n_records,
@@ -354,15 +426,30 @@ class DPLogisticRegression(PrivateClassifier):
         public = self._public(shape)
         if math.isinf(epsilon) or self.calibration == "published":  # fits to compare with
             return LogisticPlan(plan(setting), epsilon, mechanism, public, 1.0)
-        share = float(self.recalibration_share) * epsilon
+        share, moments = (
+            float(part) * epsilon for part in (self.recalibration_share, self.inference_share)
+        )
         if shape.n_records * epsilon < ENOUGH or shape.classes.size < 2:
-            share = 0.0
-        setting = replace(setting, epsilon=what_is_left(epsilon, share))
+            share = moments = 0.0
+        rest = what_is_left(epsilon, share, moments)
+        setting = replace(setting, epsilon=rest, undone=moments > 0.0)
         if share:
             mechanism += ", then a table of margins"
+        if moments:
+            mechanism += ", then second moments"
         fit = plan(setting)
         slope = _slope(fit, setting.epsilon_output, shape.classes.size)
-        return LogisticPlan(fit, epsilon, mechanism, public, slope, share)
+        inference = None
+        if moments:
+            fit = replace(fit, reach=REACH)
+            inference = LabelInference.planned(fit.groups[0], shape.n_records, moments)
+        return LogisticPlan(fit, epsilon, mechanism, public, slope, share, inference)
+
+    def _summary(self, level: float) -> pd.DataFrame:
+        check_is_fitted(self, "release_")
+        if self._n_outputs > 1:
+            raise AttributeError("summary is of a model of two classes.")
+        return super()._summary(level)
 
     def _formula(self, script: Script) -> None:
         scores = list(map(script.linear, self.coef_, self.intercept_))

@@ -15,9 +15,14 @@ slope reaches :math:`VH`, the loss goes on linearly:
     \tilde L_k(b) = L_k(\min(b, b^*_k)) + VH\,\max(0, b - b^*_k)
                   = \inf_{c \ge 0}\Big[\sum_{s \le k} \varphi(A_s a + b - c) + VH\,c\Big]
 
-an infimal convolution, hence jointly convex in (a, b) and continuously differentiable. Constants
-and proofs: docs/proofs/discrete_hazard. Source of the uncapped loss: Nguyen and Hui, arXiv
-1708.07436, equation 3.
+an infimal convolution, hence jointly convex in (a, b) and continuously differentiable.
+
+Rows longer than R are scaled down to it, which biases coefficients, or weighed: the loss of such a
+record counts :math:`R^2/\|x\|^2` times. Its score has mean 0 given x as before, and pulls no harder
+than a row of length R.
+
+Constants and proofs: docs/proofs/discrete_hazard. Source of the uncapped loss: Nguyen and Hui,
+arXiv 1708.07436, equation 3.
 """
 
 from __future__ import annotations
@@ -62,11 +67,20 @@ class HazardBlock(NamedTuple):
     survived : ndarray of int of shape (n,)
         k, ascending: the exit interval less one for an event.
     event : ndarray of bool of shape (n,)
+    weight : ndarray of shape (n,) or None
+        How often a record counts, at most 1 and at most ``(R / norm of its row)^2``; None: once.
     """
 
     X: FloatArray
     survived: IntArray
     event: BoolArray
+    weight: FloatArray | None = None
+
+    def weighted(self, weights: FloatArray | None) -> FloatArray:
+        """Return weights of records, times what they count."""
+        if self.weight is None:
+            return np.ones(self.survived.size) if weights is None else weights
+        return self.weight if weights is None else self.weight * weights
 
 
 def hazard_block(
@@ -74,10 +88,11 @@ def hazard_block(
     interval: IntArray,
     event: BoolArray,
     change: Callable[[FloatArray], FloatArray] | None = None,
+    weigh: Callable[[FloatArray], FloatArray] | None = None,
 ) -> HazardBlock:
     """Sort records (any order; intervals 1..q) into a block.
 
-    ``change`` is what is done to each row, if anything.
+    ``change`` is what is done to each row, if anything, and ``weigh`` says how often it counts.
     """
     survived = interval - event
     # Integers of 16 bits are sorted in a time that does not grow faster than their number.
@@ -88,7 +103,9 @@ def hazard_block(
         chosen = X[order[piece]]
         return chosen if change is None else change(chosen)
 
-    return HazardBlock(by_pieces(rows, *X.shape), survived[order], event[order])
+    changed = by_pieces(rows, *X.shape)
+    weight = None if weigh is None else weigh(changed)
+    return HazardBlock(changed, survived[order], event[order], weight)
 
 
 @dataclass(frozen=True)
@@ -107,6 +124,8 @@ class DiscreteHazard:
         The link; ``event_slope`` is its V.
     max_cumulative_hazard : float or None
         H. None leaves hazards uncapped, H = q, which only the logit link bounds.
+    weighed : bool
+        Whether rows longer than R are weighed; else there are none.
     """
 
     basis: FloatArray
@@ -114,6 +133,7 @@ class DiscreteHazard:
     data_norm: float = 1.0
     link: Link = LOGIT
     max_cumulative_hazard: float | None = None
+    weighed: bool = False
 
     @property
     def n_params(self) -> int:
@@ -121,7 +141,7 @@ class DiscreteHazard:
         return int(self.basis.shape[1]) + self.n_features
 
     @property
-    def _cap(self) -> float | None:
+    def cap(self) -> float | None:
         """VH, the largest slope of the survived part in b."""
         if self.max_cumulative_hazard is None:
             return None
@@ -131,7 +151,7 @@ class DiscreteHazard:
     def constants(self) -> PrivacyConstants:
         """S, tau and r of one record (docs/proofs/discrete_hazard, theorems 1 to 3)."""
         q, n_basis = self.basis.shape
-        link, cap = self.link, self._cap
+        link, cap = self.link, self.cap
         if cap is None:
             if not link.bounded_slope:
                 raise ValueError(
@@ -145,7 +165,7 @@ class DiscreteHazard:
         radius, diameter = extent(self.basis)
         return PrivacyConstants(
             gradient_sensitivity=gradient_sensitivity(
-                radius, diameter, self.data_norm, cap, link.event_slope
+                radius, diameter, self.data_norm, cap, link.event_slope, self.weighed
             ),
             hessian_trace=(survival_curvature + link.event_curvature)
             * (radius**2 + self.data_norm**2),
@@ -161,13 +181,19 @@ class DiscreteHazard:
     def thin(self, block: HazardBlock, step: int) -> HazardBlock:
         """Return every ``step``-th record."""
         return HazardBlock(
-            np.ascontiguousarray(block.X[::step]), block.survived[::step], block.event[::step]
+            np.ascontiguousarray(block.X[::step]),
+            block.survived[::step],
+            block.event[::step],
+            None if block.weight is None else block.weight[::step],
         )
 
     def take(self, block: HazardBlock, rows: IntArray) -> HazardBlock:
         """Return the records at the positions ``rows``, ascending."""
         return HazardBlock(
-            block.X.take(rows, axis=0), block.survived.take(rows), block.event.take(rows)
+            block.X.take(rows, axis=0),
+            block.survived.take(rows),
+            block.event.take(rows),
+            None if block.weight is None else block.weight.take(rows),
         )
 
     def losses(self, coef: FloatArray, block: HazardBlock) -> FloatArray:
@@ -180,11 +206,11 @@ class DiscreteHazard:
             phi = self.link.survival(a[: chunk.width] + inner[chunk.part, None]).value
             phi[:, chunk.shortest :] *= chunk.tail
             values[chunk.part] = np.sum(phi, axis=1)
-        if self._cap is not None:
-            values += self._cap * np.where(capped, b - inner, 0.0)
+        if self.cap is not None:
+            values += self.cap * np.where(capped, b - inner, 0.0)
         rows = np.flatnonzero(block.event)
         values[rows] += self.link.event(a[block.survived[rows]] + b[rows]).value
-        return values
+        return values if block.weight is None else values * block.weight
 
     def derivatives(
         self,
@@ -200,7 +226,7 @@ class DiscreteHazard:
         """
         A, X = self.basis, block.X
         a, b = self._predictor(coef, block)
-        w = np.ones_like(b) if weights is None else weights
+        w = block.weighted(weights)
         sums = Sums(b.size, A.shape[1], A.shape[0])
         capped, knees = self._capped(a, b, block.survived)
         small = is_small(self.link, a, b)
@@ -227,7 +253,7 @@ class DiscreteHazard:
         """Return losses and weighted gradients, in O(n + q) time where there is no cap."""
         a, b = self._predictor(coef, block)
         expansion = None
-        if self.max_cumulative_hazard is None:
+        if self.max_cumulative_hazard is None and block.weight is None:
             expansion = expand(self.link, a, b, tolerance)
         if expansion is None:
             return Linearized(
@@ -258,11 +284,11 @@ class DiscreteHazard:
     ) -> tuple[BoolArray, FloatArray]:
         """Return which records are beyond their knee b*, and the knees."""
         knees = np.full(b.size, np.inf)
-        if self._cap is None:
+        if self.cap is None:
             return np.zeros(b.size, dtype=bool), knees
-        near = np.flatnonzero(b > least_knees(a, survived, self._cap))
+        near = np.flatnonzero(b > least_knees(a, survived, self.cap))
         present, where = np.unique(survived[near], return_inverse=True)
-        knees[near] = cap_knees(self.link, a, present, self._cap)[where]
+        knees[near] = cap_knees(self.link, a, present, self.cap)[where]
         return b > knees, knees
 
     def _add_capped(
@@ -282,9 +308,9 @@ class DiscreteHazard:
         """
         A = self.basis
         hessian = np.zeros((A.shape[1], A.shape[1]))
-        if self._cap is None or not capped.any():
+        if self.cap is None or not capped.any():
             return hessian
-        sums.slope[capped] += self._cap * w[capped]
+        sums.slope[capped] += self.cap * w[capped]
         levels, where = np.unique(survived[capped], return_inverse=True)
         mass = np.bincount(where, weights=w[capped])
         at = np.empty(levels.size)

@@ -21,18 +21,27 @@ def extent(basis: FloatArray) -> tuple[float, float]:
 
 
 def gradient_sensitivity(
-    radius: float, diameter: float, data_norm: float, cap: float, event_slope: float
+    radius: float,
+    diameter: float,
+    data_norm: float,
+    cap: float,
+    event_slope: float,
+    weighed: bool = False,
 ) -> float:
     """Return S = max over u, u' in {0, VH}, v, v' in {0, V} of the bound on a gradient difference.
 
     The baseline part is a difference of masses P = u + v' and N = u' + v on rows of the basis: of
     norm at most min(P, N) * diameter + |P - N| * radius. The covariate part has norm at most
-    R (|u - v| + |u' - v'|).
+    R (|u - v| + |u' - v'|). Weights at most 1 multiply the masses of the two records; the baseline
+    part is convex in them, so that weights of 0 and 1 are the worst.
     """
     worst = 0.0
-    for u, u2, v, v2 in product((0.0, cap), (0.0, cap), (0.0, event_slope), (0.0, event_slope)):
-        plus, minus = u + v2, u2 + v
-        baseline = min(plus, minus) * diameter + abs(plus - minus) * radius
+    survived, event = (0.0, cap), (0.0, event_slope)
+    weights = (0.0, 1.0) if weighed else (1.0,)
+    for u, u2, v, v2 in product(survived, survived, event, event):
         covariates = data_norm * (abs(u - v) + abs(u2 - v2))
-        worst = max(worst, float(np.hypot(baseline, covariates)))
+        for w, w2 in product(weights, weights):
+            plus, minus = w * u + w2 * v2, w2 * u2 + w * v
+            baseline = min(plus, minus) * diameter + abs(plus - minus) * radius
+            worst = max(worst, float(np.hypot(baseline, covariates)))
     return worst

@@ -7,6 +7,11 @@ its first two derivatives and a bound on each: :math:`|\phi'| \le c` and :math:`
 The rest follows from them. The gradient :math:`\phi' x` is no longer than cR, so that the gradients
 of two records differ by at most :math:`S = 2cR`; the Hessian :math:`\phi'' x x^\top` has rank 1 and
 a trace of at most :math:`\tau = KR^2` (docs/proofs/linear).
+
+A row longer than R may be weighed instead: the loss of its record counts w times, with :math:`w \le
+\min(1, R^2/\|x\|^2)`. Then :math:`w\|x\| \le R` and :math:`w\|x\|^2 \le R^2`: the gradient
+:math:`w\phi' x` is no longer than cR, and the Hessian :math:`w\phi'' x x^\top` has a trace of at
+most :math:`KR^2`. S and :math:`\tau` are as before.
 """
 
 from __future__ import annotations
@@ -60,10 +65,26 @@ class ScalarLoss(Protocol):
 
 
 class LinearBlock(NamedTuple):
-    """Rows X of shape (n, n_features) and outcomes y of shape (n,), in the domain of the loss."""
+    """Some records, inside the public domain.
+
+    Parameters
+    ----------
+    X : ndarray of shape (n, n_features)
+    y : ndarray of shape (n,)
+        In the domain of the loss.
+    weight : ndarray of shape (n,) or None
+        How often a record counts, at most 1 and at most ``(R / norm of its row)^2``; None: once.
+    """
 
     X: FloatArray
     y: FloatArray
+    weight: FloatArray | None = None
+
+    def weighted(self, weights: FloatArray | None) -> FloatArray | None:
+        """Return weights of records, times what they count; None: all count once."""
+        if self.weight is None or weights is None:
+            return weights if self.weight is None else self.weight
+        return self.weight * weights
 
 
 @dataclass(frozen=True)
@@ -108,15 +129,24 @@ class LinearLikelihood:
 
     def thin(self, block: LinearBlock, step: int) -> LinearBlock:
         """Return every ``step``-th record."""
-        return LinearBlock(np.ascontiguousarray(block.X[::step]), block.y[::step])
+        return LinearBlock(
+            np.ascontiguousarray(block.X[::step]),
+            block.y[::step],
+            None if block.weight is None else block.weight[::step],
+        )
 
     def take(self, block: LinearBlock, rows: IntArray) -> LinearBlock:
         """Return the records at the positions ``rows``."""
-        return LinearBlock(block.X.take(rows, axis=0), block.y.take(rows))
+        return LinearBlock(
+            block.X.take(rows, axis=0),
+            block.y.take(rows),
+            None if block.weight is None else block.weight.take(rows),
+        )
 
     def losses(self, coef: FloatArray, block: LinearBlock) -> FloatArray:
         """Return the loss of each record."""
-        return self.loss.value(block.X @ coef, block.y)
+        values = self.loss.value(block.X @ coef, block.y)
+        return values if block.weight is None else values * block.weight
 
     def linearized(
         self, coef: FloatArray, block: LinearBlock, tolerance: float = 1e-15
@@ -136,6 +166,7 @@ class LinearLikelihood:
     ) -> Derivatives:
         """Return gradient and Hessian summed over the block."""
         slope, curvature = self.loss.derivatives(block.X @ coef, block.y, order)
+        weights = block.weighted(weights)
         gradient = weighted_sum(slope if weights is None else slope * weights, block.X)
         if curvature is None:
             return Derivatives(gradient, None)

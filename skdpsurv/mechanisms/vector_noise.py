@@ -6,6 +6,7 @@ The theorem is about real numbers; noise and sum are floating-point, and the lat
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol, Self
 
@@ -51,6 +52,10 @@ class NoiseLaw(Protocol):
     def draw(self, source: RandomSource) -> FloatArray:
         """Return noise."""
 
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of each coordinate; they are uncorrelated."""
+
     def largest_norm(self) -> float:
         """Return a norm that the noise does not exceed."""
 
@@ -81,6 +86,11 @@ class SphericalLaplace:
     def draw(self, source: RandomSource) -> FloatArray:
         """Return noise."""
         return spherical_laplace(self.dimension, self.scale, source)
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of each coordinate: the radius has mean square d (d + 1) scale^2."""
+        return self.scale * math.sqrt(self.dimension + 1.0)
 
     def largest_norm(self) -> float:
         """Return a norm that the noise does not exceed.

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from skdpsurv.plotting.calibration_plot import plot_calibration
+from skdpsurv.plotting.coefficient_plot import plot_coefficients
 from skdpsurv.plotting.risk_group_plot import plot_risk_groups
 from skdpsurv.plotting.survival_curves import plot_survival_curves
 from skdpsurv.plotting.univariate_plot import plot_univariate
 
-__all__ = ["plot_calibration", "plot_risk_groups", "plot_survival_curves", "plot_univariate"]
+__all__ = [
+    "plot_calibration",
+    "plot_coefficients",
+    "plot_risk_groups",
+    "plot_survival_curves",
+    "plot_univariate",
+]

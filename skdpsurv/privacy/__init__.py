@@ -13,6 +13,7 @@ from skdpsurv.privacy.domain import (
     check_unclipped,
     clip_rows,
     clip_times,
+    row_weights,
 )
 from skdpsurv.privacy.guarantee import (
     FrozenMapping,
@@ -60,6 +61,7 @@ __all__ = [
     "random_source",
     "refuse_masked",
     "round_to_lattice",
+    "row_weights",
     "silence",
     "silent_arithmetic",
     "spherical_laplace",

@@ -80,6 +80,35 @@ def _clipped(rows: FloatArray, radius: float) -> FloatArray:
     return rows
 
 
+def row_weights(rows: FloatArray, norm: float) -> FloatArray:
+    """Return how often each row may count instead of being scaled down to a norm.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_features)
+        Private, finite, of moderate size: clipped to a multiple of the norm.
+    norm : float
+        Public, positive and finite.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        1 within the norm, else the square of the norm over that of the row's. Rounded down, as
+        :func:`clip_rows` rounds: a weight times the square of a row's norm is at most ``norm**2``
+        in floats summed in any order.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skdpsurv.privacy import row_weights
+    >>> row_weights(np.array([[6.0, 8.0], [0.3, 0.4]]), norm=5.0).round(6)
+    array([0.25, 1.  ])
+    """
+    square = np.einsum("ij,ij->i", rows, rows)
+    inside = norm**2 * (1.0 - (rows.shape[1] + 16) * 2.0**-51)
+    return np.asarray(inside / np.maximum(square, inside))
+
+
 def clip_times(time: ArrayLike, event: ArrayLike, max_time: float) -> tuple[FloatArray, BoolArray]:
     """Censor at the public horizon: times beyond ``max_time`` become censored at ``max_time``.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock, ha
 from skdpsurv.likelihoods.links import LINKS, Link
 from skdpsurv.mechanisms import newton
 from skdpsurv.mechanisms.perturbation import Problem
-from skdpsurv.privacy import RandomSource, clip_rows
+from skdpsurv.privacy import RandomSource, clip_rows, row_weights
 from skdpsurv.references import REAL_ARITHMETIC, reference
 from skdpsurv.survival.spline import orthogonal_basis, to_published
 from skdpsurv.survival.time_grid import exit_intervals
@@ -84,14 +85,20 @@ class HazardRecords(NamedTuple):
         """Put records on the grid, each on its own."""
         return cls(X, *exit_intervals(time, event, max_time, n_intervals))
 
-    def within(self, mean: FloatArray | float, radius: float) -> HazardBlock:
-        """Return rows less ``mean``, clipped to ``radius`` and divided by it (inf: as they are)."""
+    def within(
+        self, mean: FloatArray | float, radius: float, reach: float | None = None
+    ) -> HazardBlock:
+        """Return rows less ``mean``, clipped to ``radius`` and divided by it (inf: as they are).
+
+        With a ``reach`` they are clipped to so many radii, and those beyond one are weighed.
+        """
 
         def change(rows: FloatArray) -> FloatArray:
-            return clip_rows(rows - mean, radius) / radius
+            return clip_rows(rows - mean, radius * (reach or 1.0)) / radius
 
         clips = change if math.isfinite(radius) else None
-        return hazard_block(self.X, self.interval, self.event, clips)
+        weigh = None if reach is None else partial(row_weights, norm=1.0)
+        return hazard_block(self.X, self.interval, self.event, clips, weigh)
 
 
 class HazardPlan(ABC):

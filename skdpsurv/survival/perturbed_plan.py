@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
+from skdpsurv.inference import REACH
+from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.methods import CALIBRATIONS, NAMES
 from skdpsurv.mechanisms.perturbation import Calibrated, Problem, perturb
@@ -17,6 +18,7 @@ from skdpsurv.mechanisms.private_mean import private_mean
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
 from skdpsurv.privacy import RandomSource
 from skdpsurv.privacy.shares import what_is_left
+from skdpsurv.survival.hazard_inference import HazardInference, Scale
 from skdpsurv.survival.hazard_plans import Fitted, HazardModel, HazardPlan, HazardRecords
 from skdpsurv.survival.life_table import baseline_from_life_table, private_life_table
 from skdpsurv.survival.recalibration import PLACES_PART, recalibrate
@@ -40,6 +42,12 @@ CAP_LEVEL, HIGHEST_RISE, RISE_SIGNAL = 0.8, 3.0, 1.0
 #: Centred rows are clipped at this many times their root mean square length, as far as the
 #: released mean tells it: again, more for more signal.
 SPREAD_POWER, SPREAD_RANGE = 0.16, (1.0, 2.0)
+#: The same with standard errors. Weights bend nothing in a true model, so that the bound may be
+#: lower; of people of whom no model is quite true it must be wide where there is little noise, and
+#: the cap must be high: a multiple of a power of the signal, at most so high, and no higher than so
+#: many times the level of the life table (docs/benchmarks/hazard_intervals).
+INFERENCE_SPREAD = (0.8, 4.0)
+INFERENCE_CAP, INFERENCE_LEVEL = (0.6, 0.48, 12.0), 4.0
 #: Centred rows keep at least this part of ``data_norm``.
 SMALLEST_SPREAD = 0.25
 
@@ -89,6 +97,7 @@ class Perturbation(HazardPlan):
     alpha: float
     center_share: float
     recalibration_share: float = 0.0
+    inference_share: float = 0.0
     law: type[NoiseLaw] = SphericalLaplace
     likelihood: DiscreteHazard = field(init=False)
     calibration: Calibrated = field(init=False)
@@ -108,7 +117,10 @@ class Perturbation(HazardPlan):
     def bounded(self, cap: float | None) -> Bounded:
         """Return the likelihood with a cap, and what it takes to perturb its minimiser."""
         model = self.model
-        likelihood = DiscreteHazard(self.basis, model.n_features, 1.0, model.bounded_link(), cap)
+        weighed = bool(self.epsilon_inference)
+        likelihood = DiscreteHazard(
+            self.basis, model.n_features, 1.0, model.bounded_link(), cap, weighed
+        )
         calibration = CALIBRATIONS[self.method](
             likelihood.constants,
             self.epsilon_fit,
@@ -134,9 +146,24 @@ class Perturbation(HazardPlan):
         return self._share(self.recalibration_share)
 
     @property
+    def epsilon_inference(self) -> float:
+        """Epsilon of what standard errors need; 0 where n and epsilon are too small for it."""
+        return self._share(self.inference_share)
+
+    @property
     def epsilon_fit(self) -> float:
         """Epsilon of the perturbed fit: what is left, rounded down."""
-        return what_is_left(self.epsilon, self.epsilon_center, self.epsilon_recalibration)
+        return what_is_left(
+            self.epsilon, self.epsilon_center, self.epsilon_recalibration, self.epsilon_inference
+        )
+
+    @cached_property
+    def inference(self) -> HazardInference | None:
+        """What is asked of the records for standard errors."""
+        if not self.epsilon_inference:
+            return None
+        model = self.model
+        return HazardInference.planned(model.n_records, model.n_features, self.epsilon_inference)
 
     @property
     def highest_cap(self) -> float | None:
@@ -144,15 +171,19 @@ class Perturbation(HazardPlan):
         least = self.likelihood.max_cumulative_hazard
         if least is None or not self.epsilon_center:
             return least
-        auto = isinstance(self.model.max_cumulative_hazard, str)
-        return max(least, HIGHEST_RISE) if auto else least
+        if not isinstance(self.model.max_cumulative_hazard, str):
+            return least
+        scale, power, highest = INFERENCE_CAP
+        rise = min(scale * self.model.signal(self.epsilon) ** power, highest)
+        return max(least, rise if self.epsilon_inference else HIGHEST_RISE)
 
     @property
     def mechanism(self) -> str:  # type: ignore[override]
         """What was perturbed, in words."""
         look = "life table and mean first, then " if self.epsilon_center else ""
         table = ", then a table of risks over time" if self.epsilon_recalibration else ""
-        return f"{look}{NAMES[self.method]} of a hazard-capped likelihood{table}"
+        moments = ", then exits and second moments" if self.epsilon_inference else ""
+        return f"{look}{NAMES[self.method]} of a hazard-capped likelihood{table}{moments}"
 
     @cached_property
     def _bounds(self) -> list[Bounded]:
@@ -176,6 +207,8 @@ class Perturbation(HazardPlan):
             spans += [2.0 / table, 2.0 / (self.model.n_records * mean)]
         if self.epsilon_recalibration:
             spans += [2.0 / self.epsilon_recalibration, PLACES_PART * self.epsilon_recalibration]
+        if self.inference is not None:
+            spans += self.inference.spans()
         return spans
 
     def spent(self) -> dict[str, Any]:
@@ -198,6 +231,8 @@ class Perturbation(HazardPlan):
             "epsilon_fit": self.epsilon_fit,
             "epsilon_recalibration": self.epsilon_recalibration,
         }
+        if self.epsilon_inference:
+            shares["epsilon_inference"] = self.epsilon_inference
         return shares | {
             name: ends[0] if len(set(ends)) == 1 else {"from": ends[0], "to": ends[-1]}
             for name, ends in stated.items()
@@ -224,7 +259,8 @@ class Perturbation(HazardPlan):
             source,
         )
         spread = max(spread, SMALLEST_SPREAD * model.data_norm)
-        wider = float(np.clip(model.signal(self.epsilon) ** SPREAD_POWER, *SPREAD_RANGE))
+        least, most = INFERENCE_SPREAD if self.epsilon_inference else SPREAD_RANGE
+        wider = float(np.clip(least * model.signal(self.epsilon) ** SPREAD_POWER, least, most))
         return Look(center, mean, spread * wider, spread)
 
     @property
@@ -242,45 +278,56 @@ class Perturbation(HazardPlan):
             return Bounded(self.likelihood, self.calibration)
         baseline = self.likelihood.basis @ look.center[: self.model.n_knots]
         level = float(self.likelihood.link.survival(baseline).value.sum())
-        level *= CAP_LEVEL * min(1.0, self.model.signal(self.epsilon) / RISE_SIGNAL)
+        part = INFERENCE_LEVEL if self.epsilon_inference else CAP_LEVEL
+        level *= part * min(1.0, self.model.signal(self.epsilon) / RISE_SIGNAL)
         return self.bounded(min(max(least, level), highest))
 
     def problems(self, records: Blocks[HazardRecords]) -> list[Problem]:
         """Return the one minimisation of a fit that releases nothing else."""
-        if self.epsilon_center or self.epsilon_recalibration:
+        if self.epsilon_center or self.epsilon_recalibration or self.epsilon_inference:
             raise ValueError(
-                "center_share and recalibration_share must be 0, or n * epsilon below 200: with a "
-                "first look or a recalibration what is released is more than a minimiser."
+                "center_share, recalibration_share and inference_share must be 0, or n * epsilon "
+                "below 200: with a first look, a recalibration or standard errors what is released "
+                "is more than a minimiser."
             )
         return [self.problem(records, self.public_look)]
 
     def problem(self, records: Blocks[HazardRecords], look: Look) -> Problem:
         """Return the minimisation after a first look."""
         likelihood, calibration = self.after(look)
-        blocks = records.map(lambda block: block.within(look.mean, look.radius))
-        return Problem(likelihood, blocks, calibration, look.center)
+        return Problem(likelihood, self.seen(records, look), calibration, look.center)
+
+    def seen(self, records: Blocks[HazardRecords], look: Look) -> Blocks[HazardBlock]:
+        """Return what the likelihood sees of records, after a first look."""
+        reach = REACH if self.epsilon_inference else None
+        return records.map(lambda block: block.within(look.mean, look.radius, reach))
 
     def fit(self, records: Blocks[HazardRecords], source: RandomSource) -> Fitted:
         """Release a private baseline and coefficients."""
-        return self._fit_after(self.look(records, source), records, source)
+        look = self.look(records, source)
+        return self.unscaled(perturb(self.problem(records, look), source), look)
 
-    def _fit_after(
-        self, look: Look, records: Blocks[HazardRecords], source: RandomSource
-    ) -> Fitted:
-        problem, n_knots = self.problem(records, look), self.model.n_knots
-        coef = perturb(problem, source)
+    def unscaled(self, coef: FloatArray, look: Look) -> Fitted:
+        """Return a minimiser as a baseline on the grid and coefficients on the scale of X."""
+        n_knots = self.model.n_knots
         beta = coef[n_knots:] / look.radius
         return self.basis @ coef[:n_knots] - look.mean @ beta, beta
 
     def run(self, records: Blocks[HazardRecords], source: RandomSource) -> dict[str, FloatArray]:
-        """Release baseline and coefficients, and what sets their predictions right."""
+        """Release baseline and coefficients, what sets predictions right, and standard errors."""
         look = self.look(records, source)
-        baseline, coef = self._fit_after(look, records, source)
+        problem = self.problem(records, look)
+        minimiser = perturb(problem, source)
+        baseline, coef = self.unscaled(minimiser, look)
         released = self.released(baseline, coef)
-        if not self.epsilon_recalibration:
-            return released
-        cells = RiskCells(coef, baseline, LINKS[self.model.link], look.mean, look.spread)
-        epsilon = self.epsilon_recalibration
-        signal = self.model.signal(self.epsilon)
-        found = recalibrate(cells, records, self.model.n_records, epsilon, source, signal)
-        return released | found.values()
+        if self.epsilon_recalibration:
+            cells = RiskCells(coef, baseline, LINKS[self.model.link], look.mean, look.spread)
+            epsilon, signal = self.epsilon_recalibration, self.model.signal(self.epsilon)
+            n_records = self.model.n_records
+            found = recalibrate(cells, records, n_records, epsilon, source, signal)
+            released |= found.values()
+        if self.inference is not None:
+            scale = Scale(look.mean, look.radius, self.basis)
+            truth = self.inference.found(problem, minimiser, records, scale, source)
+            released |= truth.values()
+        return released

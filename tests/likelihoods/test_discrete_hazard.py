@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy import optimize
@@ -10,6 +13,7 @@ from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.hazard_cap import cap_knees
 from skdpsurv.likelihoods.hazard_series import LEAST_RECORDS
 from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.privacy import row_weights
 
 Q, N_BASIS, N_FEATURES = 9, 3, 2
 
@@ -163,7 +167,7 @@ def test_weights_count_records(likelihood):
     """A record of weight 2 is that record twice; weight 0 leaves it out."""
     block = block_of()
     weights = np.random.default_rng(4).integers(0, 3, size=40)
-    repeated = type(block)(*(np.repeat(field, weights, axis=0) for field in block))
+    repeated = type(block)(*(np.repeat(field, weights, axis=0) for field in block[:3]))
     coef = some_coefs(likelihood)[1]
     weighted = likelihood.derivatives(coef, block, weights.astype(float))
     expected = likelihood.derivatives(coef, repeated)
@@ -325,3 +329,78 @@ def test_many_equal_events_do_not_drift(name, q):
         exact = float(n * np.longdouble(likelihood.derivatives(coef, one, order=1).gradient[0]))
         worst = max(worst, abs(total - exact))
     assert worst <= 0.1 * bound
+
+
+class TestWeights:
+    """Rows longer than R count less, and pull no harder than a row of length R."""
+
+    def long_block(self, seed=4):
+        X, interval, event = records(seed=seed)
+        X = 3.0 * np.random.default_rng(seed).normal(size=X.shape)
+        return hazard_block(X, interval, event, weigh=partial(row_weights, norm=1.0))
+
+    def test_weights_are_one_over_the_square_beyond_the_unit_ball(self):
+        block = self.long_block()
+        square = np.sum(block.X**2, axis=1)
+        assert block.weight == pytest.approx(1.0 / np.maximum(1.0, square))
+        assert 0.1 < (block.weight < 1.0).mean() < 1.0
+
+    def test_a_weight_times_the_square_is_at_most_one_in_floats(self):
+        for d in (1, 3, 50):
+            rows = np.random.default_rng(d).normal(size=(2000, d))
+            rows *= 10.0 ** np.linspace(-2, 2, 2000)[:, None]
+            rows[:500] /= np.linalg.norm(rows[:500], axis=1)[:, None]
+            weight = row_weights(rows, 1.0)
+            assert (weight <= 1.0).all()
+            assert (weight * np.sum(rows[:, ::-1] ** 2, axis=1) <= 1.0).all()
+        assert row_weights(np.zeros((2, 3)), 1.0).tolist() == [1.0, 1.0]
+
+    def test_sums_are_those_of_weighted_records(self, likelihood):
+        block = self.long_block()
+        plain, weight = block._replace(weight=None), block.weight
+        for coef in some_coefs(likelihood, scales=(0.3, 1.0)):
+            np.testing.assert_allclose(
+                likelihood.losses(coef, block), weight * likelihood.losses(coef, plain)
+            )
+            for one, other in (
+                (likelihood.derivatives(coef, block), likelihood.derivatives(coef, plain, weight)),
+                (
+                    likelihood.derivatives(coef, block, weight),
+                    likelihood.derivatives(coef, plain, weight**2),
+                ),
+            ):
+                np.testing.assert_allclose(one.gradient, other.gradient, rtol=1e-12, atol=1e-12)
+                np.testing.assert_allclose(one.hessian, other.hessian, rtol=1e-12, atol=1e-12)
+            linear = likelihood.linearized(coef, block)
+            np.testing.assert_allclose(linear.losses, likelihood.losses(coef, block))
+            np.testing.assert_allclose(
+                linear.gradient(weight), likelihood.derivatives(coef, block, weight).gradient
+            )
+
+    def test_weights_go_with_their_records(self, likelihood):
+        block = self.long_block()
+        assert (likelihood.thin(block, 3).weight == block.weight[::3]).all()
+        places = np.array([1, 4, 4, 9])
+        assert (likelihood.take(block, places).weight == block.weight[places]).all()
+
+    @pytest.mark.parametrize("name", sorted(LINKS))
+    @pytest.mark.parametrize("cap", [0.4, 1.0, 2.5])
+    def test_no_pair_of_weighed_records_passes_the_constants(self, name, cap):
+        plain = make_likelihood(name, cap)
+        likelihood = replace(plain, weighed=True)
+        constants = likelihood.constants
+        assert constants.gradient_sensitivity >= plain.constants.gradient_sensitivity
+        assert constants.hessian_trace == plain.constants.hessian_trace
+        rng = np.random.default_rng(6)
+        for coef in some_coefs(likelihood, scales=(0.1, 1.0, 10.0, 100.0)):
+            gradients = []
+            for _ in range(60):
+                x = rng.normal(size=(1, N_FEATURES)) * 10.0 ** rng.uniform(-1, 0.6)
+                interval, event = rng.integers(1, Q + 1, 1), rng.random(1) < 0.5
+                one = hazard_block(x, interval, event, weigh=partial(row_weights, norm=1.0))
+                found = likelihood.derivatives(coef, one)
+                gradients.append(found.gradient)
+                assert np.trace(found.hessian) <= constants.hessian_trace * (1 + 1e-9)
+            gradients = np.array(gradients)
+            gaps = np.linalg.norm(gradients[:, None] - gradients[None], axis=2)
+            assert gaps.max() <= constants.gradient_sensitivity * (1 + 1e-9)

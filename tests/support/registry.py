@@ -419,6 +419,18 @@ def _settings() -> Iterator[Setting]:
     yield one("psgld as published", survival, calibration="published", slow=True, **short)
 
     one = several(
+        DPDiscreteTimeSurvival,
+        ("coef", "baseline_coef", "recalibration_", "inference_estimate", "inference_covariance"),
+        ("coef_", "baseline_coef_", "recalibration_", "inference_"),
+        max_time=MAX_TIME,
+        n_intervals=8,
+        inference_share=0.3,
+        link="cloglog",
+    )
+    yield one("standard errors", survival, epsilon=200.0)
+    yield one("output with standard errors", survival, epsilon=200.0, method="out_pert")
+
+    one = several(
         DPWeibullFitter,
         ("rho", "lambda", "n_events"),
         ("rho_", "lambda_", "median_survival_time_"),
@@ -458,6 +470,17 @@ def _settings() -> Iterator[Setting]:
         classes=[0, 1],
     )
     yield one("objective with a table of margins", labelled, epsilon=20.0)
+
+    one = several(
+        DPLogisticRegression,
+        ("coef", "intercept", "recalibration_slope", "inference_estimate", "inference_covariance"),
+        ("coef_", "intercept_", "recalibration_slope_", "inference_"),
+        undeclared={"classes": None},
+        classes=[0, 1],
+        inference_share=0.2,
+    )
+    yield one("objective with standard errors", labelled, epsilon=200.0)
+    yield one("output with standard errors", labelled, epsilon=200.0, method="out_pert")
 
     one = several(
         extension("poisson").DPPoissonRegressor,

@@ -243,7 +243,7 @@ BAD_PARAMETERS = [
     ({"center_share": -0.1}, "center_share"),
     ({"recalibration_share": 1.0}, "recalibration_share"),
     ({"recalibration_share": -0.1}, "recalibration_share"),
-    ({"recalibration_share": 0.5, "center_share": 0.5}, "center_share and recalibration_share"),
+    ({"recalibration_share": 0.5, "center_share": 0.5}, "center_share, recalibration_share and"),
     ({"random_state": -1}, "random_state"),
 ]
 BAD_TYPES = [

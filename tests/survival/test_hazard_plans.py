@@ -230,7 +230,8 @@ class TestFirstLook:
         records = InMemory([HazardRecords(X, np.full(1000, 7), np.zeros(1000, dtype=bool))])
         one = plan(epsilon)
         baseline, beta = one.fit(records, random_source(0))
-        (used_mean, radius) = seen[0]
+        used_mean, radius, reach = seen[0]
+        assert reach is None
         np.testing.assert_array_equal(used_mean, mean)
         assert radius == pytest.approx(expected)
         # What was scaled and shifted for the fit is scaled and shifted back.

@@ -434,7 +434,7 @@ class TestNothingPrivateIsKept:
         extra = set(vars(one)) - set(one.get_params())
         assert extra == {
             "n_features_in_", "release_", "guarantee_", "coef_", "baseline_coef_", "columns_",
-            "unique_times_", "recalibration_",
+            "unique_times_", "recalibration_", "inference_",
         }  # fmt: skip
 
     def test_a_pickle_holds_no_training_data(self, data, chain):

@@ -1,0 +1,290 @@
+r"""What a perturbed minimiser says of the truth: indirect inference, with expectations.
+
+A released minimiser f solves :math:`\sum_i g(f; z_i) + \kappa(f - c) + b = 0` with g the gradient
+of a loss that is capped, weighed and perturbed. It is not the truth :math:`\theta`: the ridge pulls
+it to c, and the cap moves it. But what it would be at a truth is known, and so the truth is
+estimated by the one at which f would be found on average,
+
+.. math:: G(\theta) = N\,E_\theta[g(f; z)] + \kappa(f - c) = 0,
+
+over rows of the released moments (:mod:`~skdpsurv.inference.row_law`) and responses of the model
+at :math:`\theta`. Ridge, cap and weights are undone at once. With :math:`B = \partial G / \partial
+\theta` its error has covariance
+
+.. math:: B^{-1}\big(N\,\mathrm{Var}\,g + \mathrm{Var}\,b + \mathrm{Var}_e\,G\big)B^{-\top},
+
+where e is the noise on the moments: more of it, of the same law, is added to see what it does.
+Estimates of several shapes of rows are averaged; their scatter is added, and so is a part of the
+correction :math:`\theta - f`, in any direction: people are other than any of these laws.
+
+All this is post-processing of what was released (docs/proofs/inference). That the intervals cover
+is shown by simulation (docs/benchmarks/hazard_intervals). The idea is that of Gourieroux, Monfort
+and Renault (1993); with a mechanism between model and estimate, Wang, Chang and Awan (2025, arXiv
+2507.10746) simulate where this takes expectations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from skdpsurv.inference.row_law import SHAPES, RowLaw
+from skdpsurv.mechanisms.vector_noise import NoiseLaw
+from skdpsurv.types import BoolArray, FloatArray
+
+__all__ = ["Found", "Indirect", "Response", "variance_of"]
+
+#: Pairs of draws, with both signs, of more noise on the moments.
+N_PAIRS = 24
+#: Steps of Newton's method at most, and the most that a step may move a linear predictor's
+#: standard deviation. Beyond ``LARGEST`` of it there is no truth worth naming.
+N_STEPS, LONGEST_STEP, LARGEST = 40, 1.5, 12.0
+#: For derivatives by the release.
+DIFFERENCE = 1e-4
+#: A correction may be wrong, as rows and losses are other than the laws have them, by this part of
+#: it, in any direction.
+MISREAD = 0.2
+#: A gradient this small beside that of one record is none.
+TOLERANCE = 1e-7
+#: A coefficient that a unit vector of an unknown direction has more of than this is unknown. Of
+#: less, an effect of so many standard deviations of the predictor in that direction is allowed for.
+LARGEST_PART, UNSEEN_EFFECT = 0.2, 0.5
+
+
+class Response(Protocol):
+    """How records respond to a linear predictor, in a few cells: ways out of a study, or labels.
+
+    A predictor is that of the common part, k coefficients ``a``, and of the rows' part b. In both
+    methods n is the number of rows, C that of cells.
+    """
+
+    def chances(
+        self, a: FloatArray, b: FloatArray, slopes: bool = True
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return the cells' probabilities (n, C), and derivatives by a and b (k + 1, n, C).
+
+        Without ``slopes`` there are none of these, (0, n, C).
+        """
+        ...
+
+    def pulls(self, a: FloatArray, b: FloatArray) -> FloatArray:
+        """Return derivatives, by a and b, of the loss of a record in each cell (k + 1, n, C)."""
+        ...
+
+
+def variance_of(law: NoiseLaw | None) -> float:
+    """Return the variance of each coordinate of noise; 0 of none."""
+    return 0.0 if law is None else law.deviation**2
+
+
+class Found(NamedTuple):
+    """An estimate of the truth; not known where the release says nothing of a coefficient."""
+
+    theta: FloatArray
+    covariance: FloatArray
+    known: BoolArray
+
+
+class _At(NamedTuple):
+    """The equation at one truth: its value, its Jacobian, and the variance of its sum."""
+
+    value: FloatArray
+    jacobian: FloatArray
+    variance: FloatArray
+
+
+@dataclass(frozen=True)
+class Indirect:
+    """The equation for the truth; of released and public numbers only.
+
+    Parameters
+    ----------
+    response : Response
+    released : ndarray of shape (n_params,)
+        f; the common part first.
+    center : ndarray of shape (n_params,)
+        c.
+    kappa : float
+    linear_variance : float
+        Variance of each coordinate of b.
+    output_variance : float
+        Of noise on the minimiser itself.
+    law : RowLaw
+    redrawn : callable
+        Of a number: so many pairs of laws, with more noise and with the same noise less.
+    """
+
+    response: Response
+    released: FloatArray
+    center: FloatArray
+    kappa: float
+    linear_variance: float
+    output_variance: float
+    law: RowLaw
+    redrawn: Callable[[int], list[tuple[RowLaw, RowLaw]]]
+
+    @property
+    def n_common(self) -> int:
+        """How many parameters belong to no column."""
+        return self.released.size - self.law.mean.size
+
+    def solve(self) -> Found:
+        """Return the truth at which the release would be expected, and its covariance.
+
+        Whatever was released, there is an answer: where nothing can be said, that nothing is known.
+        """
+        try:
+            found = self._solved()
+        except np.linalg.LinAlgError:
+            found = None
+        if found is not None:
+            finite = np.isfinite(found.theta).all() and np.isfinite(found.covariance).all()
+            if finite and np.linalg.eigvalsh(found.covariance).min() > 0.0:
+                return found
+        size = self.released.size
+        return Found(self.released, np.zeros((size, size)), np.zeros(size, dtype=bool))
+
+    def _solved(self) -> Found | None:
+        if self.law.known.size and not self.law.known.any():
+            return None
+        theta = self.released
+        thetas: list[FloatArray] = []
+        covariances: list[FloatArray] = []
+        for shape in SHAPES:
+            root = self._root(shape, theta)
+            if root is None:
+                return None
+            theta, at = root
+            if not thetas:  # what noise does hardly depends on the shape
+                noise = self._noise(shape, theta) + self._moments_noise(shape, theta)
+            inverse = np.linalg.inv(at.jacobian)
+            thetas.append(theta)
+            covariances.append(inverse @ (at.variance + noise) @ inverse.T)
+        found = np.stack(thetas)
+        scatter = np.cov(found, rowvar=False, bias=True)
+        theta = found.mean(axis=0)
+        covariance = np.mean(covariances, axis=0) + scatter + self._unseen() + self._misread(theta)
+        return Found(theta, 0.5 * (covariance + covariance.T), self._known())
+
+    # ---- The equation.
+
+    def _rows_part(self, theta: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        k = self.n_common
+        return theta[:k], rows @ theta[k:]
+
+    def _value(self, theta: FloatArray, law: RowLaw, shape: str) -> FloatArray:
+        rows = law.rows(shape)
+        chance, _ = self.response.chances(*self._rows_part(theta, rows), slopes=False)
+        pulls = self.response.pulls(*self._rows_part(self.released, rows))
+        expected = np.einsum("knc,nc->kn", pulls, chance)
+        pull = np.concatenate([expected[:-1].mean(axis=1), expected[-1] @ rows / len(rows)])
+        return law.mass * pull + self.kappa * (self.released - self.center)
+
+    def _at(self, theta: FloatArray, rows: FloatArray, pulls: FloatArray) -> _At:
+        chance, slopes = self.response.chances(*self._rows_part(theta, rows))
+        expected = np.einsum("knc,nc->nk", pulls, chance)
+        pull = np.concatenate([expected[:, :-1].mean(axis=0), expected[:, -1] @ rows / len(rows)])
+        by_row = pulls.transpose(1, 0, 2)
+        jacobian = by_row @ slopes.transpose(1, 2, 0)
+        square = (by_row * chance[:, None, :]) @ by_row.transpose(0, 2, 1)
+        mass = self.law.mass
+        return _At(
+            mass * pull + self.kappa * (self.released - self.center),
+            mass * _over_rows(jacobian, rows),
+            mass * (_over_rows(square, rows) - np.outer(pull, pull)),
+        )
+
+    def _root(self, shape: str, start: FloatArray) -> tuple[FloatArray, _At] | None:
+        """Return the root for one shape of rows, by Newton's method; None if there is none."""
+        rows, k = self.law.rows(shape), self.n_common
+        pulls = self.response.pulls(*self._rows_part(self.released, rows))
+        theta, largest = start, np.inf
+        for _ in range(N_STEPS):
+            at = self._at(theta, rows, pulls)
+            size = float(np.linalg.norm(at.value))
+            if not np.isfinite(size) or not np.isfinite(at.jacobian).all():
+                return None
+            if size <= TOLERANCE * self.law.mass:
+                return theta, at
+            step = np.asarray(np.linalg.solve(at.jacobian, at.value), dtype=np.float64)
+            moved = max(float(np.abs(step[:k]).max(initial=0.0)) * 0.1, self._spread(step[k:]))
+            # A step that did not help is not gone in full again.
+            limit = LONGEST_STEP if size < largest else 0.5 * LONGEST_STEP
+            theta, largest = theta - step * min(1.0, limit / max(moved, 1e-300)), size
+            if self._spread(theta[k:]) > LARGEST:
+                return None
+        return None
+
+    def _spread(self, coef: FloatArray) -> float:
+        """Return the standard deviation of a linear predictor."""
+        return float(np.linalg.norm(np.sqrt(self.law.values) * (self.law.vectors.T @ coef)))
+
+    # ---- Noise.
+
+    def _noise(self, shape: str, theta: FloatArray) -> FloatArray:
+        """Return the variance that noise in the objective and on the minimiser has in G."""
+        p = self.released.size
+        variance = self.linear_variance * np.eye(p)
+        if self.output_variance:
+            bend = self._bend(shape, theta)
+            variance += self.output_variance * bend @ bend.T
+        return variance
+
+    def _bend(self, shape: str, theta: FloatArray) -> FloatArray:
+        """Return the derivative of G by the release."""
+
+        def moved(step: FloatArray) -> FloatArray:
+            return replace(self, released=self.released + step)._value(theta, self.law, shape)
+
+        steps = DIFFERENCE * np.eye(self.released.size)
+        return np.stack([(moved(s) - moved(-s)) / (2.0 * DIFFERENCE) for s in steps], axis=1)
+
+    def _moments_noise(self, shape: str, theta: FloatArray) -> FloatArray:
+        """Return the variance of G by the noise of the moments."""
+        gaps = np.stack(
+            [
+                0.5 * (self._value(theta, more, shape) - self._value(theta, less, shape))
+                for more, less in self.redrawn(N_PAIRS)
+            ]
+        )
+        return np.asarray(gaps.T @ gaps / len(gaps))
+
+    # ---- What is not known.
+
+    def _parts(self) -> FloatArray:
+        """Return what each coefficient has of each unknown direction, shape (n_features, m)."""
+        return self.law.vectors[:, ~self.law.known]
+
+    def _known(self) -> BoolArray:
+        parts = np.abs(self._parts()).max(axis=1, initial=0.0)
+        return np.concatenate([np.ones(self.n_common, dtype=bool), parts <= LARGEST_PART])
+
+    def _misread(self, theta: FloatArray) -> FloatArray:
+        """Return the covariance of what the correction may be wrong by, where people are other."""
+        p, k = self.released.size, self.n_common
+        misread = np.zeros((p, p))
+        size = MISREAD * self._spread((theta - self.released)[k:])
+        scaled = self.law.vectors * (size / np.sqrt(self.law.values))
+        misread[k:, k:] = scaled @ scaled.T
+        return misread
+
+    def _unseen(self) -> FloatArray:
+        """Return the covariance of effects in unknown directions, as far as allowed for."""
+        p, k = self.released.size, self.n_common
+        unseen = np.zeros((p, p))
+        scaled = self._parts() * (UNSEEN_EFFECT / np.sqrt(self.law.values[~self.law.known]))
+        unseen[k:, k:] = scaled @ scaled.T
+        return unseen
+
+
+def _over_rows(by_row: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return the mean over rows x of T' J T, where T maps parameters to common ones and x b."""
+    k, n = by_row.shape[1] - 1, len(rows)
+    common = by_row[:, :k, :k].mean(axis=0)
+    right = by_row[:, :k, k].T @ rows / n
+    below = rows.T @ by_row[:, k, :k] / n
+    coef = (rows * by_row[:, k, k, None]).T @ rows / n
+    return np.block([[common, right], [below, coef]])

@@ -1,0 +1,178 @@
+"""Estimates with standard errors, as a release holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import pandas as pd
+from scipy import special
+
+from skdpsurv.inference.indirect import Found
+from skdpsurv.preprocessing.feature import Feature
+from skdpsurv.release import Release, released_array
+from skdpsurv.types import BoolArray, FloatArray
+
+__all__ = ["PREFIX", "Inference"]
+
+#: Of the names that values of a release have.
+PREFIX = "inference_"
+
+
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """Unshrunk estimates of a model's parameters and their covariance; all of it released.
+
+    Parameters
+    ----------
+    estimate : ndarray of shape (n_params,)
+        The common part first (a baseline, an intercept), then one for each feature.
+    covariance : ndarray of shape (n_params, n_params)
+        Of sampling and of privacy noise.
+    known : ndarray of bool of shape (n_params,)
+        False where the release says nothing: the standard error is infinite.
+    """
+
+    estimate: FloatArray
+    covariance: FloatArray
+    known: BoolArray
+
+    @classmethod
+    def of_found(cls, found: Found, change: FloatArray) -> Self:
+        """Return what was found, in other coordinates.
+
+        Parameters
+        ----------
+        found : Found
+        change : ndarray of shape (n_params, n_params)
+            What the coordinates are multiplied by. One that takes from what is not known is not.
+        """
+        known = ~((change != 0.0) & ~found.known).any(axis=1)
+        estimate, covariance = change @ found.theta, change @ found.covariance @ change.T
+        if not (np.isfinite(estimate).all() and np.isfinite(covariance).all()):
+            size = known.size
+            return cls(np.zeros(size), np.zeros((size, size)), np.zeros(size, dtype=bool))
+        return cls(estimate, _without_rounding(covariance), known)
+
+    def values(self) -> dict[str, FloatArray]:
+        """Return the numbers of a release."""
+        return {
+            f"{PREFIX}estimate": self.estimate,
+            f"{PREFIX}covariance": self.covariance,
+            f"{PREFIX}known": self.known.astype(np.float64),
+        }
+
+    @classmethod
+    def of(cls, release: Release, n_params: int) -> Self | None:
+        """Return that of a release; None if it has none.
+
+        Raises
+        ------
+        ValueError
+            If the release holds parts of one only, or one that is none.
+        """
+        names = [f"{PREFIX}{name}" for name in ("estimate", "covariance", "known")]
+        if not any(name in release.values for name in names):
+            return None
+        shapes: list[tuple[int, ...]] = [(n_params,), (n_params, n_params), (n_params,)]
+        estimate, covariance, known = (
+            released_array(release, name, shape) for name, shape in zip(names, shapes, strict=True)
+        )
+        if not _is_covariance(covariance) or not np.isin(known, (0.0, 1.0)).all():
+            raise ValueError(
+                f"values of the release must hold {names[1]!r} that is symmetric and positive "
+                f"semidefinite, and {names[2]!r} of zeros and ones."
+            )
+        return cls(estimate, covariance, known == 1.0)
+
+    def standard_errors(self) -> FloatArray:
+        """Return standard errors, infinite where nothing is known."""
+        return np.where(self.known, np.sqrt(np.diag(self.covariance)), np.inf)
+
+    def of_predictor(self, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return linear predictors and their standard errors.
+
+        Parameters
+        ----------
+        rows : ndarray of shape (n, n_params)
+            Of which combinations.
+        """
+        variance = np.einsum("ij,jk,ik->i", rows, self.covariance, rows)
+        open_end = (rows[:, ~self.known] != 0.0).any(axis=1)
+        error = np.where(open_end, np.inf, np.sqrt(np.maximum(variance, 0.0)))
+        return rows @ self.estimate, error
+
+
+def _without_rounding(covariance: FloatArray) -> FloatArray:
+    """Return a matrix that is symmetric, without eigenvalues that rounding has made negative."""
+    values, vectors = np.linalg.eigh(0.5 * (covariance + covariance.T))
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    square = root @ root.T
+    return np.asarray(0.5 * (square + square.T))
+
+
+def _is_covariance(matrix: FloatArray) -> bool:
+    """Say whether a matrix is symmetric and, up to rounding, positive semidefinite."""
+    if not (matrix == matrix.T).all() or not (np.diag(matrix) >= 0.0).all():
+        return False
+    values = np.linalg.eigvalsh(matrix / max(float(np.abs(matrix).max(initial=0.0)), 1e-300))
+    return bool(values.min(initial=0.0) >= -1e-9)
+
+
+def half_width(level: float) -> float:
+    """Return how many standard errors an interval of a level reaches to either side."""
+    return float(special.ndtri(0.5 + 0.5 * level))
+
+
+def interval(
+    estimate: FloatArray, error: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of normal intervals."""
+    reach = half_width(level) * error
+    return estimate - reach, estimate + reach
+
+
+def table(
+    estimate: FloatArray, error: FloatArray, features: Sequence[Feature], level: float = 0.95
+) -> pd.DataFrame:
+    """Return a table of coefficients with the columns of lifelines.
+
+    Parameters
+    ----------
+    estimate, error : ndarray of shape (n_features,)
+        On the scale of the features.
+    features : sequence of Feature
+        Where a feature is a multiple of a raw column, the coefficient is that of one unit of it.
+    level : float, default=0.95
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by ``covariate``. Where nothing is known: an infinite standard error, and no number
+        for the estimate, z and p.
+    """
+    steps = np.array([1.0 if f.per_unit is None else f.per_unit for f in features])
+    known = ~np.isinf(error)
+    with np.errstate(all="ignore"):
+        coef = np.where(known, estimate * steps, np.nan)
+        error = error * np.abs(steps)
+        lower, upper = interval(np.where(known, coef, 0.0), error, level)
+        z = np.where(known, coef / error, np.nan)
+        p = 2.0 * special.ndtr(-np.abs(z))
+        percent = f"{100.0 * level:g}%"
+        columns = {
+            "coef": coef,
+            "exp(coef)": np.exp(coef),
+            "se(coef)": error,
+            f"coef lower {percent}": lower,
+            f"coef upper {percent}": upper,
+            f"exp(coef) lower {percent}": np.exp(lower),
+            f"exp(coef) upper {percent}": np.exp(upper),
+            "z": z,
+            "p": p,
+            "-log2(p)": -np.log2(p),
+        }
+    names = pd.Index([feature.name for feature in features], name="covariate")
+    return pd.DataFrame(columns, index=names)

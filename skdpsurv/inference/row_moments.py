@@ -1,0 +1,125 @@
+r"""Second moments of rows as a likelihood sees them: one private query, and the laws it tells of.
+
+A row x comes with its weight w and is lengthened by a constant C, so that the moments :math:`\sum w
+(C, x)(C, x)^\top` hold the number of records (each counted with its weight) and their mean, too. A
+caller promises that :math:`w(\|x\|^2 + C^2) \le 1 + C^2`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from skdpsurv.blocks import Blocks
+from skdpsurv.inference.row_law import RowLaw
+from skdpsurv.mechanisms.second_moments import SecondMoments
+from skdpsurv.pieces import row_pieces
+from skdpsurv.privacy import RandomSource, random_source
+from skdpsurv.types import FloatArray
+
+__all__ = ["CONSTANT", "REACH", "ReleasedMoments", "RowMoments"]
+
+#: Where there are standard errors, rows longer than the bound are weighed instead of scaled down,
+#: up to so many times the bound.
+REACH = 4.0
+#: The constant that rows are lengthened by, at least. A small one makes little noise on the
+#: moments, a large one little noise on number and mean of the rows.
+CONSTANT = 0.5
+
+#: With more features there are too many moments for any noise.
+MOST_FEATURES = 500
+
+Seen = Callable[[Any], tuple[FloatArray, FloatArray | None]]
+
+
+@dataclass(frozen=True)
+class RowMoments:
+    """What is asked of the records; public.
+
+    Parameters
+    ----------
+    query : SecondMoments
+        Of lengthened rows in units of :attr:`longest`.
+    constant : float
+        C.
+    """
+
+    query: SecondMoments
+    constant: float
+
+    @classmethod
+    def planned(
+        cls, n_records: int, n_features: int, epsilon: float, constant: float = CONSTANT
+    ) -> Self:
+        """Return the query that costs epsilon.
+
+        Raises
+        ------
+        ValueError
+            If there are more features than anything could be said of.
+        """
+        if n_features > MOST_FEATURES:
+            raise ValueError(
+                f"inference_share must be 0 with more than {MOST_FEATURES} features: their second "
+                f"moments would drown in noise, got {n_features}."
+            )
+        return cls(SecondMoments(n_records, n_features + 1, 1.0, epsilon), constant)
+
+    @property
+    def longest(self) -> float:
+        """The largest norm of a lengthened row, times the root of its weight."""
+        return math.hypot(1.0, self.constant)
+
+    def release(self, blocks: Blocks[Any], seen: Seen, source: RandomSource) -> ReleasedMoments:
+        """Release the moments.
+
+        Parameters
+        ----------
+        blocks : Blocks
+            Of private records.
+        seen : callable
+            Of a block: rows, of shape (n, n_features) or wider, and weights or None for 1.
+        source : RandomSource
+        """
+        moments = self.query.release(blocks, lambda block: self.rows(*seen(block)), source)
+        return ReleasedMoments(self, moments)
+
+    def rows(self, X: FloatArray, weight: FloatArray | None) -> Iterator[FloatArray]:
+        """Yield lengthened rows, times the roots of their weights, in pieces."""
+        width = self.query.width
+        for piece in row_pieces(X.shape[0], width):
+            rows = X[piece, : width - 1]
+            root = 1.0 if weight is None else np.sqrt(weight[piece])
+            root = np.broadcast_to(root / self.longest, rows.shape[:1])
+            yield np.column_stack([self.constant * root, rows * root[:, None]])
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedMoments:
+    """Noisy moments, and what rows may be that have them."""
+
+    asked: RowMoments
+    moments: FloatArray
+
+    @property
+    def law(self) -> RowLaw:
+        """The law that rows with these moments have, up to its shape."""
+        return self._law(self.moments)
+
+    def redrawn(self, number: int) -> list[tuple[RowLaw, RowLaw]]:
+        """Return pairs of laws with more noise, and with the same noise less: what noise does."""
+        # Noise that hides nothing: the same for everybody.
+        source, query = random_source(0, purpose="moments"), self.asked.query
+        draws = [query.noise(source) for _ in range(number)]
+        return [(self._law(self.moments + e), self._law(self.moments - e)) for e in draws]
+
+    def _law(self, moments: FloatArray) -> RowLaw:
+        asked, unit = self.asked, self.asked.longest**2
+        query = asked.query
+        return RowLaw.of_moments(
+            moments * unit, asked.constant, query.n_records, query.deviation * unit
+        )

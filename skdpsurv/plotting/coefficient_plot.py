@@ -1,0 +1,150 @@
+"""Hazard or odds ratios of several models with their intervals: a forest plot."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from skdpsurv.plotting.style import by_name, colour, legend_beside, pyplot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_coefficients"]
+
+#: Of a summary, as lifelines has them.
+_COLUMNS = ("coef", "coef lower 95%", "coef upper 95%")
+#: Of the room between two columns that the models of one take.
+_ROOM = 0.6
+
+
+def plot_coefficients(
+    models: Any,
+    *,
+    ratios: bool = True,
+    scale: pd.Series | None = None,
+    limits: tuple[float, float] | None = None,
+    ax: Axes | None = None,
+    legend: bool = True,
+) -> Axes:
+    """Draw the coefficients of models with 95 % intervals, a row for each column: a forest plot.
+
+    Parameters
+    ----------
+    models : estimator, data frame, or mapping of str to these
+        Estimators with a ``summary``, such as those of this package with standard errors and those
+        of lifelines, or such summaries: what a reference fit says, in the same units. The first
+        is drawn uppermost.
+    ratios : bool, default=True
+        Draw exp(coef), hazard or odds ratios, on a logarithmic axis.
+    scale : pandas.Series or None, default=None
+        How many units of a column a coefficient is drawn for, by the names of the columns: ten
+        years of age instead of one. 1 for those that it does not have.
+    limits : tuple of float or None, default=None
+        Ends of the horizontal axis. Intervals that go on are drawn with an arrow. None: what holds
+        all finite ends of the intervals.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. A new figure's axes if omitted.
+    legend : bool, default=True
+        Name the models, if they have names.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError
+        If a model has no ``summary`` with the columns of lifelines.
+    ValueError
+        If there is no model.
+
+    Notes
+    -----
+    Where nothing is known of a coefficient, its interval spans the figure, and there is no point.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from skdpsurv import DPDiscreteTimeSurvival
+    >>> from skdpsurv.datasets import make_discrete_time_survival
+    >>> from skdpsurv.plotting import plot_coefficients
+    >>> data = make_discrete_time_survival(5000, 3, random_state=0)
+    >>> model = DPDiscreteTimeSurvival(3.0, max_time=data.max_time, inference_share=0.2)
+    >>> ax = plot_coefficients(model.fit(data.X, data.y), ax=Figure().subplots())
+    >>> ax.get_xlabel(), len(ax.get_yticklabels())
+    ('exp(coef), 95 % interval', 3)
+    """
+    named = by_name(models, "model")
+    tables = {name: _table(name, model, scale) for name, model in named.items()}
+    if ax is None:
+        height = 1.4 + 0.45 * len(next(iter(tables.values()))) * max(1.0, 0.5 * len(tables))
+        _, ax = pyplot("plot_coefficients").subplots(figsize=(8.0, height), layout="constrained")
+    axes: Axes = ax
+    names = list(dict.fromkeys(str(name) for table in tables.values() for name in table.index))
+    rows = {name: i for i, name in enumerate(names)}
+    change = np.exp if ratios else np.asarray
+    low, high = limits if limits is not None else _limits(tables.values(), change)
+    gap = _ROOM / max(1, len(tables))
+    handles = []
+    for k, table in enumerate(tables.values()):
+        y = np.array([rows[str(name)] for name in table.index]) + gap * (k - (len(tables) - 1) / 2)
+        with np.errstate(over="ignore"):
+            point, lower, upper = (change(table[column].to_numpy()) for column in _COLUMNS)
+        drawn: dict[str, Any] = {"color": colour(k), "zorder": 3}
+        axes.hlines(y, np.maximum(lower, low), np.minimum(upper, high), linewidth=2.0, **drawn)
+        for end, marker, beyond in ((low, "<", lower < low), (high, ">", upper > high)):
+            axes.plot(np.full(int(beyond.sum()), end), y[beyond], marker, ms=6, **drawn)
+        inside = (point >= low) & (point <= high)
+        handles += axes.plot(point[inside], y[inside], "o", ms=5.5, **drawn)
+    if ratios:
+        _dress_ratios(axes)
+    axes.axvline(1.0 if ratios else 0.0, color="0.35", linewidth=1.0, zorder=2)
+    axes.set_xlim(low, high)
+    axes.set_ylim(len(names) - 0.5, -0.5)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_xlabel("exp(coef), 95 % interval" if ratios else "coef, 95 % interval")
+    axes.grid(axis="x", color="0.92", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right", "left"]].set_visible(False)
+    axes.tick_params(axis="y", length=0)
+    if legend and list(tables) != [""]:
+        legend_beside(axes, handles, list(tables))
+    return axes
+
+
+def _dress_ratios(ax: Axes) -> None:
+    """Draw ratios on a logarithmic axis, with ticks at 1, 2 and 5."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
+    ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.xaxis.set_major_formatter("{x:g}")
+
+
+def _table(name: str, model: Any, scale: pd.Series | None) -> pd.DataFrame:
+    """Return estimates and intervals of a model."""
+    summary = model if isinstance(model, pd.DataFrame) else getattr(model, "summary", None)
+    if not isinstance(summary, pd.DataFrame) or not set(_COLUMNS) <= set(summary):
+        which = f"models[{name!r}]" if name else "models"
+        raise TypeError(f"{which} must have a summary with the columns of lifelines.")
+    units = pd.Series(1.0, index=summary.index)
+    if scale is not None:
+        units = scale.reindex(summary.index).fillna(1.0)
+    return summary[list(_COLUMNS)].mul(units, axis=0)
+
+
+def _limits(tables: Any, change: Any) -> tuple[float, float]:
+    """Return ends that hold all that is finite, and no effect."""
+    ends = np.concatenate([table.to_numpy().ravel() for table in tables])
+    ends = np.append(ends[np.isfinite(ends)], 0.0)
+    # Ratios of more than a few thousand say no more than an arrow does.
+    low, high = max(float(ends.min()), -8.0), min(float(ends.max()), 8.0)
+    room = 0.05 * (high - low) or 1.0
+    first, last = change(np.array([low - room, high + room]))
+    return float(first), float(last)

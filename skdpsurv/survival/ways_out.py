@@ -1,0 +1,162 @@
+r"""How people leave a study, given a hazard model: the cells of a response, and what they pull.
+
+For :mod:`skdpsurv.inference`. Time is cut into blocks of intervals. In block j a person has events
+at the rate :math:`\Lambda_j = m_j\varphi(A_j a + b)`, with :math:`m_j` its intervals and
+:math:`A_j` the mean of their baseline rows, and is lost at a rate :math:`\kappa_j` that is the same
+for all (:mod:`~skdpsurv.survival.exit_law`). The rates of loss come from a private table of exits.
+
+Neighbours: replace-one. Sensitivity of the table: 2 in L1, as a record is in one cell. Theorem:
+the discrete Laplace mechanism (docs/proofs/noise).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from skdpsurv.blocks import Blocks
+from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
+from skdpsurv.mechanisms.sums import HISTOGRAM
+from skdpsurv.privacy import RandomSource
+from skdpsurv.survival.exit_law import exit_probabilities
+from skdpsurv.survival.hazard_plans import HazardRecords
+from skdpsurv.types import FloatArray, IntArray
+
+__all__ = ["WaysOut", "loss_rates"]
+
+#: Bands of the table of exits, and blocks of time.
+N_BANDS, N_BLOCKS = 5, 20
+#: Knees are looked for among predictors up to this.
+WIDEST = 60.0
+
+
+def loss_rates(
+    records: Blocks[HazardRecords], n_intervals: int, epsilon: float, source: RandomSource
+) -> FloatArray:
+    """Release rates at which people are lost before the horizon, by block, for a private table.
+
+    Parameters
+    ----------
+    records : Blocks
+    n_intervals : int
+    epsilon : float
+    source : RandomSource
+
+    Returns
+    -------
+    rates : ndarray of shape (n_blocks,)
+        Of one block each.
+    """
+    n_bands = min(N_BANDS, n_intervals)
+
+    def counts(block: HazardRecords) -> IntArray:
+        band = (block.interval - 1) * n_bands // n_intervals
+        end = (block.interval == n_intervals) & ~block.event
+        cell = np.where(end, 2 * n_bands, 2 * band + block.event)
+        return np.bincount(cell, minlength=2 * n_bands + 1).astype(np.int64)
+
+    noisy = np.maximum(HISTOGRAM.release(records.map_sum(counts), epsilon, source), 0)
+    lost, events = noisy[:-1].reshape(n_bands, 2).T.astype(np.float64)
+    left = lost + events
+    at_risk = np.cumsum(left[::-1])[::-1] + float(noisy[-1])
+    rate = lost / np.maximum(at_risk - 0.5 * left, 1.0)
+    edges = block_edges(n_intervals)
+    band = np.minimum((edges[:-1] + edges[1:]) * n_bands // (2 * n_intervals), n_bands - 1)
+    return np.asarray(rate[band] * np.diff(edges) * (n_bands / n_intervals))
+
+
+def block_edges(n_intervals: int) -> IntArray:
+    """Return where blocks begin and end, in intervals."""
+    n_blocks = min(N_BLOCKS, n_intervals)
+    return np.arange(n_blocks + 1) * n_intervals // n_blocks
+
+
+@dataclass(frozen=True)
+class WaysOut:
+    """Ways out of a study: an event or a loss in each block, or staying to the end.
+
+    Parameters
+    ----------
+    likelihood : DiscreteHazard
+        Capped; its baseline rows, link and cap are used.
+    losses : ndarray of shape (n_blocks,)
+        Rates at which people are lost.
+    """
+
+    likelihood: DiscreteHazard
+    losses: FloatArray
+    _knees: dict[tuple[float, ...], FloatArray] = field(default_factory=dict)
+
+    @cached_property
+    def _edges(self) -> IntArray:
+        return block_edges(self.likelihood.basis.shape[0])
+
+    @cached_property
+    def _sizes(self) -> FloatArray:
+        return np.diff(self._edges).astype(np.float64)
+
+    @cached_property
+    def basis(self) -> FloatArray:
+        """Baseline rows of the blocks, shape (n_blocks, n_basis)."""
+        sums = np.add.reduceat(self.likelihood.basis, self._edges[:-1], axis=0)
+        return np.asarray(sums / self._sizes[:, None])
+
+    @cached_property
+    def _columns(self) -> FloatArray:
+        """What a and b are multiplied by in each block, shape (n_basis + 1, n_blocks)."""
+        return np.concatenate([self.basis.T, np.ones((1, self.losses.size))])
+
+    def chances(
+        self, a: FloatArray, b: FloatArray, slopes: bool = True
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return probabilities of the ways out, and perhaps their derivatives by a and b."""
+        curve = self.likelihood.link.survival(self.basis @ a + b[:, None])
+        rate, lost = curve.value * self._sizes, np.broadcast_to(self.losses, curve.value.shape)
+        nothing = np.zeros((0, *rate.shape))
+        by_event = self._columns[:, None, :] * (curve.slope * self._sizes) if slopes else nothing
+        return exit_probabilities(rate, lost, by_event, nothing, np.eye(self.losses.size))
+
+    @cached_property
+    def _survived(self) -> FloatArray:
+        """Return intervals of each block that are survived before each way out, (C, n_blocks).
+
+        Within a block, people leave at a time that is uniform: before an event they have survived
+        half of the other intervals, and before they are lost half and their own.
+        """
+        before = np.tril(np.broadcast_to(self._sizes, (self._sizes.size,) * 2), -1)
+        event = before + np.diag(0.5 * (self._sizes - 1.0))
+        lost = before + np.diag(0.5 * (self._sizes + 1.0))
+        return np.concatenate([event, lost, self._sizes[None, :]])
+
+    def pulls(self, a: FloatArray, b: FloatArray) -> FloatArray:
+        """Return derivatives of the capped loss by a and b, for each way out."""
+        link, cap = self.likelihood.link, self.likelihood.cap
+        eta = self.basis @ a + b[:, None]
+        by_block = self._columns[:, None, :] * self._survived
+        pulls = link.survival(eta).slope @ by_block.transpose(0, 2, 1)
+        if cap is not None:
+            beyond = pulls[-1] > cap
+            pulls = np.where(beyond, self._at_knees(tuple(a), cap)[:, None, :], pulls)
+        pulls[..., : self._sizes.size] += self._columns[:, None, :] * link.event(eta).slope
+        return np.asarray(pulls)
+
+    def _at_knees(self, a: tuple[float, ...], cap: float) -> FloatArray:
+        """Return what a record beyond the cap pulls with, for each way out, (k + 1, C).
+
+        Beyond the knee b* of its way out (:mod:`~skdpsurv.likelihoods.hazard_cap`) nothing but the
+        last of these would grow, and that is the cap; so b is that of the knee.
+        """
+        if a not in self._knees:
+            link, level = self.likelihood.link, self.basis @ np.array(a)
+            low = np.full(len(self._survived), -WIDEST - level.max())
+            high = np.full(len(self._survived), WIDEST - level.min())
+            for _ in range(60):
+                middle = 0.5 * (low + high)
+                slope = link.survival(level + middle[:, None]).slope
+                above = (slope * self._survived).sum(axis=1) > cap
+                low, high = np.where(above, low, middle), np.where(above, middle, high)
+            by_block = self._survived * link.survival(level + low[:, None]).slope
+            self._knees[a] = self._columns @ by_block.T
+        return self._knees[a]

@@ -1,0 +1,354 @@
+"""Standard errors of DPLogisticRegression: what they cost, what they cover, what they refuse."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from scipy import special, stats
+
+from skdpsurv import DPLogisticRegression, PrivacyAccountant
+from skdpsurv.blocks import InMemory
+from skdpsurv.classification.column_group import ColumnGroup
+from skdpsurv.classification.group_fit import SignedRows
+from skdpsurv.classification.label_inference import LabelInference
+from skdpsurv.classification.label_response import LabelResponse
+from skdpsurv.inference import REACH
+from skdpsurv.likelihoods.linear import LinearBlock
+from skdpsurv.likelihoods.logistic import Logistic, LogisticLoss
+from skdpsurv.privacy import random_source
+from skdpsurv.privacy.shares import what_is_left
+
+METHODS = ("obj_pert", "out_pert")
+TRUTH = np.array([-0.5, 1.0, -1.0, 0.5, 0.0])
+COLUMNS = [
+    "coef", "exp(coef)", "se(coef)", "coef lower 95%", "coef upper 95%", "exp(coef) lower 95%",
+    "exp(coef) upper 95%", "z", "p", "-log2(p)",
+]  # fmt: skip
+
+
+def make(n=5000, seed=0, truth=TRUTH):
+    """Rows of a cube, some of them longer than 1, and labels of a logistic model."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (n, truth.size - 1))
+    y = (rng.random(n) < special.expit(truth[0] + X @ truth[1:])).astype(int)
+    return X, y
+
+
+def model(epsilon=3.0, **parameters):
+    usual = {"classes": [0, 1], "random_state": 0, "inference_share": 0.2}
+    return DPLogisticRegression(epsilon, **{**usual, **parameters})
+
+
+@pytest.fixture(scope="module")
+def data():
+    return make()
+
+
+@pytest.fixture(scope="module")
+def fitted(data):
+    return model().fit(*data)
+
+
+class TestBudget:
+    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("epsilon", [0.3, 1.1, 7.3])
+    @pytest.mark.parametrize("shares", [(0.1, 0.2), (0.0, 0.3), (0.26, 0.7399)])
+    def test_parts_add_up(self, data, method, epsilon, shares):
+        recalibration_share, inference_share = shares
+        alpha = "auto" if method == "obj_pert" else 0.01
+        one = model(
+            epsilon,
+            method=method,
+            recalibration_share=recalibration_share,
+            inference_share=inference_share,
+            alpha=alpha,
+        )
+        plan = one._plan(one._shape(*data))
+        parts = plan.epsilon_recalibration, plan.epsilon_inference
+        assert parts == (recalibration_share * epsilon, inference_share * epsilon)
+        assert plan.inference.moments.query.epsilon == plan.epsilon_inference
+        rest = what_is_left(epsilon, *parts)
+        assert 0 <= Fraction(epsilon) - sum(map(Fraction, (rest, *parts))) < 1e-15 * epsilon
+        bare = model(rest, method=method, recalibration_share=0.0, inference_share=0.0, alpha=alpha)
+        assert plan.fit.calibrations == bare._plan(bare._shape(*data)).fit.calibrations
+        assert plan.public_inputs()["epsilon_inference"] == parts[1]
+        assert plan.mechanism.endswith(", then second moments")
+        assert plan.inference.spans()[0] in plan.spans()
+
+    def test_one_fit_costs_epsilon(self, data):
+        accountant = PrivacyAccountant(3.0)
+        one = model(3.0, random_state=None, accountant=accountant).fit(*data)
+        assert accountant.spent() == one.guarantee_.epsilon == 3.0
+
+    def test_default_releases_hold_none(self, data):
+        one = model(inference_share=0.0).fit(*data)
+        assert DPLogisticRegression().inference_share == 0.0
+        assert one.inference_ is None
+        assert not [name for name in one.release_.values if name.startswith("inference")]
+        assert "epsilon_inference" not in one.guarantee_.public_inputs
+        assert "second moments" not in one.guarantee_.mechanism
+
+    def test_few_records_have_none_and_pay_nothing(self):
+        X, y = make(500)
+        one = model(1.0).fit(X, y)
+        other = model(1.0, inference_share=0.0).fit(X, y)
+        assert one.inference_ is None
+        assert one.coef_.tolist() == other.coef_.tolist()
+        assert one.release_.guarantee.public_inputs == other.release_.guarantee.public_inputs
+
+    def test_no_privacy_has_none(self, data):
+        assert model(np.inf).fit(*data).inference_ is None
+
+    def test_an_audit_attacks_a_minimiser_only(self, data):
+        one = model(recalibration_share=0.0)
+        shape = one._shape(*data)
+        with pytest.raises(ValueError, match="inference_share must be 0"):
+            one._plan(shape).problems(one._read(shape, *data))
+
+
+class TestWeights:
+    @pytest.mark.parametrize("constant", [0.0, 0.1, 3.0])
+    def test_of_long_rows(self, constant):
+        rng = np.random.default_rng(0)
+        group = ColumnGroup((0, 1, 2), 2.0, 0.5, constant)
+        X = rng.normal(size=(4000, 3)) * rng.uniform(0.0, 6.0, (4000, 1))
+        X = SignedRows(X, np.ones((1, 4000))).within(REACH * 2.0).X
+        seen = group.rows(X, 2.0)
+        weight, norm = group.weights(seen), np.linalg.norm(seen, axis=1)
+        assert norm.max() > 1.1 * group.bound
+        assert (weight * norm <= group.bound).all()
+        assert (weight * norm**2 <= group.bound**2).all()
+        near = np.minimum(1.0, (group.bound / norm) ** 2)
+        np.testing.assert_allclose(weight, near, rtol=1e-12)
+        assert (weight <= 1.0).all()
+        # What second moments see of them is no longer than they say.
+        asked = LabelInference.planned(group, 4000, 1.0).moments
+        norm = np.linalg.norm(np.concatenate(list(asked.rows(seen, weight))), axis=1)
+        assert norm.shape == (4000,)
+        assert norm.max() == pytest.approx(asked.query.norm, rel=0.01)
+        assert norm.max() <= asked.query.norm * (1.0 + 1e-14)
+
+    @pytest.mark.parametrize("cap", [0.5, 0.8, 1.0])
+    def test_count_as_whole_records_would(self, cap):
+        rng = np.random.default_rng(1)
+        likelihood, coef = Logistic(3, 1.0, cap), rng.normal(size=3)
+        plain = LinearBlock(rng.normal(size=(50, 3)), rng.choice([-1.0, 1.0], 50))
+        weight = rng.uniform(0.1, 1.0, 50)
+        weighed = plain._replace(weight=weight)
+        for more in (None, rng.uniform(size=50)):
+            product = weight if more is None else weight * more
+            expected = likelihood.derivatives(coef, plain, product)
+            found = likelihood.derivatives(coef, weighed, more)
+            np.testing.assert_allclose(found.gradient, expected.gradient)
+            np.testing.assert_allclose(found.hessian, expected.hessian)
+        np.testing.assert_allclose(
+            likelihood.losses(coef, weighed), weight * likelihood.losses(coef, plain)
+        )
+        for some, rows in (
+            (likelihood.thin(weighed, 3), slice(None, None, 3)),
+            (likelihood.take(weighed, np.array([1, 5])), [1, 5]),
+        ):
+            assert some.weight.tolist() == weight[rows].tolist()
+
+    @pytest.mark.parametrize("n", [1, 300])
+    def test_one_record_moves_gradients_by_no_more_than_stated(self, n):
+        rng = np.random.default_rng(n)
+        one = model(1000.0, recalibration_share=0.0, intercept_scaling=0.7, data_norm=0.5)
+        X = rng.normal(size=(n, 3))
+        plan = one._plan(one._shape(X, rng.integers(2, size=n)))
+        assert plan.fit.reach == REACH
+        (problem,) = plan.fit.problems(InMemory([SignedRows(X, rng.choice([-1.0, 1.0], (1, n)))]))
+        likelihood, (block,) = problem.likelihood, problem.blocks.results(lambda b: b)
+        bound = likelihood.constants
+        for i in range(min(n, 50)):
+            single = likelihood.take(block, np.array([i]))
+            derivatives = likelihood.derivatives(rng.normal(size=4), single)
+            assert 2.0 * np.linalg.norm(derivatives.gradient) <= bound.gradient_sensitivity
+            assert np.trace(derivatives.hessian) <= bound.hessian_trace
+
+
+class TestResponse:
+    @pytest.mark.parametrize("constant", [0.0, 0.3])
+    @pytest.mark.parametrize("cap", [0.5, 0.7, 1.0])
+    def test_derivatives(self, constant, cap):
+        response = LabelResponse(constant, LogisticLoss(cap))
+        a = np.array([0.4]) if constant else np.zeros(0)
+        b, step = np.linspace(-3.0, 3.0, 61) + 0.013, 1e-6
+        chance, slopes = response.chances(a, b)
+        np.testing.assert_allclose(chance.sum(axis=1), 1.0)
+        assert slopes.shape == response.pulls(a, b).shape == (1 + a.size, 61, 2)
+        assert response.chances(a, b, slopes=False)[1].shape == (0, 61, 2)
+
+        def losses(a, b):
+            eta = (constant * a.sum() + b)[:, None]
+            return LogisticLoss(cap).value(eta, np.array([1.0, -1.0]))
+
+        moves = [(step, 0.0)] * a.size + [(0.0, step)]
+        for place, (by_a, by_b) in enumerate(moves):
+            up, down = (a + by_a, b + by_b), (a - by_a, b - by_b)
+            for found, function in (
+                (slopes[place], lambda *at: response.chances(*at)[0]),
+                (response.pulls(a, b)[place], losses),
+            ):
+                gap = (function(*up) - function(*down)) / (2.0 * step)
+                np.testing.assert_allclose(found, gap, atol=1e-6)
+
+
+class TestEstimates:
+    @pytest.mark.parametrize("method", METHODS)
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    @pytest.mark.parametrize("cap", [1.0, "auto"])
+    def test_without_noise_they_are_those_of_maximum_likelihood(self, method, fit_intercept, cap):
+        truth = TRUTH if fit_intercept else np.append(0.0, TRUTH[1:])
+        X, y = make(20_000, truth=truth)
+        one = model(
+            1e6, method=method, fit_intercept=fit_intercept, max_residual=cap, data_norm=2.0
+        ).fit(X, y)
+        theirs = sm.Logit(y, sm.add_constant(X) if fit_intercept else X).fit(disp=0)
+        error = one.inference_.standard_errors()
+        assert error.shape == theirs.bse.shape
+        assert (np.abs(one.inference_.estimate - theirs.params) <= 5.0 * theirs.bse).all()
+        np.testing.assert_allclose(error, theirs.bse, rtol=0.15)
+
+    def test_caps_and_weights_are_undone(self):
+        """Where a half of all rows is longer than the bound, and all residuals are capped."""
+        X, y = make(40_000)
+        one = model(1e6, max_residual=0.5, data_norm=1.15).fit(X, y)
+        assert np.abs(one.coef_[0, 0] - TRUTH[1]) > 0.4
+        error = one.inference_.standard_errors()
+        assert (np.abs(one.inference_.estimate - TRUTH) < 5.0 * error).all()
+        assert error.max() < 0.2
+
+    @pytest.mark.parametrize("cap", ["auto", 0.5])
+    @pytest.mark.parametrize("method", METHODS)
+    def test_intervals_cover(self, cap, method):
+        """60 fits; each of 5 parameters fails by chance with a probability below 1e-8."""
+        fits = []
+        for seed in range(60):
+            one = model(method=method, max_residual=cap, random_state=seed).fit(*make(seed=seed))
+            fits.append((one.inference_.estimate - TRUTH, one.inference_.standard_errors()))
+        errors, deviations = (np.array(part) for part in zip(*fits, strict=True))
+        missed = (np.abs(errors) > 1.96 * deviations).sum(axis=0)
+        assert (missed <= stats.binom.isf(1e-8, 60, 0.05)).all()
+        assert np.median(deviations) < 0.3
+        # And they are not far wider than they need to be, but for what the undone cap may hide.
+        spread = np.sqrt((errors**2).mean(axis=0))
+        assert (spread > (0.25 if cap == 0.5 else 0.5) * np.median(deviations, axis=0)).all()
+
+    def test_much_noise_says_that_nothing_is_known(self):
+        one = model(0.3, inference_share=0.01).fit(*make(2000))
+        assert np.isinf(one.inference_.standard_errors()[1:]).all()
+        assert one.summary["coef"].isna().all()
+
+
+class TestSummary:
+    def test_columns_are_those_of_lifelines(self, fitted):
+        summary = fitted.summary
+        assert list(summary.columns) == COLUMNS
+        assert summary.index.name == "covariate"
+        assert len(summary) == 4
+        np.testing.assert_array_equal(summary["coef"], fitted.inference_.estimate[1:])
+        ends = fitted.confidence_interval(0.5)
+        assert ((ends["lower"] > summary["coef lower 95%"]) & (ends["lower"] < ends["upper"])).all()
+
+    def test_per_unit_of_a_raw_column(self, data):
+        from skdpsurv.preprocessing import PublicColumns
+
+        X, y = data
+        frame = pd.DataFrame(100.0 * X, columns=list("abcd"))
+        columns = PublicColumns(dict.fromkeys("abcd", (-100.0, 100.0)))
+        one = model(columns=columns).fit(frame, y)
+        assert list(one.summary.index) == list("abcd")
+        np.testing.assert_allclose(
+            one.summary["coef"], TRUTH[1:] / 100.0, atol=5 * one.summary["se(coef)"].max()
+        )
+
+    def test_prints_and_draws(self, fitted, data, capsys):
+        fitted.print_summary()
+        assert "coef lower 95%" in capsys.readouterr().out
+        axes = pytest.importorskip("matplotlib.figure").Figure().subplots()
+        assert len(fitted.plot(ax=axes).get_yticklabels()) == 4
+        model(inference_share=0.0).fit(*data).print_summary()
+        printed = capsys.readouterr().out
+        assert "two classes" in printed
+        assert "600" in printed
+
+    @pytest.mark.parametrize("fit_intercept", [True, False])
+    def test_a_release_holds_all(self, data, fit_intercept):
+        one = model(fit_intercept=fit_intercept).fit(*data)
+        text = one.release_.to_json()
+        again = DPLogisticRegression.from_release(type(one.release_).from_json(text))
+        pd.testing.assert_frame_equal(again.summary, one.summary)
+        assert again.inference_.estimate.shape == (4 + fit_intercept,)
+
+    def test_without_standard_errors(self, data):
+        one = model(inference_share=0.0).fit(*data)
+        np.testing.assert_array_equal(one.summary["coef"], one.coef_[0])
+        assert one.summary["se(coef)"].isna().all()
+        with pytest.raises(ValueError, match="inference_share must be positive"):
+            one.confidence_interval()
+
+    def test_more_than_two_classes_have_none(self):
+        X, y = make(300)
+        one = model(inference_share=0.0, classes=[0, 1, 2]).fit(X, y)
+        assert not hasattr(one, "summary")
+        with pytest.raises(AttributeError, match="two classes"):
+            one.print_summary()
+
+    @pytest.mark.parametrize("name", ["estimate", "covariance", "known"])
+    def test_crafted_releases_are_refused(self, fitted, name):
+        from dataclasses import replace
+
+        whole = fitted.release_
+        values = {k: v for k, v in whole.values.items() if k != f"inference_{name}"}
+        with pytest.raises(ValueError, match=f"inference_{name}"):
+            DPLogisticRegression.from_release(replace(whole, values=values))
+
+
+class TestRefusals:
+    @pytest.mark.parametrize("wrong", [1.0, -0.1, np.nan, np.inf, "0.2", None])
+    def test_of_a_share(self, data, wrong):
+        with pytest.raises((ValueError, TypeError), match="inference_share"):
+            model(inference_share=wrong).fit(*data)
+
+    @pytest.mark.parametrize(
+        ("changes", "match"),
+        [
+            ({"recalibration_share": 0.8}, "recalibration_share and inference_share must leave"),
+            ({"calibration": "published"}, "inference_share must be 0 with calibration"),
+            ({"classes": [0, 1, 2]}, "inference_share must be 0 for other than two classes"),
+            ({"classes": [0]}, "inference_share must be 0 for other than two classes"),
+        ],
+    )
+    def test_of_what_has_none(self, data, changes, match):
+        accountant = PrivacyAccountant(10.0)
+        with pytest.raises(ValueError, match=match):
+            model(accountant=accountant, **changes).fit(*data)
+        assert accountant.spent() == 0.0
+
+    def test_of_classes_read_from_y(self, data):
+        X, y = data
+        accountant = PrivacyAccountant(rehearsal=True)
+        with pytest.raises(ValueError, match="inference_share must be 0 for other than two"):
+            model(accountant=accountant, classes=None).fit(X, y + (X[:, 0] > 0.5))
+        assert accountant.entries().empty
+        assert model(classes=None).fit(X, y).inference_ is not None
+
+
+def test_moments_are_those_of_the_rows():
+    """With hardly any noise, and a constant column larger than a half."""
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-0.5, 0.5, (4000, 3))
+    group = ColumnGroup((0, 1, 2), 1.0, 1.0, 0.8)
+    asked = LabelInference.planned(group, 4000, 1e9).moments
+    seen = group.rows(X, 1.0)
+    blocks = InMemory([(seen, group.weights(seen))])
+    law = asked.release(blocks, lambda block: block, random_source(0)).law
+    assert law.mass == pytest.approx(4000, rel=1e-3)
+    np.testing.assert_allclose(law.mean, X.mean(axis=0), atol=1e-4)
+    rows = law.rows("normal")
+    np.testing.assert_allclose(np.cov(rows.T, bias=True), np.cov(X.T, bias=True), atol=1e-4)

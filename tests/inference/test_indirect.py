@@ -1,0 +1,147 @@
+"""Indirect inference: roots, Jacobians and variances of a simple model."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import special
+
+from skdpsurv.inference import Indirect, RowLaw
+from skdpsurv.inference.indirect import MISREAD
+
+D = 2
+
+
+class Logit:
+    """A label, 0 or 1, by log odds; the loss is the model's own."""
+
+    def chances(self, a, b, slopes=True):
+        p = special.expit(a[0] + b)
+        bend = p * (1.0 - p)
+        chance = np.stack([1.0 - p, p], axis=1)
+        slope = np.stack([-bend, bend], axis=1)
+        return chance, np.stack([slope, slope])[: 2 * slopes]
+
+    def pulls(self, a, b):
+        p = special.expit(a[0] + b)
+        pull = np.stack([p, p - 1.0], axis=1)
+        return np.stack([pull, pull])
+
+
+def law(values=(0.3, 0.3), known=(True, True), mass=1000.0):
+    return RowLaw(mass, np.array([0.1, -0.2]), np.array(values), np.eye(D), np.array(known))
+
+
+def equation(released, kappa=0.0, rows=None, **changes):
+    rows = law() if rows is None else rows
+    default = Indirect(
+        Logit(),
+        np.asarray(released),
+        np.zeros(D + 1),
+        kappa,
+        0.0,
+        0.0,
+        rows,
+        lambda number: [(rows, rows)] * number,
+    )
+    return replace(default, **changes)
+
+
+TRUTH = np.array([-0.4, 0.9, -0.6])
+
+
+def shrunk(kappa, shape="normal"):
+    """The minimiser that a ridge makes of people of the law at the truth."""
+    released = TRUTH
+    rows = law().rows(shape)
+    chance, _ = Logit().chances(TRUTH[:1], rows @ TRUTH[1:])
+    for _ in range(50):
+        p = special.expit(released[0] + rows @ released[1:])
+        design = np.column_stack([np.ones(len(rows)), rows])
+        gradient = 1000.0 * design.T @ (p - chance[:, 1]) / len(rows) + kappa * released
+        hessian = 1000.0 * (design * (p * (1 - p))[:, None]).T @ design / len(rows)
+        released = released - np.linalg.solve(hessian + kappa * np.eye(D + 1), gradient)
+    return released
+
+
+def test_without_a_ridge_the_truth_is_the_release():
+    found = equation(TRUTH).solve()
+    assert found.theta == pytest.approx(TRUTH, abs=1e-6)
+    assert found.known.all()
+
+
+@pytest.mark.parametrize("kappa", [10.0, 100.0, 400.0])
+def test_the_ridge_is_undone(kappa):
+    released = shrunk(kappa)
+    assert np.linalg.norm(released) < 0.98 * np.linalg.norm(TRUTH)
+    found = equation(released, kappa).solve()
+    # One of three shapes is that of the people; the others are near.
+    assert found.theta == pytest.approx(TRUTH, abs=0.03)
+
+
+def test_without_noise_or_ridge_errors_are_those_of_maximum_likelihood():
+    found = equation(TRUTH).solve()
+    rows = np.concatenate([law().rows(shape) for shape in ("normal", "uniform", "signs")])
+    design = np.column_stack([np.ones(len(rows)), rows])
+    p = special.expit(design @ TRUTH)
+    information = 1000.0 * (design * (p * (1 - p))[:, None]).T @ design / len(rows)
+    assert found.covariance == pytest.approx(np.linalg.inv(information), rel=0.03, abs=1e-5)
+
+
+def test_noise_in_the_objective_and_outside_widens():
+    plain = equation(TRUTH).solve().covariance
+    inside = equation(TRUTH, linear_variance=50.0).solve().covariance
+    # Without a ridge, noise of the first kind is B^-1 b: with B the information.
+    assert inside == pytest.approx(plain + 50.0 * plain @ plain, rel=0.05, abs=2e-4)
+    outside = equation(TRUTH, output_variance=0.01).solve().covariance
+    assert outside == pytest.approx(plain + 0.01 * np.eye(D + 1), rel=0.02, abs=1e-3)
+
+
+def test_noise_of_the_moments_counts_where_there_is_something_to_undo():
+    more, less = law((0.4, 0.4)), law((0.2, 0.2))
+    plain = equation(shrunk(100.0), 100.0)
+    noisy = replace(plain, redrawn=lambda number: [(more, less)] * number)
+    widened = np.diag(noisy.solve().covariance) / np.diag(plain.solve().covariance)
+    assert (widened[1:] > 1.2).all()
+    exact = replace(equation(TRUTH), redrawn=noisy.redrawn).solve().covariance
+    assert exact == pytest.approx(equation(TRUTH).solve().covariance, rel=1e-6)
+
+
+def test_a_part_of_the_correction_is_doubted():
+    found = equation(shrunk(400.0), 400.0)
+    solved = found.solve()
+    moved = np.sqrt(0.3) * np.linalg.norm((solved.theta - found.released)[1:])
+    assert (np.diag(solved.covariance)[1:] > (MISREAD * moved) ** 2 / 0.3).all()
+
+
+def test_what_loads_on_an_unknown_direction_is_unknown():
+    assert equation(TRUTH, rows=law(known=(True, False))).solve().known.tolist() == [
+        True,
+        True,
+        False,
+    ]
+    assert not equation(TRUTH, rows=law(known=(False, False))).solve().known.any()
+
+
+@pytest.mark.parametrize(
+    ("released", "kappa"), [([0.0, 4.0, 4.0], 5000.0), ([0.0, 300.0, 0.0], 1.0), (TRUTH * 0.7, 1e9)]
+)
+def test_without_a_root_nothing_is_known(released, kappa):
+    found = equation(np.asarray(released), kappa).solve()
+    assert not found.known.any()
+    assert np.isfinite(found.theta).all()
+    assert np.isfinite(found.covariance).all()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, 1e200])
+def test_whatever_was_released_there_is_an_answer(bad):
+    for place in range(D + 1):
+        released = TRUTH.copy()
+        released[place] = bad
+        with np.errstate(all="ignore"):
+            found = equation(released, 10.0, linear_variance=1e300).solve()
+        assert not found.known.any()
+    with np.errstate(all="ignore"):
+        assert not equation(TRUTH, linear_variance=bad * 1e200).solve().known.any()

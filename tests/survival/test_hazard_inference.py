@@ -1,0 +1,211 @@
+"""Standard errors of a private hazard model: what they cost, and what they are worth."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pandas as pd
+import pytest
+from lifelines import CoxPHFitter
+
+from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PublicBoundsScaler, Release
+from skdpsurv.datasets import load_flchain, make_discrete_time_survival
+from skdpsurv.survival.hazard_inference import TABLE_PART, HazardInference
+from skdpsurv.survival.hazard_plans import HazardModel
+from skdpsurv.survival.perturbed_plan import Perturbation
+
+MAX_TIME = 10.0
+COEF = np.array([0.8, -0.5, 0.0])
+
+
+def people(n, seed, d=3):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1.0, 1.0, (n, d))
+    time = MAX_TIME * rng.exponential(size=n) / (0.8 * np.exp(X[:, :3] @ COEF))
+    last = np.minimum(rng.exponential(15.0, n), MAX_TIME)
+    y = np.empty(n, dtype=[("event", "?"), ("time", "f8")])
+    y["event"], y["time"] = time <= last, np.minimum(time, last)
+    return X, y
+
+
+def estimator(epsilon=3.0, **changes):
+    options = {"max_time": MAX_TIME, "link": "cloglog", "inference_share": 0.2, **changes}
+    return DPDiscreteTimeSurvival(epsilon, **options)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return estimator(random_state=0).fit(*people(5000, 0))
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::skdpsurv.PrivacyLeakWarning")
+
+
+class TestCost:
+    @pytest.mark.parametrize("epsilon", [0.1, 1.0 / 3.0, 1.0, 7.7])
+    @pytest.mark.parametrize("share", [0.05, 0.2, 1.0 / 3.0])
+    def test_parts_never_add_up_to_more_than_epsilon(self, epsilon, share):
+        model = HazardModel("cloglog", 200, 3, 50_000, 4, 1.0, "auto", 0.5)
+        plan = Perturbation(model, epsilon, "obj_pert", 0.0, 0.1, 0.1, share)
+        parts = (plan.epsilon_center, plan.epsilon_recalibration, plan.epsilon_fit)
+        whole = sum(map(Fraction, (*parts, plan.epsilon_inference)))
+        assert whole <= Fraction(epsilon)
+        assert plan.epsilon_inference == share * epsilon
+        inference = plan.inference
+        spent = Fraction(inference.epsilon_table) + Fraction(inference.moments.query.epsilon)
+        assert spent <= Fraction(plan.epsilon_inference)
+        assert inference.epsilon_table == pytest.approx(TABLE_PART * share * epsilon)
+
+    def test_rows_have_a_norm_that_the_query_knows(self):
+        asked = HazardInference.planned(100, 3, 1.0).moments
+        assert asked.query.width == 4
+        assert asked.query.norm == 1.0
+        assert asked.longest**2 == pytest.approx(1.25)
+
+    def test_the_guarantee_says_what_was_spent(self, fitted):
+        stated = fitted.guarantee_.public_inputs
+        assert stated["epsilon_inference"] == pytest.approx(0.6)
+        assert "second moments" in fitted.guarantee_.mechanism
+
+    @pytest.mark.parametrize("changes", [{"inference_share": 0.0}, {"epsilon": np.inf}])
+    def test_without_a_share_there_are_none(self, changes):
+        self.check_none(estimator(**changes).fit(*people(1000, 1)))
+
+    def test_few_records_are_not_asked(self):
+        model = estimator(epsilon=0.5).fit(*people(300, 1))
+        assert "epsilon_inference" not in model.guarantee_.public_inputs
+        self.check_none(model)
+
+    @staticmethod
+    def check_none(model):
+        assert model.inference_ is None
+        assert not any(name.startswith("inference") for name in model.release_.values)
+        assert model.summary["coef"].tolist() == pytest.approx(model.coef_.tolist())
+        assert model.summary["se(coef)"].isna().all()
+        for ask in (model.confidence_interval, lambda: model.survival_band(np.zeros((1, 3)))):
+            with pytest.raises(ValueError, match="inference_share must be positive"):
+                ask()
+
+    @pytest.mark.parametrize(
+        ("changes", "words"),
+        [
+            ({"inference_share": 1.0}, "inference_share"),
+            ({"inference_share": -0.1}, "inference_share"),
+            ({"inference_share": 0.85}, "must leave something of epsilon"),
+            ({"method": "psgld"}, "inference_share must be 0 with method='psgld'"),
+            ({"calibration": "published", "link": "logit"}, "inference_share must be 0"),
+        ],
+    )
+    def test_bad_input(self, changes, words):
+        with pytest.raises(ValueError, match=words):
+            estimator(**changes).fit(*people(1000, 1))
+
+
+class TestWorth:
+    @pytest.mark.parametrize("method", ["obj_pert", "out_pert"])
+    def test_intervals_hold_the_truth(self, method):
+        """180 intervals, of which 95 % should: fewer than 155 have a probability below 1e-7."""
+        inside = 0
+        for seed in range(60):
+            model = estimator(method=method, random_state=seed, n_intervals=100)
+            found = model.fit(*people(3000, 100 + seed)).confidence_interval()
+            inside += ((found["lower"] <= COEF) & (found["upper"] >= COEF)).sum()
+        assert inside >= 155
+
+    def test_with_hardly_any_noise_they_are_those_of_cox(self):
+        X, y = people(20_000, 3)
+        ours = estimator(epsilon=1e5, n_intervals=1000, random_state=0).fit(X, y).summary
+        frame = pd.DataFrame(X).assign(event=y["event"], time=y["time"])
+        theirs = CoxPHFitter().fit(frame, "time", "event").summary
+        errors = theirs["se(coef)"].to_numpy()
+        assert (np.abs(ours["coef"] - theirs["coef"].to_numpy()) < 0.5 * errors).all()
+        assert ours["se(coef)"].to_numpy() == pytest.approx(errors, rel=0.1)
+
+    def test_what_noise_hides_is_infinite(self):
+        """A column that is nearly constant."""
+        X, y = people(3000, 4)
+        X[:, 2] = 0.01 * X[:, 2]
+        summary = estimator(epsilon=1.0, random_state=0).fit(X, y).summary
+        assert np.isfinite(summary["se(coef)"]).tolist() == [True, True, False]
+        assert summary["coef"].isna().tolist() == [False, False, True]
+
+    def test_bands_hold_the_baseline(self, fitted):
+        """The survival of people of the mean, from its own formula."""
+        lower, upper = fitted.survival_band(np.zeros((1, 3)), level=0.999)
+        truth = np.exp(-0.8 * fitted.unique_times_ / MAX_TIME)
+        assert ((lower[0] <= truth) & (truth <= upper[0])).all()
+        assert (upper - lower).max() < 0.3
+
+
+class TestUse:
+    def test_bands_are_wider_at_a_higher_level_and_fall(self, fitted):
+        X = people(4, 9)[0]
+        narrow, wide = (fitted.survival_band(X, level) for level in (0.5, 0.99))
+        assert (wide[0] < narrow[0]).all()
+        assert (narrow[0] < narrow[1]).all()
+        assert (narrow[1] < wide[1]).all()
+        assert (np.diff(wide[0]) <= 0).all()
+
+    def test_a_band_is_as_wide_as_can_be_where_nothing_is_known(self):
+        X, y = people(3000, 4)
+        X[:, 2] = 0.01 * X[:, 2]
+        model = estimator(epsilon=1.0, random_state=0).fit(X, y)
+        lower, upper = model.survival_band(X[:2])
+        assert (lower == 0.0).all()
+        assert (upper == 1.0).all()
+
+    def test_a_release_is_enough(self, fitted):
+        again = DPDiscreteTimeSurvival.from_release(Release.from_json(fitted.release_.to_json()))
+        assert again.summary.equals(fitted.summary)
+        X = people(3, 9)[0]
+        for one, other in zip(again.survival_band(X), fitted.survival_band(X), strict=True):
+            assert (one == other).all()
+
+    def test_units_are_those_of_the_columns(self):
+        data = load_flchain()
+        columns = PublicBoundsScaler.from_bounds(data.bounds, missing="midpoint")
+        options = {"epsilon": 5.0, "max_time": data.max_time, "random_state": 0}
+        raw = estimator(columns=columns, **options).fit(data.X, data.y)
+        scaled = estimator(**options).fit(columns.fit_transform(data.X), data.y)
+        assert list(raw.summary.index) == list(data.X)
+        years = 25.0  # half of the range from 50 to 100
+        assert raw.summary["coef"].iloc[0] == pytest.approx(scaled.summary["coef"].iloc[0] / years)
+        assert raw.summary["z"].to_numpy() == pytest.approx(scaled.summary["z"].to_numpy())
+
+    def test_printed(self, fitted, capsys):
+        fitted.print_summary()
+        printed = capsys.readouterr().out
+        assert printed.startswith("DPDiscreteTimeSurvival: 5,000 records, epsilon = 3")
+        assert "coef upper 95%" in printed
+        estimator(inference_share=0.0).fit(*people(1000, 1)).print_summary()
+        assert "Standard errors: not estimated" in capsys.readouterr().out
+
+    def test_levels(self, fitted):
+        narrow = fitted.confidence_interval(0.5)
+        assert (narrow["lower"] > fitted.confidence_interval()["lower"]).all()
+        with pytest.raises(ValueError, match="level"):
+            fitted.confidence_interval(1.5)
+
+    def test_too_many_columns_are_refused_before_any_budget_is_spent(self):
+        accountant = PrivacyAccountant(10.0)
+        model = estimator(accountant=accountant)
+        with pytest.raises(ValueError, match="inference_share must be 0 with more than 500"):
+            model.fit(np.zeros((300, 501)), people(300, 0)[1])
+        assert accountant.spent() == 0.0
+
+    @pytest.mark.parametrize("q", [1, 2, 9])
+    def test_coarse_grids(self, q):
+        data = make_discrete_time_survival(500, 1, random_state=0)
+        for link in ("logit", "cloglog", "probit"):
+            options = {"n_intervals": q, "n_knots": 1, "link": link, "random_state": 1}
+            model = estimator(max_time=data.max_time, **options).fit(data.X, data.y)
+            assert not model.summary["se(coef)"].isna().any()
+
+    @pytest.mark.parametrize("event", [False, True])
+    def test_people_who_all_leave_alike(self, event):
+        X, y = people(500, 5)
+        y["event"] = event
+        for seed in range(3):
+            summary = estimator(random_state=seed).fit(X, y).summary
+            assert (summary["se(coef)"] > 0).all()

@@ -1,0 +1,121 @@
+"""Ways out of a study: probabilities, pulls, and the private table of losses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skdpsurv.blocks import InMemory
+from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.privacy import random_source
+from skdpsurv.survival.hazard_plans import HazardRecords
+from skdpsurv.survival.spline import orthogonal_basis
+from skdpsurv.survival.ways_out import N_BANDS, N_BLOCKS, WaysOut, block_edges, loss_rates
+from tests.support.spies import queries_without_noise
+
+Q = 12
+A, B = np.array([-2.0, 0.4, 0.2]), np.array([-1.0, 0.0, 1.5])
+
+
+def ways(link="cloglog", cap=1.2, q=Q, losses=0.03):
+    likelihood = DiscreteHazard(orthogonal_basis(q, 3), 1, 1.0, LINKS[link].bounded_at(0.05), cap)
+    return WaysOut(likelihood, np.full(min(q, N_BLOCKS), losses))
+
+
+def numerically(function, a, b, step=1e-6):
+    """Derivatives by a and by b, of a function of both."""
+    moved = [(a + step * unit, b) for unit in np.eye(a.size)] + [(a, b + step)]
+    back = [(a - step * unit, b) for unit in np.eye(a.size)] + [(a, b - step)]
+    ends = zip(moved, back, strict=True)
+    return np.stack([(function(*up) - function(*down)) / (2 * step) for up, down in ends])
+
+
+@pytest.mark.parametrize("link", sorted(LINKS))
+@pytest.mark.parametrize("q", [1, 3, Q, 200])
+def test_people_leave_in_one_way(link, q):
+    one = ways(link, q=q)
+    basis = A[: one.likelihood.basis.shape[1]]
+    chance, slopes = one.chances(basis, B)
+    assert chance.shape == (3, 2 * min(q, N_BLOCKS) + 1)
+    assert (chance >= 0).all()
+    assert chance.sum(axis=1) == pytest.approx(np.ones(3))
+    assert slopes == pytest.approx(
+        numerically(lambda a, b: one.chances(a, b)[0], basis, B), abs=1e-7
+    )
+    assert one.chances(basis, B, slopes=False)[1].shape == (0, *chance.shape)
+
+
+@pytest.mark.parametrize("link", sorted(LINKS))
+def test_pulls_are_gradients_of_the_loss_where_a_block_is_an_interval(link):
+    one = ways(link, cap=50.0)
+    pulls = one.pulls(A, B)
+    kinds = [(s, event) for event in (True, False) for s in range(1, Q + 1)] + [(Q, False)]
+    for i, b in enumerate(B):
+        for cell, (interval, event) in enumerate(kinds):
+            block = hazard_block(np.array([[1.0]]), np.array([interval]), np.array([event]))
+            gradient = one.likelihood.derivatives(np.append(A, b), block, order=1).gradient
+            assert pulls[:, i, cell] == pytest.approx(gradient, abs=1e-12)
+
+
+@pytest.mark.parametrize("link", sorted(LINKS))
+def test_capped_pulls_are_gradients_of_the_capped_loss(link):
+    one, b = ways(link, cap=0.6), 1.5
+    pulls = one.pulls(A, np.array([b]))
+    block = hazard_block(np.array([[1.0]]), np.array([Q]), np.array([False]))
+    gradient = one.likelihood.derivatives(np.append(A, b), block, order=1).gradient
+    assert gradient[-1] == pytest.approx(one.likelihood.cap)
+    assert pulls[:, 0, -1] == pytest.approx(gradient, abs=1e-8)
+
+
+@pytest.mark.parametrize("q", [1, 7, 20, 37, 200, 100_000])
+def test_blocks_cover_the_grid(q):
+    edges = block_edges(q)
+    assert edges[0] == 0
+    assert edges[-1] == q
+    assert (np.diff(edges) > 0).all()
+
+
+def people(n=4000, seed=0, q=200, losses=1.0):
+    rng = np.random.default_rng(seed)
+    event_time, lost = rng.exponential(0.9, n), rng.exponential(1.0 / losses, n)
+    time = np.minimum(np.minimum(event_time, lost), 1.0)
+    event = (event_time <= lost) & (event_time <= 1.0)
+    return HazardRecords.on_grid(np.zeros((n, 1)), event, time, 1.0, q)
+
+
+def test_rates_are_those_of_the_people(monkeypatch):
+    """Off by at most five standard deviations of a count of 300."""
+    seen = queries_without_noise(monkeypatch)
+    rates = loss_rates(InMemory([people()]), 200, 0.5, random_source(0))
+    assert rates.sum() == pytest.approx(1.0, rel=0.12)
+    assert [(sensitivity, epsilon) for sensitivity, _, epsilon in seen] == [(2, 0.5)]
+
+
+def test_each_record_is_in_one_cell(monkeypatch):
+    seen = queries_without_noise(monkeypatch)
+    for one in ((1, True), (1, False), (200, True), (200, False), (113, True)):
+        interval, event = np.array([one[0]]), np.array([one[1]])
+        records = HazardRecords(np.zeros((1, 1)), interval, event)
+        loss_rates(InMemory([records]), 200, 1.0, random_source(0))
+        counts = seen[-1][1]
+        assert counts.size == 2 * N_BANDS + 1
+        assert sorted(counts)[-2:] == [0, 1]
+
+
+@pytest.mark.parametrize("q", [1, 2, 5, 200])
+def test_any_noisy_table_gives_rates(q):
+    records = people(40, q=q)
+    for seed in range(20):
+        rates = loss_rates(InMemory([records]), q, 1e-3, random_source(seed))
+        assert rates.shape == (min(q, N_BLOCKS),)
+        assert (rates >= 0).all()
+        assert np.isfinite(rates).all()
+
+
+def test_people_that_nobody_loses():
+    none = replace(ways(), losses=np.zeros(Q))
+    chance, _ = none.chances(A, B)
+    assert (chance[:, Q : 2 * Q] == 0).all()
