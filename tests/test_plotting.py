@@ -119,3 +119,24 @@ def test_without_matplotlib_the_error_names_the_extra(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r'pip install "skdpsurv\[plot\]"'):
         plot_survival_curves(model, PEOPLE)
+
+
+@pytest.mark.filterwarnings("ignore::skdpsurv.PrivacyLeakWarning")
+def test_bands_are_shaded_around_the_first_model(data, model, ax):
+    private = DPDiscreteTimeSurvival(
+        5.0, max_time=data.max_time, n_intervals=20, inference_share=0.3, random_state=0
+    ).fit(data.X, data.y)
+    plot_survival_curves({"private": private, "exact": model}, PEOPLE, band=True, ax=ax)
+    lower, upper = private.survival_band(PEOPLE)
+    assert len(ax.collections) == 2
+    for shade, low, high in zip(ax.collections, lower, upper, strict=True):
+        drawn = shade.get_paths()[0].vertices[:, 1]
+        assert drawn.min() == pytest.approx(low.min())
+        assert set(np.round(high, 9)) <= set(np.round(drawn, 9))
+
+
+def test_bands_need_a_model_that_has_some(data, model, ax):
+    with pytest.raises(TypeError, match="must begin with one that has a survival_band"):
+        plot_survival_curves({"Cox": fit_cox(data.X, data.y)}, PEOPLE, band=True, ax=ax)
+    with pytest.raises(ValueError, match="inference_share must be positive"):
+        plot_survival_curves(model, PEOPLE, band=True, ax=ax)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from skdpsurv.checks import positive_number
@@ -36,6 +37,7 @@ def plot_survival_curves(
     time_unit: str | None = None,
     time_scale: float = 1.0,
     legend: bool = True,
+    band: bool = False,
 ) -> Axes:
     """Draw predicted survival curves: a colour for each row of X, a line style for each model.
 
@@ -64,6 +66,10 @@ def plot_survival_curves(
     legend : bool, default=True
         Draw a legend beside the axes: people by colour, and models by line style if they have
         names.
+    band : bool, default=False
+        Shade 95 % intervals of the first model's curves, pointwise, which must have a
+        ``survival_band``: a :class:`~skdpsurv.DPDiscreteTimeSurvival` with standard errors. They
+        are about the unshrunk model: a recalibrated curve may leave its band.
 
     Returns
     -------
@@ -74,7 +80,8 @@ def plot_survival_curves(
     ImportError
         If matplotlib is not installed.
     TypeError
-        If a model has no ``predict_survival_function``.
+        If a model has no ``predict_survival_function``, or the first no ``survival_band`` where one
+        is asked for.
     ValueError
         If there is no model, ``labels`` does not name every row, or ``time_scale`` is out of
         range.
@@ -110,6 +117,8 @@ def plot_survival_curves(
     if ax is None:
         ax = new_axes("plot_survival_curves")
 
+    if band:
+        _shade(ax, next(iter(named.values())), X, scale)
     end = 0.0
     # The first model last, so that it lies on top.
     for k, name in reversed(list(enumerate(named))):
@@ -120,6 +129,18 @@ def plot_survival_curves(
     if legend:
         _legend(ax, people, list(named))
     return ax
+
+
+def _shade(ax: Axes, model: Any, X: ArrayLike, scale: float) -> None:
+    """Shade the intervals of a model's curves."""
+    if not hasattr(model, "survival_band"):
+        raise TypeError(
+            f"models must begin with one that has a survival_band, {type(model).__name__} has none."
+        )
+    time = np.concatenate([[0.0], model.unique_times_ / scale])
+    for i, (lower, upper) in enumerate(zip(*model.survival_band(X), strict=True)):
+        low, high = (np.concatenate([[1.0], one]) for one in (lower, upper))
+        ax.fill_between(time, low, high, step="post", color=colour(i), alpha=0.15, linewidth=0)
 
 
 def _line(k: int, n_models: int) -> dict[str, Any]:
