@@ -38,7 +38,7 @@ from skdpsurv.types import BoolArray, FloatArray
 __all__ = ["Found", "Indirect", "Response", "variance_of"]
 
 #: Pairs of draws, with both signs, of more noise on the moments.
-N_PAIRS = 24
+N_PAIRS = 16
 #: Steps of Newton's method at most, and the most that a step may move a linear predictor's
 #: standard deviation. Beyond ``LARGEST`` of it there is no truth worth naming.
 N_STEPS, LONGEST_STEP, LARGEST = 40, 1.5, 12.0
@@ -159,7 +159,8 @@ class Indirect:
                 return None
             theta, at = root
             if not thetas:  # what noise does hardly depends on the shape
-                noise = self._noise(shape, theta) + self._moments_noise(shape, theta)
+                noise = self._noise(shape, theta, at.jacobian)
+                noise = noise + self._moments_noise(shape, theta)
             inverse = np.linalg.inv(at.jacobian)
             thetas.append(theta)
             covariances.append(inverse @ (at.variance + noise) @ inverse.T)
@@ -224,14 +225,16 @@ class Indirect:
 
     # ---- Noise.
 
-    def _noise(self, shape: str, theta: FloatArray) -> FloatArray:
+    def _noise(self, shape: str, theta: FloatArray, jacobian: FloatArray) -> FloatArray:
         """Return the variance that noise in the objective and on the minimiser has in G."""
-        p = self.released.size
-        variance = self.linear_variance * np.eye(p)
-        if self.output_variance:
+        unit = np.eye(self.released.size)
+        if not self.output_variance:
+            return self.linear_variance * unit
+        # What hides the solver is tiny, so that this will do; it is exact where f is the truth.
+        bend = self.kappa * unit - jacobian
+        if not self.linear_variance:
             bend = self._bend(shape, theta)
-            variance += self.output_variance * bend @ bend.T
-        return variance
+        return self.linear_variance * unit + self.output_variance * bend @ bend.T
 
     def _bend(self, shape: str, theta: FloatArray) -> FloatArray:
         """Return the derivative of G by the release."""
