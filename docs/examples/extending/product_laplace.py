@@ -31,6 +31,10 @@ class ProductLaplace:
     def draw(self, source: RandomSource) -> FloatArray:
         return source.generator.laplace(scale=self.scale, size=self.dimension)
 
+    @property
+    def deviation(self) -> float:
+        return np.sqrt(2.0) * self.scale
+
     def largest_norm(self) -> float:
         # Each coordinate is beyond 1000 scales with probability e^-1000.
         return 1000.0 * self.scale * np.sqrt(self.dimension)
