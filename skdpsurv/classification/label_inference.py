@@ -21,7 +21,7 @@ import numpy as np
 
 from skdpsurv.classification.column_group import ColumnGroup
 from skdpsurv.classification.label_response import LabelResponse
-from skdpsurv.inference import CONSTANT, Indirect, Inference, RowMoments, variance_of
+from skdpsurv.inference import CONSTANT, Indirect, Inference, RowMoments
 from skdpsurv.likelihoods.logistic import LogisticLoss
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.privacy import RandomSource
@@ -70,18 +70,14 @@ class LabelInference:
         Inference
             Of the intercept, if there is one, and of coefficients on the scale of X.
         """
-        calibration = problem.calibration
         loss: LogisticLoss = problem.likelihood.loss  # type: ignore[attr-defined]
-        moments = self.moments.release(problem.blocks, lambda seen: (seen.X, seen.weight), source)
-        equation = Indirect(
+        moments = self.moments.release(problem.blocks, source)
+        equation = Indirect.after(
             LabelResponse(self.group.constant, loss),
             self._constant_first(minimiser),
             self._constant_first(problem.center),
-            calibration.kappa,
-            variance_of(calibration.linear),
-            variance_of(calibration.output),
-            moments.law,
-            moments.redrawn,
+            problem.calibration,
+            moments,
         )
         sizes = np.full(self.group.n_params, self.group.factor)
         if self.group.constant:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skdpsurv.inference.indirect import Indirect, Response, variance_of
+from skdpsurv.inference.indirect import Indirect, Response
 from skdpsurv.inference.inference import Inference
 from skdpsurv.inference.row_law import RowLaw
 from skdpsurv.inference.row_moments import CONSTANT, REACH, RowMoments
@@ -17,5 +17,4 @@ __all__ = [
     "RowLaw",
     "RowMoments",
     "Summarised",
-    "variance_of",
 ]

@@ -27,15 +27,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
 from skdpsurv.inference.row_law import SHAPES, RowLaw
+from skdpsurv.inference.row_moments import ReleasedMoments
+from skdpsurv.mechanisms.perturbation import Calibrated
 from skdpsurv.mechanisms.vector_noise import NoiseLaw
 from skdpsurv.types import BoolArray, FloatArray
 
-__all__ = ["Found", "Indirect", "Response", "variance_of"]
+__all__ = ["Found", "Indirect", "Response"]
 
 #: Pairs of draws, with both signs, of more noise on the moments.
 N_PAIRS = 16
@@ -73,11 +75,6 @@ class Response(Protocol):
     def pulls(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """Return derivatives, by a and b, of the loss of a record in each cell (k + 1, n, C)."""
         ...
-
-
-def variance_of(law: NoiseLaw | None) -> float:
-    """Return the variance of each coordinate of noise; 0 of none."""
-    return 0.0 if law is None else law.deviation**2
 
 
 class Found(NamedTuple):
@@ -126,6 +123,27 @@ class Indirect:
     law: RowLaw
     redrawn: Callable[[int], list[tuple[RowLaw, RowLaw]]]
 
+    @classmethod
+    def after(
+        cls,
+        response: Response,
+        released: FloatArray,
+        center: FloatArray,
+        calibration: Calibrated,
+        moments: ReleasedMoments,
+    ) -> Self:
+        """Return the equation for what a perturbation has released, moments beside it."""
+        return cls(
+            response,
+            released,
+            center,
+            calibration.kappa,
+            _variance(calibration.linear),
+            _variance(calibration.output),
+            moments.law,
+            moments.redrawn,
+        )
+
     @property
     def n_common(self) -> int:
         """How many parameters belong to no column."""
@@ -172,6 +190,10 @@ class Indirect:
 
     # ---- The equation.
 
+    @property
+    def _ridge(self) -> FloatArray:
+        return self.kappa * (self.released - self.center)
+
     def _rows_part(self, theta: FloatArray, rows: FloatArray) -> tuple[FloatArray, FloatArray]:
         k = self.n_common
         return theta[:k], rows @ theta[k:]
@@ -180,20 +202,17 @@ class Indirect:
         rows = law.rows(shape)
         chance, _ = self.response.chances(*self._rows_part(theta, rows), slopes=False)
         pulls = self.response.pulls(*self._rows_part(self.released, rows))
-        expected = np.einsum("knc,nc->kn", pulls, chance)
-        pull = np.concatenate([expected[:-1].mean(axis=1), expected[-1] @ rows / len(rows)])
-        return law.mass * pull + self.kappa * (self.released - self.center)
+        return law.mass * _expected(pulls, chance, rows) + self._ridge
 
     def _at(self, theta: FloatArray, rows: FloatArray, pulls: FloatArray) -> _At:
         chance, slopes = self.response.chances(*self._rows_part(theta, rows))
-        expected = np.einsum("knc,nc->nk", pulls, chance)
-        pull = np.concatenate([expected[:, :-1].mean(axis=0), expected[:, -1] @ rows / len(rows)])
+        pull = _expected(pulls, chance, rows)
         by_row = pulls.transpose(1, 0, 2)
         jacobian = by_row @ slopes.transpose(1, 2, 0)
         square = (by_row * chance[:, None, :]) @ by_row.transpose(0, 2, 1)
         mass = self.law.mass
         return _At(
-            mass * pull + self.kappa * (self.released - self.center),
+            mass * pull + self._ridge,
             mass * _over_rows(jacobian, rows),
             mass * (_over_rows(square, rows) - np.outer(pull, pull)),
         )
@@ -267,20 +286,28 @@ class Indirect:
 
     def _misread(self, theta: FloatArray) -> FloatArray:
         """Return the covariance of what the correction may be wrong by, where people are other."""
-        p, k = self.released.size, self.n_common
-        misread = np.zeros((p, p))
-        size = MISREAD * self._spread((theta - self.released)[k:])
-        scaled = self.law.vectors * (size / np.sqrt(self.law.values))
-        misread[k:, k:] = scaled @ scaled.T
-        return misread
+        size = MISREAD * self._spread((theta - self.released)[self.n_common :])
+        return self._of_coefficients(self.law.vectors * (size / np.sqrt(self.law.values)))
 
     def _unseen(self) -> FloatArray:
         """Return the covariance of effects in unknown directions, as far as allowed for."""
-        p, k = self.released.size, self.n_common
-        unseen = np.zeros((p, p))
-        scaled = self._parts() * (UNSEEN_EFFECT / np.sqrt(self.law.values[~self.law.known]))
-        unseen[k:, k:] = scaled @ scaled.T
-        return unseen
+        unknown = self.law.values[~self.law.known]
+        return self._of_coefficients(self._parts() * (UNSEEN_EFFECT / np.sqrt(unknown)))
+
+    def _of_coefficients(self, root: FloatArray) -> FloatArray:
+        """Return the covariance of parameters of which coefficients alone vary, given its root."""
+        return np.pad(root @ root.T, (self.n_common, 0))
+
+
+def _variance(law: NoiseLaw | None) -> float:
+    """Return the variance of each coordinate of noise; 0 of none."""
+    return 0.0 if law is None else law.deviation**2
+
+
+def _expected(pulls: FloatArray, chance: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return the mean over rows of what a record is expected to pull with."""
+    expected = np.einsum("knc,nc->kn", pulls, chance)
+    return np.concatenate([expected[:-1].mean(axis=1), expected[-1] @ rows / len(rows)])
 
 
 def _over_rows(by_row: FloatArray, rows: FloatArray) -> FloatArray:

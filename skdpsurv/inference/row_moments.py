@@ -8,9 +8,9 @@ caller promises that :math:`w(\|x\|^2 + C^2) \le 1 + C^2`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Protocol, Self
 
 import numpy as np
 
@@ -33,7 +33,17 @@ CONSTANT = 0.5
 #: With more features there are too many moments for any noise.
 MOST_FEATURES = 500
 
-Seen = Callable[[Any], tuple[FloatArray, FloatArray | None]]
+
+class Weighed(Protocol):
+    """A block of records as a likelihood sees them."""
+
+    @property
+    def X(self) -> FloatArray:  # noqa: N802  as blocks have it
+        """Rows, of shape (n, n_features) or wider."""
+
+    @property
+    def weight(self) -> FloatArray | None:
+        """How often each record counts; None: once."""
 
 
 @dataclass(frozen=True)
@@ -74,18 +84,16 @@ class RowMoments:
         """The largest norm of a lengthened row, times the root of its weight."""
         return math.hypot(1.0, self.constant)
 
-    def release(self, blocks: Blocks[Any], seen: Seen, source: RandomSource) -> ReleasedMoments:
+    def release(self, blocks: Blocks[Weighed], source: RandomSource) -> ReleasedMoments:
         """Release the moments.
 
         Parameters
         ----------
         blocks : Blocks
             Of private records.
-        seen : callable
-            Of a block: rows, of shape (n, n_features) or wider, and weights or None for 1.
         source : RandomSource
         """
-        moments = self.query.release(blocks, lambda block: self.rows(*seen(block)), source)
+        moments = self.query.release(blocks, lambda block: self.rows(block.X, block.weight), source)
         return ReleasedMoments(self, moments)
 
     def rows(self, X: FloatArray, weight: FloatArray | None) -> Iterator[FloatArray]:

@@ -12,6 +12,7 @@ from skdpsurv.checks import fraction
 from skdpsurv.inference.inference import Inference, table
 from skdpsurv.privacy import PrivacyGuarantee
 from skdpsurv.release import Release
+from skdpsurv.release.explanation import headline
 from skdpsurv.types import FloatArray
 
 __all__ = ["Summarised"]
@@ -83,11 +84,8 @@ class Summarised:
         ----------
         decimals : int, default=2
         """
-        summary, guarantee = self.summary, self.guarantee_
-        print(
-            f"{type(self).__name__}: {guarantee.public_inputs['n_records']:,} records, "
-            f"epsilon = {guarantee.epsilon:g}, status {guarantee.status}"
-        )
+        summary = self.summary
+        print(headline(self.release_))
         print(summary.to_string(float_format=lambda x: f"{x:.{decimals}f}", na_rep=""))
         if self.inference_ is None:
             only, least = self._inference_needs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -118,6 +118,22 @@ class Likelihood(Protocol):
     ) -> Derivatives:
         """Return the sums over the block of the (weighted) gradients and, at order 2, Hessians."""
         ...
+
+
+AnyBlock = TypeVar("AnyBlock", bound=tuple[Any, ...])
+
+
+def each_field(block: AnyBlock, function: Callable[[Any], Any]) -> AnyBlock:
+    """Return a block of what a function makes of each field; a field that is None stays so."""
+    make: Callable[..., AnyBlock] = type(block)
+    return make(*(None if field is None else function(field) for field in block))
+
+
+def counted(own: FloatArray | None, weights: FloatArray | None) -> FloatArray | None:
+    """Return weights of records times how often these count; None: each once."""
+    if own is None or weights is None:
+        return weights if own is None else own
+    return own * weights
 
 
 def weighted_sum(weights: FloatArray, rows: FloatArray) -> FloatArray:

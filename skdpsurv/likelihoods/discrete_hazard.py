@@ -39,6 +39,8 @@ from skdpsurv.likelihoods.base import (
     Derivatives,
     Linearized,
     PrivacyConstants,
+    counted,
+    each_field,
     gram,
     weighted_sum,
 )
@@ -76,23 +78,16 @@ class HazardBlock(NamedTuple):
     event: BoolArray
     weight: FloatArray | None = None
 
-    def weighted(self, weights: FloatArray | None) -> FloatArray:
-        """Return weights of records, times what they count."""
-        if self.weight is None:
-            return np.ones(self.survived.size) if weights is None else weights
-        return self.weight if weights is None else self.weight * weights
-
 
 def hazard_block(
     X: FloatArray,
     interval: IntArray,
     event: BoolArray,
     change: Callable[[FloatArray], FloatArray] | None = None,
-    weigh: Callable[[FloatArray], FloatArray] | None = None,
 ) -> HazardBlock:
     """Sort records (any order; intervals 1..q) into a block.
 
-    ``change`` is what is done to each row, if anything, and ``weigh`` says how often it counts.
+    ``change`` is what is done to each row, if anything.
     """
     survived = interval - event
     # Integers of 16 bits are sorted in a time that does not grow faster than their number.
@@ -103,9 +98,7 @@ def hazard_block(
         chosen = X[order[piece]]
         return chosen if change is None else change(chosen)
 
-    changed = by_pieces(rows, *X.shape)
-    weight = None if weigh is None else weigh(changed)
-    return HazardBlock(changed, survived[order], event[order], weight)
+    return HazardBlock(by_pieces(rows, *X.shape), survived[order], event[order])
 
 
 @dataclass(frozen=True)
@@ -180,21 +173,11 @@ class DiscreteHazard:
 
     def thin(self, block: HazardBlock, step: int) -> HazardBlock:
         """Return every ``step``-th record."""
-        return HazardBlock(
-            np.ascontiguousarray(block.X[::step]),
-            block.survived[::step],
-            block.event[::step],
-            None if block.weight is None else block.weight[::step],
-        )
+        return each_field(block, lambda field: np.ascontiguousarray(field[::step]))
 
     def take(self, block: HazardBlock, rows: IntArray) -> HazardBlock:
         """Return the records at the positions ``rows``, ascending."""
-        return HazardBlock(
-            block.X.take(rows, axis=0),
-            block.survived.take(rows),
-            block.event.take(rows),
-            None if block.weight is None else block.weight.take(rows),
-        )
+        return each_field(block, lambda field: field.take(rows, axis=0))
 
     def losses(self, coef: FloatArray, block: HazardBlock) -> FloatArray:
         """Return the loss of each record, in the block's order."""
@@ -226,7 +209,8 @@ class DiscreteHazard:
         """
         A, X = self.basis, block.X
         a, b = self._predictor(coef, block)
-        w = block.weighted(weights)
+        counts = counted(block.weight, weights)
+        w = np.ones_like(b) if counts is None else counts
         sums = Sums(b.size, A.shape[1], A.shape[0])
         capped, knees = self._capped(a, b, block.survived)
         small = is_small(self.link, a, b)

@@ -26,6 +26,8 @@ from skdpsurv.likelihoods.base import (
     Derivatives,
     Linearized,
     PrivacyConstants,
+    counted,
+    each_field,
     gram,
     weighted_sum,
 )
@@ -80,12 +82,6 @@ class LinearBlock(NamedTuple):
     y: FloatArray
     weight: FloatArray | None = None
 
-    def weighted(self, weights: FloatArray | None) -> FloatArray | None:
-        """Return weights of records, times what they count; None: all count once."""
-        if self.weight is None or weights is None:
-            return weights if self.weight is None else self.weight
-        return self.weight * weights
-
 
 @dataclass(frozen=True)
 class LinearLikelihood:
@@ -129,19 +125,11 @@ class LinearLikelihood:
 
     def thin(self, block: LinearBlock, step: int) -> LinearBlock:
         """Return every ``step``-th record."""
-        return LinearBlock(
-            np.ascontiguousarray(block.X[::step]),
-            block.y[::step],
-            None if block.weight is None else block.weight[::step],
-        )
+        return each_field(block, lambda field: np.ascontiguousarray(field[::step]))
 
     def take(self, block: LinearBlock, rows: IntArray) -> LinearBlock:
         """Return the records at the positions ``rows``."""
-        return LinearBlock(
-            block.X.take(rows, axis=0),
-            block.y.take(rows),
-            None if block.weight is None else block.weight.take(rows),
-        )
+        return each_field(block, lambda field: field.take(rows, axis=0))
 
     def losses(self, coef: FloatArray, block: LinearBlock) -> FloatArray:
         """Return the loss of each record."""
@@ -166,7 +154,7 @@ class LinearLikelihood:
     ) -> Derivatives:
         """Return gradient and Hessian summed over the block."""
         slope, curvature = self.loss.derivatives(block.X @ coef, block.y, order)
-        weights = block.weighted(weights)
+        weights = counted(block.weight, weights)
         gradient = weighted_sum(slope if weights is None else slope * weights, block.X)
         if curvature is None:
             return Derivatives(gradient, None)

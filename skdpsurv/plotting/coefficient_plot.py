@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from skdpsurv.plotting.style import by_name, colour, legend_beside, pyplot
+from skdpsurv.plotting.style import by_name, colour, legend_beside, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,8 +83,7 @@ def plot_coefficients(
     tables = {name: _table(name, model, scale) for name, model in named.items()}
     if ax is None:
         height = 1.4 + 0.45 * len(next(iter(tables.values()))) * max(1.0, 0.5 * len(tables))
-        _, ax = pyplot("plot_coefficients").subplots(figsize=(8.0, height), layout="constrained")
-    axes: Axes = ax
+        ax = new_axes("plot_coefficients", height)
     names = list(dict.fromkeys(str(name) for table in tables.values() for name in table.index))
     rows = {name: i for i, name in enumerate(names)}
     change = np.exp if ratios else np.asarray
@@ -96,25 +95,25 @@ def plot_coefficients(
         with np.errstate(over="ignore"):
             point, lower, upper = (change(table[column].to_numpy()) for column in _COLUMNS)
         drawn: dict[str, Any] = {"color": colour(k), "zorder": 3}
-        axes.hlines(y, np.maximum(lower, low), np.minimum(upper, high), linewidth=2.0, **drawn)
+        ax.hlines(y, np.maximum(lower, low), np.minimum(upper, high), linewidth=2.0, **drawn)
         for end, marker, beyond in ((low, "<", lower < low), (high, ">", upper > high)):
-            axes.plot(np.full(int(beyond.sum()), end), y[beyond], marker, ms=6, **drawn)
+            ax.plot(np.full(int(beyond.sum()), end), y[beyond], marker, ms=6, **drawn)
         inside = (point >= low) & (point <= high)
-        handles += axes.plot(point[inside], y[inside], "o", ms=5.5, **drawn)
+        handles += ax.plot(point[inside], y[inside], "o", ms=5.5, **drawn)
     if ratios:
-        _dress_ratios(axes)
-    axes.axvline(1.0 if ratios else 0.0, color="0.35", linewidth=1.0, zorder=2)
-    axes.set_xlim(low, high)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.set_yticks(range(len(names)), names)
-    axes.set_xlabel("exp(coef), 95 % interval" if ratios else "coef, 95 % interval")
-    axes.grid(axis="x", color="0.92", linewidth=0.8)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right", "left"]].set_visible(False)
-    axes.tick_params(axis="y", length=0)
+        _dress_ratios(ax)
+    ax.axvline(1.0 if ratios else 0.0, color="0.35", linewidth=1.0, zorder=2)
+    ax.set_xlim(low, high)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_yticks(range(len(names)), names)
+    ax.set_xlabel("exp(coef), 95 % interval" if ratios else "coef, 95 % interval")
+    ax.grid(axis="x", color="0.92", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
     if legend and list(tables) != [""]:
-        legend_beside(axes, handles, list(tables))
-    return axes
+        legend_beside(ax, handles, list(tables))
+    return ax
 
 
 def _dress_ratios(ax: Axes) -> None:

@@ -100,13 +100,15 @@ def pyplot(function: str) -> Any:
     return plt
 
 
-def new_axes(function: str) -> Axes:
+def new_axes(function: str, height: float = 5.0) -> Axes:
     """Return the axes of a new pyplot figure, with room for a legend beside them.
 
     Parameters
     ----------
     function : str
         Name of the function that needs matplotlib, for the error.
+    height : float, default=5.0
+        Of the figure, in inches.
 
     Returns
     -------
@@ -117,7 +119,7 @@ def new_axes(function: str) -> Axes:
     ImportError
         If matplotlib is not installed.
     """
-    _, ax = pyplot(function).subplots(figsize=(8.0, 5.0), layout="constrained")
+    _, ax = pyplot(function).subplots(figsize=(8.0, height), layout="constrained")
     axes: Axes = ax
     return axes
 

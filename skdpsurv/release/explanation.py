@@ -12,7 +12,16 @@ from skdpsurv.preprocessing.public_steps import known_names
 from skdpsurv.preprocessing.step_description import DROP, made_names, rebuild
 from skdpsurv.privacy.guarantee import PERSON
 
-__all__ = ["explanation"]
+__all__ = ["explanation", "headline"]
+
+
+def headline(release: Any) -> str:
+    """Return what was fitted to how many records, and what is promised, in a line."""
+    guarantee = release.guarantee
+    return (
+        f"{release.estimator}: {guarantee.public_inputs['n_records']:,} records, "
+        f"epsilon = {guarantee.epsilon:g}, status {guarantee.status}"
+    )
 
 
 def explanation(release: Any) -> str:

@@ -17,7 +17,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.inference import Indirect, Inference, RowMoments, variance_of
+from skdpsurv.inference import Indirect, Inference, RowMoments
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.privacy import RandomSource
@@ -105,17 +105,13 @@ class HazardInference:
         source : RandomSource
         """
         likelihood: DiscreteHazard = problem.likelihood  # type: ignore[assignment]
-        n_intervals, calibration = likelihood.basis.shape[0], problem.calibration
-        losses = loss_rates(records, n_intervals, self.epsilon_table, source)
-        moments = self.moments.release(problem.blocks, lambda seen: (seen.X, seen.weight), source)
-        equation = Indirect(
+        losses = loss_rates(records, likelihood.basis.shape[0], self.epsilon_table, source)
+        moments = self.moments.release(problem.blocks, source)
+        equation = Indirect.after(
             WaysOut(likelihood, losses),
             minimiser,
             problem.center,
-            calibration.kappa,
-            variance_of(calibration.linear),
-            variance_of(calibration.output),
-            moments.law,
-            moments.redrawn,
+            problem.calibration,
+            moments,
         )
         return Inference.of_found(equation.solve(), scale.change())

@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -97,8 +96,8 @@ class HazardRecords(NamedTuple):
             return clip_rows(rows - mean, radius * (reach or 1.0)) / radius
 
         clips = change if math.isfinite(radius) else None
-        weigh = None if reach is None else partial(row_weights, norm=1.0)
-        return hazard_block(self.X, self.interval, self.event, clips, weigh)
+        block = hazard_block(self.X, self.interval, self.event, clips)
+        return block if reach is None else block._replace(weight=row_weights(block.X, 1.0))
 
 
 class HazardPlan(ABC):

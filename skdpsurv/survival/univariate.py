@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from skdpsurv.checks import fraction, positive_int
 from skdpsurv.privacy import clip_times, refuse_masked
 from skdpsurv.release import Release
+from skdpsurv.release.explanation import headline
 from skdpsurv.survival.univariate_records import UnivariateRecords
 from skdpsurv.target import checked_times
 from skdpsurv.types import BoolArray, FloatArray
@@ -289,11 +290,7 @@ class UnivariateFitter(UnivariateRecords):
         decimals : int, default=2
         """
         summary = self.summary
-        guarantee = self.guarantee_
-        print(
-            f"{type(self).__name__}: {guarantee.public_inputs['n_records']:,} records, "
-            f"epsilon = {guarantee.epsilon:g}, status {guarantee.status}"
-        )
+        print(headline(self.release_))
         print(summary.to_string(float_format=lambda x: f"{x:.{decimals}f}"))
 
     def plot(self, ax: Any = None, **options: Any) -> Any:

@@ -346,8 +346,8 @@ def test_moments_are_those_of_the_rows():
     group = ColumnGroup((0, 1, 2), 1.0, 1.0, 0.8)
     asked = LabelInference.planned(group, 4000, 1e9).moments
     seen = group.rows(X, 1.0)
-    blocks = InMemory([(seen, group.weights(seen))])
-    law = asked.release(blocks, lambda block: block, random_source(0)).law
+    blocks = InMemory([LinearBlock(seen, np.ones(4000), group.weights(seen))])
+    law = asked.release(blocks, random_source(0)).law
     assert law.mass == pytest.approx(4000, rel=1e-3)
     np.testing.assert_allclose(law.mean, X.mean(axis=0), atol=1e-4)
     rows = law.rows("normal")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -331,13 +330,17 @@ def test_many_equal_events_do_not_drift(name, q):
     assert worst <= 0.1 * bound
 
 
+def weighed(block):
+    return block._replace(weight=row_weights(block.X, 1.0))
+
+
 class TestWeights:
     """Rows longer than R count less, and pull no harder than a row of length R."""
 
     def long_block(self, seed=4):
         X, interval, event = records(seed=seed)
         X = 3.0 * np.random.default_rng(seed).normal(size=X.shape)
-        return hazard_block(X, interval, event, weigh=partial(row_weights, norm=1.0))
+        return weighed(hazard_block(X, interval, event))
 
     def test_weights_are_one_over_the_square_beyond_the_unit_ball(self):
         block = self.long_block()
@@ -397,7 +400,7 @@ class TestWeights:
             for _ in range(60):
                 x = rng.normal(size=(1, N_FEATURES)) * 10.0 ** rng.uniform(-1, 0.6)
                 interval, event = rng.integers(1, Q + 1, 1), rng.random(1) < 0.5
-                one = hazard_block(x, interval, event, weigh=partial(row_weights, norm=1.0))
+                one = weighed(hazard_block(x, interval, event))
                 found = likelihood.derivatives(coef, one)
                 gradients.append(found.gradient)
                 assert np.trace(found.hessian) <= constants.hessian_trace * (1 + 1e-9)
