@@ -15,14 +15,23 @@ from skdpsurv.privacy import (
 )
 from skdpsurv.publishing import make_release
 from skdpsurv.release import Release
-from skdpsurv.survival import DPDiscreteTimeSurvival, DPWeibullFitter
+from skdpsurv.survival import (
+    DPAalenJohansenFitter,
+    DPDiscreteTimeSurvival,
+    DPKaplanMeierFitter,
+    DPNelsonAalenFitter,
+    DPWeibullFitter,
+)
 from skdpsurv.target import split_target
 from skdpsurv.version import __version__
 
 __all__ = [
     "BudgetExceededError",
+    "DPAalenJohansenFitter",
     "DPDiscreteTimeSurvival",
+    "DPKaplanMeierFitter",
     "DPLogisticRegression",
+    "DPNelsonAalenFitter",
     "DPWeibullFitter",
     "FrameChunks",
     "HybridMEstimator",

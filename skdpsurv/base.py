@@ -126,6 +126,8 @@ class PrivateEstimator(BaseEstimator):
             values = self._run(shape, plan, records)
         return self._publish(guarantee, self._stated(shape), values, target)
 
+    #: Names of further arguments of ``fit`` that have an entry for each record.
+    _one_of_each: ClassVar[tuple[str, ...]] = ()
     #: Whether ``fit`` goes over blocks of records, wherever these are.
     _takes_blocks: ClassVar[bool] = True
 
@@ -139,7 +141,7 @@ class PrivateEstimator(BaseEstimator):
         if in_memory(X, y, person, *options.values()):
             if isinstance(X, Blocks):
                 raise TypeError("person must be None where X is a source of blocks.")
-            return one_record_each(person, X, y, options)
+            return one_record_each(person, X, y, options, self._one_of_each)
         if not self._takes_blocks:
             raise TypeError(
                 f"X and y must be in memory: {type(self).__name__} takes no collections of Dask, "
@@ -223,9 +225,16 @@ class PrivateEstimator(BaseEstimator):
 
     def _keep(self, release: Release) -> None:
         """Set the fitted attributes from a release."""
-        self.release_ = release
-        self.guarantee_ = release.guarantee
-        self._set_fitted(release)
+        before = dict(self.__dict__)
+        try:
+            self.release_ = release
+            self.guarantee_ = release.guarantee
+            with silent_arithmetic():
+                self._set_fitted(release)
+        except BaseException:  # an earlier fit stays whole
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     #: What predictions need beside a release, in words.
     _beyond_release: ClassVar[str] = ""
@@ -236,6 +245,9 @@ class PrivateEstimator(BaseEstimator):
         super().__init_subclass__(**options)
         if cls._is_released and cls.__init__ is not object.__init__:
             Release.kinds.setdefault(cls.__name__, cls)
+
+    #: Names of other estimators whose releases this one reads, as they hold the same.
+    _reads: ClassVar[tuple[str, ...]] = ()
 
     #: Of perturbed minimisers.
     _noise_law: ClassVar[type[NoiseLaw]] = SphericalLaplace
@@ -321,7 +333,7 @@ class PrivateEstimator(BaseEstimator):
     @classmethod
     def _rebuilt(cls, release: Release, **parameters: Any) -> Self:
         """Build from a release and from constructor parameters that no release holds."""
-        if release.estimator != cls.__name__:
+        if release.estimator not in (cls.__name__, *cls._reads):
             raise ValueError(
                 f"release must come from a {cls.__name__}, got one from {release.estimator}."
             )

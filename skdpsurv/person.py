@@ -44,7 +44,7 @@ def about_people(guarantee: PrivacyGuarantee) -> PrivacyGuarantee:
 
 
 def one_record_each(
-    person: Any, X: Any, y: Any, options: dict[str, Any]
+    person: Any, X: Any, y: Any, options: dict[str, Any], each: Sequence[str] = ()
 ) -> tuple[Any, Any, dict[str, Any]]:
     """Return the arguments of a fit for the first record of each person.
 
@@ -56,6 +56,8 @@ def one_record_each(
         With an entry for each record.
     options : dict
         What else has an entry for each record is cut, too.
+    each : sequence of str
+        Names of those that must have one, if they are given.
 
     Raises
     ------
@@ -64,7 +66,7 @@ def one_record_each(
     """
     # A sparse matrix that cannot be cut is for the estimator to refuse.
     X = X.tocsr() if hasattr(X, "tocsr") else X
-    names = _names(person, (X, y))
+    names = _names(person, (X, y, *(options[name] for name in each)))
     (places,) = first_places([names])
     return take(X, places), take(y, places), take_parameters(options, places, names.size)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = [
     "fit_target",
     "is_two_dimensional",
     "n_targets",
+    "single_column",
     "split_target",
     "target_names",
     "target_reader",
@@ -29,7 +31,7 @@ __all__ = [
 
 
 #: Reads events and times of its arguments.
-Reader = Callable[..., tuple[BoolArray, FloatArray]]
+Reader = Callable[..., tuple[NDArray[Any], FloatArray]]
 Arguments = tuple[Any, ...]
 
 EVENTS_ALONE = "event_observed must be given with durations, not with y."
@@ -40,7 +42,7 @@ NO_TARGET = (
 )
 
 
-def event_and_time(y: ArrayLike) -> tuple[BoolArray, FloatArray]:
+def event_and_time(y: ArrayLike, events: Any = None) -> tuple[NDArray[Any], FloatArray]:
     """Take a survival target apart.
 
     Parameters
@@ -50,11 +52,15 @@ def event_and_time(y: ArrayLike) -> tuple[BoolArray, FloatArray]:
         numbers 0 and 1) and the time. The boolean field is the event wherever it stands; if
         both or neither are boolean, the first is, as in scikit-survival. A data frame of two
         such columns. An array without fields holds times, all of them events.
+    events : callable or None
+        Of a column and its name, for what is no indicator; None is :func:`checked_events`. It is
+        called with None where there is no column, and refuses that unless all are events.
 
     Returns
     -------
     event : ndarray of bool, shape (n_samples,)
-        True where the event was observed, False where the time is censored.
+        True where the event was observed, False where the time is censored; or what ``events``
+        returns.
     time : ndarray of float, shape (n_samples,)
         Time of the event or of censoring, in the unit of ``y``.
 
@@ -72,10 +78,12 @@ def event_and_time(y: ArrayLike) -> tuple[BoolArray, FloatArray]:
     (array([ True, False]), array([12.5,  3. ]))
     """
     if is_frame(y):
-        return _event_and_time_columns(y)
+        return _event_and_time_columns(y, events)
     y = _column(y, "y")
     if y.dtype.names is None:
-        event, time = np.ones(y.shape, dtype=bool), y
+        if events is not None:
+            events(None, "y")
+        event, time, events = np.ones(y.shape, dtype=bool), y, None
     else:
         if len(y.dtype.names) != 2:
             raise ValueError(
@@ -85,8 +93,8 @@ def event_and_time(y: ArrayLike) -> tuple[BoolArray, FloatArray]:
         event, time = _event_first(*(y[name] for name in y.dtype.names))
     if event.ndim != 1 or time.ndim != 1:
         raise ValueError("the fields of y must hold one number each.")
-    events = checked_events(event, "the event field of y")
-    return events, checked_times(time, "the times of y")
+    found = (events or checked_events)(event, "the event field of y")
+    return found, checked_times(time, "the times of y")
 
 
 def split_target(
@@ -140,7 +148,7 @@ def split_target(
     return (X, y) if person is None else (X, y, frame[person])
 
 
-def _event_and_time_columns(y: Any) -> tuple[BoolArray, FloatArray]:
+def _event_and_time_columns(y: Any, events: Any) -> tuple[NDArray[Any], FloatArray]:
     """Take a frame of two columns apart."""
     if len(y.columns) != 2:
         raise ValueError(
@@ -148,8 +156,8 @@ def _event_and_time_columns(y: Any) -> tuple[BoolArray, FloatArray]:
             f"{[str(name) for name in y.columns]}."
         )
     event, time = _event_first(*(_column(y[name], "y") for name in y.columns))
-    events = checked_events(event, "the event column of y")
-    return events, checked_times(time, "the times of y")
+    found = (events or checked_events)(event, "the event column of y")
+    return found, checked_times(time, "the times of y")
 
 
 def _event_first(first: NDArray[Any], second: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -165,7 +173,7 @@ def checked_events(event: ArrayLike, name: str) -> BoolArray:
     Parameters
     ----------
     event : array-like of shape (n_samples,)
-        Booleans, or numbers 0 and 1. Private.
+        Booleans, also those that are kept as objects, or numbers 0 and 1. Private.
     name : str
         What they are, for the message.
 
@@ -182,6 +190,8 @@ def checked_events(event: ArrayLike, name: str) -> BoolArray:
     flags = _column(event, name)
     if flags.dtype.kind == "b":
         return flags
+    if flags.dtype.kind == "O" and all(isinstance(flag, bool | np.bool_) for flag in flags):
+        return flags.astype(bool)
     if flags.dtype.kind not in "uif" or not np.isin(flags, (0, 1)).all():
         raise ValueError(f"{name} must be boolean, or 0 and 1.")
     return flags.astype(bool)
@@ -193,7 +203,8 @@ def checked_times(time: ArrayLike, name: str) -> FloatArray:
     Parameters
     ----------
     time : array-like of shape (n_samples,)
-        Numbers, finite and not negative. Private.
+        Numbers, finite and not negative; time differences of NumPy or pandas count in days.
+        Private.
     name : str
         What they are, for the message.
 
@@ -208,6 +219,8 @@ def checked_times(time: ArrayLike, name: str) -> FloatArray:
         If they are anything else.
     """
     times = _column(time, name)
+    if times.dtype.kind == "m" and _is_span(times):  # what is missing becomes NaN
+        times = times / np.timedelta64(1, "D")
     if times.dtype.kind not in "uif":
         raise ValueError(f"Unknown label type: {name} must be numbers.")
     with np.errstate(all="ignore"):  # long doubles overflow to infinity
@@ -289,10 +302,19 @@ def _refuse_nobody(n_records: int) -> None:
         raise ValueError("durations must hold at least one record: Found array with 0 sample(s).")
 
 
-def target_reader(X: Any, y: Any, durations: Any, event_observed: Any) -> tuple[Reader, Arguments]:
+def target_reader(
+    X: Any, y: Any, durations: Any, event_observed: Any, events: Any = None
+) -> tuple[Reader, Arguments]:
     """Return which arguments of :func:`fit_target` hold the target, and what reads them.
 
     Decided once, for all records: what X is must not be asked of some of its rows again.
+
+    Parameters
+    ----------
+    X, y, durations, event_observed
+        As for :func:`fit_target`.
+    events : callable or None
+        As for :func:`event_and_time`.
 
     Returns
     -------
@@ -316,12 +338,12 @@ def target_reader(X: Any, y: Any, durations: Any, event_observed: Any) -> tuple[
         if y is None:
             raise ValueError(NO_TARGET)
         _refuse_other_length(X, y)
-        return event_and_time, (y,)
+        return partial(event_and_time, events=events), (y,)
     else:
         if y is not None and event_observed is not None:
             raise ValueError("event_observed must not be given twice, as y and by name.")
         durations, event_observed = X, y if event_observed is None else event_observed
-    return _durations_and_events, (durations, event_observed)
+    return partial(_durations_and_events, events=events), (durations, event_observed)
 
 
 def _refuse_other_length(X: Any, y: Any) -> None:
@@ -332,22 +354,42 @@ def _refuse_other_length(X: Any, y: Any) -> None:
     require_one_each(*sizes)
 
 
-def event_and_time_of(y: Any, event_observed: Any = None) -> tuple[BoolArray, FloatArray]:
+def event_and_time_of(
+    y: Any, event_observed: Any = None, events: Any = None
+) -> tuple[NDArray[Any], FloatArray]:
     """Return events and times of a target, or of durations beside events."""
-    return event_and_time(y) if event_observed is None else _durations_and_events(y, event_observed)
+    if event_observed is None:
+        return event_and_time(y, events)
+    return _durations_and_events(y, event_observed, events)
 
 
-def _durations_and_events(durations: Any, event_observed: Any) -> tuple[BoolArray, FloatArray]:
+def _durations_and_events(
+    durations: Any, event_observed: Any, events: Any
+) -> tuple[NDArray[Any], FloatArray]:
     time = checked_times(durations, "durations")
     if event_observed is None:
+        if events is not None:
+            events(None, "event_observed")
         return np.ones(time.shape, dtype=bool), time
-    event = checked_events(event_observed, "event_observed")
+    event = (events or checked_events)(event_observed, "event_observed")
     if event.size != time.size:
         raise ValueError(
             "durations and event_observed must have the same length: found input variables with "
             "inconsistent numbers of samples."
         )
     return event, time
+
+
+def _is_span(times: NDArray[Any]) -> bool:
+    """Say whether time differences have a length: months and years, or no unit, have none."""
+    return np.datetime_data(times.dtype)[0] not in ("M", "Y", "generic")
+
+
+def single_column(X: Any) -> Any:
+    """Return the column of a frame or array that has one only; anything else as it is."""
+    if getattr(X, "ndim", 0) != 2 or hasattr(X, "tocsr") or X.shape[1] != 1:
+        return X
+    return X.iloc[:, 0] if hasattr(X, "iloc") else X[:, 0]
 
 
 def is_two_dimensional(X: Any) -> bool:
@@ -365,7 +407,7 @@ def _column(values: ArrayLike, name: str) -> NDArray[Any]:
     refuse_masked(values, name)
     try:
         column = np.asarray(values)
-    except (TypeError, ValueError):
+    except Exception:  # whatever an object says of itself may be private
         column = None  # raised below, so that no chained message quotes a value
     if column is None:
         raise ValueError(f"{name} must be an array with one entry for each record.")

@@ -13,7 +13,15 @@ import pytest
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from skdpsurv import BudgetExceededError, DPWeibullFitter, PrivacyAccountant, PublicColumns
+from skdpsurv import (
+    BudgetExceededError,
+    DPAalenJohansenFitter,
+    DPKaplanMeierFitter,
+    DPNelsonAalenFitter,
+    DPWeibullFitter,
+    PrivacyAccountant,
+    PublicColumns,
+)
 from tests.support import checks
 from tests.support.registry import CHECKED, PRIVATE, SETTINGS
 
@@ -22,12 +30,13 @@ private = checks.each(PRIVATE)
 
 #: Check that is expected to fail -> reason.
 EXPECTED_FAILURES = {
-    DPWeibullFitter: {
+    kind: {
         "check_fit2d_predict1d": (
             "predict(times) is lifelines' and takes a one-dimensional argument for times, also "
             "after a fit on two-dimensional X"
         )
     }
+    for kind in (DPAalenJohansenFitter, DPKaplanMeierFitter, DPNelsonAalenFitter, DPWeibullFitter)
 }
 
 
@@ -107,7 +116,7 @@ def test_a_seed_is_warned_of_and_entropy_is_not(setting):
         assert status[0] == "seeded"
         assert status[1] in ("proved", "asymptotic")
     else:  # for another reason, which is in the name of the setting
-        assert re.search("classes from y|published|hypothesis|psgld|mala", setting.name)
+        assert re.search("from y|from the records|published|hypothesis|psgld|mala", setting.name)
     if np.isfinite(setting.epsilon):
         # Baselines with the whole range for a sensitivity end up at one of its four corners mostly:
         # all of 60 at the same one with a probability below 1e-15.
@@ -123,7 +132,9 @@ def test_a_budget_that_does_not_suffice_is_left_as_it_is(setting):
     model = setting.make(3, accountant=ledger)
     outcome = checks.fit(model, data.X, data.y, data.options)
     # Who reads the classes from y is refused by a ledger with any limit.
-    refusal = RuntimeError if "classes from y" in setting.name else BudgetExceededError
+    refusal = (
+        RuntimeError if re.search("from y|from the records", setting.name) else BudgetExceededError
+    )
     assert isinstance(outcome.error, refusal)
     assert ledger.rehearsed() == 0.0
     checks.check_nothing_kept(outcome)

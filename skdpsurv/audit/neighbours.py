@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from skdpsurv.audit.exit_pairs import exit_pairs
 from skdpsurv.audit.hybrid_pairs import histogram_pairs, hybrid_pairs
 from skdpsurv.audit.labelled_pairs import labelled_pairs
 from skdpsurv.audit.linear_pairs import linear_pairs
@@ -18,7 +19,13 @@ from skdpsurv.checks import positive_int, seed
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
 from skdpsurv.hybrid import HybridMEstimator, PerturbedHistogramMEstimator
 from skdpsurv.regression import PrivateLinearModel
-from skdpsurv.survival import DPDiscreteTimeSurvival, DPWeibullFitter
+from skdpsurv.survival import (
+    DPAalenJohansenFitter,
+    DPDiscreteTimeSurvival,
+    DPKaplanMeierFitter,
+    DPNelsonAalenFitter,
+    DPWeibullFitter,
+)
 
 __all__ = ["PAIRS", "worst_neighbours"]
 
@@ -27,6 +34,9 @@ __all__ = ["PAIRS", "worst_neighbours"]
 PAIRS: dict[type, Callable[[Any, PairSetting], Iterator[NeighbourPair]]] = {
     DPDiscreteTimeSurvival: survival_pairs,
     DPWeibullFitter: weibull_pairs,
+    DPKaplanMeierFitter: exit_pairs,
+    DPNelsonAalenFitter: exit_pairs,
+    DPAalenJohansenFitter: exit_pairs,
     DPLogisticRegression: labelled_pairs,
     PrivateStackingClassifier: labelled_pairs,
     PrivateLinearModel: linear_pairs,

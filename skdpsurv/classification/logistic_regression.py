@@ -18,7 +18,6 @@ from skdpsurv.classification import budgets
 from skdpsurv.classification.class_formula import chance, write_classes
 from skdpsurv.classification.group_fit import Coefficients, GroupFit, SignedRows
 from skdpsurv.classification.label_inference import LabelInference
-from skdpsurv.classification.labels import stated_classes
 from skdpsurv.classification.margin_table import LARGEST_SLOPE, LEAST_SLOPE, MarginTable
 from skdpsurv.classification.private_classifier import (
     ASSUMPTIONS,
@@ -28,6 +27,7 @@ from skdpsurv.classification.private_classifier import (
 )
 from skdpsurv.classification.public_slope import public_slope
 from skdpsurv.inference import REACH, Inference, Summarised
+from skdpsurv.labels import stated_classes
 from skdpsurv.likelihoods.logistic import log_odds, probability
 from skdpsurv.mechanisms.methods import NAMES
 from skdpsurv.mechanisms.perturbation import Problem, perturb_all

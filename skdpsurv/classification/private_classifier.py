@@ -16,7 +16,7 @@ from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.checks import Check, auto_or, boolean, by, choice, number_in, positive, zero_or
 from skdpsurv.classification.budgets import CALIBRATIONS
 from skdpsurv.classification.group_fit import SignedRows
-from skdpsurv.classification.labels import class_indices, one_vs_rest, stated_classes
+from skdpsurv.labels import class_indices, one_vs_rest, stated_classes
 from skdpsurv.lazy import lazily
 from skdpsurv.privacy import PrivacyGuarantee, check_unclipped
 from skdpsurv.references import REAL_ARITHMETIC

@@ -12,7 +12,7 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 from sklearn.pipeline import Pipeline
 
 from skdpsurv.base import PrivateEstimator
-from skdpsurv.classification.labels import class_indices
+from skdpsurv.labels import class_indices
 from skdpsurv.preprocessing.encoding import valid_row
 from skdpsurv.preprocessing.public_steps import input_names, known_names, learned_steps
 from skdpsurv.privacy import PrivacyGuarantee, call_without_data, silence, silent_arithmetic

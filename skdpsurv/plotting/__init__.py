@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from skdpsurv.plotting.at_risk_table import add_at_risk_counts
 from skdpsurv.plotting.calibration_plot import plot_calibration
 from skdpsurv.plotting.coefficient_plot import plot_coefficients
 from skdpsurv.plotting.risk_group_plot import plot_risk_groups
@@ -9,6 +10,7 @@ from skdpsurv.plotting.survival_curves import plot_survival_curves
 from skdpsurv.plotting.univariate_plot import plot_univariate
 
 __all__ = [
+    "add_at_risk_counts",
     "plot_calibration",
     "plot_coefficients",
     "plot_risk_groups",

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.checks import positive_number
+from skdpsurv.plotting.at_risk_table import add_at_risk_counts
 from skdpsurv.plotting.style import (
     COLOURS,
     LINE_WIDTH,
@@ -46,6 +47,7 @@ def plot_univariate(
     colors: Sequence[Any] | None = None,
     time_unit: str | None = None,
     time_scale: float = 1.0,
+    at_risk_counts: bool = False,
     legend: bool = True,
 ) -> Axes:
     """Draw fitted survival functions, each with a band for its uncertainty.
@@ -81,6 +83,9 @@ def plot_univariate(
     time_scale : float, default=1.0
         Length of one drawn unit in the models' unit of time. Models fitted in days are drawn in
         years with ``time_scale=365.25, time_unit="years"``.
+    at_risk_counts : bool, default=False
+        Write noisy numbers at risk under the axes, as :func:`add_at_risk_counts` does, of the
+        models that know them.
     legend : bool, default=True
         Draw a legend beside the axes.
 
@@ -165,6 +170,16 @@ def plot_univariate(
     if legend:
         shaded = any(interval is not None for interval in bands)
         _legend(ax, lines[::-1], names, f"{100 * level:g} % interval" if shaded else None)
+    if at_risk_counts:
+        known = [i for i, model in enumerate(fitted) if hasattr(model, "number_at_risk")]
+        if known:
+            add_at_risk_counts(
+                {f"{i}": fitted[i] for i in known},
+                ax=ax,
+                labels=[names[i] for i in known],
+                colors=[palette[i % len(palette)] for i in known],
+                time_scale=scale,
+            )
     return ax
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
 from abc import abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -14,29 +15,34 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from skdpsurv.checks import fraction, positive_int
-from skdpsurv.privacy import clip_times, refuse_masked
+from skdpsurv.checks import Check, fraction, number_in, positive_int
+from skdpsurv.privacy import clip_times
 from skdpsurv.release import Release
 from skdpsurv.release.explanation import headline
+from skdpsurv.survival.curve_frames import times_argument
+from skdpsurv.survival.lifetime_summaries import LifetimeSummaries
 from skdpsurv.survival.univariate_records import UnivariateRecords
-from skdpsurv.target import checked_times
 from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = ["UnivariateFitter"]
 
 #: Hook of a subclass: of times, shape (n_times,), and parameters, shape (..., n_parameters).
 CurveHook = Callable[[FloatArray, FloatArray], FloatArray]
+#: Times of tables, where nothing else says which.
+N_TIMES = 101
+#: What takes time to be looked at.
+SLOW = re.compile(r"summary$|confidence_interval_|conditional_time_to_event_$")
 
 
 def _has(hook: str) -> Callable[[Any], bool]:
     return lambda fitter: hasattr(fitter, hook)
 
 
-class UnivariateFitter(UnivariateRecords):
+class UnivariateFitter(LifetimeSummaries, UnivariateRecords):
     """Base of private distributions of survival times, which read like lifelines' fitters.
 
-    A subclass has a parameter ``max_time``, which its release states, beside those of
-    :class:`~skdpsurv.base.PrivateEstimator`; its guarantee states ``n_records`` among the public
+    A subclass has a parameter ``max_time``, which its release states, and ``alpha``, beside those
+    of :class:`~skdpsurv.base.PrivateEstimator`; its guarantee states ``n_records`` among the public
     inputs. It says how it spends epsilon (``_plan``), what of its parameters a release states
     (``_stated``), and
 
@@ -59,6 +65,10 @@ class UnivariateFitter(UnivariateRecords):
     _hazard: CurveHook
     _plausible: Callable[[int], FloatArray]
 
+    _rules: ClassVar[dict[str, Check]] = {
+        "alpha": number_in(0.0, 1.0, closed="neither", why="Intervals cover 1 - alpha.")
+    }
+
     @abstractmethod
     def _set_parameters(self, release: Release) -> None:
         """Set the fitted parameters from a release, refusing one that makes no sense."""
@@ -80,7 +90,7 @@ class UnivariateFitter(UnivariateRecords):
     # --------------------------------------------------------------------------------------------
 
     def predict(self, times: ArrayLike) -> Any:
-        """Return the probability to survive each time.
+        """Return the curve that the estimator is named after: here, the probability to survive.
 
         Parameters
         ----------
@@ -98,8 +108,8 @@ class UnivariateFitter(UnivariateRecords):
             if self.n_features_in_ == 0:
                 raise ValueError("times must be one-dimensional, got 2-D.")
             return np.zeros(self._see_rows(times))
-        survival = np.exp(-self._fitted_curve(self._cumulative_hazard, times_argument(times)))
-        return survival if np.ndim(times) else float(survival[0])
+        found = getattr(self, f"{self._predicts}_at_times")(times).to_numpy()
+        return found if np.ndim(times) else float(found[0])
 
     def survival_function_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
         """Return the probability to survive each time.
@@ -200,8 +210,12 @@ class UnivariateFitter(UnivariateRecords):
 
     def _series(self, curve: CurveHook, times: ArrayLike, label: str | None) -> pd.Series:
         t = times_argument(times)
-        model = type(self).__name__.removeprefix("DP").removesuffix("Fitter")
-        return pd.Series(self._fitted_curve(curve, t), index=t, name=label or f"{model}_estimate")
+        return pd.Series(self._fitted_curve(curve, t), index=t, name=label or self.label)
+
+    def _default_timeline(self) -> FloatArray:
+        """Return times that tables are of where ``fit`` was given none."""
+        horizon = float(self.release_.parameters["max_time"])
+        return np.linspace(0.0, horizon, N_TIMES)
 
     def _mean_log_likelihood(self, time: FloatArray, event: BoolArray) -> float:
         time, event = clip_times(time, event, self.release_.parameters["max_time"])
@@ -270,7 +284,7 @@ class UnivariateFitter(UnivariateRecords):
 
     def __dir__(self) -> list[str]:
         # scikit-learn's own, and its HTML, look at the value of all that is listed: seconds here.
-        return [name for name in object.__dir__(self) if name != "summary"]
+        return [name for name in object.__dir__(self) if not SLOW.match(name)]
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -309,12 +323,6 @@ class UnivariateFitter(UnivariateRecords):
         from skdpsurv.plotting import plot_univariate  # needs the extra "plot"
 
         return plot_univariate(self, ax=ax, **options)
-
-
-def times_argument(times: ArrayLike) -> FloatArray:
-    """Return times to evaluate a curve at, one-dimensional."""
-    refuse_masked(times, "times")
-    return checked_times(np.atleast_1d(np.asarray(times)), "times")
 
 
 def quietly(curve: CurveHook, times: FloatArray, parameters: FloatArray) -> FloatArray:

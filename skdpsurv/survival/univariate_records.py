@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
@@ -15,20 +16,24 @@ from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.privacy import call_without_data
 from skdpsurv.shape import Shape, seen_shape, size
 from skdpsurv.sources import in_memory, one_target, require_in_memory
+from skdpsurv.survival.curve_frames import CurveFrames, Shown
 from skdpsurv.target import (
     event_and_time_of,
     fit_target,
     is_two_dimensional,
     n_targets,
+    single_column,
     target_reader,
 )
 from skdpsurv.types import BoolArray, FloatArray
 
 
-class UnivariateRecords(PrivateEstimator, ABC):
+class UnivariateRecords(CurveFrames, PrivateEstimator, ABC):
     """Base of estimators that fit times and events, and do not use any columns of X."""
 
     n_features_in_: int
+
+    _one_of_each: ClassVar[tuple[str, ...]] = ("durations", "event_observed")
 
     def fit(
         self,
@@ -38,6 +43,10 @@ class UnivariateRecords(PrivateEstimator, ABC):
         durations: ArrayLike | None = None,
         event_observed: ArrayLike | None = None,
         person: ArrayLike | None = None,
+        timeline: ArrayLike | None = None,
+        label: str | None = None,
+        alpha: float | None = None,
+        ci_labels: Sequence[str] | None = None,
     ) -> Self:
         """Fit the distribution, spending ``epsilon``.
 
@@ -47,7 +56,8 @@ class UnivariateRecords(PrivateEstimator, ABC):
         Parameters
         ----------
         X : array-like of shape (n_samples,) or (n_samples, n_features), or None
-            One-dimensional: durations. Two-dimensional: ignored but for its length.
+            One-dimensional, or alone and of one column: durations. Two-dimensional: ignored but
+            for its length.
         y : array-like of shape (n_samples,) or None
             Structured array of event indicator and time, as scikit-survival has them. Else, events
             if X is one-dimensional, and times, all observed, if X is two-dimensional or None.
@@ -58,12 +68,26 @@ class UnivariateRecords(PrivateEstimator, ABC):
         person : array-like of shape (n_samples,), or None
             Whose each record is, as whole numbers or text: of each person the first record is used,
             and the guarantee is about people. Private. None: nobody has two records.
+        timeline : array-like of shape (n_times,), or None
+            Times that ``survival_function_`` and its like are tables of. Public. None: up to
+            ``max_time``.
+        label : str or None
+            Name of the estimate in these tables.
+        alpha : float or None
+            Their intervals cover 1 - alpha. None: the parameter ``alpha``.
+        ci_labels : sequence of two str, or None
+            Names of the lower and of the upper end of intervals.
 
         Returns
         -------
         self
         """
-        return self._fit(X, y, durations=durations, event_observed=event_observed, person=person)
+        shown = Shown.checked(timeline, label, alpha, ci_labels)
+        if y is None and durations is None:
+            X = single_column(X)
+        self._fit(X, y, durations=durations, event_observed=event_observed, person=person)
+        self._show(shown)
+        return self
 
     @available_if(lambda fitter: hasattr(fitter, "_hazard"))
     def score(
@@ -100,14 +124,26 @@ class UnivariateRecords(PrivateEstimator, ABC):
         """Return the mean log-likelihood of times that are not clipped yet."""
 
     def _sources(
-        self, X: Any, y: Any, *, person: Any = None, **options: Any
+        self,
+        X: Any,
+        y: Any,
+        *,
+        person: Any = None,
+        durations: Any = None,
+        event_observed: Any = None,
+        **others: Any,
     ) -> tuple[Any, Any, dict[str, Any]]:
         """Return the arguments; what is not in memory as one source, with one target."""
-        if not in_memory(X, y, *options.values()):
-            X, y, event_observed = one_target(X, y, **options)
-            X, y, _ = super()._sources(X, y, person=person, event_observed=event_observed)
-            return X, y, dict.fromkeys(options)
-        return super()._sources(X, y, person=person, **options)
+        options = {"durations": durations, "event_observed": event_observed, **others}
+        if in_memory(X, y, *options.values()):
+            return super()._sources(X, y, person=person, **options)
+        for name, values in others.items():
+            if values is not None and in_memory(values):
+                raise TypeError(f"{name} must be where X and y are, and not in memory.")
+        X, y, event_observed = one_target(X, y, durations, event_observed)
+        options = {"event_observed": event_observed, **others}
+        X, y, _ = super()._sources(X, y, person=person, **options)
+        return X, y, {"durations": None, "event_observed": None, **dict.fromkeys(others)}
 
     def _shape(self, X: Any, y: Any, durations: Any = None, event_observed: Any = None) -> Shape:
         """Return the number of records, and columns of a two-dimensional X, which are not used."""

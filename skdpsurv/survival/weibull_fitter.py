@@ -13,6 +13,7 @@ from skdpsurv.checks import (
     Check,
     auto_or,
     choice,
+    fraction,
     horizon,
     integer,
     number_in,
@@ -97,6 +98,8 @@ class DPWeibullFitter(UnivariateFitter):
     n_rungs : int or None, default=None
         Where the ladder ends: all shapes beyond are equally likely. None: where they hardly matter
         any more.
+    alpha : float, default=0.05
+        Intervals of tables such as ``confidence_interval_`` cover 1 - alpha.
     random_state : None or int, default=None
         None draws from the operating system's entropy. An int makes the fit reproducible and
         therefore not private: status "seeded", with a PrivacyLeakWarning.
@@ -174,6 +177,8 @@ class DPWeibullFitter(UnivariateFitter):
     0.9
     """
 
+    _main = "cumulative_hazard"
+
     #: Numbers are such that double precision can work with them.
     _rules: ClassVar[dict[str, Check]] = {
         "epsilon": number_in(1e-9, 1e9, allow_inf=True),
@@ -197,6 +202,7 @@ class DPWeibullFitter(UnivariateFitter):
         max_shape: float = 10.0,
         shape_fraction: float | str = "auto",
         n_rungs: int | None = None,
+        alpha: float = 0.05,
         random_state: int | None = None,
         accountant: PrivacyAccountant | None = None,
     ) -> None:
@@ -208,6 +214,7 @@ class DPWeibullFitter(UnivariateFitter):
         self.max_shape = max_shape
         self.shape_fraction = shape_fraction
         self.n_rungs = n_rungs
+        self.alpha = alpha
         self.random_state = random_state
         self.accountant = accountant
 
@@ -237,6 +244,10 @@ class DPWeibullFitter(UnivariateFitter):
     def _hazard(self, times: FloatArray, parameters: FloatArray) -> FloatArray:
         scale, shape = np.split(parameters, 2, axis=-1)
         return np.asarray(shape / scale * (times / scale) ** (shape - 1.0))
+
+    def _percentiles(self, p: float, parameters: FloatArray) -> FloatArray:
+        scale, shape = parameters.T
+        return np.asarray(scale * (-math.log(fraction("p", p))) ** (1.0 / shape))
 
     def _time_of(self, cumulative_hazard: float) -> float:
         return float(self.lambda_ * np.power(cumulative_hazard, 1.0 / self.rho_))

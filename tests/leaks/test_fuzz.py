@@ -212,6 +212,11 @@ WORDS: dict[str, list[Any]] = {
     "param_grid": [{"alpha": [0.1, 1.0]}, {"epsilon": [1.0]}, {}, {"alpha": ["x"]}],
     "estimator": [DPLogisticRegression(classes=[0, 1]), *INNER],
     "accountant": [PrivacyAccountant, "ledger", 5.0],
+    "groups": [None, ["a", "b"], [1, 2]],
+    "breakpoints": ["early", "equal", [1.0, 2.0], np.array([0.5])],
+    "causes": [[1], [1, 2], ["a", "b"]],
+    "censored": [0, 5, "a"],
+    "event_of_interest": [None, 1],
     "verbose": [0, 1, True],
     "n_jobs": [None, 1],
 }

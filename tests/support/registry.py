@@ -22,8 +22,11 @@ from sklearn.preprocessing import Normalizer, PolynomialFeatures
 from sklearn.tree import DecisionTreeClassifier
 
 from skdpsurv import (
+    DPAalenJohansenFitter,
     DPDiscreteTimeSurvival,
+    DPKaplanMeierFitter,
     DPLogisticRegression,
+    DPNelsonAalenFitter,
     DPWeibullFitter,
     HybridMEstimator,
     PerturbedHistogramMEstimator,
@@ -55,10 +58,15 @@ class Data:
     X: Any
     y: Any
     options: dict[str, Any] = field(default_factory=dict)
-    extremes: tuple[tuple[Any, Any], ...] = ()
+    extremes: tuple[tuple[Any, ...], ...] = ()
 
-    def replaced(self, x: Any, y: Any, row: int = ROW) -> Data:
+    def replaced(self, x: Any, y: Any, group: Any = None, row: int = ROW) -> Data:
         """Return data in which one record has other values."""
+        if group is not None:
+            labels = self.options["group"].copy()
+            labels[row] = group
+            options = {**self.options, "group": labels}
+            return replace(self, options=options).replaced(x, y, row=row)
         X, target = self.X, self.y
         if X is not None:
             X = X.copy()
@@ -184,6 +192,37 @@ def durations() -> Data:
     y = _survival_target()
     records = ((0.0, True), (LARGEST, False), (5e-324, True), (MAX_TIME, True), (0.0, False))
     return Data(y["time"], y["event"], {}, records)
+
+
+def grouped() -> Data:
+    data = durations()
+    wards = np.random.default_rng(27).choice(WARDS[:2], N_RECORDS).astype(object)
+    records = zip(data.extremes, ("east", "west", "east", "west", "north"), strict=True)
+    extremes = tuple((*record, ward) for record, ward in records)
+    return replace(data, options={"group": wards}, extremes=extremes)
+
+
+def grouped_alike() -> Data:
+    """Who differs stays in the same group: all others show, where groups are read."""
+    return replace(grouped(), extremes=durations().extremes)
+
+
+def grouped_people() -> Data:
+    """As ``people``."""
+    whose = np.arange(N_RECORDS)
+    whose[40:] = whose[:7]
+    data = grouped()
+    return replace(data, options={**data.options, "person": whose})
+
+
+def causes() -> Data:
+    """What happened, as text."""
+    data = durations()
+    rng = np.random.default_rng(28)
+    event = np.where(data.y, rng.choice(["relapse", "death"], N_RECORDS), "alive")
+    words = ("death", "alive", "relapse", "death", "alive")
+    extremes = tuple((t, word) for (t, _), word in zip(data.extremes, words, strict=True))
+    return replace(data, y=event.astype(object), extremes=extremes)
 
 
 def labelled() -> Data:
@@ -443,6 +482,36 @@ def _settings() -> Iterator[Setting]:
     yield one("Laplace", frame, method="laplace")
     yield one("sample and aggregate", durations, method="sample_aggregate", checked=True)
     yield one("no privacy", durations, epsilon=np.inf)
+
+    exact = ("survival", "cumulative_hazard", "incidence")
+    curve = ("median_survival_time_", "_fits", "_tables", "_exact")
+    one = several(DPKaplanMeierFitter, ("counts", *exact), curve, max_time=MAX_TIME)
+    yield one("everybody", durations, representative=True)
+    yield one("equal bands, X and y", survival, n_intervals=6, breakpoints="equal", checked=True)
+    yield one("groups", grouped, groups=list(WARDS), breakpoints=(2.0, 5.0), checked=False)
+    yield one("people", grouped_people, groups=list(WARDS), checked=False)
+    yield one("groups from the records", grouped_alike, checked=False)
+    yield one("no privacy", durations, epsilon=np.inf)
+    yield one("no privacy, groups", grouped, epsilon=np.inf, groups=list(WARDS), checked=False)
+    one = several(DPNelsonAalenFitter, ("counts", *exact), curve, max_time=MAX_TIME)
+    yield one("everybody", durations, representative=True)
+    yield one("equal bands", durations, breakpoints="equal", checked=False)
+    yield one("no privacy", frame, epsilon=np.inf)
+    one = several(
+        DPAalenJohansenFitter,
+        ("counts", *exact),
+        curve,
+        undeclared={"causes": [1]},
+        max_time=MAX_TIME,
+        causes=["relapse", "death"],
+        censored="alive",
+    )
+    yield one("two causes", causes)
+    yield one("one cause", survival, causes=[1], censored=0, representative=True)
+    yield one(
+        "the second cause", causes, event_of_interest="death", breakpoints="equal", checked=False
+    )
+    yield one("no privacy", causes, epsilon=np.inf, checked=False)
 
     one = several(
         DPLogisticRegression,

@@ -150,7 +150,8 @@ class TestMetadata:
 
     def test_requests(self):
         one = model().set_fit_request(event_observed=True).set_score_request(event_observed=True)
-        for name, more in (("fit", {"person": None}), ("score", {})):
+        shown = dict.fromkeys(["person", "timeline", "label", "alpha", "ci_labels"])
+        for name, more in (("fit", shown), ("score", {})):
             requests = getattr(one.get_metadata_routing(), name).requests
             assert requests == {"durations": None, "event_observed": True} | more
             assert getattr(clone(one).get_metadata_routing(), name).requests == requests

@@ -1,4 +1,4 @@
-"""Class labels: public if the caller states them, and read from the data, at a price, if not."""
+"""Labels of classes or groups: public if the caller states them, and read at a price if not."""
 
 from __future__ import annotations
 
@@ -13,7 +13,31 @@ from skdpsurv.privacy import call_without_data, refuse_masked
 from skdpsurv.rows import refuse_no_target, require_one_each
 from skdpsurv.types import FloatArray, IndexArray
 
-__all__ = ["class_indices", "one_vs_rest", "stated_classes"]
+__all__ = ["class_indices", "label_places", "one_vs_rest", "stated_classes", "stated_labels"]
+
+
+def stated_labels(name: str, labels: ArrayLike) -> NDArray[Any]:
+    """Return the labels that the caller states, in their order.
+
+    Raises
+    ------
+    ValueError
+        If they are not different labels, all numbers or all text.
+    """
+    try:
+        stated = np.asarray(labels)
+    except ValueError:  # ragged
+        stated = np.empty(0)
+    mixed = stated.dtype.kind in "US" and not all(isinstance(c, str) for c in labels)  # type: ignore[union-attr]
+    if stated.dtype.kind == "O" and stated.ndim == 1 and all(isinstance(c, str) for c in stated):
+        stated = stated.astype(str)
+    if stated.ndim != 1 or stated.size < 1 or stated.dtype.kind not in "biufU" or mixed:
+        raise ValueError(f"{name} must be a list of labels, all numbers or all text.")
+    if stated.dtype.kind == "f" and not np.isfinite(stated).all():
+        raise ValueError(f"{name} must be finite.")
+    if np.unique(stated).size < stated.size:
+        raise ValueError(f"{name} must not hold a label twice.")
+    return stated
 
 
 def stated_classes(classes: ArrayLike | None) -> NDArray[Any] | None:
@@ -24,23 +48,7 @@ def stated_classes(classes: ArrayLike | None) -> NDArray[Any] | None:
     ValueError
         If they are not different labels, all numbers or all text.
     """
-    if classes is None:
-        return None
-    try:
-        stated = np.asarray(classes)
-    except ValueError:  # ragged
-        stated = np.empty(0)
-    mixed = stated.dtype.kind in "US" and not all(isinstance(c, str) for c in classes)  # type: ignore[union-attr]
-    if stated.dtype.kind == "O" and stated.ndim == 1 and all(isinstance(c, str) for c in stated):
-        stated = stated.astype(str)
-    if stated.ndim != 1 or stated.size < 1 or stated.dtype.kind not in "biufU" or mixed:
-        raise ValueError("classes must be a list of labels, all numbers or all text.")
-    if stated.dtype.kind == "f" and not np.isfinite(stated).all():
-        raise ValueError("classes must be finite.")
-    unique = np.unique(stated)
-    if unique.size < stated.size:
-        raise ValueError("classes must not hold a label twice.")
-    return unique
+    return None if classes is None else np.unique(stated_labels("classes", classes))
 
 
 def class_indices(
@@ -81,15 +89,65 @@ def class_indices(
             raise ValueError("Unknown label type: y must hold class labels, not continuous values.")
         return found, index
     # Any stated label may be in any record: whether y looks like labels must not matter.
-    # Python's own equality: 1 is 1.0, and text is text whatever NumPy keeps it in.
-    places = {label: place for place, label in enumerate(classes.tolist())}
+    return classes, _places(found, classes, "y holds a label that is not among classes.")[index]
+
+
+def label_places(values: ArrayLike, name: str, stated: NDArray[Any], among: str) -> IndexArray:
+    """Return, for each record, the place of its label among those that the caller states.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_samples,)
+        Private.
+    name : str
+        What they are, for the message.
+    stated : ndarray of shape (n_labels,)
+        In any order. Public.
+    among : str
+        What these are, for the message.
+
+    Returns
+    -------
+    ndarray of int, shape (n_samples,)
+
+    Raises
+    ------
+    ValueError
+        If a label is not among them. Messages show none.
+    """
+    refuse_masked(values, name)
+    foreign = f"{name} must hold, for each record, one of the labels in {among}."
     try:
-        order = [places[label] for label in found.tolist()]
-    except (KeyError, TypeError):
+        labels = np.asarray(values)
+        if isinstance(values, list | tuple) and labels.dtype.kind == "U":
+            labels = np.asarray(values, dtype=object)  # of numbers and text NumPy makes text
+        sound = labels.ndim == 1 and labels.dtype.names is None and labels.dtype.kind not in "mMV"
+        if sound and labels.dtype.kind == "O":  # what cannot be sorted may still be a label
+            found = list(dict.fromkeys(labels.tolist()))
+            order = {label: place for place, label in enumerate(found)}
+            index = np.array([order[label] for label in labels.tolist()], dtype=np.intp)
+        elif sound:
+            unique, index = np.unique(labels, return_inverse=True)
+            found = unique.tolist()
+    except Exception:  # whatever compares or hashes a label may raise what it likes
+        sound = False
+    if not sound:
+        raise ValueError(foreign)
+    return _places(found, stated, foreign)[index]
+
+
+def _places(found: Any, stated: NDArray[Any], foreign: str) -> IndexArray:
+    """Return the places of different labels among stated ones."""
+    # Python's own equality: 1 is 1.0, and text is text whatever NumPy keeps it in.
+    places = {label: place for place, label in enumerate(stated.tolist())}
+    try:
+        listed = found.tolist() if isinstance(found, np.ndarray) else found
+        order = [places[label] for label in listed]
+    except Exception:  # whatever compares or hashes a label may raise what it likes
         order = []
     if len(order) < len(found):
-        raise ValueError("y holds a label that is not among classes.")
-    return classes, np.asarray(order, dtype=np.intp)[index]
+        raise ValueError(foreign)
+    return np.asarray(order, dtype=np.intp)
 
 
 def one_vs_rest(index: IndexArray, n_classes: int) -> FloatArray:

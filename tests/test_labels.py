@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpsurv.classification.labels import class_indices, one_vs_rest, stated_classes
+from skdpsurv.labels import class_indices, one_vs_rest, stated_classes
 
 SECRET = "Huntington"
 

@@ -1,0 +1,119 @@
+"""How records come into a table of exits: their cause, their time, and their group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from skdpsurv.blocks import Blocks, in_blocks
+from skdpsurv.labels import class_indices, label_places, stated_labels
+from skdpsurv.shape import Shape
+from skdpsurv.target import event_and_time_of, target_reader
+from skdpsurv.types import FloatArray, IndexArray
+
+#: More groups than anybody draws.
+MOST_GROUPS = 1000
+NO_GROUP = "group must be given to fit where groups are stated: the group of each record."
+
+
+@dataclass(frozen=True)
+class GroupedShape(Shape):
+    """The shape of records, and the labels of groups; None if there are none."""
+
+    groups: NDArray[Any] | None = None
+
+
+def check_groups(name: str, groups: Any) -> None:
+    """Refuse what are no labels of groups.
+
+    Raises
+    ------
+    ValueError
+    """
+    if groups is not None and stated_labels(name, groups).size > MOST_GROUPS:
+        raise ValueError(f"{name} must be at most {MOST_GROUPS:,}.")
+
+
+def found_groups(group: Any, n_records: int) -> NDArray[Any]:
+    """Return the labels that records have, which is not private.
+
+    Raises
+    ------
+    ValueError
+        If they are no labels, or not one for each record.
+    """
+    try:
+        if np.ndim(group) != 1:
+            raise ValueError
+        found, _ = class_indices(group, None, n_records)
+        check_groups("groups", found)
+        return found
+    except (TypeError, ValueError):
+        pass
+    raise ValueError(
+        f"group must hold a label for each record, of at most {MOST_GROUPS:,} different ones."
+    )
+
+
+def read_exits(
+    shape: GroupedShape,
+    X: Any,
+    y: Any,
+    durations: Any,
+    event_observed: Any,
+    group: Any,
+    events: Any,
+) -> Blocks[tuple[IndexArray, FloatArray, IndexArray]]:
+    """Return blocks of causes (0 where censored), times, and places of groups.
+
+    Parameters
+    ----------
+    shape : GroupedShape
+    X, y, durations, event_observed, group
+        Arguments of ``fit``, or a source of blocks and nothing.
+    events : callable or None
+        What reads causes from a column and its name; None: indicators of one event.
+
+    Raises
+    ------
+    ValueError
+        If the records are not what they must be.
+    """
+    read: Callable[..., Any]
+    if isinstance(X, Blocks):
+        read = partial(_target_of, events=events)
+        blocks = in_blocks(X, y).map(_behind_rows)
+    else:
+        read, arguments = target_reader(X, y, durations, event_observed, events)
+        blocks = in_blocks(*arguments, group)
+    return blocks.map(partial(_exits, read, shape.groups)).held()
+
+
+def _behind_rows(block: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Return y, events and group of a block of a source, which may hold y alone."""
+    return (*block[1:], None, None)[:3]
+
+
+def _target_of(y: Any, event_observed: Any, events: Any) -> Any:
+    return event_and_time_of(y, event_observed, events)
+
+
+def _exits(
+    read: Any, groups: NDArray[Any] | None, block: tuple[Any, ...]
+) -> tuple[IndexArray, FloatArray, IndexArray]:
+    *target, group = block
+    event, time = read(*target)
+    cause = np.asarray(event, dtype=np.intp)
+    if groups is None:
+        return cause, time, np.zeros(time.size, dtype=np.intp)
+    if group is None:
+        raise ValueError(NO_GROUP)
+    place = label_places(group, "group", groups, "groups")
+    if place.size != time.size:
+        raise ValueError("group must have one entry for each record.")
+    return cause, time, place

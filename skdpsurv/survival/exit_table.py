@@ -1,0 +1,114 @@
+r"""One noisy table of how and when people left: all that curves of one fit are made of.
+
+Records are counted in cells: group x way out x band of time, and one more for those who stay to
+the public horizon. Each record is in one cell, so that replacing one record, whatever its time, its
+event, its cause and its group, moves two cells by one. Neighbours: replace-one. Sensitivity: 2 in
+L1. Theorem: the discrete Laplace mechanism with scale :math:`2/\epsilon` on every cell is
+epsilon-differentially private, however many bands, causes and groups there are
+(docs/proofs/curves). All curves, their intervals and tests are post-processing of the table and of
+public numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from skdpsurv.blocks import Blocks
+from skdpsurv.mechanisms.sums import HISTOGRAM, noise_deviation
+from skdpsurv.privacy import RandomSource
+from skdpsurv.references import reference
+from skdpsurv.survival.exact_curves import exact_curves
+from skdpsurv.survival.time_bands import bands_of
+from skdpsurv.types import FloatArray, IndexArray, IntArray
+
+#: Private: 0 where censored, else the number of the cause; the time; the number of the group.
+Exits = Blocks[tuple[IndexArray, FloatArray, IndexArray]]
+
+
+@dataclass(frozen=True, eq=False)
+class ExitTablePlan:
+    """How to count, from public numbers.
+
+    Parameters
+    ----------
+    n_records : int
+    epsilon : float
+    ends : ndarray of shape (n_bands,)
+        Right ends of the bands.
+    n_causes : int
+        Kinds of events.
+    n_groups : int
+    setting : dict
+        Public parameters by name, for the guarantee.
+    """
+
+    n_records: int
+    epsilon: float
+    ends: FloatArray
+    n_causes: int
+    n_groups: int
+    setting: Mapping[str, Any]
+
+    proof: ClassVar[str] = reference("docs/proofs/curves", "dwork")
+    assumptions: ClassVar[tuple[str, ...]] = (
+        "n and every constructor parameter are public",
+        "max_time was not read off these records",
+    )
+
+    @property
+    def mechanism(self) -> str:
+        """What is released, in words."""
+        if math.isinf(self.epsilon):
+            return "none: product-limit estimates"
+        return "discrete Laplace noise on one table of exits by band of time"
+
+    @property
+    def n_cells(self) -> int:
+        """Cells of a group: causes and censoring by band, and staying to the horizon."""
+        return (self.n_causes + 1) * self.ends.size + 1
+
+    def public_inputs(self) -> dict[str, Any]:
+        """Return what the guarantee takes to be public."""
+        return {"n_records": self.n_records, **self.setting}
+
+    def spans(self) -> list[float]:
+        """Return nothing: the rules of the parameters keep every number in range."""
+        return []
+
+    @property
+    def variance(self) -> float:
+        """Of the noise in each cell."""
+        return cell_variance(self.epsilon)
+
+    def counts(self, records: Exits) -> IntArray:
+        """Return exact counts, of shape (n_groups, n_cells)."""
+        q, n_ways = self.ends.size, self.n_causes + 1
+
+        def count(block: tuple[IndexArray, FloatArray, IndexArray]) -> IntArray:
+            cause, time, group = block
+            band, event, stayed = bands_of(time, cause > 0, self.ends)
+            # Causes come first, censoring last.
+            way = np.where(event, cause - 1, self.n_causes)
+            cell = np.where(stayed, n_ways * q, way * q + band)
+            size = self.n_groups * self.n_cells
+            return np.bincount(group * self.n_cells + cell, minlength=size).astype(np.int64)
+
+        return records.map_sum(count).reshape(self.n_groups, self.n_cells)
+
+    def run(self, records: Exits, source: RandomSource) -> dict[str, Any]:
+        """Return the table with noise; without privacy, exact curves at the ends of bands, too."""
+        noisy = HISTOGRAM.release(self.counts(records), self.epsilon, source)
+        released: dict[str, Any] = {"counts": noisy}
+        if math.isinf(self.epsilon):
+            released |= exact_curves(records, self.ends, self.n_causes, self.n_groups)
+        return released
+
+
+def cell_variance(epsilon: float) -> float:
+    """Return the variance of the noise in a cell."""
+    return 0.0 if math.isinf(epsilon) else noise_deviation(HISTOGRAM, epsilon) ** 2

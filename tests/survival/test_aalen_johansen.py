@@ -1,0 +1,139 @@
+"""Private cumulative incidences of competing events."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from lifelines import AalenJohansenFitter
+
+from skdpsurv import DPAalenJohansenFitter, DPKaplanMeierFitter, PrivacyAccountant, Release
+
+N = 4000
+
+
+@pytest.fixture(scope="module")
+def records():
+    rng = np.random.default_rng(0)
+    time = rng.exponential(3.0, N)
+    cause = rng.choice([1, 2], N, p=[0.7, 0.3])
+    end = rng.uniform(0.5, 9.0, N)
+    return np.minimum(time, end), np.where(time <= end, cause, 0)
+
+
+def fitter(epsilon=1.0, **options):
+    options = {"max_time": 6.0, "causes": [1, 2], "random_state": 0, **options}
+    return DPAalenJohansenFitter(epsilon, **options)
+
+
+@pytest.mark.parametrize("cause", [1, 2])
+def test_equals_lifelines_without_privacy(records, cause):
+    theirs = AalenJohansenFitter(calculate_variance=False).fit(*records, event_of_interest=cause)
+    ours = fitter(np.inf, event_of_interest=cause).fit(*records)
+    expected = theirs.predict(ours.timeline).to_numpy().ravel()
+    np.testing.assert_allclose(ours.predict(ours.timeline), expected, rtol=0, atol=1e-12)
+
+
+def test_ties_are_at_risk_together():
+    time, cause = np.array([1.0, 1.0, 1.0, 2.0, 3.0]), np.array([1, 2, 0, 1, 0])
+    ours = fitter(np.inf, breakpoints=[1.0, 2.0]).fit(time, cause)
+    found = [ours.cumulative_density_at_times([1.0, 2.0], cause=k).tolist() for k in (1, 2)]
+    assert found[0] == pytest.approx([0.2, 0.2 + 0.6 / 2])
+    assert found[1] == pytest.approx([0.2, 0.2])
+
+
+def test_incidences_and_survival_are_all_there_is(records):
+    ours = fitter(1.0).fit(*records)
+    times = ours.timeline
+    total = sum(ours.cumulative_density_at_times(times, cause=k) for k in (1, 2))
+    np.testing.assert_allclose(1.0 - total, ours.survival_function_at_times(times), atol=1e-9)
+
+
+def test_bands_hold_the_truth(records):
+    """A rate of 1/3, of which 0.7 are of the first cause; the seed is fixed."""
+    ours = fitter(1.0).fit(*records)
+    times = np.array([0.5, 1.0, 3.0, 5.0])
+    for cause, share in ((1, 0.7), (2, 0.3)):
+        truth = share * -np.expm1(-times / 3.0)
+        band = ours.cumulative_density_band(times, cause=cause)
+        assert ((band["lower"] <= truth) & (truth <= band["upper"])).all()
+        assert (band["upper"] - band["lower"]).max() < 0.15
+
+
+def test_one_kind_of_event_is_a_kaplan_meier_curve(records):
+    time, cause = records
+    one = fitter(causes=[1]).fit(time, cause > 0)
+    two = DPKaplanMeierFitter(max_time=6.0, random_state=0).fit(time, cause > 0)
+    np.testing.assert_array_equal(one.release_.values["counts"], two.release_.values["counts"])
+    np.testing.assert_allclose(1.0 - one.predict([1.0, 4.0]), two.predict([1.0, 4.0]), atol=1e-9)
+    all_seen = fitter(causes=[1]).fit(time)
+    assert all_seen.predict(5.0) > one.predict(5.0)
+
+
+def test_words_for_causes_and_groups(records):
+    time, cause = records
+    words = np.array(["alive", "relapse", "death"], dtype=object)[cause]
+    group = np.where(np.arange(N) % 2, "a", "b")
+    options = {"causes": ["relapse", "death"], "censored": "alive", "groups": ["a", "b"]}
+    ours = fitter(**options).fit(time, words, group=group)
+    assert ours.causes_ == ["relapse", "death"]
+    assert ours.release_.values["counts"].shape[0] == 2
+    built = DPAalenJohansenFitter.from_release(Release.from_json(ours.release_.to_json()))
+    for label in ("a", "b"):
+        one, two = ours.of_group(label), built.of_group(label)
+        pd.testing.assert_frame_equal(one.cumulative_density_, two.cumulative_density_)
+        assert one.cumulative_density_.columns.tolist() == [label]
+    dead = built.set_params(event_of_interest="death")
+    assert dead.predict(5.0) < ours.predict(5.0)
+    y = pd.DataFrame({"what": words, "when": time})
+    same = fitter(**options).fit(None, y, group=group)
+    np.testing.assert_array_equal(same.release_.values["counts"], ours.release_.values["counts"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"causes": None}, "causes must be given"),
+        ({"causes": []}, "causes must be a list"),
+        ({"causes": [1, 1]}, "causes must not hold a label twice"),
+        ({"causes": list(range(1, 30))}, "causes must be at most"),
+        ({"censored": 1}, "censored must not be one of causes"),
+        ({"event_of_interest": 3}, "event_of_interest must be one of causes"),
+        ({"censored": None}, "censored must be a label"),
+    ],
+)
+def test_parameters_that_make_no_sense(records, options, message):
+    ledger = PrivacyAccountant(9.0, rehearsal=True)
+    with pytest.raises((TypeError, ValueError), match=message):
+        fitter(accountant=ledger, **options).fit(*records)
+    assert ledger.rehearsed() == 0.0
+
+
+@pytest.mark.parametrize("cause", [3, "Zebedee Quux", np.nan, None])
+def test_events_that_were_not_stated_are_refused(records, cause):
+    time, causes = records
+    events = causes.astype(object)
+    events[5] = cause
+    ledger = PrivacyAccountant(9.0, rehearsal=True)
+    with pytest.raises(ValueError, match="event_observed must hold, for each record") as refusal:
+        fitter(accountant=ledger).fit(time, events)
+    assert "Zebedee" not in str(refusal.value)
+    assert ledger.rehearsed() == 0.0
+    with pytest.raises(ValueError, match="event_observed must be given"):
+        fitter().fit(time)
+    fitted = fitter().fit(*records)
+    with pytest.raises(ValueError, match="cause must be one of"):
+        fitted.cumulative_density_at_times(1.0, cause=7)
+
+
+def test_parameters_that_are_set_later_change_nothing_but_the_event_of_interest(records):
+    ours = fitter().fit(*records)
+    before = ours.survival_function_at_times([1.0, 4.0]).tolist(), ours.event_table
+    first = ours.predict(4.0)
+    ours.set_params(causes=[1], censored=7)
+    assert ours.survival_function_at_times([1.0, 4.0]).tolist() == before[0]
+    pd.testing.assert_frame_equal(ours.event_table, before[1])
+    assert ours.set_params(event_of_interest=2).predict(4.0) < first
+    ours.set_params(event_of_interest=9)
+    with pytest.raises(ValueError, match="cause must be one of"):
+        ours.predict(4.0)

@@ -1,0 +1,464 @@
+"""Private curves of everybody and of groups: lifelines' without noise, and what noise leaves."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from lifelines import KaplanMeierFitter, NelsonAalenFitter
+from sklearn.base import clone
+
+from skdpsurv import (
+    DPKaplanMeierFitter,
+    DPNelsonAalenFitter,
+    DPWeibullFitter,
+    PrivacyAccountant,
+    PrivacyLeakWarning,
+    Release,
+)
+
+N = 3000
+
+
+def simulated(n=N, seed=0):
+    rng = np.random.default_rng(seed)
+    old = rng.random(n) < 0.4
+    time = rng.weibull(1.3, n) * np.where(old, 3.0, 6.0)
+    end = rng.uniform(0.5, 12.0, n)
+    return np.minimum(time, end), time <= end, np.where(old, "old", "young")
+
+
+@pytest.fixture(scope="module")
+def records():
+    return simulated()
+
+
+def fitter(epsilon=1.0, kind=DPKaplanMeierFitter, **options):
+    options = {"max_time": 8.0, "random_state": 0, **options}
+    return kind(epsilon, **options)
+
+
+@pytest.fixture(scope="module")
+def fitted(records):
+    time, event, group = records
+    return fitter(groups=["young", "old", "unborn"]).fit(time, event, group=group)
+
+
+class TestWithoutPrivacy:
+    @pytest.mark.parametrize("ties", [False, True])
+    @pytest.mark.parametrize("breakpoints", ["early", "equal", [1.0, 2.0, 3.0]])
+    def test_equals_lifelines_at_the_ends_of_bands(self, records, ties, breakpoints):
+        time, event, _ = records
+        time = np.ceil(time) if ties else time
+        theirs = KaplanMeierFitter().fit(time, event)
+        ours = fitter(np.inf, breakpoints=breakpoints).fit(time, event)
+        assert ours.guarantee_.status == "none"
+        expected = theirs.predict(ours.timeline).to_numpy()
+        np.testing.assert_allclose(ours.predict(ours.timeline), expected, rtol=0, atol=1e-12)
+        theirs = NelsonAalenFitter().fit(time, event)
+        hazard = fitter(np.inf, DPNelsonAalenFitter, breakpoints=breakpoints).fit(time, event)
+        expected = theirs.predict(ours.timeline).to_numpy()
+        np.testing.assert_allclose(hazard.predict(ours.timeline), expected, rtol=0, atol=1e-12)
+
+    def test_groups_have_curves_of_their_own(self, records):
+        time, event, group = records
+        ours = fitter(np.inf, groups=["old", "young"]).fit(time, event, group=group)
+        for label in ("old", "young"):
+            here = group == label
+            theirs = KaplanMeierFitter().fit(time[here], event[here])
+            expected = theirs.predict(ours.timeline).to_numpy()
+            found = ours.of_group(label).predict(ours.timeline)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12)
+
+    def test_a_curve_that_comes_to_nothing(self):
+        ours = fitter(np.inf).fit([1.0, 2.0, 3.0])
+        assert ours.predict(3.5) < 1e-12
+        assert ours.predict([0.0, 0.5]).tolist() == [1.0, 1.0]
+        assert 1.5 < ours.median_survival_time_ <= 2.1
+
+    def test_everything_is_counted(self, records):
+        time, event, _ = records
+        table = fitter(np.inf, breakpoints=[1.0, 2.0]).fit(time, event).event_table
+        assert table["observed"].tolist()[1:] == pytest.approx(
+            [
+                (event & (time <= 1)).sum(),
+                (event & (time > 1) & (time <= 2)).sum(),
+                (event & (time > 2) & (time <= 8)).sum(),
+            ]
+        )
+        assert table["at_risk"].tolist() == pytest.approx(
+            [N, N, (time > 1).sum(), (time > 2).sum()]
+        )
+        assert table["removed"].sum() == pytest.approx(N)
+
+
+class TestWithNoise:
+    def test_is_near_the_curve_without(self, records, fitted):
+        time, event, _ = records
+        theirs = KaplanMeierFitter().fit(time, event)
+        times = np.linspace(0, 8, 50)
+        # Three groups' noise; the seed is fixed.
+        assert np.abs(theirs.predict(times).to_numpy() - fitted.predict(times)).max() < 0.03
+
+    def test_bands_hold_the_curve_and_widen_as_epsilon_falls(self, records):
+        time, event, _ = records
+        times = np.linspace(0.5, 7.0, 10)
+        truth = KaplanMeierFitter().fit(time, event).predict(times).to_numpy()
+        widths = []
+        for epsilon in (0.1, 1.0, 10.0, np.inf):
+            band = fitter(epsilon).fit(time, event).survival_band(times)
+            assert ((band["lower"] <= truth) & (truth <= band["upper"])).all()
+            widths.append((band["upper"] - band["lower"]).mean())
+        assert (np.diff(widths) < 0).all()
+        # Without privacy that is lifelines' own.
+        theirs = KaplanMeierFitter().fit(time, event).confidence_interval_
+        theirs = theirs.iloc[np.searchsorted(theirs.index, times) - 1].to_numpy()
+        ours = band.to_numpy()
+        np.testing.assert_allclose(ours, theirs, atol=0.004)
+
+    def test_groups_cost_one_epsilon(self, records):
+        time, event, group = records
+        ledger = PrivacyAccountant(1.0, rehearsal=True)
+        one = fitter(groups=["young", "old"], accountant=ledger).fit(time, event, group=group)
+        assert ledger.rehearsed() == 1.0
+        assert one.guarantee_.epsilon == 1.0
+        assert one.release_.values["counts"].shape[0] == 2
+
+    def test_an_empty_group_is_known_of_by_nothing(self, fitted):
+        nobody = fitted.of_group("unborn")
+        assert nobody.event_table["entrance"].iloc[0] < 100
+        band = nobody.survival_band(4.0)
+        assert band["upper"].item() - band["lower"].item() > 0.5
+        sizes = [fitted.of_group(g).event_table["entrance"].iloc[0] for g in fitted.groups_]
+        assert sizes[0] == pytest.approx(0.6 * N, abs=150)
+        assert sizes[1] == pytest.approx(0.4 * N, abs=150)
+
+    def test_curves_fall_from_one(self, fitted):
+        for curve in (fitted, *(fitted.of_group(label) for label in fitted.groups_)):
+            found = curve.predict(np.linspace(0, 20, 500))
+            assert found[0] == 1.0
+            assert (np.diff(found) <= 0).all()
+            assert found[-1] == curve.predict(8.0) > 0
+
+    @pytest.mark.parametrize("end", [0.99, 0.999, 1.0])
+    @pytest.mark.parametrize("n_intervals", [16, "auto"])
+    def test_a_study_may_end_before_its_horizon(self, end, n_intervals):
+        """Most are censored at once, late in the last band; the seeds are fixed."""
+        time = np.random.default_rng(0).exponential(2.0, 20_000)
+        one = fitter(3.0, max_time=1.0, n_intervals=n_intervals)
+        one.fit(np.minimum(time, end), time <= end)
+        found, truth = one.predict(end), np.exp(-end / 2.0)
+        assert abs(found - truth) < (0.05 if n_intervals == 16 else 0.015)
+        band = one.survival_band(end)
+        assert band["lower"].item() < truth < band["upper"].item()
+
+    def test_a_smooth_hazard_is_near_the_true_one(self):
+        rng = np.random.default_rng(1)
+        curve = fitter(3.0).fit(rng.exponential(4.0, 20_000))
+        found = curve.smoothed_hazard_at_times([0.5, 2.0, 5.0])
+        np.testing.assert_allclose(found, 0.25, rtol=0.15)
+
+    def test_a_curve_is_drawn_with_those_at_risk(self, fitted):
+        Figure = pytest.importorskip("matplotlib.figure").Figure
+        ax = fitted.plot(ax=Figure().subplots(), at_risk_counts=True)
+        assert [text.get_text() for text in ax.get_legend().get_texts()][:2] == ["young", "old"]
+        words = [text.get_text() for text in ax.texts]
+        assert "At risk (noisy)" in words
+        assert f"{fitted.of_group('old').number_at_risk(0.0).item():,.0f}" in words
+
+
+class TestRelease:
+    def test_everything_follows_from_it(self, fitted):
+        built = DPKaplanMeierFitter.from_release(Release.from_json(fitted.release_.to_json()))
+        for label in (None, "old", "unborn"):
+            one, two = (
+                model if label is None else model.of_group(label) for model in (fitted, built)
+            )
+            pd.testing.assert_frame_equal(one.summary, two.summary)
+            pd.testing.assert_frame_equal(one.event_table, two.event_table)
+
+    def test_hazards_are_read_from_the_same_table(self, fitted):
+        hazard = DPNelsonAalenFitter.from_release(fitted.release_)
+        times = [1.0, 5.0]
+        np.testing.assert_allclose(np.exp(-hazard.predict(times)), fitted.predict(times))
+        assert hazard.confidence_interval_.columns[0] == "NA_estimate_lower_0.95"
+        with pytest.raises(ValueError, match="release must come from a DPKaplanMeierFitter"):
+            DPKaplanMeierFitter.from_release(fitter(kind=DPNelsonAalenFitter).fit([1.0]).release_)
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"counts": [1.0, 2.0]}, "counts"),
+            ({"counts": np.full((3, 55), 1e300)}, "counts"),
+            ({}, "counts"),
+        ],
+    )
+    def test_what_is_no_table_is_refused(self, fitted, change, message):
+        from dataclasses import replace
+
+        if "counts" in change and np.ndim(change["counts"]) == 2:
+            change = {"counts": np.full(fitted.release_.values["counts"].shape, 1e300)}
+        with pytest.raises(ValueError, match=message):
+            DPKaplanMeierFitter.from_release(replace(fitted.release_, values=change))
+
+    @pytest.mark.parametrize(
+        "change",
+        [{"n_intervals": 3}, {"groups": ["a"]}, {"breakpoints": [1.0]}, {"max_time": None}],
+    )
+    def test_what_does_not_fit_together_is_refused(self, fitted, change):
+        from dataclasses import replace
+
+        parameters = {**fitted.release_.parameters, **change}
+        with pytest.raises((TypeError, ValueError), match="must"):
+            DPKaplanMeierFitter.from_release(replace(fitted.release_, parameters=parameters))
+
+    def test_views_are_fitted_estimators(self, fitted):
+        old = fitted.of_group("old")
+        again = pickle.loads(pickle.dumps(old))
+        assert again.predict(3.0) == old.predict(3.0) != fitted.predict(3.0)
+        assert old.release_ is fitted.release_
+        assert old.median_survival_time_ < fitted.median_survival_time_
+        assert not hasattr(clone(old), "release_")
+        with pytest.raises(ValueError, match="label must be one of the groups"):
+            fitted.of_group("dead")
+        with pytest.raises(ValueError, match="label must be one of the groups"):
+            fitter().fit([1.0]).of_group("old")
+
+    def test_parameters_that_are_set_later_change_nothing(self, records):
+        time, event, _ = records
+        one = fitter().fit(time, event)
+        before = one.survival_band([1.0, 5.0])
+        one.set_params(epsilon=0.1, max_time=3.0, n_intervals=5, breakpoints="equal")
+        pd.testing.assert_frame_equal(one.survival_band([1.0, 5.0]), before)
+        assert one.timeline[-1] == 8.0
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"max_time": None}, "max_time must be given"),
+            ({"n_intervals": 0}, "n_intervals must be"),
+            ({"n_intervals": 10**6}, "n_intervals must be"),
+            ({"breakpoints": [1.0, 9.0]}, "breakpoints must be before max_time"),
+            ({"breakpoints": [1.0], "n_intervals": 2}, "n_intervals must be 'auto'"),
+            ({"groups": ["a", "a"]}, "groups must not hold a label twice"),
+            ({"groups": "old"}, "groups must be a list"),
+            ({"groups": []}, "groups must be a list"),
+            ({"alpha": 95}, "alpha must be"),
+            ({"epsilon": -1.0}, "epsilon must be"),
+        ],
+    )
+    def test_parameters(self, records, options, message):
+        time, event, _ = records
+        ledger = PrivacyAccountant(9.0, rehearsal=True)
+        with pytest.raises(ValueError, match=message):
+            fitter(accountant=ledger).set_params(**options).fit(time, event)
+        assert ledger.rehearsed() == 0.0
+
+    @pytest.mark.parametrize(
+        "group",
+        [
+            None,
+            ["old"] * (N - 1) + ["Zebedee Quux"],
+            ["old"] * (N - 1),
+            ["old"] * (N - 1) + [None],
+            [1.0] * N,
+            np.full((N, 1), "old"),
+            np.ma.array(["old"] * N),
+            "old",
+        ],
+    )
+    def test_groups(self, records, group):
+        time, event, _ = records
+        ledger = PrivacyAccountant(9.0, rehearsal=True)
+        with pytest.raises((TypeError, ValueError), match=r"group|X and y must have") as refusal:
+            fitter(groups=["young", "old"], accountant=ledger).fit(time, event, group=group)
+        assert "Zebedee" not in str(refusal.value)
+        assert ledger.rehearsed() == 0.0
+
+    @pytest.mark.parametrize(
+        "shown",
+        [{"timeline": [-1.0]}, {"timeline": [np.nan]}, {"ci_labels": ["a"]}, {"alpha": 0.0}],
+    )
+    def test_what_is_shown(self, records, shown):
+        time, event, _ = records
+        ledger = PrivacyAccountant(9.0, rehearsal=True)
+        with pytest.raises(ValueError, match="must"):
+            fitter(accountant=ledger).fit(time, event, **shown)
+        assert ledger.rehearsed() == 0.0
+
+    def test_times_beyond_the_horizon_are_not_asked_of_a_mean(self, fitted):
+        with pytest.raises(ValueError, match="t must be"):
+            fitted.restricted_mean_survival_time(8.5)
+
+
+class Hostile:
+    """Says what it holds, whoever compares it."""
+
+    def __init__(self, label):
+        self.label = label
+
+    def __hash__(self):
+        return hash(self.label)
+
+    def __eq__(self, other):
+        raise RuntimeError(f"Zebedee Quux is {self.label}")
+
+
+class HostileArray:
+    def __array__(self, *args, **kwargs):
+        raise RuntimeError("Zebedee Quux")
+
+
+@pytest.mark.parametrize("label", [Hostile("old"), HostileArray(), np.datetime64("2001-01-01")])
+@pytest.mark.parametrize("what", ["group", "event_observed", "durations"])
+def test_what_objects_say_of_themselves_is_not_heard(records, label, what):
+    time, event, group = (part.astype(object) for part in records)
+    given = {"durations": time, "event_observed": event, "group": group}
+    given[what][7] = label
+    with pytest.raises((TypeError, ValueError)) as refusal:
+        fitter(groups=["young", "old"]).fit(**given)
+    assert "Quux" not in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "breakpoints",
+    [
+        np.array([5, 3], dtype=np.uint8),
+        np.array([3, 1], dtype=np.uint64),
+        [1.0, np.nextafter(np.longdouble(1.0), 2.0)],
+        [True, 2.0],
+        np.ma.array([1.0, 2.0], mask=[True, False]),
+        [1e-200],
+        [1.0, 1.0 + 1e-12],
+        [8.0 * (1 - 1e-12)],
+    ],
+)
+def test_times_that_no_band_can_end_at_are_refused_before_the_charge(records, breakpoints):
+    time, event, _ = records
+    ledger = PrivacyAccountant(9.0, rehearsal=True)
+    with pytest.raises(ValueError, match="breakpoints must"):
+        fitter(breakpoints=breakpoints, accountant=ledger).fit(time, event)
+    assert ledger.rehearsed() == 0.0
+
+
+def test_tables_that_take_hours_are_refused_before_the_charge(records):
+    time, event, _ = records
+    ledger = PrivacyAccountant(9.0, rehearsal=True)
+    for options in ({"n_intervals": 501}, {"n_intervals": 400, "groups": list(range(900))}):
+        one = fitter(accountant=ledger, **options)
+        group = np.zeros(N, int) if "groups" in options else None
+        with pytest.raises(ValueError, match="n_intervals must be"):
+            one.fit(time, event, group=group)
+    assert ledger.rehearsed() == 0.0
+
+
+def test_a_fit_is_silent_whatever_numpy_was_told():
+    with np.errstate(all="raise"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        options = {"max_time": 10.0, "n_intervals": 20, "groups": ["a", "b"], "random_state": None}
+        for epsilon in (1e-9, 1e-3, 1.0, 1e9, np.inf):
+            one = fitter(epsilon, **options).fit([9.99] * 200, [1] * 200, group=["a"] * 200)
+            assert 0.0 <= one.of_group("b").predict(5.0) <= 1.0
+
+
+class TestGroupsFromTheRecords:
+    def test_are_no_private_fit(self, records):
+        time, event, group = records
+        with pytest.warns(PrivacyLeakWarning, match="groups were read from the records"):
+            one = fitter(random_state=None).fit(time, event, group=group)
+        assert one.guarantee_.status == "none"
+        assert one.groups_.tolist() == ["old", "young"]
+        assert one.of_group("old").predict(4.0) < one.of_group("young").predict(4.0)
+
+    def test_are_charged_as_that(self, records):
+        time, event, group = records
+        ledger = PrivacyAccountant(rehearsal=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyLeakWarning)
+            fitter(accountant=ledger).fit(time, event, group=group)
+        assert ledger.entries()["status"].tolist() == ["none"]
+        # A ledger with a limit refuses before a label is read.
+        with pytest.raises(RuntimeError):
+            fitter(accountant=PrivacyAccountant(9.0), random_state=None).fit(
+                time, event, group=object
+            )
+
+    @pytest.mark.parametrize("group", [["a"], [[1], [2]], 3, [object(), object()]])
+    def test_are_labels(self, group):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyLeakWarning)
+            with pytest.raises(ValueError, match="group must hold a label for each record"):
+                fitter().fit([1.0, 2.0], group=group)
+
+
+def test_labels_are_equal_as_python_has_it(records):
+    time, event, group = records
+    numbers = (group == "old").astype(int)
+    one = fitter(groups=[0, 1]).fit(time, event, group=numbers)
+    for same in (numbers.astype(float), numbers.astype(bool), numbers.astype(object)):
+        two = fitter(groups=[0, 1]).fit(time, event, group=same)
+        np.testing.assert_array_equal(one.release_.values["counts"], two.release_.values["counts"])
+    with pytest.raises(ValueError, match="group must hold"):
+        fitter(groups=[0, 1]).fit(time, event, group=numbers.astype(str))
+    frame = pd.DataFrame({"t": time, "e": event, "g": pd.Categorical(group)})
+    two = fitter(groups=["young", "old"]).fit(frame["t"], frame["e"], group=frame["g"])
+    one = fitter(groups=["young", "old"]).fit(time, event, group=group)
+    np.testing.assert_array_equal(one.release_.values["counts"], two.release_.values["counts"])
+
+
+class TestPeople:
+    """Whose each record is says for every argument which of its entries count."""
+
+    whose = np.r_[np.zeros(30, int), np.arange(1, 31)]
+
+    def counts(self, kind=DPKaplanMeierFitter, **changes):
+        arguments = {
+            "durations": np.ones(60),
+            "event_observed": np.ones(60),
+            "person": self.whose,
+            **changes,
+        }
+        return kind(1e6, max_time=10.0).fit(**arguments).release_
+
+    def test_the_first_record_of_each_counts(self):
+        group = np.array(["a"] * 60)
+        group[1:30] = "b"  # later records of the first person
+        for one in (group, np.array(["a"] * 60)):
+            fit = DPKaplanMeierFitter(np.inf, max_time=10.0, groups=["a", "b"])
+            fit.fit(durations=np.ones(60), group=one, person=self.whose)
+            assert fit.release_.values["counts"].sum(axis=1).tolist() == [31.0, 0.0]
+
+    @pytest.mark.parametrize("name", ["durations", "event_observed", "group", "person"])
+    @pytest.mark.parametrize("size", [31, 59, 61])
+    def test_arguments_of_other_lengths_are_refused(self, name, size):
+        """Else they would not be cut, or cut in other places."""
+        given = {
+            "durations": np.ones(60),
+            "event_observed": np.ones(60),
+            "group": np.full(60, "a"),
+            "person": self.whose,
+        }
+        given[name] = np.resize(given[name], size)
+        ledger = PrivacyAccountant(9.0, rehearsal=True)
+        with pytest.raises(ValueError, match="person must have one entry for each record"):
+            fitter(groups=["a", "b"], accountant=ledger).fit(**given)
+        positional = {n: given[n] for n in ("group", "person")}
+        with pytest.raises(ValueError, match="person must have one entry for each record"):
+            fitter(groups=["a", "b"], accountant=ledger).fit(
+                given["durations"], given["event_observed"], **positional
+            )
+        assert ledger.rehearsed() == 0.0
+
+    @pytest.mark.parametrize("size", [3, 59, 61])
+    def test_of_a_weibull_fit_too(self, size):
+        for given in (
+            {"durations": np.ones(60), "event_observed": np.ones(60)},
+            {"durations": np.ones(60)},
+        ):
+            with pytest.raises(ValueError, match="person must have one entry for each record"):
+                DPWeibullFitter(1.0, max_time=10.0).fit(**given, person=np.zeros(size, int))

@@ -1,0 +1,177 @@
+"""Restricted means, medians, and lifelines' tables, of all curves."""
+
+from __future__ import annotations
+
+import math
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from lifelines import KaplanMeierFitter, WeibullFitter
+from lifelines.utils import restricted_mean_survival_time
+
+from skdpsurv import (
+    DPAalenJohansenFitter,
+    DPKaplanMeierFitter,
+    DPNelsonAalenFitter,
+    DPWeibullFitter,
+)
+
+KINDS = [DPKaplanMeierFitter, DPNelsonAalenFitter, DPAalenJohansenFitter, DPWeibullFitter]
+
+
+def records(n=1000, seed=0):
+    rng = np.random.default_rng(seed)
+    time, end = 4.0 * rng.weibull(1.5, n), rng.uniform(1.0, 10.0, n)
+    return np.minimum(time, end), time <= end
+
+
+def fitter(kind=DPKaplanMeierFitter, epsilon=np.inf, **options):
+    if kind is DPAalenJohansenFitter:
+        options["causes"] = [1]
+    return kind(epsilon, **{"max_time": 8.0, **options})
+
+
+class TestRestrictedMean:
+    @pytest.mark.parametrize("t", [1.0, 3.3, 8.0])
+    def test_is_that_of_lifelines(self, t):
+        data = records()
+        law = WeibullFitter().fit(*data)
+        theirs = restricted_mean_survival_time(law, t)
+        found = fitter(DPWeibullFitter, max_time=20.0).fit(*data)
+        found.lambda_, found.rho_ = law.lambda_, law.rho_
+        mean = found.restricted_mean_survival_time(t, n_resamples=20)
+        assert mean.estimate == pytest.approx(theirs, rel=1e-6)
+        assert mean.lower <= mean.estimate <= mean.upper
+        # A curve of straight hazards between many ends is near the steps.
+        theirs = restricted_mean_survival_time(KaplanMeierFitter().fit(*data), t)
+        curve = fitter(n_intervals=500, breakpoints="equal").fit(*data)
+        assert curve.restricted_mean_survival_time(t).estimate == pytest.approx(theirs, abs=0.01)
+
+    def test_of_an_exponential_law_is_exact(self):
+        curve = fitter(DPWeibullFitter).fit(*records())
+        curve.rho_, curve.lambda_ = 1.0, 2.0
+        found = curve._mean(8.0, np.array([2.0, 1.0]))
+        assert found == pytest.approx(2.0 * -math.expm1(-4.0), rel=1e-9)
+
+    def test_interval_has_the_width_of_sampling(self):
+        """Without privacy, that of lifelines' variance."""
+        data = records(2000)
+        theirs = restricted_mean_survival_time(
+            KaplanMeierFitter().fit(*data), 5.0, return_variance=True
+        )
+        found = fitter().fit(*data).restricted_mean_survival_time(5.0, n_resamples=4000)
+        # lifelines' variance is that of one life; that of a mean of censored ones is more.
+        least = 2 * 1.96 * math.sqrt(theirs[1] / 2000)
+        assert least < found.upper - found.lower < 1.4 * least
+
+    def test_interval_widens_with_noise(self):
+        data = records()
+        widths = [
+            (
+                m := fitter(epsilon=e, random_state=0).fit(*data).restricted_mean_survival_time()
+            ).upper
+            - m.lower
+            for e in (10.0, 1.0, 0.1)
+        ]
+        assert widths[0] < widths[1] < widths[2]
+
+
+class TestPercentiles:
+    def test_median_has_an_interval(self):
+        data = records()
+        curve = fitter(epsilon=3.0, random_state=0).fit(*data)
+        middle = curve.percentile_interval()
+        assert middle.estimate == curve.median_survival_time_ == curve.percentile(0.5)
+        truth = 4.0 * math.log(2.0) ** (1 / 1.5)
+        assert middle.lower < truth < middle.upper < middle.lower + 1.0
+        assert curve.predict(middle.estimate) == pytest.approx(0.5)
+
+    def test_what_is_not_reached_is_infinite(self):
+        curve = fitter(epsilon=3.0, random_state=0).fit(np.full(500, 7.9), np.zeros(500))
+        assert curve.median_survival_time_ == math.inf
+        assert curve.percentile_interval() == (math.inf, math.inf, math.inf)
+
+    def test_of_a_weibull_law(self):
+        fit = fitter(DPWeibullFitter, epsilon=3.0, random_state=0).fit(*records())
+        found = fit.percentile_interval(0.25, n_resamples=50)
+        assert found.lower < fit.percentile(0.25) == found.estimate < found.upper
+
+
+@pytest.mark.parametrize("kind", KINDS)
+class TestLifelinesHabits:
+    def fitted(self, kind, **options):
+        return fitter(kind, 3.0, random_state=0).fit(*records(), **options)
+
+    def test_tables(self, kind):
+        fit = self.fitted(kind)
+        times = fit.timeline
+        for name in ("survival_function", "cumulative_density", "cumulative_hazard"):
+            table = getattr(fit, f"{name}_")
+            assert table.index.name == "timeline"
+            assert table.columns.tolist() == [fit.label]
+            curve = getattr(fit, f"{name}_at_times")(times)
+            np.testing.assert_array_equal(table[fit.label], curve)
+            ends = getattr(fit, f"confidence_interval_{name}_").to_numpy()
+            estimate = table[fit.label].to_numpy()
+            assert ((ends[:, 0] <= estimate + 1e-12) & (estimate <= ends[:, 1] + 1e-12)).all()
+        assert fit.label.endswith("_estimate")
+
+    def test_timeline_label_alpha_and_names_of_ends(self, kind):
+        fit = self.fitted(kind, timeline=[5.0, 1.0, 3], label="all", alpha=0.2)
+        assert fit.survival_function_.index.tolist() == [1.0, 3.0, 5.0]
+        assert fit.label == "all"
+        assert fit.confidence_interval_.columns.tolist() == ["all_lower_0.8", "all_upper_0.8"]
+        widths = [
+            np.diff(self.fitted(kind, timeline=[3.0], alpha=a).confidence_interval_)[0, 0]
+            for a in (0.5, 0.05)
+        ]
+        assert widths[0] < widths[1]
+        named = self.fitted(kind, timeline=[3.0], ci_labels=["from", "to"])
+        assert named.confidence_interval_.columns.tolist() == ["from", "to"]
+        # The next fit forgets.
+        again = fit.fit(*records())
+        assert again.label != "all"
+        assert again.confidence_interval_.columns[0].endswith("0.95")
+
+    def test_what_a_duration_may_be(self, kind):
+        time, event = records(40)
+        one = fitter(kind, random_state=0).fit(time, event)
+        column = {"list": time.tolist(), "tuple": tuple(time), "series": pd.Series(time)}
+        for value in column.values():
+            two = fitter(kind, random_state=0).fit(value, event.tolist())
+            pd.testing.assert_frame_equal(one.survival_function_, two.survival_function_)
+        alone = fitter(kind, random_state=0).fit(time)
+        for value in (time[:, None], pd.DataFrame(time)):
+            two = fitter(kind, random_state=0).fit(value)
+            pd.testing.assert_frame_equal(alone.survival_function_, two.survival_function_)
+        days = pd.to_timedelta(np.round(time, 3), unit="D")
+        two, same = (fitter(kind).fit(t, event.astype(object)) for t in (days, np.round(time, 3)))
+        np.testing.assert_allclose(two.predict([1.0, 4.0]), same.predict([1.0, 4.0]))
+
+    def test_difference_and_ratio(self, kind):
+        one = self.fitted(kind)
+        two = self.fitted(kind, timeline=[1.5, 2.5])
+        assert (one.subtract(one)["diff"] == 0.0).all()
+        ratio = one.divide(one)["ratio"].dropna()
+        assert (ratio == 1.0).all()
+        assert set(two.timeline) <= set(one.subtract(two).index)
+        with pytest.raises(TypeError, match="other must be a fitted"):
+            one.subtract(3.0)
+
+    def test_what_is_left_of_a_life(self, kind):
+        fit = self.fitted(kind, timeline=[0.0, 1.0, 2.0])
+        left = fit.conditional_time_to_event_
+        assert left.index.tolist() == [0.0, 1.0, 2.0]
+        assert left.iloc[0, 0] == pytest.approx(fit.median_survival_time_)
+        later = fit.survival_function_at_times([2.0, 2.0 + left.iloc[2, 0]]).to_numpy()
+        assert later[1] == pytest.approx(later[0] / 2.0)
+
+    def test_summary_and_pickle(self, kind, capsys):
+        fit = self.fitted(kind, label="mine")
+        fit.print_summary()
+        assert "epsilon = 3" in capsys.readouterr().out
+        again = pickle.loads(pickle.dumps(fit))
+        assert again.label == "mine"
+        pd.testing.assert_frame_equal(again.survival_function_, fit.survival_function_)

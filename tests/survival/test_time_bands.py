@@ -1,0 +1,92 @@
+"""Bands of time, and the one cell that each record is in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skdpsurv.blocks import InMemory
+from skdpsurv.survival.exit_table import ExitTablePlan
+from skdpsurv.survival.time_bands import band_ends, bands_of, check_breakpoints, n_bands_for
+
+LARGEST = float(np.finfo(float).max)
+
+
+def test_bands_end_where_they_are_said_to():
+    np.testing.assert_allclose(band_ends(8.0, 4, "equal"), [2.0, 4.0, 6.0, 8.0])
+    np.testing.assert_allclose(band_ends(8.0, 4, "early"), [0.5, 2.0, 4.5, 8.0])
+    np.testing.assert_array_equal(band_ends(8.0, 0, [1.0, 3.0]), [1.0, 3.0, 8.0])
+    for number in (1, 7, 64, 1000):
+        for kind in ("equal", "early"):
+            ends = band_ends(0.1, number, kind)
+            assert ends[-1] == 0.1
+            assert (np.diff(ends, prepend=0.0) > 0).all()
+
+
+def test_more_is_known_in_more_bands():
+    found = [n_bands_for(n, 1.0, 1) for n in (1, 200, 2000, 10**9)]
+    assert found == [4, 11, 36, 200]
+    assert n_bands_for(2000, 1.0, 4) < 36
+    assert n_bands_for(10, np.inf, 1) == 200
+
+
+def test_times_are_in_the_first_band_that_does_not_end_before():
+    ends = np.array([1.0, 3.0, 8.0])
+    time = np.array([0.0, 5e-324, 1.0, np.nextafter(1.0, 2.0), 8.0, 8.0, 9.0, LARGEST])
+    event = np.array([True, False, True, True, True, False, True, False])
+    band, seen, stayed = bands_of(time, event, ends)
+    assert band.tolist() == [0, 0, 0, 1, 2, 2, 2, 2]
+    assert seen.tolist() == [True, False, True, True, True, False, False, False]
+    assert stayed.tolist() == [False] * 5 + [True] * 3
+
+
+@pytest.mark.parametrize(
+    "breakpoints", ["late", [], [0.0, 1.0], [2.0, 1.0], [1.0, 1.0], [np.nan], ["a"], [[1.0]]]
+)
+def test_what_is_no_list_of_rising_times_is_refused(breakpoints):
+    with pytest.raises(ValueError, match="breakpoints must be"):
+        check_breakpoints("breakpoints", breakpoints)
+
+
+@pytest.mark.parametrize("breakpoints", [None, 3.0, {"a": 1}, {1.0}])
+def test_what_is_no_list_is_refused(breakpoints):
+    with pytest.raises((TypeError, ValueError), match="breakpoints must be"):
+        check_breakpoints("breakpoints", breakpoints)
+
+
+RECORD = st.tuples(
+    st.integers(0, 2),
+    st.one_of(
+        st.floats(0.0, LARGEST),
+        st.sampled_from([0.0, -0.0, 5e-324, 1.0, 2.5, 10.0, np.nextafter(10.0, 11.0), LARGEST]),
+    ),
+    st.integers(0, 2),
+)
+
+
+def counts(records, plan):
+    cause, time, group = (np.array(part) for part in zip(*records, strict=True))
+    return plan.counts(InMemory([(cause, time.astype(float), group)]))
+
+
+@settings(max_examples=300, deadline=None, derandomize=True, database=None)
+@given(records=st.lists(RECORD, min_size=1, max_size=6), other=RECORD, data=st.data())
+def test_replacing_a_record_moves_two_cells_by_one(records, other, data):
+    """The sensitivity that the proof is about, by brute force."""
+    plan = ExitTablePlan(len(records), 1.0, np.array([1.0, 2.5, 10.0]), 2, 3, {})
+    place = data.draw(st.integers(0, len(records) - 1))
+    neighbours = [*records[:place], other, *records[place + 1 :]]
+    one, two = counts(records, plan), counts(neighbours, plan)
+    assert one.shape == (3, 3 * 3 + 1)
+    assert one.sum() == two.sum() == len(records)
+    assert np.abs(one - two).sum() <= 2
+
+
+def test_counts_are_those_of_each_cell():
+    plan = ExitTablePlan(6, 1.0, np.array([1.0, 10.0]), 2, 2, {})
+    records = [(1, 0.5, 0), (2, 1.0, 0), (0, 3.0, 0), (2, 3.0, 1), (1, 11.0, 1), (0, 10.0, 1)]
+    found = counts(records, plan)
+    # First cause, second cause, censored, each in two bands; and who stays.
+    assert found.tolist() == [[1, 0, 1, 0, 0, 1, 0], [0, 0, 0, 1, 0, 0, 2]]

@@ -1,0 +1,184 @@
+"""Comparisons of releases: lifelines' without noise, and valid with it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from lifelines.statistics import logrank_test as lifelines_test
+
+from skdpsurv import DPAalenJohansenFitter, DPKaplanMeierFitter, DPWeibullFitter
+from skdpsurv.privacy import lattice_laplace, random_source
+from skdpsurv.statistics import (
+    _Group,
+    _logrank,
+    _p_value,
+    compare_percentiles,
+    compare_restricted_means,
+    logrank_test,
+    pairwise_logrank_test,
+)
+from skdpsurv.survival.exit_fit import Table, fit_exits
+from skdpsurv.survival.time_bands import band_ends, bands_of
+
+
+def simulated(n=2000, ratio=1.5, seed=0, censoring=1.0):
+    rng = np.random.default_rng(seed)
+    treated = rng.random(n) < 0.5
+    time = rng.exponential(np.where(treated, ratio, 1.0), n)
+    end = rng.uniform(0.2, np.where(treated, censoring, 1.0) * 2.0, n)
+    return np.minimum(time, end), time <= end, treated
+
+
+def groups(records, epsilon=1.0, seed=0, **options):
+    time, event, treated = records
+    options = {"max_time": 1.5, "groups": [False, True], "random_state": seed, **options}
+    fitter = DPKaplanMeierFitter(epsilon, **options).fit(time, event, group=treated)
+    return fitter.of_group(False), fitter.of_group(True)
+
+
+class TestLogRank:
+    @pytest.mark.parametrize("ratio", [1.0, 1.2, 2.0])
+    @pytest.mark.parametrize("seed", range(3))
+    def test_is_near_that_of_lifelines_without_privacy(self, ratio, seed):
+        time, event, treated = records = simulated(ratio=ratio, seed=seed)
+        theirs = lifelines_test(
+            np.minimum(time, 1.5)[treated],
+            np.minimum(time, 1.5)[~treated],
+            (event & (time <= 1.5))[treated],
+            (event & (time <= 1.5))[~treated],
+        )
+        ours = logrank_test(*groups(records, np.inf, n_intervals=60))
+        found, expected = math.sqrt(ours.test_statistic), math.sqrt(theirs.test_statistic)
+        assert found == pytest.approx(expected, rel=0.06, abs=0.2)
+        assert ours.summary.columns.tolist() == ["test_statistic", "p", "-log2(p)"]
+
+    def test_finds_a_difference(self, capsys):
+        result = logrank_test(*groups(simulated(ratio=2.0)))
+        assert result.p_value < 1e-6
+        result.print_summary()
+        assert "logrank_test" in capsys.readouterr().out
+
+    def test_is_the_same_in_either_order(self):
+        a, b = groups(simulated())
+        assert logrank_test(a, b).p_value == pytest.approx(logrank_test(b, a).p_value, rel=1e-9)
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize(("epsilon", "censoring"), [(0.5, 1.0), (0.5, 0.4), (3.0, 0.4)])
+    def test_finds_none_where_there_is_none(self, epsilon, censoring):
+        """Of 1,000 tests at 5 %, by binomial tails, more than 90 with a probability below 1e-7."""
+        n, repetitions = 600, 1000
+        ends = band_ends(1.5, 12, "early")
+        width = np.diff(ends, prepend=0.0) / 1.5
+        variance = 8.0 / epsilon**2
+        rejected = 0
+        for seed in range(repetitions):
+            time, event, treated = simulated(n, 1.0, seed, censoring)
+            band, seen, stayed = bands_of(time, event, ends)
+            cell = np.where(stayed, 24, np.where(seen, 0, 12) + band)
+            exact = np.bincount(25 * treated + cell, minlength=50)
+            noisy = lattice_laplace(exact, 2.0 / epsilon, random_source(seed)).astype(float)
+            made = []
+            for g in (0, 1):
+                own, other = noisy[25 * g : 25 * g + 25], noisy[25 - 25 * g : 50 - 25 * g]
+                table = Table(own, 2, variance, n, (float(other.sum()), 25 * variance))
+                fit = fit_exits(table, width)
+                found = fit.counts, fit.stayed, fit.masses
+                made.append(_Group(ends, own, variance, 2, 0, *found))
+            rejected += _p_value(*_logrank(*made)) < 0.05
+        assert 15 < rejected < 90
+
+    def test_of_two_fits_to_different_people(self):
+        time, event, treated = simulated(ratio=2.0)
+        one, two = (
+            DPKaplanMeierFitter(1.0, max_time=1.5, n_intervals=20, random_state=0).fit(
+                time[here], event[here]
+            )
+            for here in (treated, ~treated)
+        )
+        assert logrank_test(one, two).p_value < 1e-4
+
+    def test_of_competing_events_the_one_of_interest(self):
+        time, event, treated = simulated(ratio=2.0)
+        cause = np.where(event, np.random.default_rng(0).choice([1, 2], time.size), 0)
+        options = {"max_time": 1.5, "causes": [1, 2], "groups": [False, True], "random_state": 0}
+        fitter = DPAalenJohansenFitter(3.0, **options).fit(time, cause, group=treated)
+        found = []
+        for cause in (1, 2):
+            fitter.set_params(event_of_interest=cause)
+            result = logrank_test(*(fitter.of_group(g) for g in (False, True)))
+            found.append(result.p_value)
+        assert max(found) < 0.01
+        assert found[0] != found[1]
+
+    def test_pairs(self):
+        time, event, treated = simulated(ratio=2.0)
+        thirds = np.where(treated, "b", np.where(np.arange(time.size) % 2, "a", "c"))
+        options = {"max_time": 1.5, "groups": ["a", "b", "c"], "random_state": 0}
+        fitter = DPKaplanMeierFitter(3.0, **options).fit(time, event, group=thirds)
+        table = pairwise_logrank_test(fitter)
+        assert table.index.tolist() == [("a", "b"), ("a", "c"), ("b", "c")]
+        assert table.loc[[("a", "b"), ("b", "c")], "p"].max() < 1e-3 < table.loc[("a", "c"), "p"]
+
+    def test_what_is_no_pair_of_groups_is_refused(self):
+        a, _ = groups(simulated())
+        other = DPKaplanMeierFitter(max_time=1.5, n_intervals=3, random_state=0).fit([1.0, 2.0])
+        with pytest.raises(ValueError, match="same max_time"):
+            logrank_test(a, other)
+        with pytest.raises(ValueError, match="two groups"):
+            logrank_test(a, a)
+        with pytest.raises(TypeError, match="fitted curves"):
+            logrank_test(a, DPWeibullFitter(max_time=1.0))
+        with pytest.raises(TypeError, match="not a mapping"):
+            logrank_test({"a": a}, a)
+        with pytest.raises(ValueError, match="two groups or more"):
+            pairwise_logrank_test(other)
+
+
+class TestComparisons:
+    def test_restricted_means(self):
+        a, b = groups(simulated(4000, ratio=2.0), 3.0)
+        found = compare_restricted_means(b, a, 1.0)
+        # The integrals of exp(-t / 2) and exp(-t).
+        truth = 2 * -math.expm1(-0.5) - -math.expm1(-1.0)
+        row = found.loc["difference"]
+        assert row["lower"] < truth < row["upper"] < row["lower"] + 0.1
+        assert row["estimate"] == pytest.approx(
+            b.restricted_mean_survival_time(1.0).estimate
+            - a.restricted_mean_survival_time(1.0).estimate
+        )
+        assert found.loc["ratio", "lower"] > 1.0
+
+    def test_groups_have_errors_of_their_own(self):
+        """The difference is as uncertain as both are, whatever seeds draws have."""
+        a, b = groups(simulated(4000), 1.0)
+        means = [one.restricted_mean_survival_time(1.0, n_resamples=4000) for one in (a, b)]
+        both = math.hypot(*(mean.upper - mean.lower for mean in means))
+        row = compare_restricted_means(a, b, 1.0, n_resamples=4000).loc["difference"]
+        assert row["upper"] - row["lower"] == pytest.approx(both, rel=0.12)
+
+    def test_weibull_laws(self):
+        time, event, treated = simulated(4000, ratio=2.0)
+        a, b = (
+            DPWeibullFitter(3.0, max_time=1.5, random_state=0).fit(time[here], event[here])
+            for here in (treated, ~treated)
+        )
+        medians = compare_percentiles(a, b, n_resamples=100)
+        assert 1.5 < medians.loc["ratio", "estimate"] < 2.5
+        assert medians.loc["ratio", "lower"] > 1.0
+        means = compare_restricted_means(a, b, n_resamples=100)
+        assert means.loc["difference", "lower"] > 0.0
+
+    def test_medians_that_are_not_reached(self):
+        options = {"max_time": 1.0, "n_intervals": 8, "random_state": 0}
+        late = DPKaplanMeierFitter(3.0, **options).fit(np.full(500, 2.0))
+        early = DPKaplanMeierFitter(3.0, **options).fit(np.full(500, 0.3))
+        found = compare_percentiles(late, early)
+        assert found.loc["difference", "estimate"] == found.loc["ratio", "estimate"] == math.inf
+        other = DPKaplanMeierFitter(3.0, **options).fit(np.full(400, 2.0))
+        nothing = compare_percentiles(late, other)
+        assert nothing["estimate"].isna().all()
+        assert nothing.loc["ratio"].tolist()[1:] == [0.0, math.inf]
+        with pytest.raises(TypeError, match="distributions of this package"):
+            compare_percentiles(late, 3.0)
