@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from skdpsurv import DPWeibullFitter, HybridMEstimator, Release
+from skdpsurv import HybridMEstimator, Release
 from skdpsurv.model_selection import PrivateSearchCV
+from skdpsurv.survival.univariate import UnivariateFitter
 from tests.support import checks
 from tests.support.registry import PRIVATE, Setting, beyond_release
 
@@ -100,9 +101,13 @@ def used(model: Any, X: Any) -> None:
     """Do what a release is for."""
     repr(model.guarantee_)
     model.guarantee_.describe()
-    if isinstance(model, DPWeibullFitter):
+    if isinstance(model, UnivariateFitter):
         model.predict([0.5, 1.0])
-        model.hazard_at_times([0.5])
+        if hasattr(model, "hazard_at_times"):
+            model.hazard_at_times([0.5])
+        groups = getattr(model, "groups_", None)
+        for label in [] if groups is None else groups.tolist():
+            model.of_group(label).percentile_interval(n_resamples=2)
         model.confidence_interval(n_resamples=1)
         model.survival_band([0.5], n_resamples=1)
         return
