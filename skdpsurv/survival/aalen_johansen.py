@@ -169,12 +169,14 @@ class DPAalenJohansenFitter(ExitCurves):
 
     @property
     def _events(self) -> Any:
-        censored = self.censored.item() if isinstance(self.censored, np.generic) else self.censored
-        return partial(_read_causes, [censored, *self._labels_of_causes()])
+        return partial(_read_causes, [_plain(self.censored), *self._labels_of_causes()])
 
     def _stated(self, shape: GroupedShape) -> dict[str, Any]:
         censored, *causes = self._events.args[0]
-        return {**super()._stated(shape), "causes": causes, "censored": censored}
+        stated = {**super()._stated(shape), "causes": causes, "censored": censored}
+        if self.event_of_interest is not None:
+            stated["event_of_interest"] = _plain(self.event_of_interest)
+        return stated
 
     def _set_parameters(self, release: Release) -> None:
         check_parameters(release, "causes", "censored")
@@ -299,6 +301,11 @@ class DPAalenJohansenFitter(ExitCurves):
             }}
             """,
         )
+
+
+def _plain(label: Any) -> Any:
+    """Return a label as Python's own number or text."""
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def _one_of(label: Any, labels: list[Any]) -> bool:

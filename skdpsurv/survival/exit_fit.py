@@ -160,8 +160,7 @@ def fit_exits(table: Table, width: FloatArray) -> ExitFit:
     slopes[:n_masses] /= masses.ravel()[:, None]
     weights = 1.0 / np.maximum(table.variances + expected, 1e-9)
     information = (slopes * weights) @ slopes.T
-    scale = np.ones(len(slopes)) / LARGEST_ERROR
-    information[np.diag_indices_from(information)] += scale**2
+    information[np.diag_indices_from(information)] += LARGEST_ERROR**-2.0
     score = slopes @ (weights * (table.seen - expected))
     covariance = _solved(information, np.eye(len(information)))
     step = covariance @ score

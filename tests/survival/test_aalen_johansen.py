@@ -85,6 +85,10 @@ def test_words_for_causes_and_groups(records):
         assert one.cumulative_density_.columns.tolist() == [label]
     dead = built.set_params(event_of_interest="death")
     assert dead.predict(5.0) < ours.predict(5.0)
+    # What a release was made to say, it says anywhere.
+    other = fitter(event_of_interest="death", **options).fit(time, words, group=group).release_
+    again = DPAalenJohansenFitter.from_release(Release.from_json(other.to_json()))
+    assert again.predict(5.0) == dead.predict(5.0)
     y = pd.DataFrame({"what": words, "when": time})
     same = fitter(**options).fit(None, y, group=group)
     np.testing.assert_array_equal(same.release_.values["counts"], ours.release_.values["counts"])
