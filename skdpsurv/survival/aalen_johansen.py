@@ -18,6 +18,7 @@ from skdpsurv.release import Release, check_parameters
 from skdpsurv.survival.curve_frames import times_argument
 from skdpsurv.survival.exit_curves import ExitCurves
 from skdpsurv.survival.exit_records import GroupedShape
+from skdpsurv.survival.univariate import interval
 from skdpsurv.types import FloatArray, IndexArray
 
 if TYPE_CHECKING:
@@ -261,9 +262,7 @@ class DPAalenJohansenFitter(ExitCurves):
         draws = self._law.draws(positive_int("n_resamples", n_resamples), generator)
         incidence = self._incidence(draws[:, : self._n_events], self._cause(cause))
         drawn = np.clip(self._law.between(t, incidence), 0.0, 1.0)
-        lower, upper = np.quantile(drawn, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
-        ends = np.column_stack([np.minimum(lower, estimate), np.maximum(upper, estimate)])
-        return pd.DataFrame(ends, index=t, columns=["lower", "upper"])
+        return interval(drawn, level, estimate, t)
 
     @property
     def confidence_interval_cumulative_density_(self) -> pd.DataFrame:

@@ -22,6 +22,7 @@ from skdpsurv.survival.exit_fit import ExitFit, Table, fit_exits
 from skdpsurv.survival.exit_intervals import HazardLaw
 from skdpsurv.survival.exit_table import cell_variance
 from skdpsurv.survival.exit_table_fitter import ExitTableFitter, check_size, stated_ends
+from skdpsurv.survival.univariate import stated_records
 from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ class ExitCurves(ExitTableFitter):
         check_parameters(release, "max_time", "n_intervals", "breakpoints")
         check_size(release.parameters, self._n_causes)
         self._n_events = self._n_causes
-        n_records = _count_of(release)
+        n_records = stated_records(release, MOST_RECORDS)
         labels = release.parameters.get("groups")
         self.groups_ = None if labels is None else stated_labels("groups", labels)
         self.group_ = None
@@ -339,23 +340,6 @@ class ExitCurves(ExitTableFitter):
         curves = self._curves()
         models = curves[0] if len(curves) == 1 else {str(one.group_): one for one in curves}
         return plot_univariate(models, ax=ax, **options)
-
-
-def _count_of(release: Release) -> int:
-    """Return the number of records, or refuse a release that holds none.
-
-    Raises
-    ------
-    ValueError
-    """
-    numbers = [g.public_inputs.get("n_records") for g in (release.guarantee, release.made_by)]
-    for number in numbers:
-        if type(number) is not int or not 1 <= number <= MOST_RECORDS:
-            raise ValueError(
-                "public_inputs of the release must hold n_records, a positive integer."
-            )
-    n_records: Any = numbers[-1]
-    return int(n_records)
 
 
 def _exact(release: Release, n_curves: int, n_causes: int, n_bands: int) -> dict[str, FloatArray]:

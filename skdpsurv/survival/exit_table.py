@@ -80,11 +80,6 @@ class ExitTablePlan:
         """Return nothing: the rules of the parameters keep every number in range."""
         return []
 
-    @property
-    def variance(self) -> float:
-        """Of the noise in each cell."""
-        return cell_variance(self.epsilon)
-
     def counts(self, records: Exits) -> IntArray:
         """Return exact counts, of shape (n_groups, n_cells)."""
         q, n_ways = self.ends.size, self.n_causes + 1

@@ -42,7 +42,6 @@ class LifetimeSummaries:
 
     release_: Any
     percentile: Callable[[float], float]
-    survival_band: Callable[..., pd.DataFrame]
     _estimates: Callable[[], pd.Series]
     _cumulative_hazard: Callable[[FloatArray, FloatArray], FloatArray]
     _time_of: Callable[[float], float]

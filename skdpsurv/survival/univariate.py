@@ -325,6 +325,26 @@ class UnivariateFitter(LifetimeSummaries, UnivariateRecords):
         return plot_univariate(self, ax=ax, **options)
 
 
+def stated_records(release: Release, most: int) -> int:
+    """Return the number of records of the fit; intervals are made of it.
+
+    Raises
+    ------
+    ValueError
+        If the release states none that can be one.
+    """
+    numbers: list[Any] = [
+        guarantee.public_inputs.get("n_records")
+        for guarantee in (release.guarantee, release.made_by)
+    ]
+    for number in numbers:
+        if type(number) is not int or not 1 <= number <= most:
+            raise ValueError(
+                "public_inputs of the release must hold n_records, a positive integer."
+            )
+    return int(numbers[-1])
+
+
 def quietly(curve: CurveHook, times: FloatArray, parameters: FloatArray) -> FloatArray:
     """Return a curve where numbers may be as large, or as small, as doubles are."""
     with np.errstate(over="ignore", under="ignore", divide="ignore"):

@@ -24,7 +24,7 @@ from skdpsurv.likelihoods.weibull import mean_log_likelihood
 from skdpsurv.privacy import PrivacyAccountant
 from skdpsurv.release import Release, check_parameters
 from skdpsurv.shape import Shape
-from skdpsurv.survival.univariate import UnivariateFitter
+from skdpsurv.survival.univariate import UnivariateFitter, stated_records
 from skdpsurv.survival.weibull_counts import log_times
 from skdpsurv.survival.weibull_intervals import plausible_estimates
 from skdpsurv.survival.weibull_plans import (
@@ -317,12 +317,7 @@ def _check_counts(release: Release) -> None:
     ------
     ValueError
     """
-    for guarantee in (release.guarantee, release.made_by):
-        n_records = guarantee.public_inputs.get("n_records")
-        if type(n_records) is not int or not 1 <= n_records <= MOST_RECORDS:
-            raise ValueError(
-                "public_inputs of the release must hold n_records, a positive integer."
-            )
+    n_records = stated_records(release, MOST_RECORDS)
     n_events = np.asarray(release.values.get("n_events", 0.0))
     if n_events.ndim > 0 or not 0.0 <= n_events <= n_records:
         raise ValueError("values of the release must hold n_events from 0 to n_records, if any.")
