@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
+from skdpsurv.forecast import forecast_accuracy
 from skdpsurv.frame_chunks import FrameChunks
 from skdpsurv.hybrid import HybridMEstimator, PerturbedHistogramMEstimator
 from skdpsurv.model_selection import PrivateSearchCV
@@ -45,6 +46,7 @@ __all__ = [
     "PublicColumns",
     "Release",
     "__version__",
+    "forecast_accuracy",
     "make_release",
     "split_target",
 ]

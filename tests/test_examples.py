@@ -11,7 +11,7 @@ import pytest
 import skdpsurv.survival.weibull_fitter as weibull
 
 #: Fewer repetitions than the page has; what they draw is the same.
-SHORTER = {"two_hospitals": ("--repetitions", "2")}
+SHORTER = {"two_hospitals": ("--repetitions", "2"), "choosing_epsilon": ("--repeats", "2")}
 EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
 
 

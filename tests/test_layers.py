@@ -24,7 +24,7 @@ FLOORS = (
     "tabular",
     "survival classification regression hybrid datasets",
     "model_selection metrics reference plotting statistics",
-    "audit publishing",
+    "audit publishing forecast",
     "skdpsurv",
     "demo cli __main__",
 )

@@ -1,0 +1,283 @@
+"""What a study will get at each epsilon, asked before anything is spent."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from sklearn.base import clone
+
+from skdpsurv.checks import (
+    choice,
+    integer,
+    list_of,
+    number_in,
+    optional,
+    positive,
+    seed,
+    verbosity,
+    workers,
+)
+from skdpsurv.classification import DPLogisticRegression
+from skdpsurv.forecast.covariates import columns_within, plain_columns
+from skdpsurv.forecast.curves import curve_run
+from skdpsurv.forecast.hazard_truth import BASELINES
+from skdpsurv.forecast.regressions import label_run, survival_run
+from skdpsurv.forecast.result import AccuracyForecast, summarised
+from skdpsurv.forecast.setting import Run, Setting
+from skdpsurv.labels import stated_classes
+from skdpsurv.preprocessing import PublicColumns
+from skdpsurv.progress import first
+from skdpsurv.survival import (
+    DPDiscreteTimeSurvival,
+    DPKaplanMeierFitter,
+    DPWeibullFitter,
+)
+from skdpsurv.survival.regression import SurvivalRegression
+
+__all__ = ["forecast_accuracy"]
+
+#: What is simulated where nothing else is said.
+DEFAULT_COLUMNS, DEFAULT_CONCORDANCE = 8, 0.7
+#: With fewer records there is nothing to simulate, and with more it takes many minutes.
+RECORDS = integer(
+    20,
+    1_000_000,
+    why="What is lost depends on n * epsilon alone, nearly: for more records, ask for 1,000,000 "
+    "and epsilon * n / 1,000,000.",
+)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of estimator that can be simulated.
+
+    Parameters
+    ----------
+    name : str
+    run : callable
+        Simulates one study.
+    headline : str
+        The measure that advice is about.
+    has_columns : bool
+    """
+
+    name: str
+    run: Callable[[Any, Setting, np.random.SeedSequence], Run]
+    headline: str
+    has_columns: bool
+
+
+SURVIVAL = _Kind("survival", survival_run, "c_index", True)
+LOGISTIC = _Kind("logistic", label_run, "auc", True)
+CURVE = _Kind("curve", curve_run, "largest_error", False)
+
+NAMES = ("survival", "logistic", "km", "weibull")
+
+
+def forecast_accuracy(
+    estimator: Any,
+    n_records: int,
+    *,
+    n_columns: int | None = None,
+    columns: PublicColumns | None = None,
+    event_rate: float = 0.3,
+    concordance: float | None = None,
+    censoring: float = 0.5,
+    baseline: str = "flat",
+    epsilons: Sequence[float] = (0.1, 0.3, 1.0, 3.0),
+    n_repeats: int = 20,
+    level: float = 0.95,
+    random_state: int | None = None,
+    n_jobs: int | None = None,
+    verbose: int = 0,
+) -> AccuracyForecast:
+    """Simulate what a private fit will get at each epsilon, before any budget is spent.
+
+    Studies are made up from public numbers: nobody's record is looked at, nothing is spent, and
+    what comes out may be published.
+
+    Parameters
+    ----------
+    estimator : {"survival", "logistic", "km", "weibull"} or estimator
+        What will be fitted: ``DPDiscreteTimeSurvival``, ``DPLogisticRegression``,
+        ``DPKaplanMeierFitter`` or ``DPWeibullFitter`` with default settings (and a ``data_norm`` of
+        ``sqrt(n_features) / 2`` for the second, which has rows of length 1 by default), or one of
+        these, not fitted, with the settings that it will have. Its epsilon and ``random_state`` are
+        replaced, and its accountant is left alone. With ``inference_share``, standard errors are
+        forecast, too; groups of curves are taken to be of one size.
+    n_records : int
+        How many records there will be, from 20 to 1,000,000. What is lost depends on n times
+        epsilon alone, nearly: for more records, ask for as many at a larger epsilon.
+    n_columns : int or None, default=None
+        How many columns, each within [-1, 1]. None: 8. Not for curves.
+    columns : PublicColumns or None, default=None
+        What the columns will hold, in place of their number: raw rows are then made up within
+        these bounds and categories, and go the way of real ones. None: those of the estimator, if
+        it has some. Not for curves.
+    event_rate : float, default=0.3
+        Share of records whose event will be seen before the horizon; of positives for a classifier.
+    concordance : float or None, default=None
+        A guess of how well the outcome can be ranked at all, in [0.5, 0.99]: the C-index, or the
+        area under the ROC curve, of the best model, as earlier studies have it. None: 0.7. Not for
+        curves.
+    censoring : float, default=0.5
+        Share of the records without an event whose follow-up ends before the horizon, at an even
+        pace, in [0, 1]. Not for classifiers.
+    baseline : {"front-loaded", "flat", "rising"}, default="flat"
+        Course of the hazard: Weibull shape 0.5, 1 or 2. Not for classifiers.
+    epsilons : list of float, default=(0.1, 0.3, 1.0, 3.0)
+        Positive. No privacy is simulated beside them.
+    n_repeats : int, default=20
+        Simulated studies: each has effects, records and noise of its own.
+    level : float, default=0.95
+        Of intervals of curves.
+    random_state : int or None, default=None
+        Seed of everything. The records are nobody's: a seed is harmless here.
+    n_jobs : int or None, default=None
+        Processes, as joblib takes them.
+    verbose : int, default=0
+        1 shows a progress bar.
+
+    Returns
+    -------
+    AccuracyForecast
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter breaks its rule, or no effects of such columns have the concordance.
+
+    Notes
+    -----
+    Survival times have proportional hazards, labels have linear log odds; numbers are bell-shaped
+    or pile up near the lower bound, and every two columns are correlated a little. Effects are
+    drawn anew in each study, and are as strong as ``concordance`` asks. Fits are judged on 2,000
+    fresh records of each study by what is expected of them, so that only effects, records and noise
+    vary from study to study. Real columns have other shapes: docs/benchmarks/forecast compares
+    forecasts with what private fits lost on real data.
+
+    Examples
+    --------
+    >>> from skdpsurv import forecast_accuracy
+    >>> forecast = forecast_accuracy(
+    ...     "survival", 5000, n_columns=4, epsilons=[0.01, 1.0], n_repeats=3, random_state=0
+    ... )
+    >>> forecast.table.index.tolist(), bool(forecast.table.loc[0.01, "loss"] > 0.05)
+    ([0.01, 1.0, inf], True)
+    >>> forecast.smallest_epsilon(0.02)
+    1.0
+    >>> forecast.advice
+    'Epsilon 1 is the smallest of 0.01, 1 at which the C-index is on average within ...'
+    """
+    given = (("n_columns", n_columns), ("columns", columns), ("concordance", concordance))
+    RECORDS("n_records", n_records)
+    optional(integer(at_most=1000))("n_columns", n_columns)
+    number_in(1e-4, 1.0 - 1e-4)("event_rate", event_rate)
+    optional(number_in(0.5, 0.99))("concordance", concordance)
+    number_in(0.0, 1.0)("censoring", censoring)
+    choice(*BASELINES)("baseline", baseline)
+    list_of(positive())("epsilons", epsilons)
+    integer()("n_repeats", n_repeats)
+    number_in(0.0, 1.0, closed="neither")("level", level)
+    seed("random_state", random_state)
+    workers("n_jobs", n_jobs)
+    verbosity("verbose", verbose)
+    if not len(epsilons):
+        raise ValueError("epsilons must hold at least one number.")
+    kind, model = _checked_estimator(estimator)
+    if not kind.has_columns:
+        for name, value in given:
+            if value is not None:
+                raise ValueError(f"{name} must be None for a curve, which has no covariates.")
+    elif columns is not None or model.columns is not None:
+        model = _with_columns(model, columns, n_columns)
+    model._check_parameters()
+    names, made, n_features = None, [], 0
+    if kind.has_columns and model.columns is None:
+        n_features = DEFAULT_COLUMNS if n_columns is None else int(n_columns)
+        made = plain_columns(n_features)
+    elif kind.has_columns:
+        made, names = columns_within(model.columns), tuple(model.columns._names())
+        n_features = len(model.columns.get_feature_names_out())
+    if kind is LOGISTIC and isinstance(estimator, str):
+        model.set_params(data_norm=math.sqrt(n_features) / 2.0)
+    setting = Setting(
+        n_records=int(n_records),
+        epsilons=(*sorted({float(epsilon) for epsilon in epsilons}), math.inf),
+        event_rate=float(event_rate),
+        concordance=DEFAULT_CONCORDANCE if concordance is None else float(concordance),
+        censoring=float(censoring),
+        baseline_shape=BASELINES[baseline],
+        level=float(level),
+        columns=tuple(made),
+        names=names,
+    )
+    seeds = np.random.SeedSequence(random_state).spawn(int(n_repeats))
+    simulated = Parallel(n_jobs=n_jobs, return_as="generator")(
+        delayed(kind.run)(model, setting, each) for each in seeds
+    )
+    runs = list(first(iter(simulated), len(seeds), "Simulating studies", verbose))
+    about = {
+        "estimator": type(model).__name__,
+        "n_records": setting.n_records,
+        "event_rate": setting.event_rate,
+        "n_repeats": len(runs),
+    }
+    if kind is not LOGISTIC:
+        about |= {"censoring": setting.censoring, "baseline": baseline}
+    if kind.has_columns:
+        about |= {"n_columns": len(made), "concordance": setting.concordance}
+    else:
+        about["level"] = setting.level
+    return AccuracyForecast(summarised(runs, kind.headline), kind.headline, about)
+
+
+def _checked_estimator(estimator: Any) -> tuple[_Kind, Any]:
+    """Return what is simulated, and a copy of the estimator without its ledger."""
+    if isinstance(estimator, str):
+        choice(*NAMES)("estimator", estimator)
+        made = {
+            "survival": DPDiscreteTimeSurvival(max_time=1.0),
+            "logistic": DPLogisticRegression(classes=[0, 1]),
+            "km": DPKaplanMeierFitter(max_time=1.0),
+            "weibull": DPWeibullFitter(max_time=1.0),
+        }
+        estimator = made[estimator]
+    if isinstance(estimator, SurvivalRegression):
+        kind = SURVIVAL
+    elif isinstance(estimator, DPLogisticRegression):
+        kind = LOGISTIC
+    elif isinstance(estimator, DPKaplanMeierFitter | DPWeibullFitter):
+        kind = CURVE
+    else:
+        raise TypeError(
+            f"estimator must be one of {', '.join(map(repr, NAMES))}, or such an estimator, not "
+            f"fitted, got {type(estimator).__name__}."
+        )
+    model = clone(estimator).set_params(accountant=None)
+    if kind is LOGISTIC:
+        classes = stated_classes(model.classes)
+        if classes is None:
+            model.set_params(classes=[0, 1])
+        elif classes.size != 2:
+            raise ValueError(f"classes must be two for a forecast, got {classes.size}.")
+    return kind, model
+
+
+def _with_columns(model: Any, columns: Any, n_columns: int | None) -> Any:
+    """Return the estimator with a description of columns."""
+    if n_columns is not None:
+        raise ValueError("n_columns must be None where columns say how many there are.")
+    if columns is None:
+        columns = model.columns
+    elif model.columns is not None:
+        raise ValueError("columns must be None where the estimator has columns of its own.")
+    if not isinstance(columns, PublicColumns):
+        raise TypeError(f"columns must be a PublicColumns, got {type(columns).__name__}.")
+    columns._check()
+    return model.set_params(columns=columns)

@@ -1,0 +1,220 @@
+"""AccuracyForecast: what a study would get at each epsilon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from skdpsurv.checks import number_in
+from skdpsurv.forecast.setting import MEDIAN, Run
+
+__all__ = ["AccuracyForecast", "summarised"]
+
+#: Of simulated studies, between which the ends of a range are.
+ENDS = (0.1, 0.9)
+#: Measures whose range is told, too.
+WITH_RANGE = ("c_index", "auc", "largest_error", "loss", "calibration")
+#: Measures, in words.
+WORDS = {
+    "c_index": "C-index",
+    "auc": "AUC",
+    "largest_error": "largest error of the survival curve",
+}
+#: What may be lost without regret, and without much.
+TOLERANCES = (0.01, 0.02)
+
+
+def summarised(runs: Sequence[Run], headline: str) -> pd.DataFrame:
+    """Return means, and ranges of some measures, by epsilon.
+
+    Parameters
+    ----------
+    runs : sequence of mapping
+        Of simulated studies.
+    headline : str
+        The measure that a loss is of.
+    """
+    sign = 1.0 if headline == "largest_error" else -1.0
+    rows = {}
+    for epsilon in runs[0]:
+        each = pd.DataFrame([run[epsilon] for run in runs])
+        without = np.array([run[math.inf][headline] for run in runs])
+        each.insert(1, "loss", sign * (each[headline].to_numpy() - without))
+        row = {}
+        for name in each:
+            known = each[name].dropna()
+            # Widths may be infinite.
+            typical = known.median() if name == MEDIAN else known.mean()
+            row[name] = typical if len(known) else math.nan
+            if name in WITH_RANGE:
+                low, high = each[name].quantile(ENDS[0]), each[name].quantile(ENDS[1])
+                row |= {f"{name}_low": low, f"{name}_high": high}
+        rows[epsilon] = row
+    return pd.DataFrame.from_dict(rows, orient="index").rename_axis(index="epsilon")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AccuracyForecast:
+    """What a study would get at each epsilon, by simulation.
+
+    Parameters
+    ----------
+    table : pandas.DataFrame
+        Indexed by epsilon; the last row, ``inf``, is a fit without privacy: by maximum likelihood,
+        unless the estimator has a penalty that is a number. Columns are means over
+        the simulated studies; ``_low`` and ``_high`` are the ends of the middle 80 % of them.
+
+        ``c_index``, or ``auc``
+            Of a regression, on fresh records.
+        ``loss``
+            How much less that is than without privacy, on the same records.
+        ``calibration``
+            Mean predicted risk (at the horizon) over mean true risk.
+        ``risk_error``
+            Mean absolute error of predicted risk (at the horizon).
+        ``brier``
+            Expected Brier score; of survival, its mean over the follow-up.
+        ``interval_width``, ``finite_intervals``
+            With ``inference_share``: the width of an interval of a log hazard or odds ratio,
+            relative to no privacy (the median of columns, and of studies; infinite where at least
+            half of them are), and how often it is finite.
+        ``largest_error``, ``mean_error``
+            Of a survival curve, over the follow-up, absolute; ``loss`` is of the largest one.
+        ``restricted_mean_error``, ``median_error``
+            Of the mean time free of the event until the horizon, and of the median where that comes
+            before the horizon: absolute, in units of the horizon.
+        ``width_middle``, ``width_horizon``
+            Of the interval of survival half-way, and at the horizon.
+    headline : str
+        The measure that ``loss`` is of.
+    about : mapping
+        What was asked.
+
+    Notes
+    -----
+    Nothing of it depends on a record of anybody.
+    """
+
+    table: pd.DataFrame
+    headline: str
+    about: Mapping[str, Any]
+
+    def smallest_epsilon(self, tolerance: float = TOLERANCES[0]) -> float | None:
+        """Return the smallest epsilon from which on the mean loss is within a tolerance.
+
+        Parameters
+        ----------
+        tolerance : float, default=0.01
+            Of ``loss``, in [0, 1].
+
+        Returns
+        -------
+        float or None
+            One of those that were asked about; None if none is.
+        """
+        number_in(0.0, 1.0)("tolerance", tolerance)
+        found = None
+        for epsilon, loss in self._private["loss"].iloc[::-1].items():
+            if not loss <= tolerance:
+                break
+            found = float(epsilon)
+        return found
+
+    @property
+    def _private(self) -> pd.DataFrame:
+        return self.table[np.isfinite(self.table.index)]
+
+    @property
+    def advice(self) -> str:
+        """What the table says of the choice of epsilon, in words."""
+        what, private = WORDS[self.headline], self._private
+        asked = ", ".join(f"{epsilon:g}" for epsilon in private.index)
+        off = "above" if self.headline == "largest_error" else "below"
+        for tolerance in TOLERANCES:
+            epsilon = self.smallest_epsilon(tolerance)
+            if epsilon is not None:
+                worst = private.loc[epsilon, "loss_high"]
+                return (
+                    f"Epsilon {epsilon:g} is the smallest of {asked} at which the {what} is on "
+                    f"average within {tolerance:g} of a fit without privacy; one study in ten "
+                    f"is {max(worst, 0.0):.3f} or more {off} it."
+                )
+        return (
+            f"At none of {asked} is the {what} on average within {TOLERANCES[-1]:g} of a fit "
+            f"without privacy: at {private.index[-1]:g} it is {private['loss'].iloc[-1]:.3f} "
+            f"{off} it. More records, fewer columns or a larger epsilon would help."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all of it in JSON's types; infinity is the text "inf", and NaN is null."""
+        rows = [
+            {"epsilon": _plain(epsilon), **{name: _plain(x) for name, x in row.items()}}
+            for epsilon, row in self.table.iterrows()
+        ]
+        return {
+            "about": dict(self.about),
+            "headline": self.headline,
+            "table": rows,
+            "advice": self.advice,
+        }
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the loss, calibration and the width of intervals against epsilon.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Where to draw the loss alone. A new figure with all panels if omitted.
+
+        Returns
+        -------
+        matplotlib.axes.Axes or ndarray of Axes
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        from skdpsurv.forecast.figure import plot_forecast  # needs the extra "plot"
+
+        return plot_forecast(self, ax)
+
+    def __repr__(self) -> str:
+        about = ", ".join(f"{name}={value}" for name, value in self.about.items())
+        return f"AccuracyForecast({about})\n{_shown(self.table).to_string()}\n{self.advice}"
+
+    def _repr_html_(self) -> str:
+        import html
+
+        shown = _shown(self.table).to_html()
+        return f"{shown}<p>{html.escape(self.advice)}</p>"
+
+
+def _plain(number: float) -> float | str | None:
+    if math.isnan(number):
+        return None
+    return "inf" if math.isinf(number) else float(number)
+
+
+def _shown(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the table as text, a range beside its mean."""
+    shown = {}
+    for name in table:
+        if name.endswith(("_low", "_high")):
+            continue
+        shown[name.replace("_", " ")] = cells = table[name].map(_rounded)
+        if f"{name}_low" in table:
+            low, high = (table[f"{name}_{end}"].map(_rounded) for end in ("low", "high"))
+            shown[name.replace("_", " ")] = cells + " (" + low + " to " + high + ")"
+    labels = pd.Index([f"{epsilon:g}" for epsilon in table.index], name="epsilon")
+    return pd.DataFrame(shown).set_axis(labels, axis=0)
+
+
+def _rounded(number: float) -> str:
+    # A rounded loss of nothing has no sign.
+    return "" if math.isnan(number) else f"{round(number, 3) + 0.0:.3f}"

@@ -1,0 +1,345 @@
+"""Forecasts of accuracy: what is simulated is what was asked, and what comes out is of some use."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from joblib import parallel_config
+
+from skdpsurv import (
+    DPAalenJohansenFitter,
+    DPDiscreteTimeSurvival,
+    DPKaplanMeierFitter,
+    DPLogisticRegression,
+    DPWeibullFitter,
+    PrivacyAccountant,
+    PublicColumns,
+    forecast_accuracy,
+)
+from skdpsurv.concordance import concordance_index
+from skdpsurv.forecast import curves
+from skdpsurv.forecast.covariates import Table, columns_within, plain_columns
+from skdpsurv.forecast.hazard_truth import BASELINES, HazardTruth
+from skdpsurv.forecast.label_truth import LabelTruth
+from skdpsurv.forecast.pairs import Pairs
+from skdpsurv.preprocessing import PublicBoundsScaler
+from skdpsurv.reference import fit_cox
+
+QUICK = {"n_repeats": 4, "random_state": 0}
+COLUMNS = PublicColumns(
+    {
+        "age": {"bounds": [20, 90], "unit": "years", "missing": "midpoint"},
+        "dose": (0, 10),
+        "smoking": {"categories": ["never", "past", "now"], "missing": "category"},
+        "grade": [1, 2, 3],
+        "treated": {"boolean": True, "missing": "midpoint"},
+        "male": bool,
+        "entry": {"dates": ["2001-01-01", "2010-12-31"]},
+        "seen": {"dates": ["2001-01-01", "2010-12-31"], "missing": "category"},
+    }
+)
+
+
+@pytest.fixture(autouse=True)
+def few_resamples(monkeypatch):
+    """Each costs a fit; how wide intervals are is not tested with so few."""
+    monkeypatch.setattr(curves, "N_RESAMPLES", 20)
+
+
+@pytest.mark.parametrize("kind", ["survival", "logistic"])
+def test_losses_shrink_as_epsilon_grows(kind):
+    table = forecast_accuracy(kind, 3000, n_columns=6, n_repeats=6, random_state=0).table
+    losses = table["loss"].to_numpy()
+    assert list(table.index) == [0.1, 0.3, 1.0, 3.0, math.inf]
+    # At 0.1 most of the signal is lost, at 3 hardly any.
+    assert losses[0] > 0.03
+    assert losses[0] > losses[1] > losses[2] > -0.005
+    assert abs(losses[3]) < 0.02
+    assert losses[-1] == 0.0
+    assert (table["loss_low"] <= table["loss_high"]).all()
+    assert table["risk_error"].iloc[0] > 2.0 * table["risk_error"].iloc[-1]
+    assert table["brier"].iloc[0] > table["brier"].iloc[-1]
+    assert table["calibration"].iloc[-1] == pytest.approx(1.0, abs=0.05)
+
+
+@pytest.mark.parametrize("kind", ["km", "weibull"])
+def test_curves_come_nearer_as_epsilon_grows(kind):
+    table = forecast_accuracy(kind, 2000, event_rate=0.7, epsilons=[0.03, 3.0], **QUICK).table
+    for name in ("largest_error", "mean_error", "median_error", "width_middle", "width_horizon"):
+        assert table[name].iloc[0] > 1.5 * table[name].iloc[1] > 0.0, name
+        assert table[name].iloc[1] < 1.5 * table[name].iloc[2], name
+    assert "c_index" not in table
+
+
+@pytest.mark.parametrize("kind", ["survival", "logistic"])
+@pytest.mark.parametrize("concordance", [0.6, 0.85])
+def test_without_privacy_the_concordance_asked_for_is_reached(kind, concordance):
+    forecast = forecast_accuracy(
+        kind, 6000, n_columns=5, concordance=concordance, epsilons=[1.0], **QUICK
+    )
+    assert forecast.table.iloc[-1, 0] == pytest.approx(concordance, abs=0.03)
+
+
+@pytest.mark.parametrize("baseline", BASELINES)
+@pytest.mark.parametrize(("event_rate", "censoring"), [(0.02, 1.0), (0.3, 0.5), (0.8, 0.0)])
+def test_simulated_records_are_as_asked(baseline, event_rate, censoring):
+    """Shares of 40,000 records: standard errors are 0.0025 at most; six of them are allowed."""
+    rng = np.random.default_rng(1)
+    table = Table(plain_columns(6), None, rng)
+    X, z = table.rows(40_000, rng)
+    assert np.abs(X).max() <= 1.0
+    z = z / z.std()
+    shape, pairs = BASELINES[baseline], Pairs.among(2000)
+    truth = HazardTruth.found(z[:2000], pairs, 0.75, event_rate, censoring, shape)
+    event, time = truth.draw(z, rng)
+    assert time.min() >= 0.0
+    assert time.max() <= 1.0
+    assert not event[time == 1.0].any()
+    # The law was found on 2,000 of them.
+    assert event.mean() == pytest.approx(event_rate, abs=0.015 + 0.1 * event_rate)
+    assert (time[~event] < 1.0).mean() == pytest.approx(censoring, abs=0.03)
+    y = np.array(list(zip(event, time, strict=True)), dtype="?,f8")
+    assert concordance_index(y, z) == pytest.approx(0.75, abs=0.03 if event_rate > 0.1 else 0.06)
+
+
+def test_expected_concordance_is_that_of_drawn_outcomes():
+    """Of a score that is not the truth's: 40,000 records, standard error 0.003."""
+    rng = np.random.default_rng(2)
+    z = rng.normal(size=40_000)
+    score = z + rng.normal(size=z.size)
+    pairs = Pairs.among(z.size)
+    truth = HazardTruth.of(z, 1.0, 0.5, 0.7, 2.0)
+    event, time = truth.draw(z, rng)
+    y = np.array(list(zip(event, time, strict=True)), dtype="?,f8")
+    expected = pairs.concordance(score, *truth.firsts(z, pairs))
+    assert concordance_index(y, score) == pytest.approx(expected, abs=0.015)
+    survival = truth.survival(z, np.array([0.5]))[:, 0].mean()
+    lifetimes = HazardTruth(1.0, truth.hazard, 0.0, 2.0).draw(z, rng)[1]
+    assert (lifetimes > 0.5).mean() == pytest.approx(survival, abs=0.015)
+
+
+def test_expected_area_is_that_of_drawn_labels():
+    from sklearn.metrics import roc_auc_score
+
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=40_000)
+    score, pairs = z + rng.normal(size=z.size), Pairs.among(z.size)
+    truth = LabelTruth.found(z, pairs, 0.8, 0.1)
+    labels = truth.draw(z, rng)
+    assert labels.mean() == pytest.approx(0.1, abs=0.01)
+    assert roc_auc_score(labels, z) == pytest.approx(0.8, abs=0.025)
+    expected = pairs.concordance(score, *truth.firsts(z, pairs))
+    assert roc_auc_score(labels, score) == pytest.approx(expected, abs=0.025)
+
+
+def test_standard_errors_without_privacy_are_those_of_cox_regression():
+    from lifelines import CoxPHFitter
+
+    rng = np.random.default_rng(4)
+    table = Table(plain_columns(3), None, rng)
+    X, z = table.rows(8000, rng)
+    truth = HazardTruth.of(z, 0.5, 0.4, 0.8, 0.5)
+    event, time = truth.draw(z, rng)
+    frame = pd.DataFrame(X, columns=list("abc")).assign(time=np.maximum(time, 1e-9), event=event)
+    cox = CoxPHFitter().fit(frame, "time", "event").standard_errors_.to_numpy()
+    errors = np.sqrt(np.diag(np.linalg.inv(len(X) * truth.information(X, z))))
+    np.testing.assert_allclose(errors, cox, rtol=0.08)
+    # Effects of the columns are what the records are made with.
+    y = np.array(list(zip(event, time, strict=True)), dtype="?,f8")
+    found = X @ fit_cox(X, y).coef_
+    assert np.corrcoef(found, z)[0, 1] > 0.98
+
+
+def test_raw_rows_are_within_the_description():
+    rng = np.random.default_rng(5)
+    table = Table(columns_within(COLUMNS), COLUMNS._names(), rng)
+    frame, z = table.rows(3000, rng)
+    made = COLUMNS.fit_transform(frame)
+    assert np.isfinite(made).all()
+    assert np.isfinite(z).all()
+    assert z.std() > 0.0
+    assert frame["age"].between(20, 90).sum() == frame["age"].notna().sum() < 3000
+    assert not frame["dose"].isna().any()
+    assert set(frame["grade"]) == {1, 2, 3}
+    assert (made.std(axis=0) > 0.05).all()
+
+
+def test_columns_go_the_way_of_real_ones():
+    model = DPDiscreteTimeSurvival(max_time=10.0, columns=COLUMNS)
+    own = forecast_accuracy(model, 1500, epsilons=[1.0], **QUICK)
+    given = forecast_accuracy(
+        DPDiscreteTimeSurvival(max_time=10.0), 1500, columns=COLUMNS, epsilons=[1.0], **QUICK
+    )
+    pd.testing.assert_frame_equal(own.table, given.table)
+    assert own.about["n_columns"] == len(COLUMNS.columns)
+    assert own.table["c_index"].iloc[-1] == pytest.approx(0.7, abs=0.03)
+    labelled = forecast_accuracy("logistic", 1500, columns=COLUMNS, epsilons=[3.0], **QUICK)
+    assert 0.5 < labelled.table["auc"].iloc[0] < 0.72
+
+
+def test_standard_errors_are_forecast_where_they_are_asked_for():
+    model = DPDiscreteTimeSurvival(max_time=1.0, inference_share=0.2)
+    table = forecast_accuracy(
+        model, 20_000, n_columns=3, epsilons=[0.001, 0.3, 3.0], n_repeats=3, random_state=0
+    ).table
+    # n times epsilon is too small for any: the release has none.
+    assert table["finite_intervals"].iloc[0] == 0.0
+    assert table["interval_width"].iloc[0] == math.inf
+    assert table["interval_width"].iloc[1] > table["interval_width"].iloc[2] > 1.0
+    assert table["finite_intervals"].iloc[2] == table["interval_width"].iloc[3] == 1.0
+    odds = forecast_accuracy(
+        DPLogisticRegression(data_norm=1.0, inference_share=0.2),
+        20_000,
+        n_columns=3,
+        epsilons=[3.0],
+        n_repeats=2,
+        random_state=0,
+    ).table
+    assert odds["interval_width"].iloc[0] > 1.0
+    assert odds["finite_intervals"].iloc[0] > 0.5
+
+
+def test_groups_of_a_curve_share_the_records():
+    whole = forecast_accuracy("km", 2000, epsilons=[1.0], **QUICK).table
+    model = DPKaplanMeierFitter(max_time=7.0, groups=["a", "b", "c", "d"])
+    groups = forecast_accuracy(model, 2000, epsilons=[1.0], **QUICK).table
+    # A quarter of the records: intervals are twice as wide, noise aside.
+    ratio = groups["width_middle"] / whole["width_middle"]
+    assert ratio.iloc[-1] == pytest.approx(2.0, rel=0.15)
+    assert ratio.iloc[0] > 1.8
+
+
+@pytest.mark.parametrize("kind", ["survival", "logistic", "km", "weibull"])
+def test_a_seed_says_it_all(kind):
+    def table(**options):
+        return forecast_accuracy(
+            kind, 500, epsilons=[1.0], n_repeats=2, **{"random_state": 3, **options}
+        ).table
+
+    pd.testing.assert_frame_equal(table(), table())
+    assert not table().equals(table(random_state=4))
+    assert not table(random_state=None).equals(table(random_state=None))
+    if kind == "logistic":
+        with parallel_config("threading"):
+            pd.testing.assert_frame_equal(table(), table(n_jobs=2))
+
+
+def test_nothing_is_charged_and_nobody_is_warned():
+    ledger = PrivacyAccountant(epsilon=1.0)
+    model = DPKaplanMeierFitter(max_time=1.0, accountant=ledger, epsilon=0.25)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        forecast_accuracy(model, 200, epsilons=[0.5, 5.0], **QUICK)
+        forecast_accuracy(DPLogisticRegression(), 200, epsilons=[0.5], **QUICK)
+    assert ledger.spent() == 0.0
+    assert model.accountant is ledger
+    assert model.epsilon == 0.25
+    assert not hasattr(model, "release_")
+
+
+def test_what_comes_out_can_be_read_and_kept():
+    forecast = forecast_accuracy("survival", 20_000, n_columns=3, epsilons=[3.0, 0.001], **QUICK)
+    assert forecast.smallest_epsilon() == 3.0
+    assert forecast.smallest_epsilon(1.0) == 0.001
+    assert "Epsilon 3 is the smallest of 0.001, 3" in forecast.advice
+    kept = json.loads(json.dumps(forecast.to_dict(), allow_nan=False))
+    assert [row["epsilon"] for row in kept["table"]] == [0.001, 3.0, "inf"]
+    assert kept["about"]["n_columns"] == 3
+    shown = repr(forecast)
+    assert "0.001" in shown
+    assert "nan" not in shown
+    assert forecast.advice in shown
+    assert "<table" in forecast._repr_html_()
+    hopeless = forecast_accuracy("logistic", 100, epsilons=[0.01], **QUICK)
+    assert hopeless.smallest_epsilon(0.02) is None
+    assert hopeless.advice.startswith("At none of 0.01")
+    with pytest.raises(ValueError, match="tolerance must be a number in"):
+        forecast.smallest_epsilon(2.0)
+
+
+def test_figures():
+    pytest.importorskip("matplotlib")
+    from matplotlib.figure import Figure
+
+    model = DPDiscreteTimeSurvival(max_time=1.0, inference_share=0.2)
+    forecast = forecast_accuracy(model, 5000, n_columns=3, epsilons=[1.0, 3.0], **QUICK)
+    axes = forecast.plot()
+    assert len(axes) == 3
+    assert "C-index" in axes[0].get_ylabel()
+    assert [tick.get_text() for tick in axes[0].get_xticklabels()] == ["1", "3"]
+    ax = Figure().subplots()
+    assert forecast.plot(ax) is ax
+    assert len(forecast_accuracy("km", 300, **QUICK).plot()) == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"estimator": "cox"}, ValueError, "estimator must be one of 'survival'"),
+        ({"estimator": DPWeibullFitter}, TypeError, "estimator must be one of"),
+        ({"estimator": DPAalenJohansenFitter(max_time=1.0)}, TypeError, "estimator must be one of"),
+        ({"estimator": DPDiscreteTimeSurvival()}, ValueError, "max_time must be given"),
+        ({"estimator": DPWeibullFitter(max_time=-1)}, ValueError, "max_time must be"),
+        (
+            {"estimator": DPLogisticRegression(classes=[0, 1, 2])},
+            ValueError,
+            "classes must be two for a forecast, got 3",
+        ),
+        (
+            {"estimator": DPLogisticRegression(columns=PublicBoundsScaler(-1, 1))},
+            TypeError,
+            "columns must be a PublicColumns",
+        ),
+        (
+            {"estimator": DPLogisticRegression(columns=COLUMNS), "columns": COLUMNS},
+            ValueError,
+            "columns must be None where the estimator has columns",
+        ),
+        ({"columns": COLUMNS, "n_columns": 3}, ValueError, "n_columns must be None where columns"),
+        ({"columns": {"age": (0, 100)}}, TypeError, "columns must be a PublicColumns"),
+        ({"columns": PublicColumns({"age": (1, 0)})}, ValueError, "age"),
+        ({"estimator": "km", "n_columns": 3}, ValueError, "n_columns must be None for a curve"),
+        ({"estimator": "km", "columns": COLUMNS}, ValueError, "columns must be None for a curve"),
+        ({"estimator": "weibull", "concordance": 0.7}, ValueError, "concordance must be None"),
+        ({"n_records": 19}, ValueError, "n_records must be an integer from 20 to 1,000,000"),
+        ({"n_records": 100.0}, TypeError, "n_records must be"),
+        ({"n_records": 10**7}, ValueError, r"n \* epsilon"),
+        ({"n_columns": 0}, ValueError, "n_columns must be"),
+        ({"event_rate": 0.0}, ValueError, "event_rate must be"),
+        ({"event_rate": 1.0}, ValueError, "event_rate must be"),
+        ({"concordance": 0.4}, ValueError, "concordance must be"),
+        (
+            {"columns": PublicColumns({"male": bool}), "concordance": 0.9},
+            ValueError,
+            "concordance must be at most",
+        ),
+        ({"censoring": 1.1}, ValueError, "censoring must be"),
+        ({"baseline": "steep"}, ValueError, "baseline must be one of"),
+        ({"epsilons": []}, ValueError, "epsilons must hold"),
+        ({"epsilons": [1.0, 0.0]}, ValueError, "epsilons must be a list, each a positive"),
+        ({"epsilons": 1.0}, TypeError, "epsilons must be a list"),
+        ({"epsilons": [math.inf]}, ValueError, "epsilons must be"),
+        ({"n_repeats": 0}, ValueError, "n_repeats must be"),
+        ({"level": 1.0}, ValueError, "level must be"),
+        ({"random_state": -1}, ValueError, "random_state must be"),
+        ({"n_jobs": 0}, ValueError, "n_jobs must be"),
+        ({"verbose": -1}, ValueError, "verbose must be"),
+    ],
+    ids=lambda value: str(value)[:40] if isinstance(value, dict) else "",
+)
+def test_what_breaks_a_rule_is_refused(options, error, message):
+    asked = {"estimator": "survival", "n_records": 100, "n_repeats": 1, "epsilons": [1.0]}
+    with pytest.raises(error, match=message):
+        forecast_accuracy(**{**asked, **options})
+
+
+def test_progress_is_shown_if_asked_for(capsys):
+    forecast_accuracy("km", 100, epsilons=[1.0], n_repeats=2, verbose=1)
+    assert "Simulating studies" in capsys.readouterr().err
+    forecast_accuracy("km", 100, epsilons=[1.0], n_repeats=2)
+    assert capsys.readouterr().err == ""
