@@ -228,6 +228,11 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         values.update({k: _from_json(values[k]) for k in numeric})
         return cls(**values)
 
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What is not covered, whatever epsilon is: of this result, then of any."""
+        return (*self.not_covered, *_NOT_COVERED)
+
     def describe(self) -> str:
         """Say in plain words what was promised, about whom, and what is not covered.
 
@@ -252,8 +257,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
             lines.append("Assumed public: nothing was listed.")
         if self.assumptions:
             lines.append("It also rests on:\n" + _bullets(self.assumptions))
-        not_covered = (*self.not_covered, *_NOT_COVERED)
-        lines.append("Not covered, whatever epsilon is:\n" + _bullets(not_covered))
+        lines.append("Not covered, whatever epsilon is:\n" + _bullets(self.limits))
         return "\n\n".join(lines)
 
     def _headline(self) -> str:

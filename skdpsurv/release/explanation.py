@@ -12,7 +12,7 @@ from skdpsurv.preprocessing.public_steps import known_names
 from skdpsurv.preprocessing.step_description import DROP, made_names, rebuild
 from skdpsurv.privacy.guarantee import PERSON
 
-__all__ = ["explanation", "headline"]
+__all__ = ["column_words", "explanation", "headline"]
 
 
 def headline(release: Any) -> str:
@@ -53,36 +53,47 @@ def _columns(release: Any) -> str:
             "part of this release: rows must come as they went into the fit."
         )
     names = known_names(release.feature_names_in, release.n_features_in)
-    says = list(_steps(release.columns, names))
+    says = [f"{column}: {held}" for column, held in column_words(release.columns, names)]
     made = f"That makes {release.n_features:,} numbers: {', '.join(_some(release.feature_names))}."
     return f"It reads {number}:\n{_bullets(says)}\n{_filled(made)}"
 
 
-def _steps(description: Mapping[str, Any] | None, names: Sequence[str]) -> Iterator[str]:
-    """Yield what is done to columns, in words."""
+def column_words(
+    description: Mapping[str, Any] | None, names: Sequence[str]
+) -> Iterator[tuple[str, str]]:
+    """Yield columns, and what they hold or what is done to them, in words.
+
+    Parameters
+    ----------
+    description : mapping or None
+        Of a public step, as a release has it.
+    names : sequence of str
+        Of what goes in.
+    """
     if description is None:
-        yield f"{_and(_some(names))}: taken as given"
+        yield _and(_some(names)), "taken as given"
         return
     match description["step"]:
         case "Pipeline":
             for _, one in description["steps"]:
-                yield from _steps(one, names)
+                yield from column_words(one, names)
                 names = made_names(one, names)
         case "ColumnTransformer":
             kept = [part for part in description["parts"] if part[1] != DROP]
             used = {j for _, _, places in kept for j in places}
             if unused := [name for j, name in enumerate(names) if j not in used]:
-                yield f"{_and(_some(unused))}: not used"
+                yield _and(_some(unused)), "not used"
             for _, one, places in kept:
-                yield from _steps(one, [names[j] if j < len(names) else f"{j}" for j in places])
+                inside = [names[j] if j < len(names) else f"{j}" for j in places]
+                yield from column_words(one, inside)
         case "PublicColumns":
             for kind in rebuild(description)._kinds():
-                yield f"{kind.column}: {kind.words()}; {MISSING[kind.missing]}"
+                yield kind.column, f"{kind.words()}; {MISSING[kind.missing]}"
         case "PublicBoundsScaler":
             yield from _bounds(rebuild(description), names)
         case step:
             said = ", ".join(f"{k}={v!r}" for k, v in description["parameters"].items())
-            yield f"{_and(_some(names))}: {step} of scikit-learn ({said})"
+            yield _and(_some(names)), f"{step} of scikit-learn ({said})"
 
 
 MISSING = {
@@ -92,11 +103,11 @@ MISSING = {
 }
 
 
-def _bounds(scaler: PublicBoundsScaler, names: Sequence[str]) -> Iterator[str]:
+def _bounds(scaler: PublicBoundsScaler, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     lower, upper = scaler._ends(names, len(names))
     for name, low, high in zip(names, lower.tolist(), upper.tolist(), strict=True):
         number = Number(name, scaler.missing, low, high)
-        yield f"{name}: {number.words()}; {MISSING[scaler.missing]}"
+        yield name, f"{number.words()}; {MISSING[scaler.missing]}"
 
 
 def _some(names: Sequence[str], most: int = 12) -> list[str]:

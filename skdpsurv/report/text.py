@@ -1,0 +1,167 @@
+"""Text and numbers as a reader should see them.
+
+Names in a release are somebody else's: they may hold characters that turn a line around, hide
+parts of it, or cannot be written to a file at all.
+"""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Iterable, Mapping
+from decimal import ROUND_CEILING, Decimal
+from typing import Any
+
+from skdpsurv.report.blocks import Markup
+
+__all__ = ["distinct", "exact", "listed", "percent_up", "short", "shown", "up", "value"]
+
+#: Controls, formats (which turn lines around, or show nothing), surrogates, and breaks of lines.
+HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+#: Longer texts are cut, and say so.
+LONGEST = 5000
+#: As many values of a list are shown, and lists in lists as deep as this.
+MOST_VALUES = 12
+#: Of a public number that is shown with all of them.
+MOST_DIGITS = 8
+DEEPEST = 4
+
+
+def shown(text: object) -> str:
+    r"""Return text in which every character can be seen.
+
+    Examples
+    --------
+    >>> print(shown("dose\u202e\n"))
+    dose\u202e\u000a
+    """
+    if isinstance(text, Markup):  # made by this package, and escaped where it was made
+        return text
+    whole = str(text)
+    cut = whole[:LONGEST]
+    seen = "".join(
+        f"\\u{ord(one):04x}" if unicodedata.category(one) in HIDDEN else one for one in cut
+    )
+    return seen if cut == whole else f"{seen}… ({len(whole):,} characters)"
+
+
+def distinct(names: Iterable[object]) -> list[str]:
+    """Return names as they are shown, numbered where two would look alike.
+
+    Examples
+    --------
+    >>> distinct(["age", "dose", "age"])
+    ['age', 'dose', 'age (2)']
+    """
+    seen: dict[str, int] = {}
+    found = []
+    for name in map(shown, names):
+        seen[name] = seen.get(name, 0) + 1
+        found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return found
+
+
+def exact(number: float) -> str:
+    """Return a number with all of its digits: an epsilon that is rounded promises something else.
+
+    Examples
+    --------
+    >>> exact(1.0), exact(0.123456789), exact(math.inf)
+    ('1', '0.123456789', 'infinite')
+    """
+    if math.isinf(number):
+        return "infinite" if number > 0 else "minus infinite"
+    return repr(float(number)).removesuffix(".0")
+
+
+def short(number: float, digits: int = 4) -> str:
+    """Return a number with a few digits, for tables of estimates.
+
+    Examples
+    --------
+    >>> short(1234.567), short(0.0012345), short(-2.0), short(1.00031), short(23456.0)
+    ('1235', '0.001234', '−2', '1.00031', '23,456')
+    """
+    if math.isnan(number):
+        return "not known"
+    if math.isinf(number):
+        return "∞" if number > 0 else "−∞"
+    size = abs(number)
+    if size and not 1e-4 <= size < 1e7:
+        text = f"{number:.{digits - 1}e}"
+        head, power = text.split("e")
+        text = f"{head.rstrip('0').rstrip('.')}e{int(power)}"
+    elif size >= 10 ** (digits - 1):
+        text = f"{number:,.0f}" if size >= 10_000 else f"{number:.0f}"
+    else:
+        # Ratios are read by how far they are from 1.
+        off = abs(size - 1.0)
+        more = 2 if 0 < off < 0.005 else 0
+        text = f"{number:.{digits + more}g}" if size else "0"
+    return text.replace("-", "−")
+
+
+def up(number: Decimal, digits: int) -> str:
+    """Return a positive number of at least as large a value, with a few digits.
+
+    Examples
+    --------
+    >>> up(Decimal("2.7182"), 3), up(Decimal("54.6"), 3), up(Decimal("1234567"), 3)
+    ('2.72', '54.6', '1,240,000')
+    """
+    places = digits - 1 - number.adjusted()
+    rounded = number.quantize(Decimal(1).scaleb(-places), rounding=ROUND_CEILING)
+    if rounded < 10**9:
+        return f"{rounded:,f}".rstrip("0").rstrip(".") if places > 0 else f"{rounded:,f}"
+    return f"{rounded:.{digits - 1}e}".replace("e+", "e")
+
+
+def percent_up(part: Decimal) -> str:
+    r"""Return a bound on a probability in percent, rounded up to a tenth; it stays on one line.
+
+    Examples
+    --------
+    >>> percent_up(Decimal("0.73105")), percent_up(Decimal("0.5"))
+    ('73.2\xa0%', '50\xa0%')
+    """
+    # First rounded, and upwards: a product would be rounded to the nearest.
+    percent = 100 * part.quantize(Decimal("0.001"), rounding=ROUND_CEILING)
+    return f"{percent:.1f}".removesuffix(".0") + "\N{NO-BREAK SPACE}%"
+
+
+def listed(words: Iterable[object], most: int = MOST_VALUES) -> str:
+    """Return words in a line: the first ones and the last, if there are many."""
+    whole = [shown(word) for word in words]
+    if len(whole) > most:
+        return f"{', '.join(whole[: most - 2])}, …, {whole[-1]} ({len(whole):,} in all)"
+    return ", ".join(whole)
+
+
+def value(of: Any, deep: int = 0) -> str:
+    """Return a public value in a line: numbers with six digits, if that is not all of them.
+
+    Examples
+    --------
+    >>> value({"from": 0.5, "to": 2 / 3}), value((1, "a", None)), value(())
+    ('0.5 to 0.666667', '1, a, none', 'none')
+    """
+    if of is None or (isinstance(of, tuple | list) and not of):
+        return "none"
+    if isinstance(of, bool):
+        return "yes" if of else "no"
+    if isinstance(of, float):
+        return exact(of) if len(exact(of)) <= MOST_DIGITS else f"{of:.6g}"
+    if deep == DEEPEST and not isinstance(of, int | str):
+        return "…"
+    if isinstance(of, tuple | list):
+        inside = [value(one, deep + 1) for one in of]
+        # A list in a list needs its own ends.
+        nested = [isinstance(one, tuple | list) for one in of]
+        return listed(f"[{x}]" if own else x for x, own in zip(inside, nested, strict=True))
+    if isinstance(of, Mapping) and of.keys() == {"from", "to"}:
+        return f"{value(of['from'], deep + 1)} to {value(of['to'], deep + 1)}"
+    if isinstance(of, Mapping):
+        return listed(f"{shown(name)} {value(one, deep + 1)}" for name, one in sorted(of.items()))
+    if isinstance(of, int):
+        return f"{of:,}" if abs(of) < 10**15 else f"about {Decimal(of):.3e}"
+    return shown(of)

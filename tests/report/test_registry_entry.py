@@ -1,0 +1,292 @@
+"""Entries of OpenDP's registry: valid by its schema, and of nothing that was not proved."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import yaml
+
+from skdpsurv import DPKaplanMeierFitter, PrivacyGuarantee, Release
+from skdpsurv.privacy.guarantee import PERSON
+from skdpsurv.report import registry_entry
+from skdpsurv.report.markdown import word
+from skdpsurv.report.registry_entry import PRODUCTS, RELEASES, SECTORS, SOURCES
+from skdpsurv.report.text import value
+from tests.report.releases import proved, with_status
+from tests.support import checks
+from tests.support.registry import PRIVATE, PROTECTED
+
+jsonschema = pytest.importorskip("jsonschema")
+
+SCHEMA = yaml.safe_load((Path(__file__).parent / "deployments-schema.yaml").read_text("utf-8"))
+VALIDATOR = jsonschema.Draft7Validator(
+    SCHEMA, format_checker=jsonschema.Draft7Validator.FORMAT_CHECKER
+)
+KNOWN = {
+    "name": "Survival on ward 7",
+    "data_curators": ["General Hospital", "Registry of Cancer"],
+    "intended_use": "Planning of staff.",
+    "data_product_region": "Norway",
+    "publication_date": "2026-03-01",
+}
+SETTINGS = [replace(one, slow=False) for one in PROTECTED]
+
+
+def one_release(**changes) -> Release:
+    fields = {
+        "estimator": "DPKaplanMeierFitter",
+        "guarantee": PrivacyGuarantee(1.0, public_inputs={"n_records": 10}),
+        "parameters": {},
+        "values": {"counts": [[1.0]]},
+        "n_features_in": 0,
+    }
+    return Release(**{**fields, **changes})
+
+
+def read(text: str) -> dict:
+    """Return an entry that the registry's own checks would take."""
+    entry = yaml.safe_load(text)
+    errors = [f"{list(error.path)}: {error.message}" for error in VALIDATOR.iter_errors(entry)]
+    assert errors == []
+    # Folded lines are no Markdown, and a double backslash breaks a formula.
+    styles = {token.style for token in yaml.scan(text) if isinstance(token, yaml.ScalarToken)}
+    assert styles <= {None, "|", '"', "'"}
+    for words in leaves(entry):
+        assert not re.search(r"\\\\[^()]", words)
+    return entry
+
+
+def leaves(part):
+    if isinstance(part, dict | list):
+        for one in part.values() if isinstance(part, dict) else part:
+            yield from leaves(one)
+    elif isinstance(part, str):
+        yield part
+
+
+@checks.each(SETTINGS)
+def test_entries_are_valid_and_full(setting):
+    release = proved(setting)
+    known = dict(KNOWN)
+    if not type(release).kinds[release.estimator].__module__.startswith("skdpsurv."):
+        known["data_product_type"] = "Machine learning model"
+    deployment = read(release.to_registry_yaml(**known))["deployment"]
+    guarantee = release.guarantee
+    loss, variant = deployment["privacy_loss"], deployment["dp_variant"]
+    assert loss["privacy_parameters"] == {"epsilon": guarantee.epsilon}
+    person = guarantee.neighbours == PERSON
+    assert loss["privacy_unit"] == ("person" if person else "record")
+    assert guarantee.neighbours in loss["privacy_unit_details"]
+    assert variant["variant_name"] == "Pure DP"
+    for name, given in guarantee.public_inputs.items():
+        assert f"`{name}`: {word(value(given))}" in variant["unprotected_quantities"]
+    assert guarantee.mechanism in deployment["implementation"]["mechanisms"]
+    assert release.made_with in deployment["implementation"]["mechanisms"]
+    assert deployment["deployment_model"]["model_name"] == "Central"
+    for name in (*(release.feature_names_in or ()), *release.target_names):
+        assert f"`{name}`" in variant["data_domain"] + variant["unprotected_quantities"]
+
+
+@pytest.mark.parametrize("status", ["asymptotic", "seeded", "none"])
+def test_nothing_unproved_is_entered(status):
+    with pytest.raises(ValueError, match=f"must be proved.*{status}"):
+        with_status(one_release(), status).to_registry_yaml(**KNOWN)
+
+
+def test_a_fit_without_privacy_is_not_entered():
+    setting = next(one for one in PRIVATE if str(one) == "DPKaplanMeierFitter: no privacy")
+    with pytest.raises(ValueError, match="must be proved"):
+        proved(setting).to_registry_yaml(**KNOWN)
+
+
+def test_neighbours_that_nobody_knows_are_not_entered():
+    release = one_release(guarantee=PrivacyGuarantee(1.0, neighbours="add one"))
+    with pytest.raises(ValueError, match="neighbours of the guarantee"):
+        release.to_registry_yaml(**KNOWN)
+
+
+class TestWhatOnlyThePublisherKnows:
+    @pytest.mark.parametrize("name", KNOWN)
+    def test_is_required(self, name):
+        known = {key: one for key, one in KNOWN.items() if key != name}
+        with pytest.raises(TypeError, match=name):
+            one_release().to_registry_yaml(**known)
+
+    def test_is_all_that_the_schema_requires(self):
+        required = set(SCHEMA["properties"]["deployment"]["properties"]["basic"]["required"])
+        assert required - KNOWN.keys() == {"description", "data_product_type"}
+
+    @pytest.mark.parametrize("name", ["name", "intended_use", "description", "actors", "security"])
+    @pytest.mark.parametrize("empty", ["", "  \n "])
+    def test_is_not_empty(self, name, empty):
+        with pytest.raises(ValueError, match=f"{name} must not be empty"):
+            one_release().to_registry_yaml(**{**KNOWN, name: empty})
+
+    @pytest.mark.parametrize(
+        ("change", "error"),
+        [
+            ({"name": 7}, TypeError),
+            ({"data_curators": "General Hospital"}, TypeError),
+            ({"data_curators": []}, ValueError),
+            ({"data_curators": [7]}, TypeError),
+            ({"publication_date": "1/3/2026"}, ValueError),
+            ({"publication_date": "2026-02-30"}, ValueError),
+            ({"publication_date": "20260301"}, ValueError),
+            ({"publication_date": 2026}, TypeError),
+            ({"data_product_type": "Curve"}, ValueError),
+            ({"data_product_sector": "Hospitals"}, ValueError),
+            ({"release_type": "once"}, ValueError),
+            ({"data_source_type": "static"}, ValueError),
+            ({"registry_authors": []}, ValueError),
+        ],
+    )
+    def test_breaks_a_rule(self, change, error):
+        with pytest.raises(error, match=next(iter(change))):
+            one_release().to_registry_yaml(**{**KNOWN, **change})
+
+    @pytest.mark.parametrize("name", ["sources", "notes"])
+    def test_needs_authors(self, name):
+        with pytest.raises(ValueError, match="registry_authors must be given"):
+            one_release().to_registry_yaml(**KNOWN, **{name: "A paper."})
+        entry = one_release().to_registry_yaml(**KNOWN, **{name: "A."}, registry_authors=["B"])
+        assert read(entry)["deployment"]["administrative"] == {
+            name: "A.",
+            "registry_authors": ["B"],
+        }
+
+    def test_unknown_names(self):
+        with pytest.raises(TypeError, match="epsilon"):
+            one_release().to_registry_yaml(**KNOWN, epsilon=0.1)
+
+    def test_comes_back_as_it_was(self):
+        text = "First line: with a colon.\n\n- one   \n- two # no comment\n"
+        deployment = read(one_release().to_registry_yaml(**KNOWN, justification=text))["deployment"]
+        kept = "First line: with a colon.\n\n- one\n- two # no comment"
+        assert deployment["implementation"]["justification"] == kept
+        assert deployment["basic"]["publication_date"] == "2026-03-01"
+        assert deployment["basic"]["data_curators"] == KNOWN["data_curators"]
+
+    def test_lines_are_literal(self):
+        text = one_release().to_registry_yaml(**KNOWN, description="One.\nTwo.")
+        assert "description: |-\n      One.\n      Two.\n" in text
+
+    def test_dates(self):
+        day = datetime.date(2026, 3, 1)
+        with_date = one_release().to_registry_yaml(**{**KNOWN, "publication_date": day})
+        assert with_date == one_release().to_registry_yaml(**KNOWN)
+
+
+def test_words_are_those_of_the_schema():
+    fields = SCHEMA["properties"]["deployment"]["properties"]
+    basic, model = fields["basic"]["properties"], fields["deployment_model"]["properties"]
+    assert list(PRODUCTS) == basic["data_product_type"]["enum"]
+    assert list(SECTORS) == basic["data_product_sector"]["enum"]
+    assert list(RELEASES) == model["release_type"]["enum"]
+    assert list(SOURCES) == model["data_source_type"]["enum"]
+
+
+@pytest.mark.parametrize(
+    ("more", "tier"),
+    [
+        ({}, 1),
+        ({"release_type": "One release"}, 1),
+        ({"release_type": "One release", "data_source_type": "Static"}, 2),
+        (
+            {
+                "release_type": "One release",
+                "data_source_type": "Static",
+                "release_type_details": "No other use is planned.",
+                "actors": "The hospital is trusted, readers are not.",
+                "justification": "The board chose epsilon.",
+                "preprocessing": "None.",
+            },
+            3,
+        ),
+    ],
+)
+def test_tiers(more, tier):
+    assert read(one_release().to_registry_yaml(**KNOWN, **more))["tier"] == tier
+
+
+def test_third_tier_has_every_field_of_it():
+    more = {
+        "release_type": "One release",
+        "data_source_type": "Static",
+        "release_type_details": "No other use is planned.",
+        "actors": "The hospital is trusted, readers are not.",
+        "justification": "The board chose epsilon.",
+        "preprocessing": "None.",
+    }
+    entry = read(one_release().to_registry_yaml(**KNOWN, **more))["deployment"]
+    for part, fields in SCHEMA["properties"]["deployment"]["properties"].items():
+        if part in ("basic", "administrative"):
+            continue
+        asked = {name for name, one in fields["properties"].items() if one.get("tier")}
+        # More about what the source of data is, "if more description is useful".
+        assert asked - entry[part].keys() <= {"data_source_type_details"}
+
+
+def test_slug_is_what_the_registry_makes():
+    entry = read(one_release().to_registry_yaml(**{**KNOWN, "name": "A & B_c (2nd)."}))
+    assert entry["url_slug"] == "a-b-c-2nd--general-hospital-registry-of-cancer-2026"
+
+
+def test_delta():
+    release = one_release(guarantee=PrivacyGuarantee(1e-5, delta=1e-9))
+    deployment = read(release.to_registry_yaml(**KNOWN))["deployment"]
+    assert deployment["dp_variant"]["variant_name"] == "Approximate DP"
+    parameters = {"epsilon": 1e-5, "delta": 1e-9}
+    assert deployment["privacy_loss"]["privacy_parameters"] == parameters
+
+
+def test_search_says_that_its_choice_is_paid_for():
+    setting = next(one for one in PRIVATE if str(one) == "PrivateSearchCV: repeat")
+    deployment = read(proved(setting).to_registry_yaml(**KNOWN))["deployment"]
+    assert "private search" in deployment["accounting"]["composition"]
+    tuning = deployment["implementation"]["preprocessing_and_hyperparameter_tuning"]
+    assert "chosen by a private search" in tuning
+
+
+def test_an_unknown_estimator_needs_a_type():
+    release = one_release(estimator="Example")
+    with pytest.raises(ValueError, match="data_product_type must be given"):
+        release.to_registry_yaml(**KNOWN)
+    read(release.to_registry_yaml(**KNOWN, data_product_type="Dataset"))
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "$\\frac{1}{0}$",
+    "\\\\[ x \\\\]",
+    "a`b` | c",
+    "a\u202eb\u0000c\nd: e",
+    "![x](http://example.org)",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_stay_words(name):
+    guarantee = PrivacyGuarantee(1.0, 0.0, "replace-one", name, "proved", {name: name}, (name,))
+    release = one_release(
+        guarantee=guarantee,
+        made_with=name,
+        target_names=(name,),
+        n_features_in=1,
+        feature_names_in=(name,),
+    )
+    deployment = read(release.to_registry_yaml(**KNOWN))["deployment"]
+    for words in leaves(deployment):
+        outside = re.sub(r"`[^`\n]*`", "", words)
+        assert not re.search(r"[<$\u202e\x00]|\]\(|\\[^u]", outside)
+
+
+def test_fitted_without_a_seed():
+    """Not by way of another status."""
+    fitter = DPKaplanMeierFitter(epsilon=1.0, max_time=5.0).fit([1.0, 2.0, 3.0], [1, 1, 0])
+    entry = read(registry_entry(fitter.release_, **KNOWN))
+    assert entry["status"] == "Draft"
+    assert "3 records" in entry["deployment"]["basic"]["description"]

@@ -1,0 +1,466 @@
+"""The page about a release: it is made of any, says all that matters, and promises no more."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skdpsurv import (
+    DPDiscreteTimeSurvival,
+    DPKaplanMeierFitter,
+    DPLogisticRegression,
+    PrivacyGuarantee,
+    PublicColumns,
+    Release,
+)
+from skdpsurv.metrics import Estimate, RiskGroup, SurvivalEvaluation
+from skdpsurv.privacy.guarantee import PERSON
+from skdpsurv.report import figures
+from skdpsurv.report.advantage import Advantage
+from skdpsurv.report.plain_words import ESTIMATORS, PUBLIC
+from skdpsurv.report.text import exact, percent_up, shown, value
+from tests.leaks.test_crafted_releases import FAULTS, places, with_fault
+from tests.report.releases import Page, proved, seeded, with_status
+from tests.support import checks
+from tests.support.registry import PRIVATE, REPRESENTATIVE, Setting, outcomes
+
+#: Whose intervals are simulated for seconds.
+SLOW = {"DPWeibullFitter: published ladder", "DPWeibullFitter: exact ladder"}
+SETTINGS = [replace(one, slow=str(one) in SLOW) for one in PRIVATE]
+DRAWN = [one for one in REPRESENTATIVE if one.is_private]
+VOID = ("asymptotic", "seeded", "none")
+#: How a promise is worded.
+PROMISE = re.compile(r"probability of at most|times as probable|advantage.{0,60}at most")
+
+
+def setting(name: str) -> Setting:
+    return next(one for one in PRIVATE if str(one) == name)
+
+
+@pytest.fixture
+def no_figures(monkeypatch):
+    monkeypatch.setattr(figures, "can_draw", lambda: False)
+
+
+def one_release(**changes) -> Release:
+    fields = {
+        "estimator": "Example",
+        "guarantee": PrivacyGuarantee(1.0, public_inputs={"n_records": 10}),
+        "parameters": {},
+        "values": {"mean": 0.5},
+        "n_features_in": 0,
+    }
+    return Release(**{**fields, **changes})
+
+
+def with_names(names, **changes) -> Release:
+    """Return a regression of columns with these names."""
+    columns = PublicColumns(dict.fromkeys(names, (0.0, 2.0)))
+    rng = np.random.default_rng(0)
+    model = DPLogisticRegression(classes=[0, 1], columns=columns, random_state=0, **changes)
+    import pandas as pd
+
+    table = pd.DataFrame(rng.uniform(0.0, 2.0, (50, len(names))), columns=names)
+    return with_status(model.fit(table, rng.integers(0, 2, 50)).release_, "proved")
+
+
+def evaluation(guarantee=None) -> SurvivalEvaluation:
+    groups = tuple(
+        RiskGroup(
+            *(low, low + 0.3, 0.5),
+            Estimate(p, p - 0.05, p + 0.1),
+            (Estimate(o + 0.1, o, 1.0), Estimate(o, o - 0.1, 1.0)),
+        )
+        for low, p, o in [(0.3, 0.4, 0.5), (0.6, 0.8, 0.7)]
+    )
+    guarantee = guarantee or PrivacyGuarantee(0.2)
+    return SurvivalEvaluation(
+        *[Estimate(0.7123, 0.6, 0.8)] * 3, groups, (2.0, 5.0), 0.9, 5.0, 0.9, guarantee, {}
+    )
+
+
+@checks.each(SETTINGS)
+def test_page_says_what_matters(setting, no_figures):
+    release = proved(setting)
+    guarantee = release.guarantee
+    page = Page(release.to_html())
+    assert page.faults == []
+    text = page.text
+    assert f"psilon = {exact(guarantee.epsilon)}" in text
+    assert f"status: {guarantee.status}" in text
+    number = guarantee.public_inputs.get("n_records", guarantee.public_inputs.get("n_private"))
+    many = "people" if guarantee.neighbours == PERSON else "records"
+    assert f"{number:,} {many}" in text
+    assert guarantee.neighbours in text
+    for name, given in guarantee.public_inputs.items():
+        assert f"{name} {value(given)}" in text
+    for said in (*guarantee.limits, *guarantee.assumptions, guarantee.mechanism, guarantee.source):
+        assert said in text
+    for name in (*release.values, *release.target_names, *(release.feature_names_in or ())):
+        assert name in text
+    assert hashlib.sha256(release.to_json().encode()).hexdigest() in text
+    assert bool(PROMISE.search(text)) == (guarantee.status == "proved")
+
+
+@checks.each(DRAWN)
+def test_figures(setting):
+    release = proved(setting)
+    text = release.to_html()
+    page = Page(text)
+    assert page.faults == []
+    assert page.tags.count("svg") >= 1
+    assert text == release.to_html()
+    assert text == Release.from_json(release.to_json()).to_html()
+
+
+@pytest.mark.parametrize("status", VOID)
+@checks.each(DRAWN)
+def test_nothing_is_promised_where_nothing_is_proved(setting, status, no_figures):
+    text = Page(with_status(seeded(setting), status).to_html()).text
+    assert not PROMISE.search(text)
+    assert text.count("No promise") >= 2
+    assert text.index("No promise") < text.index("What was fitted")
+    assert "it promises nothing" in text
+    assert f"status: {status}" in text
+
+
+def test_void_page_has_no_figure_of_the_advantage():
+    assert "svg" in Page(one_release().to_html()).tags
+    void = one_release(guarantee=PrivacyGuarantee(1.0, status="seeded"))
+    assert "svg" not in Page(void.to_html()).tags
+
+
+class TestAdvantage:
+    @pytest.mark.parametrize("epsilon", [1e-300, 1e-9, 0.01, 0.3, 1.0, 2.0, 4.7, 20.0, 199.0])
+    def test_formula(self, epsilon):
+        bound = Advantage.at(epsilon)
+        assert float(bound.most) == pytest.approx(math.tanh(epsilon / 2), rel=1e-14)
+        assert float(bound.right) == pytest.approx(1 / (1 + math.exp(-epsilon)), rel=1e-14)
+        assert bound.factor is not None
+        assert float(bound.factor) == pytest.approx(math.exp(epsilon), rel=1e-13)
+
+    @pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-6), (0.0, 0.25), (3.0, 0.5)])
+    def test_delta(self, epsilon, delta):
+        most = (math.exp(epsilon) - 1 + 2 * delta) / (math.exp(epsilon) + 1)
+        assert float(Advantage.at(epsilon, delta).most) == pytest.approx(min(most, 1.0))
+
+    @pytest.mark.parametrize("epsilon", [201.0, 1e300, math.inf])
+    def test_large(self, epsilon):
+        assert Advantage.at(epsilon).most == 1
+
+    def test_never_more_than_certain(self):
+        assert Advantage.at(0.0, 0.999).most <= 1
+        assert Advantage.at(0.0).most == 0
+        assert Advantage.at(0.0).right == 0.5
+
+    @pytest.mark.parametrize("epsilon", [*np.geomspace(1e-12, 50.0, 40).tolist(), 1.0])
+    def test_bounds_are_rounded_up(self, epsilon):
+        for bound in (Advantage.at(epsilon).most, Advantage.at(epsilon).right):
+            printed = percent_up(bound).removesuffix("\xa0%")
+            assert 0 <= type(bound)(printed) / 100 - bound < 0.001
+            assert float(printed) > 0
+
+    def test_on_the_page(self):
+        """To the nearest tenth it would be 73.1 and 46.2."""
+        text = Page(one_release().to_html()).text
+        assert "With epsilon = 1 the guess is right with a probability of at most 73.2 %" in text
+        assert "is at most 46.3 %" in text
+        assert "no result more than 2.72 times as probable" in text
+
+    def test_epsilon_is_not_rounded(self):
+        text = Page(one_release(guarantee=PrivacyGuarantee(0.1234567891)).to_html()).text
+        assert "Epsilon = 0.1234567891 for each record" in text
+
+    def test_delta_is_said(self):
+        text = Page(one_release(guarantee=PrivacyGuarantee(1.0, delta=1e-6)).to_html()).text
+        assert "epsilon = 1 and delta = 1e-06" in text
+        assert "up to a probability of 1e-06" in text
+
+    def test_people(self):
+        guarantee = PrivacyGuarantee(1.0, neighbours=PERSON)
+        text = Page(one_release(guarantee=guarantee).to_html()).text
+        assert "What epsilon means for one person" in text
+        assert "everything about every other person" in text
+
+    def test_a_relation_that_nobody_knows(self):
+        guarantee = PrivacyGuarantee(1.0, neighbours="add <b>one</b>")
+        page = Page(one_release(guarantee=guarantee).to_html())
+        assert "add <b>one</b>" in page.text
+        assert "two versions of one record" not in page.text
+
+    def test_hardly_a_limit(self):
+        assert "hardly a limit" in one_release(guarantee=PrivacyGuarantee(500.0)).to_html()
+        assert "hardly a limit" not in one_release().to_html()
+
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    r"$\frac{1}{0}$",
+    "{{ 7 * 7 }}",
+    "]]>&amp;",
+    "a\u202eb\u0000c\nd",
+    "url(http://example.org)",
+]
+
+
+class TestHostileText:
+    def test_names_of_columns(self):
+        text = with_names(HOSTILE).to_html()
+        page = Page(text)
+        assert page.faults == []
+        for name in HOSTILE:
+            assert shown(name) in page.text
+        assert "<script>alert" not in text
+        assert not re.search("[\u202e\u0000]", text)
+        assert "a\\u202eb\\u0000c\\u000ad" in page.text
+        # In the figures, too.
+        assert len(re.findall(r"<text[^>]*>\$\\frac", text)) >= 1
+
+    @pytest.mark.parametrize("name", [*HOSTILE, "\ud800"])
+    def test_everywhere_else(self, name):
+        guarantee = PrivacyGuarantee(
+            *(1.0, 0.0, name, name, "proved", {name: (name, {name: name})}),
+            *((name,), name, ()),
+        )
+        release = one_release(
+            estimator=name,
+            guarantee=guarantee,
+            fit_guarantee=guarantee,
+            values={name: 1.0},
+            n_features_in=1,
+            feature_names_in=(name,),
+            target_names=(name,),
+            made_with=name,
+        )
+        page = Page(release.to_html(title=name))
+        assert page.faults == []
+        assert shown(name) in page.text
+        page.text.encode()
+
+    def test_groups_in_a_figure(self):
+        fitter = DPKaplanMeierFitter(1.0, max_time=5.0, groups=HOSTILE[:3], random_state=0)
+        fitter.fit([1.0, 2.0, 3.0], [1, 1, 0], group=HOSTILE[:3])
+        page = Page(fitter.release_.to_html())
+        assert page.faults == []
+        assert page.tags.count("svg") == 1
+
+    def test_long_text_is_cut_and_says_so(self):
+        text = Page(one_release(made_with="x" * 100_000).to_html()).text
+        assert "(100,000 characters)" in text
+
+
+@checks.each([setting("DPDiscreteTimeSurvival: raw columns"), setting("HybridMEstimator: auto")])
+def test_crafted_releases_are_refused_or_shown(setting, no_figures):
+    content = json.loads(seeded(setting).to_json())
+    shown_pages = 0
+    for i, path in enumerate(places(content)):
+        for fault in FAULTS[i % 7 :: 13]:
+            try:
+                release = Release.from_json(with_fault(content, path, fault))
+                page = Page(release.to_html())
+            except ValueError:
+                continue
+            shown_pages += 1
+            assert page.faults == []
+    assert shown_pages > 10
+
+
+def test_without_matplotlib(monkeypatch):
+    release = proved(setting("DPKaplanMeierFitter: everybody"))
+    assert "svg" in Page(release.to_html()).tags
+    for name in [name for name in sys.modules if name.split(".")[0] == "matplotlib"]:
+        monkeypatch.setitem(sys.modules, name, None)
+    page = Page(release.to_html())
+    assert page.faults == []
+    assert "svg" not in page.tags
+    assert "matplotlib is not installed" in page.text
+    assert "1 (this release) 73.2 % 46.3 %" in page.text
+
+
+class TestResults:
+    def test_intervals(self):
+        text = Page(proved(setting("DPDiscreteTimeSurvival: standard errors")).to_html()).text
+        assert "These are estimates with 95 % intervals" in text
+        assert "Hazard ratio" in text
+
+    def test_no_intervals(self, no_figures):
+        text = Page(proved(setting("DPDiscreteTimeSurvival: raw columns")).to_html()).text
+        assert "there are no intervals" in text
+        assert "The people below are made up" in text
+
+    def test_coefficients_are_those_of_units(self, no_figures):
+        release = proved(setting("DPDiscreteTimeSurvival: raw columns"))
+        text = Page(release.to_html()).text
+        coef = float(release.units().loc[("age", ""), "coef"])
+        assert f"age +1 years {coef:.4g}".replace("-", "−") in text
+
+    def test_probit_has_no_ratio(self, no_figures):
+        text = Page(proved(setting("DPDiscreteTimeSurvival: probit")).to_html()).text
+        assert "no logarithms of ratios" in text
+        assert "Odds ratio" not in text
+
+    def test_capped_odds_are_no_odds(self, no_figures):
+        capped = Page(with_names(["a", "b"], max_residual=0.5).to_html()).text
+        assert "Odds ratio" not in capped
+        assert "Odds ratio" in Page(with_names(["a", "b"], max_residual=1.0).to_html()).text
+
+    def test_undescribed_columns_make_no_people(self, no_figures):
+        text = Page(proved(setting("DPDiscreteTimeSurvival: objective")).to_html()).text
+        assert "nobody can make up a row" in text
+        assert "The people below are made up" not in text
+
+    def test_a_step_that_learned_makes_no_people(self, no_figures):
+        release = with_status(seeded(setting("DPDiscreteTimeSurvival: raw columns")), "none")
+        part = "What a scaler learned from the records."
+        guarantee = replace(release.guarantee, not_covered=(part,))
+        text = Page(replace(release, guarantee=guarantee).to_html()).text
+        assert part in text
+        assert "steps before the model learned" in text
+        assert "The people below are made up" not in text
+
+    def test_more_than_a_release(self, no_figures):
+        text = Page(proved(setting("HybridMEstimator: auto")).to_html()).text
+        assert "Predictions need the public records" in text
+        assert "27 records that need protection, and 20 public ones" in text
+        assert "Public records are not protected." in text
+
+    def test_groups(self, no_figures):
+        text = Page(proved(setting("DPKaplanMeierFitter: groups")).to_html()).text
+        assert all(label in text for label in ("east", "west", "north"))
+        assert "Median survival time" in text
+
+    def test_competing_events(self):
+        page = Page(proved(setting("DPAalenJohansenFitter: two causes")).to_html())
+        assert page.tags.count("svg") == 3
+        for cause in ("relapse", "death"):
+            assert f"Probability of the event {cause}, before any other event" in page.text
+
+    def test_an_estimator_that_nobody_knows(self):
+        assert "does not know this estimator" in one_release().to_html()
+
+    def test_a_release_that_its_estimator_refuses(self):
+        release = one_release(estimator="DPWeibullFitter")
+        with pytest.raises(ValueError, match="max_time must be given"):
+            release.to_html()
+
+    @pytest.mark.parametrize("kind", ["repeat", "refit"])
+    def test_search(self, kind, no_figures):
+        release = proved(setting(f"PrivateSearchCV: {kind}"))
+        text = Page(release.to_html()).text
+        inner = release.fit_guarantee
+        assert f"It had epsilon = {exact(inner.epsilon)} of its own" in text
+        assert f"epsilon on this page, {exact(release.guarantee.epsilon)}, is that of all" in text
+        assert "does not add to it" in text
+
+    def test_search_without_a_guarantee(self, no_figures):
+        """The fit within it has one, and that is not what is published."""
+        release = proved(setting("PrivateSearchCV: repeat"))
+        void = replace(release, guarantee=replace(release.guarantee, status="none"))
+        text = Page(void.to_html()).text
+        assert "status proved" not in text
+        assert "status proved" in Page(release.to_html()).text
+
+    def test_made_up_people_are_of_the_public_bounds_alone(self, no_figures):
+        """Other records, other predictions, the same people."""
+        data = outcomes()
+        columns = PublicColumns(dict.fromkeys(("a", "b", "c"), (-0.5, 0.5)))
+        seen = []
+        import pandas as pd
+
+        for scale in (1.0, 0.1):
+            y = np.empty(len(data.X), dtype=[("event", "?"), ("time", "f8")])
+            y["event"], y["time"] = True, 1.0 + (data.X[:, 0] > 0)
+            table = pd.DataFrame(scale * data.X, columns=["a", "b", "c"])
+            model = DPDiscreteTimeSurvival(
+                epsilon=5.0, max_time=5.0, columns=columns, random_state=0
+            ).fit(table, y)
+            text = Page(model.release_.to_html()).text
+            seen.append(re.search(r"Values of the person in the middle .*? What was", text))
+        assert seen[0].group() == seen[1].group()
+
+
+class TestEvaluation:
+    def test_measures_and_price(self):
+        release = one_release(guarantee=PrivacyGuarantee(0.1))
+        page = Page(release.to_html(evaluation=evaluation()))
+        assert page.faults == []
+        assert "C-index 0.7123 0.6 to 0.8" in page.text
+        assert "guarantee of its own: epsilon = 0.2" in page.text
+        # As decimals; doubles make 0.30000000000000004 of it.
+        assert "both together promise epsilon = 0.3." in page.text
+
+    @pytest.mark.parametrize("status", VOID)
+    def test_one_without_a_promise(self, status):
+        own = PrivacyGuarantee(0.2, status=status)
+        text = Page(one_release().to_html(evaluation=evaluation(own))).text
+        assert "both together promise epsilon" not in text
+        assert "no more than the weaker" in text
+
+    def test_other_units(self):
+        own = PrivacyGuarantee(0.2, neighbours=PERSON)
+        text = Page(one_release().to_html(evaluation=evaluation(own))).text
+        assert "do not add them up" in text
+
+    def test_something_else(self):
+        with pytest.raises(TypeError, match="evaluation must be of private_survival_metrics"):
+            one_release().to_html(evaluation={"c_index": 0.9})
+
+
+def test_every_public_input_and_estimator_is_explained():
+    for one in SETTINGS:
+        if one.slow:
+            continue
+        release = seeded(one)
+        guarantees = (release.guarantee, release.fit_guarantee)
+        names = {name for g in guarantees if g is not None for name in g.public_inputs}
+        assert not names - PUBLIC.keys(), one
+        ours = Release.kinds[release.estimator].__module__.startswith("skdpsurv.")
+        assert release.estimator in ESTIMATORS or not ours
+
+
+def test_limits_are_those_that_are_described():
+    guarantee = PrivacyGuarantee(1.0, not_covered=("A step that learned.",))
+    assert guarantee.limits[0] == "A step that learned."
+    assert len(guarantee.limits) > 5
+    described = " ".join(guarantee.describe().split())
+    assert all(limit in described for limit in guarantee.limits)
+
+
+def test_files_are_whole_and_not_overwritten(tmp_path):
+    path = tmp_path / "report.html"
+    release = one_release()
+    release.save_html(path, title="Ward 7")
+    assert path.read_text(encoding="utf-8") == release.to_html(title="Ward 7")
+    with pytest.raises(FileExistsError):
+        release.save_html(path)
+    assert [one.name for one in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_sum_of_the_file(tmp_path):
+    path = tmp_path / "model.json"
+    release = one_release()
+    release.save(path)
+    assert hashlib.sha256(path.read_bytes()).hexdigest() in release.to_html()
+
+
+def test_title_must_be_text():
+    with pytest.raises(TypeError, match="title must be text"):
+        one_release().to_html(title=7)
+
+
+def test_the_readers_settings_of_matplotlib_do_not_matter():
+    import matplotlib as mpl
+
+    release = proved(setting("DPKaplanMeierFitter: everybody"))
+    text = release.to_html()
+    with mpl.rc_context({"font.size": 30.0, "svg.fonttype": "path", "text.color": "red"}):
+        assert release.to_html() == text
+        assert mpl.rcParams["font.size"] == 30.0
