@@ -1,0 +1,69 @@
+"""The answers to NIST SP 800-226: what they rest on is there."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "user_guide" / "nist_sp_800_226.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+
+LINKS = sorted({link for link in re.findall(r"\]\(([^)\s]+)\)", TEXT) if "://" not in link})
+IN_CODE = sorted(set(re.findall(r"`([^`\n]+)`", TEXT)))
+TESTS = [name for name in IN_CODE if name.startswith("tests/")]
+NAMES = [name for name in IN_CODE if re.fullmatch(r"skdpsurv(\.\w+)+", name)]
+
+
+def anchors(page):
+    """Return what a link may name in a page: headings, as MyST has their anchors, and targets."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    headings = re.findall(r"^#{1,3} (.+)$", text, re.M)
+    made = {re.sub(r"[^\w\- ]", "", h.strip().lower()).replace(" ", "-") for h in headings}
+    return made | set(re.findall(r"^\(([\w-]+)\)=$", text, re.M))
+
+
+def test_there_is_something_to_check():
+    assert len(LINKS) > 40
+    assert len(TESTS) > 20
+    assert len(NAMES) > 5
+
+
+@pytest.mark.parametrize("link", LINKS)
+def test_links_lead_somewhere(link):
+    path, _, anchor = link.partition("#")
+    page = (PAGE.parent / path).resolve() if path else PAGE
+    assert page.is_file()
+    assert page.is_relative_to(ROOT / "docs")
+    assert not anchor or anchor in anchors(page)
+
+
+@pytest.mark.parametrize("name", TESTS)
+def test_named_tests_exist(name):
+    assert (ROOT / name).is_file()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_named_objects_exist(name):
+    parts = name.split(".")
+    found = importlib.import_module(parts[0])
+    for i, part in enumerate(parts[1:], 2):
+        if not hasattr(found, part):
+            importlib.import_module(".".join(parts[:i]))
+        found = getattr(found, part)
+
+
+def test_every_point_is_in_the_overview_and_names_what_it_rests_on():
+    body, _, _ = TEXT.partition("\n## What you must still check")
+    points = re.findall(r"^### (.+)\n\n(.+)", re.sub(r"(?<=\S)\n(?=\S)", " ", body), re.M)
+    listed = re.findall(r"^\| .*\]\(#([\w-]+)\)", TEXT, re.M)
+    assert len(points) == len(listed) == len(set(listed))
+    assert all("Rests on" in answer for _, answer in points)
+
+
+def test_the_guide_has_the_page():
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert "user_guide/limits\nuser_guide/nist_sp_800_226\n" in index
