@@ -104,15 +104,8 @@ class PrivateEstimator(BaseEstimator):
             raise
 
     def _fit_in_order(self, X: Any, y: Any, person: Any = None, **options: Any) -> Self:
-        self._check_parameters()
-        if person is not None or not in_memory(X, y, *options.values()):
-            X, y, options = self._gathered(X, y, person, options)
-        shape, plan, guarantee = self._planned(X, y, **options)
-        if person is not None:
-            guarantee = about_people(guarantee)
+        X, y, options, shape, plan, guarantee = self._beforehand(X, y, person, options)
         target = target_names(X.target if isinstance(X, Source) else y)
-        if self.accountant is not None:
-            self.accountant.check(guarantee)
         charged_first = self.accountant is not None and self.accountant.charge_refusals
         if charged_first:
             self._charge(shape, guarantee)
@@ -125,6 +118,31 @@ class PrivateEstimator(BaseEstimator):
         with silent_arithmetic():
             values = self._run(shape, plan, records)
         return self._publish(guarantee, self._stated(shape), values, target)
+
+    def _beforehand(self, X: Any, y: Any, person: Any, options: dict[str, Any]) -> tuple[Any, ...]:
+        """Return all that is known before a value is looked at, once the ledger would allow it.
+
+        These are the arguments of ``fit``, the shape, the plan, and what the fit will promise.
+        """
+        self._check_parameters()
+        if person is not None or not in_memory(X, y, *options.values()):
+            X, y, options = self._gathered(X, y, person, options)
+        shape, plan, guarantee = self._planned(X, y, **options)
+        if person is not None:
+            guarantee = about_people(guarantee)
+        if self.accountant is not None:
+            self.accountant.check(guarantee)
+        return X, y, options, shape, plan, guarantee
+
+    def _promised(self, X: Any, y: Any = None, person: Any = None, **options: Any) -> Any:
+        """Return the guarantee that ``fit`` with these arguments would charge; nothing is spent."""
+        # Without a ledger, which may charge refusals.
+        reader = self._without_ledger()
+        with silent_arithmetic():
+            guarantee = reader._beforehand(X, y, person, options)[-1]
+        if self.accountant is not None:
+            self.accountant.check(guarantee)
+        return guarantee
 
     #: Names of further arguments of ``fit`` that have an entry for each record.
     _one_of_each: ClassVar[tuple[str, ...]] = ()

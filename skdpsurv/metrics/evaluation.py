@@ -23,10 +23,11 @@ from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee, random_source
 from skdpsurv.privacy.guarantee import frozen
 from skdpsurv.rows import refuse_no_target, require_one_each
 from skdpsurv.shape import Shape, seen_shape
+from skdpsurv.tabular import TabularEstimator
 from skdpsurv.target import event_and_time
 from skdpsurv.types import FloatArray
 
-__all__ = ["private_survival_metrics"]
+__all__ = ["evaluation_promise", "private_survival_metrics"]
 
 #: More cells than this drown in their noise, whatever n and epsilon are.
 MOST_GROUPS, MOST_BANDS = 50, 50
@@ -159,6 +160,24 @@ def private_survival_metrics(
     )._fit(X, y, person=person)
 
 
+def evaluation_promise(
+    model: Any, X: ArrayLike, y: ArrayLike, *, person: ArrayLike | None = None, **settings: Any
+) -> PrivacyGuarantee:
+    """Return what an evaluation with these arguments would charge; nothing is spent.
+
+    Parameters
+    ----------
+    model, X, y, person, **settings
+        As for :func:`private_survival_metrics`.
+
+    Returns
+    -------
+    PrivacyGuarantee
+    """
+    promised: PrivacyGuarantee = _Evaluation(model, **settings)._promised(X, y, person)
+    return promised
+
+
 def _check_model(model: Any) -> None:
     if isinstance(model, type) or not hasattr(model, "predict_survival_function"):
         raise TypeError(
@@ -248,11 +267,15 @@ class _Evaluation(PrivateEstimator):
         )
 
     def _read(self, shape: Shape, X: Any, y: Any) -> Blocks[Any]:
-        """Return blocks of rows, events and times; rows are the model's to judge."""
+        """Return blocks of rows, events and times; what columns hold is checked if it is known."""
+        model = self.model
+        described = isinstance(model, TabularEstimator) and model.columns_ is not None
 
         def read(block: tuple[Any, ...]) -> tuple[Any, ...]:
             rows, target = block
             refuse_no_target(target)
+            if described:  # a row of another kind would count as one that nothing is known of
+                model._asked_rows(rows)
             event, time = event_and_time(target)
             require_one_each(time.size, len(rows) if not hasattr(rows, "shape") else rows.shape[0])
             return rows, event, time

@@ -87,7 +87,7 @@ def plot_coefficients(
     names = list(dict.fromkeys(str(name) for table in tables.values() for name in table.index))
     rows = {name: i for i, name in enumerate(names)}
     change = np.exp if ratios else np.asarray
-    low, high = limits if limits is not None else _limits(tables.values(), change)
+    low, high = limits if limits is not None else _limits(tables.values(), ratios)
     gap = _ROOM / max(1, len(tables))
     handles = []
     for k, table in enumerate(tables.values()):
@@ -138,12 +138,13 @@ def _table(name: str, model: Any, scale: pd.Series | None) -> pd.DataFrame:
     return summary[list(_COLUMNS)].mul(units, axis=0)
 
 
-def _limits(tables: Any, change: Any) -> tuple[float, float]:
+def _limits(tables: Any, ratios: bool) -> tuple[float, float]:
     """Return ends that hold all that is finite, and no effect."""
     ends = np.concatenate([table.to_numpy().ravel() for table in tables])
     ends = np.append(ends[np.isfinite(ends)], 0.0)
     # Ratios of more than a few thousand say no more than an arrow does.
-    low, high = max(float(ends.min()), -8.0), min(float(ends.max()), 8.0)
+    most = 8.0 if ratios else np.inf
+    low, high = max(float(ends.min()), -most), min(float(ends.max()), most)
     room = 0.05 * (high - low) or 1.0
-    first, last = change(np.array([low - room, high + room]))
-    return float(first), float(last)
+    first, last = low - room, high + room
+    return (float(np.exp(first)), float(np.exp(last))) if ratios else (first, last)

@@ -160,6 +160,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
                 unit = "years"
 
                 [columns]
+                weight = [30, 200]  # a number: two numbers in a list are bounds here
                 sex = ["f", "m"]
 
         Returns
@@ -183,6 +184,10 @@ class PublicColumns(TransformerMixin, BaseEstimator):
                 raise ValueError("must hold a table of columns.")
             if parameters.get("drop") == "none":
                 parameters["drop"] = None
+            if isinstance(parameters["columns"], dict):
+                parameters["columns"] = {
+                    name: _specification(name, said) for name, said in parameters["columns"].items()
+                }
             columns = cls(**parameters)
             columns._check()
         except (TypeError, ValueError, RecursionError) as error:
@@ -364,6 +369,23 @@ class PublicColumns(TransformerMixin, BaseEstimator):
     def _repr_mimebundle_(self, **options: object) -> dict[str, str]:
         # Notebooks ask for this first, and scikit-learn's shows no columns.
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+
+def _specification(name: str, said: Any) -> Any:
+    """Return what a file says of a column as the constructor has it: TOML has no tuples.
+
+    Raises
+    ------
+    ValueError
+        If it is an empty list, as in a template that nobody has filled in.
+    """
+    if said == []:
+        raise ValueError(
+            f"columns[{name!r}] must say what the column holds, and [] says nothing: bounds such "
+            'as [0, 100], or categories such as ["a", "b"].'
+        )
+    numbers = isinstance(said, list) and all(type(one) in (int, float) for one in said)
+    return tuple(said) if numbers and len(said) == 2 else said
 
 
 def _encoded(read: list[tuple[ColumnKind, Any]]) -> FloatArray:

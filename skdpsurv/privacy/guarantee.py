@@ -11,6 +11,7 @@ import math
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from decimal import ROUND_CEILING, Context
 from numbers import Integral, Real
 from typing import Any
 
@@ -251,7 +252,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         if self.public_inputs:
             lines.append(
                 "Assumed public (known to everybody, chosen without looking at the data):\n"
-                + _bullets(f"{k} = {_show(v)}" for k, v in self.public_inputs.items())
+                + _bullets(f"{k} = {_show(v)}" for k, v in sorted(self.public_inputs.items()))
             )
         else:
             lines.append("Assumed public: nothing was listed.")
@@ -281,12 +282,12 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         unit, values = "record", "one record"
         if self.neighbours == PERSON:
             unit, values = "person's records", "all records of one person"
-        factor = math.exp(self.epsilon) if self.epsilon < 700 else math.inf
+        factor = _rounded_up(math.exp(self.epsilon)) if self.epsilon < 700 else "inf"
         promise = (
             f"Promise: somebody who sees the result, and knows every other {unit}, learns little "
             f"about the values in {values}: replacing them by any other values makes no result "
-            f"more than exp({self.epsilon:g}) = {factor:.4g} times as probable{slack}, in real "
-            "arithmetic."
+            f"more than exp({self.epsilon!r}), at most {factor}, times as probable{slack}, in "
+            "real arithmetic."
         )
         if self.status == "asymptotic":
             promise += (
@@ -329,6 +330,13 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
             f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in rows if v
         )
         return f"<table><caption>Privacy guarantee</caption><tbody>{body}</tbody></table>"
+
+
+def _rounded_up(bound: float) -> str:
+    """Return a bound with four digits, never below it."""
+    # exp is not exact itself: one more unit in the last place of the double.
+    context = Context(prec=4, rounding=ROUND_CEILING)
+    return f"{float(context.create_decimal(math.nextafter(bound, math.inf))):.4g}"
 
 
 def _number(name: str, value: object) -> float:

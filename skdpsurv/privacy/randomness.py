@@ -1,8 +1,9 @@
 """One source of randomness: operating-system entropy by default, seeded only when asked.
 
-Everything random in this package is drawn from a :class:`RandomSource`, made by
+What is random in this package is drawn from a :class:`RandomSource`, made by
 :func:`random_source` from an estimator's ``random_state`` at the start of ``fit`` and dropped at
-its end. A source is never stored on an estimator: whoever holds its key can subtract the noise.
+its end; but for lattice Laplace noise without a seed, which OpenDP draws from a generator of its
+own. A source is never stored on an estimator: whoever holds its key can subtract the noise.
 """
 
 from __future__ import annotations

@@ -44,6 +44,8 @@ def explanation(release: Any) -> str:
 
 
 def _columns(release: Any) -> str:
+    if not release.n_features_in:
+        return "It reads no columns: times are all that it knows of anybody."
     number = f"{release.n_features_in:,} column{'' if release.n_features_in == 1 else 's'}"
     if release.columns is None:
         names = release.feature_names_in

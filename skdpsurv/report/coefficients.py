@@ -206,4 +206,4 @@ def _drawn_label(feature: Feature) -> str:
     if span == 1.0:
         return name
     unit = f" {feature.unit}" if feature.unit and len(feature.unit) <= 12 else ""
-    return f"{name}, {short(span, 3)}{unit}"
+    return f"{name}, +{short(span, 3)}{unit}"

@@ -178,7 +178,9 @@ def _predicted(model: Any, people: pd.DataFrame, labels: list[str], curves: bool
         ]
         return [Table("Predicted probabilities of made-up people", ("Person", *classes), rows)]
     times = model.unique_times_
-    places = np.unique(np.linspace(0, times.size - 1, N_TIMES + 1).round().astype(int)[1:])
+    # Steps are at the ends of intervals.
+    ends = np.linspace(0, times.size, N_TIMES + 1)[1:].round().astype(int)
+    places = np.unique(np.maximum(ends, 1)) - 1
     survival = model.predict_survival_function(table, return_array=True)[:, places]
     rows = [
         (label, *(f"{p:.3f}" for p in row)) for label, row in zip(labels, survival, strict=True)

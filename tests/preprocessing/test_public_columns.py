@@ -379,7 +379,8 @@ def test_a_file_describes_columns(tmp_path, frame):
         (b"", "must hold a table of columns"),
         (b"columns = 3", "columns must be a mapping"),
         (b"[columns]", "columns must describe at least one column"),
-        (b"[columns]\na = [0, 1]", r"columns\['a'\] must not be a list of two numbers"),
+        (b"[columns]\na = [1, 0]", r"columns\['a'\] must have two finite bounds"),
+        (b"[columns]\na = []", r"columns\['a'\] must say what the column holds"),
         (b"[columns.a]\nbounds = 3", r"columns\['a'\] must have bounds as a list"),
         (b"[column]\na.boolean = true", "must hold columns, missing and drop alone, got 'column'"),
         (b"[columns.a]\ndates = [2001-01-01T12:00:00, 2001-01-02]", "must have text or datetime"),
@@ -390,6 +391,15 @@ def test_a_broken_file_is_refused_by_name(tmp_path, content, message):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=re.escape(f"{path}: ") + ".*" + message):
         PublicColumns.from_toml(path)
+
+
+def test_two_numbers_of_a_file_are_bounds(tmp_path):
+    path = tmp_path / "columns.toml"
+    path.write_text(
+        "[columns]\nage = [18, 100.5]\ngrade = {categories = [1, 2]}\nstage = [1, 2, 3]"
+    )
+    same = PublicColumns({"age": (18, 100.5), "grade": {"categories": [1, 2]}, "stage": [1, 2, 3]})
+    assert PublicColumns.from_toml(path)._described() == same._described()
 
 
 # ---- A transformer as scikit-learn has it.

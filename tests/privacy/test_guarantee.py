@@ -147,10 +147,24 @@ def test_html_is_escaped():
     assert page.startswith("<table>")
 
 
+@pytest.mark.parametrize(("epsilon", "bound"), [(1.0, "2.719"), (0.1, "1.106"), (1e-9, "1.001")])
+def test_a_bound_is_never_rounded_down(epsilon, bound):
+    text = " ".join(PrivacyGuarantee(epsilon).describe().split())
+    assert f"more than exp({epsilon!r}), at most {bound}, times" in text
+
+
+def test_equal_guarantees_say_the_same():
+    one, other = (
+        PrivacyGuarantee(1.0, public_inputs=p) for p in ({"a": 1, "b": 2}, {"b": 2, "a": 1})
+    )
+    assert one == other
+    assert one.describe() == other.describe()
+
+
 def test_description_of_a_proof(guarantee):
     text = guarantee.describe()
     flat = " ".join(text.split())
-    assert "exp(0.5) = 1.649 times as probable" in flat
+    assert "more than exp(0.5), at most 1.649, times as probable" in flat
     assert "each single record (replace-one" in flat
     assert "n = 100" in flat
     assert "every row was kept" in flat

@@ -1,4 +1,4 @@
-"""The command line: ``skdpsurv demo``."""
+"""skdpsurv demo: private fits of flchain beside Cox regression."""
 
 from __future__ import annotations
 
@@ -10,38 +10,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from skdpsurv import __version__
 from skdpsurv.demo import DEFAULT_EPSILONS, Comparison, compare_on_flchain, save_figure
 
-__all__ = ["app"]
-
-app = typer.Typer(
-    name="skdpsurv",
-    help="Survival analysis with differential privacy.",
-    no_args_is_help=True,
-    add_completion=False,
-    # A traceback must not print records.
-    pretty_exceptions_show_locals=False,
-)
-
-
-def _print_version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"skdpsurv {__version__}")
-        raise typer.Exit
-
-
-# A callback keeps "demo" a command of its own while it is the only one.
-@app.callback()
-def main(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
-        ),
-    ] = False,
-) -> None:
-    """Survival analysis with differential privacy."""
+__all__ = ["demo"]
 
 
 def _checked_epsilons(epsilons: list[float]) -> list[float]:
@@ -59,7 +30,6 @@ def _checked_output(output: Path) -> Path:
     return output
 
 
-@app.command()
 def demo(
     epsilon: Annotated[
         list[float],
@@ -70,7 +40,12 @@ def demo(
     ] = list(DEFAULT_EPSILONS),  # noqa: B006, typer copies it
     output: Annotated[
         Path,
-        typer.Option(help="Where to save the figure (.png, .pdf, .svg).", callback=_checked_output),
+        typer.Option(
+            "--out",
+            "--output",
+            help="Where to save the figure (.png, .pdf, .svg).",
+            callback=_checked_output,
+        ),
     ] = Path("demo.png"),
     figure: Annotated[bool, typer.Option(help="Draw the figure.")] = True,
     seed: Annotated[

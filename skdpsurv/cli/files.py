@@ -1,0 +1,273 @@
+"""Tables in files: CSV and Parquet, in memory or block by block.
+
+What a column holds is decided by its description, never by what it looks like: labels and dates are
+read as text, and what should be numbers is passed on as it is, for the estimator to refuse. Nothing
+that another package says of a file is shown.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from skdpsurv.cli.csv_rows import encoding, header_of, require_even_rows
+from skdpsurv.cli.failures import CommandError
+from skdpsurv.cli.options import FileFormat
+
+__all__ = ["MISSING", "Table", "column_names", "read_table", "require_columns"]
+
+#: What means missing in a CSV file, unless it is a label of the column.
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
+#: Rows that are read at once.
+CHUNK = 200_000
+#: Of a block of a file that is larger than memory.
+BLOCK_BYTES = 64 * 2**20
+#: Endings of spreadsheets' files, by their first bytes.
+_SPREADSHEETS = (b"PK", b"\xd0\xcf\x11\xe0")
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is to be read of a file.
+
+    Parameters
+    ----------
+    path : Path
+    columns : tuple of str
+        In the order of the file; others are left out.
+    labels : mapping of str to collection of str
+        Columns that are read as text, and their labels: of these none means missing.
+    """
+
+    path: Path
+    columns: tuple[str, ...]
+    labels: Mapping[str, Collection[str]] = field(default_factory=dict)
+
+
+def is_parquet(path: Path) -> bool:
+    """Say whether a name is that of a Parquet file, or a folder of such."""
+    return path.suffix in (".parquet", ".pq") or path.is_dir()
+
+
+def column_names(path: Path, form: FileFormat) -> list[str]:
+    """Return the names of the columns of a file, or of all files that a name with a * stands for.
+
+    Raises
+    ------
+    CommandError
+        If it cannot be read, a name is missing or a number, two columns have one name, or files
+        have other columns than the first.
+    """
+    first, *others = _files(path, form)
+    names = _checked_names(first, form)
+    for other in others:
+        if _checked_names(other, form) != names:
+            raise CommandError("data", f"{other} must have the columns of {first}, in their order.")
+    return names
+
+
+def require_columns(path: Path, wanted: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse a file that lacks a column.
+
+    Names that it has are not said, but for one that was all but typed: without a header they are
+    cells of somebody's.
+
+    Raises
+    ------
+    CommandError
+    """
+    missing = [name for name in wanted if name not in names]
+    if not missing:
+        return
+    hint = ""
+    near = [name for name in names if name.lower() == missing[0].lower()]
+    if near:
+        hint = f" Did you mean {near[0]}?"
+    elif len(missing) == len(set(wanted)):
+        hint = " It has none of them: does it begin with a line of names, and is --separator right?"
+    raise CommandError("data", f"{path} must have the column(s) {', '.join(missing)}.{hint}")
+
+
+def read_table(table: Table, form: FileFormat, first: int | None = None) -> Any:
+    """Return the rows of a file: a data frame of pandas, or of Dask if that is asked for.
+
+    Parameters
+    ----------
+    table : Table
+    form : FileFormat
+    first : int or None
+        How many rows; None for all. Of Parquet, all are read.
+
+    Raises
+    ------
+    CommandError
+        If it cannot be read, or a row has more or fewer cells than the header.
+    """
+    lazy = form.dask and first is None
+    if not is_parquet(table.path):
+        for file in _files(table.path, form):
+            require_even_rows(file, form, first)
+    frame = None
+    try:
+        if is_parquet(table.path):
+            frame = _parquet(table, lazy)
+        else:
+            frame = _lazy_csv(table, form) if lazy else _csv(table, form, first)
+    except ImportError:
+        missing = True
+    except Exception:  # of any kind: what it says may quote a cell
+        missing = False
+    if frame is None:
+        raise _needed() if missing else _unreadable(table.path)
+    return frame
+
+
+def _files(path: Path, form: FileFormat) -> list[Path]:
+    found = sorted(path.parent.glob(path.name)) if form.dask and "*" in path.name else [path]
+    if not found or not found[0].exists():
+        raise CommandError("data", f"there is no file {path}.")
+    if path.suffix == ".json":
+        raise CommandError("data", f"{path} is JSON, a release perhaps, and no table.")
+    if is_parquet(path) and form.is_stated:
+        raise CommandError(
+            "parameter",
+            "--separator, --decimal, --encoding and --missing-value are for CSV files: a Parquet "
+            "file says itself what its cells are.",
+        )
+    return found
+
+
+def _checked_names(path: Path, form: FileFormat) -> list[str]:
+    names = None
+    missing = False
+    try:
+        names = _parquet_names(path) if is_parquet(path) else header_of(path, form)
+    except ImportError:
+        missing = True
+    except CommandError:
+        raise
+    except Exception:  # of any kind: what it says may quote a cell
+        pass
+    if not names or (not is_parquet(path) and _start(path).startswith(_SPREADSHEETS)):
+        raise _needed() if missing else _unreadable(path)
+    if len(names) == 1 and any(mark in names[0] for mark in ",;\t|") and not is_parquet(path):
+        raise CommandError(
+            "data", f"{path} has a single column: --separator says what is between its cells."
+        )
+    # Without a header these are cells of somebody's: places are named, and no names.
+    for place, name in enumerate(names, start=1):
+        if not name or looks_like_a_cell(name):
+            what = "a number, a date or a truth value" if name else "nothing"
+            raise CommandError(
+                "data", f"{path} must begin with a line of names, and column {place} has {what}."
+            )
+        if (before := names.index(name) + 1) < place:
+            raise CommandError(
+                "data", f"{path} must have names of their own for columns {before} and {place}."
+            )
+    return names
+
+
+def looks_like_a_cell(name: str) -> bool:
+    """Say whether a name is one that a column has hardly, and a record easily."""
+    if name.lower() in ("true", "false"):
+        return True
+    for read in (float, pd.Timestamp):
+        with suppress(Exception):  # of any kind: it is none
+            read(name.replace(",", "."))
+            return name[:1].isdigit() or name[:1] in "+-." or read is float
+    return False
+
+
+def _parquet_names(path: Path) -> list[str]:
+    if importlib.util.find_spec("pyarrow") is None:
+        raise ImportError
+    import pyarrow.dataset as files
+
+    return list(files.dataset(path).schema.names)
+
+
+def _parquet(table: Table, lazy: bool) -> Any:
+    columns = list(table.columns)
+    if lazy:
+        import dask.dataframe as dd
+
+        # An index that pandas has named is a column of the file.
+        return dd.read_parquet(table.path, columns=columns, index=False)
+    import pyarrow.dataset as files
+
+    return files.dataset(table.path).to_table(columns).to_pandas(ignore_metadata=True)
+
+
+def _arguments(table: Table, form: FileFormat) -> dict[str, Any]:
+    missing = [*MISSING, *form.missing_value]
+    return {
+        "sep": form.between,
+        "decimal": form.decimal,
+        "usecols": list(table.columns),
+        "index_col": False,
+        "dtype": {name: str for name in table.columns if name in table.labels},
+        "na_values": {
+            name: [text for text in missing if text not in table.labels.get(name, ())]
+            for name in table.columns
+        },
+        "keep_default_na": False,
+        "encoding": encoding(form),
+    }
+
+
+def _csv(table: Table, form: FileFormat, first: int | None) -> pd.DataFrame:
+    arguments = {"chunksize": CHUNK, "nrows": first, "low_memory": False}
+    chunks = pd.read_csv(table.path, **arguments, **_arguments(table, form))
+    return pd.concat(list(chunks), ignore_index=True)[list(table.columns)]
+
+
+def _lazy_csv(table: Table, form: FileFormat) -> Any:
+    """Return a collection of Dask, of which nothing is read yet."""
+    import dask
+    import dask.dataframe as dd
+
+    arguments = _arguments(table, form)
+    # Dask guesses types by the first rows; whole numbers may be followed by others.
+    rest = [name for name in table.columns if name not in table.labels]
+    arguments["dtype"] |= dict.fromkeys(rest, float)
+    with dask.config.set({"dataframe.convert-string": False}):
+        frame = dd.read_csv(str(table.path), blocksize=BLOCK_BYTES, **arguments)
+        return frame[list(table.columns)]
+
+
+def _needed() -> CommandError:
+    return CommandError(
+        "missing package",
+        'Parquet files and --dask need more packages: pip install "skdpsurv[distributed]"',
+    )
+
+
+def _start(path: Path) -> bytes:
+    with suppress(OSError), path.open("rb") as file:
+        return file.read(4)
+    return b""
+
+
+def _unreadable(path: Path) -> CommandError:
+    """Say what may be wrong with a file, by its first bytes; none of them is shown."""
+    what = "a CSV file"
+    hint = "--separator says what is between its cells, --encoding how its text is written"
+    start = _start(path)
+    if is_parquet(path):
+        what, hint = "a Parquet file", "is it one?"
+    elif path.is_file() and not start:
+        hint = "it is empty"
+    elif start.startswith(_SPREADSHEETS):
+        hint = "it looks like one of a spreadsheet: save it as CSV, in UTF-8"
+    return CommandError(
+        "data",
+        f"{path} could not be read as {what}: {hint}. What was found is not shown, since it may be "
+        "a record.",
+    )

@@ -1,0 +1,241 @@
+"""One order for every fit: places, ledger, columns, plan; then records, charge, release."""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from skdpsurv.base import PrivateEstimator
+from skdpsurv.cli.failures import CommandError, note
+from skdpsurv.cli.files import Table, column_names, read_table, require_columns
+from skdpsurv.cli.options import FileFormat, Settings, Spending
+from skdpsurv.cli.printing import Printed, show, show_saved
+from skdpsurv.cli.results import result_lines
+from skdpsurv.cli.saving import reserve, save_or_print
+from skdpsurv.cli.spending import ledger_line, ledger_state, open_ledger
+from skdpsurv.cli.targets import dropped
+from skdpsurv.preprocessing.encoding import columns_beyond
+from skdpsurv.privacy import PrivacyGuarantee
+from skdpsurv.privacy.guarantee import PERSON
+from skdpsurv.report.text import exact
+
+__all__ = ["Job", "fit_and_save", "make", "working"]
+
+#: Beyond, an attacker's guess may be right in all but one case in twenty thousand.
+LARGE = 10.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a command fits to what.
+
+    Parameters
+    ----------
+    kind : type
+        Of the estimator.
+    stated : mapping
+        Its parameters, as the command's options state them.
+    used : tuple of str
+        Columns of the file that go into the fit.
+    labels : mapping of str to sequence of str
+        Those of them that are text, and which labels they have.
+    arguments : callable
+        Of the table that was read; returns the arguments of ``fit``.
+    drop : tuple of str
+        Columns of the file that are left out.
+    whole : bool, default=False
+        Whether the file may have other columns, which no model of rows would want.
+    strict : bool, default=False
+        Whether values beyond public bounds are refused.
+    """
+
+    kind: type[PrivateEstimator]
+    stated: Mapping[str, Any]
+    used: tuple[str, ...]
+    labels: Mapping[str, Sequence[str]]
+    arguments: Callable[[Any], Mapping[str, Any]]
+    drop: tuple[str, ...] = ()
+    whole: bool = False
+    strict: bool = False
+    #: Options of the command that set a parameter of the estimator.
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def make(job: Job, settings: Settings) -> PrivateEstimator:
+    """Return the estimator, not fitted.
+
+    Raises
+    ------
+    CommandError
+        If ``--set`` names what is no parameter, or what has an option of its own.
+    """
+    return job.kind(**{**_settings(job, settings.set_), **job.stated})
+
+
+def fit_and_save(
+    job: Job,
+    data: Path,
+    form: FileFormat,
+    spending: Spending,
+    settings: Settings,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """Fit what a job says, write the release, and say so.
+
+    Raises
+    ------
+    CommandError
+        Before anything is spent, unless it says otherwise.
+    """
+    if not spending.dry_run:
+        reserve(out)
+    if spending.epsilon > LARGE:
+        note(f"skdpsurv: warning: an epsilon of {spending.epsilon:g} promises next to nothing.")
+    estimator = make(job, settings)
+    estimator._check_parameters()
+    names = column_names(data, form)
+    job = replace(job, drop=tuple(dropped(job.drop, names)))
+    _check_columns(data, names, job)
+    estimator.accountant = open_ledger(spending)
+    if job.strict and (form.dask or _charges_refusals(estimator)):
+        raise CommandError(
+            "parameter",
+            "--strict is for files in memory, and for ledgers that do not charge refusals.",
+        )
+    table = Table(data, tuple(name for name in names if name in job.used), job.labels)
+    with working("Reading", as_json):
+        frame = read_table(table, form)
+    if not form.dask and not len(frame):
+        raise CommandError("data", f"{data} must have at least one row below its names.")
+    arguments = job.arguments(frame)
+    if spending.dry_run:
+        with working("Planning", as_json):
+            guarantee = estimator._promised(**{"X": None, **arguments})
+        show(_rehearsed(estimator, guarantee), as_json)
+        return
+    if job.strict:
+        _refuse_beyond(estimator, arguments["X"], data)
+    with working("Fitting", as_json):
+        estimator.fit(**arguments)
+    save_or_print(estimator.release_.to_json(indent=2) + "\n", out)
+    show_saved(_done(estimator, out), as_json, out)
+
+
+@contextmanager
+def working(what: str, as_json: bool = False) -> Iterator[None]:
+    """Show that work is going on, where somebody looks at a terminal."""
+    if as_json:
+        yield
+        return
+    with Console(stderr=True).status(what):
+        yield
+
+
+def _settings(job: Job, pairs: Sequence[str]) -> dict[str, Any]:
+    allowed = set(inspect.signature(job.kind).parameters) - {"accountant", "verbose"}
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equal, text = pair.partition("=")
+        if not equal or not pair.isprintable():
+            raise CommandError("parameter", f"--set must be NAME=VALUE, got {pair!r}.")
+        if name in job.options:
+            raise CommandError("parameter", f"--set {name}: use {job.options[name]}.")
+        if name not in allowed or name in job.stated:
+            free = sorted(allowed - set(job.stated))
+            raise CommandError("parameter", f"--set must name one of {', '.join(free)}.")
+        found[name] = _value(text)
+    return found
+
+
+def _value(text: str) -> Any:
+    """Return a value as TOML has it; what is none is text, and none is None."""
+    if text.lower() == "none":
+        return None
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _check_columns(data: Path, names: Sequence[str], job: Job) -> None:
+    require_columns(data, (*job.used, *job.drop), names)
+    if job.whole:
+        return
+    if both := [name for name in job.drop if name in job.used]:
+        raise CommandError("parameter", f"--drop must not name a column in use: {', '.join(both)}.")
+    if extra := [name for name in names if name not in (*job.used, *job.drop)]:
+        raise CommandError(
+            "description",
+            f"the schema must describe {', '.join(extra)}; or leave such columns out with --drop.",
+        )
+
+
+def _charges_refusals(estimator: PrivateEstimator) -> bool:
+    return estimator.accountant is not None and estimator.accountant.charge_refusals
+
+
+def _refuse_beyond(estimator: Any, rows: Any, data: Path) -> None:
+    """Refuse values beyond the bounds of their columns, as missing ones are refused: by column."""
+    names = list(rows.columns)
+    if beyond := columns_beyond(estimator.columns, rows, len(names), names):
+        raise CommandError(
+            "data",
+            f"{data} must be within the bounds of the schema with --strict, and "
+            f"{', '.join(beyond)} is not: --missing-value names what means missing.",
+        )
+
+
+def _promise(guarantee: PrivacyGuarantee) -> str:
+    epsilon = exact(guarantee.epsilon)
+    return f"epsilon = {epsilon}, {guarantee.neighbours}, status {guarantee.status}"
+
+
+def _how_many(guarantee: PrivacyGuarantee) -> str:
+    whom = "people" if guarantee.neighbours == PERSON else "records"
+    return f"{guarantee.public_inputs['n_records']:,} {whom}"
+
+
+def _rehearsed(estimator: PrivateEstimator, guarantee: PrivacyGuarantee) -> Printed:
+    name = type(estimator).__name__
+    return Printed(
+        {
+            "dry_run": True,
+            "estimator": name,
+            "guarantee": guarantee.to_dict(),
+            "ledger": ledger_state(estimator.accountant),
+        },
+        [
+            f"A {name} of {_how_many(guarantee)} would be charged {_promise(guarantee)}.",
+            f"How: {guarantee.mechanism}",
+            f"Ledger: {ledger_line(estimator.accountant)}",
+            "Nothing was spent.",
+        ],
+    )
+
+
+def _done(estimator: PrivateEstimator, out: Path) -> Printed:
+    guarantee = estimator.guarantee_
+    name = type(estimator).__name__
+    return Printed(
+        {
+            "release": str(out.resolve()),
+            "estimator": name,
+            "guarantee": guarantee.to_dict(),
+            "ledger": ledger_state(estimator.accountant),
+        },
+        [
+            f"{name}: {_how_many(guarantee)}, {_promise(guarantee)}",
+            *result_lines(estimator.release_),
+            f"Release: {out}",
+            f"Ledger: {ledger_line(estimator.accountant)}",
+            f"Next: skdpsurv explain {out} --html report.html",
+        ],
+    )

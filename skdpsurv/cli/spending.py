@@ -1,0 +1,93 @@
+"""The ledger of a command, opened before any record is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from skdpsurv.cli.failures import CommandError
+from skdpsurv.cli.options import Spending
+from skdpsurv.privacy import PrivacyAccountant
+from skdpsurv.report.text import exact
+
+__all__ = ["ledger_line", "ledger_state", "open_ledger", "opened"]
+
+
+def opened(path: Path, **terms: Any) -> PrivacyAccountant:
+    """Open a ledger, or make it if its budget is given.
+
+    Raises
+    ------
+    CommandError
+        If there is none, or it is something else.
+    """
+    try:
+        return PrivacyAccountant(path=path, **terms)
+    except FileNotFoundError as error:
+        message = str(error)
+        if "There is no privacy ledger" in message:
+            message = (
+                f"there is no ledger {path}. --budget makes one, with the epsilon that all "
+                "analyses of these people may spend together; so does skdpsurv ledger create."
+            )
+    except (ValueError, TypeError, OSError, RuntimeError) as error:
+        message = str(error)
+        if "cannot be reopened with epsilon" in message:
+            message = (
+                f"the ledger {path} was made with another budget, which is fixed for ever: leave "
+                "out --budget to charge it as it is."
+            )
+    raise CommandError("ledger", message)
+
+
+def open_ledger(spending: Spending) -> PrivacyAccountant | None:
+    """Return the accountant that a command charges; None if it is told of none.
+
+    Raises
+    ------
+    CommandError
+        If ``--budget`` has no ledger to be kept in, or the ledger cannot be used.
+    """
+    if spending.ledger is None:
+        if spending.budget is not None:
+            raise CommandError("parameter", "--budget needs --ledger, the file that keeps it.")
+        return None
+    if spending.budget is not None and not spending.budget > 0:
+        raise CommandError("parameter", "--budget must be a positive number.")
+    if spending.dry_run and not spending.ledger.exists():
+        if spending.budget is None:
+            raise CommandError("ledger", f"there is no ledger {spending.ledger}.")
+        accountant = PrivacyAccountant(spending.budget)  # in memory: a rehearsal leaves no file
+    else:
+        terms = {} if spending.budget is None else {"epsilon": spending.budget}
+        accountant = opened(spending.ledger, **terms)
+    return accountant.for_dataset(spending.dataset)
+
+
+def ledger_state(accountant: PrivacyAccountant | None) -> dict[str, Any] | None:
+    """Return what a ledger holds, as JSON has it; None without a ledger."""
+    if accountant is None:
+        return None
+    return {
+        "path": accountant.path,
+        "dataset": accountant.dataset,
+        "budget": _number(accountant.epsilon),
+        "spent": _number(accountant.spent()),
+        "remaining": _number(accountant.remaining()),
+    }
+
+
+def ledger_line(accountant: PrivacyAccountant | None) -> str:
+    """Return what a ledger holds, in a line."""
+    if accountant is None:
+        return "no ledger: epsilons of several fits to the same people add up, and nobody counts"
+    return (
+        f"spent {exact(accountant.spent())} of {exact(accountant.epsilon)}, "
+        f"{exact(accountant.remaining())} left "
+        f"(data set {accountant.dataset})"
+    )
+
+
+def _number(value: float) -> float | str:
+    """Return a number as JSON has it."""
+    return value if value < float("inf") else "inf"
