@@ -351,6 +351,11 @@ class PrivateEstimator(BaseEstimator):
     @classmethod
     def _rebuilt(cls, release: Release, **parameters: Any) -> Self:
         """Build from a release and from constructor parameters that no release holds."""
+        if not isinstance(release, Release):
+            raise TypeError(
+                f"release must be a Release, got {type(release).__name__}: Release.load(path) "
+                "reads one from a file."
+            )
         if release.estimator not in (cls.__name__, *cls._reads):
             raise ValueError(
                 f"release must come from a {cls.__name__}, got one from {release.estimator}."

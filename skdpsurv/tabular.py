@@ -20,7 +20,7 @@ from skdpsurv.preprocessing.public_steps import (
     known_names,
     public_transformer,
 )
-from skdpsurv.preprocessing.raw_table import is_frame
+from skdpsurv.preprocessing.raw_table import is_frame, refuse_moments
 from skdpsurv.preprocessing.step_description import describe, rebuild
 from skdpsurv.privacy import call_without_data
 from skdpsurv.privacy.guarantee import frozen
@@ -108,6 +108,7 @@ class TabularEstimator(PrivateEstimator):
     def _rows(self, X: Any, columns: Any) -> FloatArray:
         require_in_memory(X)
         if columns is None:
+            refuse_moments(X)
             rows: FloatArray = call_without_data(
                 validate_data, self, X, dtype=np.float64, reset=False
             )
@@ -128,6 +129,6 @@ class TabularEstimator(PrivateEstimator):
 
     @classmethod
     def _rebuilt(cls, release: Release, **parameters: Any) -> Self:
-        if "columns" in cls._get_param_names():
+        if "columns" in cls._get_param_names() and isinstance(release, Release):
             parameters["columns"] = release.transformer()
         return super()._rebuilt(release, **parameters)

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.preprocessing.raw_table import is_frame
@@ -23,6 +24,7 @@ __all__ = [
     "fit_target",
     "is_two_dimensional",
     "n_targets",
+    "paired",
     "single_column",
     "split_target",
     "target_names",
@@ -36,6 +38,11 @@ Arguments = tuple[Any, ...]
 
 EVENTS_ALONE = "event_observed must be given with durations, not with y."
 DURATIONS_ALONE = "durations must be given instead of X and y, not beside them."
+SURV = "sksurv.util.Surv.from_arrays(event, time) makes a y of two arrays"
+ONE_COLUMN = (
+    "X has 1 feature(s) and y has no fields, so that it is not said which of them are times: give "
+    f"durations and event_observed by name, or {SURV}."
+)
 NO_TARGET = (
     "y or durations must be given: this estimator requires y to be passed, but the target y is "
     "None."
@@ -95,6 +102,33 @@ def event_and_time(y: ArrayLike, events: Any = None) -> tuple[NDArray[Any], Floa
         raise ValueError("the fields of y must hold one number each.")
     found = (events or checked_events)(event, "the event field of y")
     return found, checked_times(time, "the times of y")
+
+
+def paired(y: Any) -> Any:
+    """Return two arrays in a tuple as a frame, if their types say which are the events.
+
+    Parameters
+    ----------
+    y : object
+        Anything else is returned as it is.
+
+    Returns
+    -------
+    object
+    """
+    # Asked of the class: nothing of the records is looked at yet.
+    if not (issubclass(type(y), tuple) and len(y) == 2):
+        return y
+    kinds = [getattr(getattr(one, "dtype", None), "kind", "") for one in y]
+    if any(getattr(one, "ndim", 0) != 1 for one in y) or kinds.count("b") != 1:
+        return y
+    event, time = y if kinds[0] == "b" else y[::-1]
+    require_one_each(len(event), len(time))
+    names = [getattr(one, "name", None) for one in (event, time)]
+    event_name, time_name = (
+        names if None not in names and names[0] != names[1] else ("event", "time")
+    )
+    return pd.DataFrame({event_name: np.asarray(event), time_name: np.asarray(time)})
 
 
 def split_target(
@@ -222,7 +256,9 @@ def checked_times(time: ArrayLike, name: str) -> FloatArray:
     if times.dtype.kind == "m" and _is_span(times):  # what is missing becomes NaN
         times = times / np.timedelta64(1, "D")
     if times.dtype.kind not in "uif":
-        raise ValueError(f"Unknown label type: {name} must be numbers.")
+        what = "truth values" if times.dtype.kind == "b" else "no numbers"
+        hint = f": it holds {what}, and {SURV}" if name == "the times of y" else ""
+        raise ValueError(f"Unknown label type: {name} must be numbers{hint}.")
     with np.errstate(all="ignore"):  # long doubles overflow to infinity
         times = times.astype(np.float64, copy=False)
     if not np.isfinite(times).all() or (times < 0).any():
@@ -337,6 +373,8 @@ def target_reader(
             raise ValueError(EVENTS_ALONE)
         if y is None:
             raise ValueError(NO_TARGET)
+        if _may_be_durations(X) and not _has_fields(y) and not is_frame(y):
+            raise ValueError(ONE_COLUMN)
         _refuse_other_length(X, y)
         return partial(event_and_time, events=events), (y,)
     else:
@@ -344,6 +382,14 @@ def target_reader(
             raise ValueError("event_observed must not be given twice, as y and by name.")
         durations, event_observed = X, y if event_observed is None else event_observed
     return partial(_durations_and_events, events=events), (durations, event_observed)
+
+
+def _may_be_durations(X: Any) -> bool:
+    """Say whether X is a frame of one column, of numbers by its type."""
+    if not is_frame(X) or len(X.columns) != 1:
+        return False
+    kinds = getattr(X, "dtypes", None)
+    return kinds is not None and str(next(iter(kinds))).lower().startswith(("int", "uint", "float"))
 
 
 def _refuse_other_length(X: Any, y: Any) -> None:
@@ -412,5 +458,6 @@ def _column(values: ArrayLike, name: str) -> NDArray[Any]:
     if column is None:
         raise ValueError(f"{name} must be an array with one entry for each record.")
     if column.ndim != 1:
-        raise ValueError(f"{name} must be 1-D, one entry per record, got {column.ndim}-D.")
+        made = f"; {SURV}" if name == "y" else ""
+        raise ValueError(f"{name} must be 1-D, one entry per record, got {column.ndim}-D{made}.")
     return column

@@ -7,6 +7,7 @@ another package may quote a record, so its text is never shown, and neither is a
 from __future__ import annotations
 
 import json
+import re
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -67,6 +68,8 @@ _IN_OTHER_WORDS = {
     "missing='category' of that column makes a feature of it": "in the schema, missing = "
     '"category" in its braces gives it a coefficient of its own',
 }
+#: What helps whoever has arrays.
+_OF_ARRAYS = re.compile(r": it holds [a-z ]+, and sksurv[^.]*\.util\.Surv.* of two arrays")
 _SEEDED = (
     "with --seed the noise can be drawn again and subtracted: what comes out is not private. For a "
     "release, leave it out."
@@ -178,6 +181,7 @@ def _of_the_file(message: str) -> str:
     for word in ("X ", "table "):
         if message.startswith(word):
             message = f"the file {message.removeprefix(word)}"
+    message = _OF_ARRAYS.sub("", message)
     for ours, theirs in _IN_OTHER_WORDS.items():
         message = message.replace(ours, theirs)
     return message

@@ -16,6 +16,7 @@ from sklearn.utils.validation import validate_data
 from skdpsurv.checks import one_of
 from skdpsurv.lazy import is_lazy, lazily, one_row
 from skdpsurv.preprocessing.feature import Expression, Feature
+from skdpsurv.preprocessing.raw_table import refuse_moments
 from skdpsurv.privacy import RefusedValueError, call_without_data, refuse_masked
 from skdpsurv.types import FloatArray
 
@@ -113,6 +114,11 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         >>> PublicBoundsScaler.from_bounds({"age": (50, 100)})
         PublicBoundsScaler(lower={'age': 50}, upper={'age': 100})
         """
+        if not isinstance(bounds, Mapping):
+            raise TypeError(
+                "bounds must be a mapping of names of columns to (lower, upper), such as "
+                "{'age': (0, 100)}; PublicBoundsScaler(lower=..., upper=...) takes arrays of ends."
+            )
         return cls(
             lower={name: low for name, (low, _) in bounds.items()},
             upper={name: high for name, (_, high) in bounds.items()},
@@ -312,6 +318,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 def _validated(estimator: BaseEstimator, X: ArrayLike, *, reset: bool) -> FloatArray:
     """X as a float64 matrix; finiteness is checked later, by column."""
     refuse_masked(X, "X")
+    refuse_moments(X)
     options: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
     if reset or hasattr(estimator, "n_features_in_"):
         values = call_without_data(validate_data, estimator, X, reset=reset, **options)

@@ -12,13 +12,45 @@ from skdpsurv.preprocessing.column_cells import quietly
 from skdpsurv.privacy import refuse_masked
 from skdpsurv.privacy.refusals import NO_TABLE
 
-__all__ = ["as_table", "is_frame", "raw_columns"]
+__all__ = ["as_table", "is_frame", "raw_columns", "refuse_moments"]
 
 
 def is_frame(X: Any) -> bool:
     """Return whether a table has names of columns, as those of pandas and polars."""
     # Asked of the class: labels of a series are attributes of it.
     return hasattr(type(X), "columns") and hasattr(type(X), "__getitem__")
+
+
+def refuse_moments(X: Any) -> None:
+    """Refuse dates and spans of time where numbers belong: NumPy makes nanoseconds of them.
+
+    Raises
+    ------
+    TypeError
+        Naming the columns, by their types alone.
+    """
+    remedy = (
+        "PublicColumns takes dates; of a span, divide by its unit, as in "
+        "X['wait'] / pd.Timedelta('1D')."
+    )
+    if is_frame(X):
+        found = [str(name) for name, kind in _types(X) if kind.startswith(("date", "timedelta"))]
+        if found:
+            raise TypeError(
+                f"X must hold numbers, and dates or spans of time are in {', '.join(found)}: "
+                f"{remedy}"
+            )
+    elif getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
+        raise TypeError(f"X must hold numbers, and not dates or spans of time: {remedy}")
+
+
+def _types(X: Any) -> list[tuple[Any, str]]:
+    """Return the names of columns, and those of their types in small letters."""
+    kinds = getattr(X, "dtypes", ())
+    return [
+        (name, str(kind).lower().replace("duration", "timedelta"))
+        for name, kind in zip(X.columns, kinds, strict=False)
+    ]
 
 
 def raw_columns(X: Any, names: Sequence[str], estimator: str) -> list[Any]:

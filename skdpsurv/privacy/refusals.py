@@ -23,12 +23,14 @@ _MESSAGES_WITHOUT_DATA = {
     "Complex data not supported": "Complex data not supported: X must be real.",
     "Expected 2D": NO_TABLE,
     "could not convert": (
-        "X must be numeric, got text in at least one column. Encode categories with "
-        "categories that are public, not with those found in the data."
+        "X must be numeric, got text in {columns}. columns=PublicColumns({{...}}) makes indicators "
+        "of categories that are public; those found in the data are not."
     ),
     r"Input (\w+ )?contains NaN": (
-        "Input X contains NaN: missing values are not accepted. Replace them by public constants "
-        "before fitting, not by statistics of the data."
+        "Input X contains NaN: missing values are not accepted, and found in {columns}. "
+        "columns=PublicColumns({{...}}) says what they count as: the middle of public bounds, or a "
+        "category of their own. Rows must not be dropped for what they hold, nor cells filled in "
+        "by statistics of the data: no guarantee covers that."
     ),
     r"Input (\w+ )?contains infinity": (
         "Input X contains infinity or a value too large for dtype('float64')."
@@ -108,7 +110,37 @@ def call_without_data(function: Callable[..., Any], *args: Any, **options: Any) 
         message = reworded[0] if reworded else "X must be a two-dimensional array of real numbers."
         kind = TypeError if isinstance(error, TypeError) else ValueError
     # Outside the handler, so that no chained error holds the text.
+    if "{columns}" in message:
+        cells = _missing if "NaN" in message else _text
+        message = message.format(columns=_columns_with(cells, args))
     raise kind(message)
+
+
+def _columns_with(cells: Callable[[Any], bool], arguments: tuple[Any, ...]) -> str:
+    """Name the columns of a frame that hold such cells, as far as these can be asked."""
+    found: list[str] = []
+    for X in arguments:
+        if not (hasattr(type(X), "columns") and hasattr(type(X), "__getitem__")):
+            continue
+        for name in X.columns:
+            try:
+                if isinstance(name, str) and cells(X[name]):
+                    found.append(str.__str__(name))
+            except Exception:  # whatever an object says of itself may be private
+                continue
+    if not found:
+        return "at least one column"
+    return f"column{'s' if len(found) > 1 else ''} {', '.join(map(repr, found))}"
+
+
+def _missing(column: Any) -> bool:
+    import pandas as pd
+
+    return bool(np.any(pd.isna(np.asarray(column))))
+
+
+def _text(column: Any) -> bool:
+    return any(isinstance(cell, str) for cell in np.asarray(column).tolist())
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from skdpsurv.rows import refuse_no_target, require_one_each
 from skdpsurv.shape import Shape
 from skdpsurv.sources import require_in_memory
 from skdpsurv.tabular import TabularEstimator
-from skdpsurv.target import event_and_time
+from skdpsurv.target import event_and_time, paired
 from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = ["SurvivalRegression"]
@@ -57,7 +57,8 @@ class SurvivalRegression(TabularEstimator, ABC):
             Covariates, finite; raw, if ``columns`` says what they hold. Private.
         y : structured array of shape (n_samples,), or array-like of times
             Event indicator (bool) and time of event or censoring, under any field names, as
-            scikit-survival has them. A 1-D array of numbers holds times, all observed. Private.
+            scikit-survival has them; a data frame of these two columns, or a tuple of two arrays
+            of which one is boolean. A 1-D array of numbers holds times, all observed. Private.
         person : array-like of shape (n_samples,), or None
             Whose each record is, as whole numbers or text: of each person the first record is used,
             and the guarantee is about people. Private. None: nobody has two records.
@@ -66,7 +67,7 @@ class SurvivalRegression(TabularEstimator, ABC):
         -------
         self
         """
-        return self._fit(X, y, person=person)
+        return self._fit(X, paired(y), person=person)
 
     def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Blocks[Any]:
         """Return blocks of rows, events and times."""
@@ -137,6 +138,43 @@ class SurvivalRegression(TabularEstimator, ABC):
         values = np.exp(-self._cumulative_hazard(self.predict(X)))
         return values if return_array else self._step_functions(values, 1.0)
 
+    @lazily(lambda self: None)
+    def predict_median(self, X: ArrayLike) -> FloatArray:
+        """Return the time by which the event has come with probability 1/2.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        median : ndarray of shape (n_samples,)
+            One of ``unique_times_``; infinite where the median is beyond the horizon.
+        """
+        survival = self.predict_survival_function(X, return_array=True)
+        has_come = survival <= 0.5
+        median = self.unique_times_[has_come.argmax(axis=1)]
+        return np.where(has_come.any(axis=1), median, np.inf)
+
+    @lazily(lambda self: None)
+    def predict_expectation(self, X: ArrayLike) -> FloatArray:
+        r"""Return the mean time until the event or the horizon, whichever is first.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        mean : ndarray of shape (n_samples,)
+            :math:`\int_0^{t_m} S(t)\,dt` of the step functions, up to the last of
+            ``unique_times_``: what is beyond the horizon is not known.
+        """
+        survival = self.predict_survival_function(X, return_array=True)
+        before = np.column_stack([np.ones(len(survival)), survival[:, :-1]])
+        mean: FloatArray = before @ np.diff(self.unique_times_, prepend=0.0)
+        return mean
+
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return Harrell's concordance index, in O(n log n), which is not private.
 
@@ -153,7 +191,7 @@ class SurvivalRegression(TabularEstimator, ABC):
             0.5 where no pair can be compared.
         """
         require_in_memory(X, y, sample_weight)
-        return concordance_index(y, self.predict(X), sample_weight=sample_weight)
+        return concordance_index(paired(y), self.predict(X), sample_weight=sample_weight)
 
     def _step_functions(self, values: FloatArray, at_zero: float) -> NDArray[Any]:
         times = np.concatenate([[0.0], self.unique_times_])
