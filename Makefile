@@ -16,7 +16,7 @@ PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=A
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow test-lowest lint format docs bench constraints clean distclean
+.PHONY: help demo test test-slow test-lowest lint format docs dist bench constraints clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -46,6 +46,16 @@ format: $(VENV)/.installed-lint ## format the code and apply ruff's safe fixes
 docs: $(VENV)/.installed-docs ## build the documentation; warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
+dist: $(UV) ## wheel and sdist, each installed into an empty environment and tried there
+	rm -rf dist
+	@$(UV) build --quiet --out-dir dist
+	@for package in dist/*.whl dist/*.tar.gz; do \
+		$(UV) venv --quiet --clear --python "$$($(PYTHON) -c 'import sys; print(sys.executable)')" .venv-dist && \
+		$(UV) pip install --quiet --python .venv-dist --constraints constraints.txt "$$package" && \
+		(cd / && $(CURDIR)/.venv-dist/bin/python -I $(CURDIR)/tests/installed_package.py) || exit 1; \
+	done
+	@rm -rf .venv-dist
+
 bench: $(VENV)/.installed-test ## run the benchmarks (some: BENCHMARKS="accuracy speed"; a quick try: QUICK=1)
 	@$(BIN)/python -m benchmarks $(BENCHMARKS) $(if $(QUICK),--quick) $(ARGS)
 
@@ -59,7 +69,7 @@ clean: ## remove what builds, tests and tools leave behind
 	find skdpsurv tests benchmarks docs -type d -name __pycache__ -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean ## remove the environments too
-	rm -rf $(VENV) $(LOWEST) .venv-diffprivlib .venv-dask-ml .uv benchmarks/output
+	rm -rf $(VENV) $(LOWEST) .venv-dist .venv-diffprivlib .venv-dask-ml .uv benchmarks/output
 
 # --- The environment. A stamp records an installation; it is redone when the pins change. ---
 
