@@ -9,7 +9,7 @@ import typer
 
 from skdpsurv.audit import audit_epsilon, density_ratio_audit, worst_neighbours
 from skdpsurv.cli.failures import CommandError, guarded
-from skdpsurv.cli.fitting import Job, make, working
+from skdpsurv.cli.fitting import make, working
 from skdpsurv.cli.groups import grouped
 from skdpsurv.cli.kinds import KINDS, MADE_UP, Kind
 from skdpsurv.cli.options import AsJson, Settings
@@ -42,7 +42,7 @@ def audit(
     Passing proves nothing; a refuted claim ends with exit code 9.
     """
     stated = {"epsilon": epsilon, **MADE_UP[kind]}
-    estimator = make(Job(KINDS[kind], stated, (), {}, lambda frame: {}), settings)
+    estimator = make(KINDS[kind], stated, settings, {})
     estimator._check_parameters()
     found: list[dict[str, Any]] = []
     tried = list(islice(worst_neighbours(estimator), pairs))

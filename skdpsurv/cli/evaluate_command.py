@@ -22,7 +22,7 @@ from skdpsurv.cli.options import (
 from skdpsurv.cli.printing import Printed, show, show_saved
 from skdpsurv.cli.releases import load_release, rows_table, usable_model
 from skdpsurv.cli.saving import reserve, save_or_print
-from skdpsurv.cli.spending import ledger_line, ledger_state, open_ledger
+from skdpsurv.cli.spending import ledger_line, ledger_state, open_ledger, promise_line
 from skdpsurv.cli.targets import (
     check_survival_columns,
     survival_target,
@@ -94,8 +94,7 @@ def evaluate(
             "ledger": ledger_state(ledger),
         }
         lines = [
-            f"An evaluation would be charged epsilon = {guarantee.epsilon:g}, "
-            f"{guarantee.neighbours}, status {guarantee.status}.",
+            f"An evaluation would be charged {promise_line(guarantee)}.",
             f"Ledger: {ledger_line(ledger)}",
             "Nothing was spent.",
         ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import tomllib
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -76,7 +77,7 @@ def explain(
         save(published.to_registry_yaml(**_facts(publisher)), registry)
         content["registry"] = str(registry.resolve())
         lines.append(f"Entry of the registry: {registry}")
-    show(Printed(content, lines or [published.explain(), *result_lines(published)]), as_json)
+    show(Printed(content, lines or chain([published.explain()], result_lines(published))), as_json)
 
 
 def _facts(path: Path) -> dict[str, Any]:

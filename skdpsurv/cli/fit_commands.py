@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,6 +30,7 @@ from skdpsurv.cli.targets import (
     target_labels,
     target_names,
 )
+from skdpsurv.preprocessing import PublicColumns
 from skdpsurv.survival import (
     DPAalenJohansenFitter,
     DPDiscreteTimeSurvival,
@@ -111,27 +113,16 @@ def survival(
 ) -> None:
     """Hazard regression: who is at risk, and when; survival curves by covariates."""
     check_survival_columns(columns)
-    described = public_columns(schema)
-    job = Job(
+    job = _regression(
         DPDiscreteTimeSurvival,
-        {
-            "epsilon": spending.epsilon,
-            "columns": described,
-            "max_time": max_time,
-            "link": link,
-            "inference_share": intervals,
-            "random_state": spending.seed,
-        },
-        (*target_names(columns), *_features(described, columns)),
-        {**text_labels(described), **target_labels(columns)},
-        lambda frame: {
-            "X": frame[described._names()],
-            "y": survival_target(frame, columns),
-            **_person(frame, columns),
-        },
-        tuple(drop),
-        strict=strict,
-        options={"inference_share": "--intervals", "random_state": "--seed"},
+        {"max_time": max_time, "link": link, "inference_share": intervals},
+        public_columns(schema),
+        target_names(columns),
+        target_labels(columns),
+        lambda frame: {"y": survival_target(frame, columns), **_person(frame, columns.person)},
+        spending,
+        drop,
+        strict,
     )
     fit_and_save(job, data, form, spending, settings, out, as_json)
 
@@ -245,33 +236,56 @@ def logistic(
     """Logistic regression: the probability of each class, by covariates."""
     described = public_columns(schema)
     labels = _labels("--classes", classes)
-    features = [name for name in described._names() if name not in (target, person)]
-    _refuse_described(described, target, person)
-    job = Job(
+    people = [] if person is None else [person]
+    job = _regression(
         DPLogisticRegression,
+        {"classes": labels, "inference_share": intervals},
+        described,
+        [target, *people],
+        {**_text_of(target, labels), **dict.fromkeys(people, ())},
+        lambda frame: {"y": frame[target], **_person(frame, person)},
+        spending,
+        drop,
+        strict,
+    )
+    fit_and_save(job, data, form, spending, settings, out, as_json)
+
+
+def _regression(
+    kind: Any,
+    stated: dict[str, Any],
+    described: PublicColumns,
+    others: list[str],
+    labels: Mapping[str, Sequence[str]],
+    target: Callable[[Any], dict[str, Any]],
+    spending: Spending,
+    drop: list[str],
+    strict: bool,
+) -> Job:
+    """Return what an estimator of tables fits: the columns of a schema, and others beside them."""
+    features = described._names()
+    if both := [name for name in features if name in others]:
+        # It would be predicted from itself.
+        raise CommandError(
+            "description",
+            f"the schema must not describe {', '.join(both)}, which the fit is told to predict or "
+            "to tell people by: delete that from the schema.",
+        )
+    return Job(
+        kind,
         {
             "epsilon": spending.epsilon,
             "columns": described,
-            "classes": labels,
-            "inference_share": intervals,
             "random_state": spending.seed,
+            **stated,
         },
-        (target, *features, *([person] if person else [])),
-        {
-            **text_labels(described),
-            **_text_of(target, labels),
-            **({person: ()} if person else {}),
-        },
-        lambda frame: {
-            "X": frame[features],
-            "y": frame[target],
-            **({"person": frame[person]} if person else {}),
-        },
+        (*others, *features),
+        {**text_labels(described), **labels},
+        lambda frame: {"X": frame[features], **target(frame)},
         tuple(drop),
         strict=strict,
         options={"inference_share": "--intervals", "random_state": "--seed"},
     )
-    fit_and_save(job, data, form, spending, settings, out, as_json)
 
 
 def _curve(
@@ -293,7 +307,11 @@ def _curve(
 
     def arguments(frame: Any) -> dict[str, Any]:
         grouped_by = {} if group is None else {"group": frame[group]}
-        return {"y": survival_target(frame, columns), **grouped_by, **_person(frame, columns)}
+        return {
+            "y": survival_target(frame, columns),
+            **grouped_by,
+            **_person(frame, columns.person),
+        }
 
     return Job(
         kind,
@@ -311,23 +329,8 @@ def _curve(
     )
 
 
-def _features(described: Any, columns: SurvivalColumns) -> list[str]:
-    _refuse_described(described, columns.time, columns.event, columns.person)
-    return list(described._names())
-
-
-def _refuse_described(described: Any, *names: str | None) -> None:
-    """Refuse a schema that describes the target: it would be predicted from itself."""
-    if both := [name for name in described._names() if name in names]:
-        raise CommandError(
-            "description",
-            f"the schema must not describe {', '.join(both)}, which the fit is told to predict or "
-            "to tell people by: delete that from the schema.",
-        )
-
-
-def _person(frame: Any, columns: SurvivalColumns) -> dict[str, Any]:
-    return {} if columns.person is None else {"person": frame[columns.person]}
+def _person(frame: Any, person: str | None) -> dict[str, Any]:
+    return {} if person is None else {"person": frame[person]}
 
 
 def _labels(option: str, texts: Labels) -> list[Any]:

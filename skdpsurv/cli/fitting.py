@@ -7,6 +7,7 @@ import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,11 @@ from skdpsurv.cli.options import FileFormat, Settings, Spending
 from skdpsurv.cli.printing import Printed, show, show_saved
 from skdpsurv.cli.results import result_lines
 from skdpsurv.cli.saving import reserve, save_or_print
-from skdpsurv.cli.spending import ledger_line, ledger_state, open_ledger
-from skdpsurv.cli.targets import dropped
+from skdpsurv.cli.spending import ledger_line, ledger_state, open_ledger, promise_line
+from skdpsurv.cli.targets import split_names
 from skdpsurv.preprocessing.encoding import columns_beyond
 from skdpsurv.privacy import PrivacyGuarantee
 from skdpsurv.privacy.guarantee import PERSON
-from skdpsurv.report.text import exact
 
 __all__ = ["Job", "fit_and_save", "make", "working"]
 
@@ -68,15 +68,29 @@ class Job:
     options: Mapping[str, str] = field(default_factory=dict)
 
 
-def make(job: Job, settings: Settings) -> PrivateEstimator:
+def make(
+    kind: type[PrivateEstimator],
+    stated: Mapping[str, Any],
+    settings: Settings,
+    options: Mapping[str, str],
+) -> PrivateEstimator:
     """Return the estimator, not fitted.
+
+    Parameters
+    ----------
+    kind : type
+    stated : mapping
+        Parameters that are settled.
+    settings : Settings
+    options : mapping of str to str
+        Which of the others have an option of their own.
 
     Raises
     ------
     CommandError
         If ``--set`` names what is no parameter, or what has an option of its own.
     """
-    return job.kind(**{**_settings(job, settings.set_), **job.stated})
+    return kind(**{**_settings(kind, stated, settings.set_, options), **stated})
 
 
 def fit_and_save(
@@ -99,10 +113,10 @@ def fit_and_save(
         reserve(out)
     if spending.epsilon > LARGE:
         note(f"skdpsurv: warning: an epsilon of {spending.epsilon:g} promises next to nothing.")
-    estimator = make(job, settings)
+    estimator = make(job.kind, job.stated, settings, job.options)
     estimator._check_parameters()
     names = column_names(data, form)
-    job = replace(job, drop=tuple(dropped(job.drop, names)))
+    job = replace(job, drop=tuple(split_names(job.drop, names)))
     _check_columns(data, names, job)
     estimator.accountant = open_ledger(spending)
     if job.strict and (form.dask or _charges_refusals(estimator)):
@@ -139,17 +153,22 @@ def working(what: str, as_json: bool = False) -> Iterator[None]:
         yield
 
 
-def _settings(job: Job, pairs: Sequence[str]) -> dict[str, Any]:
-    allowed = set(inspect.signature(job.kind).parameters) - {"accountant", "verbose"}
+def _settings(
+    kind: type[PrivateEstimator],
+    stated: Mapping[str, Any],
+    pairs: Sequence[str],
+    options: Mapping[str, str],
+) -> dict[str, Any]:
+    allowed = set(inspect.signature(kind).parameters) - {"accountant", "verbose"}
     found: dict[str, Any] = {}
     for pair in pairs:
         name, equal, text = pair.partition("=")
         if not equal or not pair.isprintable():
             raise CommandError("parameter", f"--set must be NAME=VALUE, got {pair!r}.")
-        if name in job.options:
-            raise CommandError("parameter", f"--set {name}: use {job.options[name]}.")
-        if name not in allowed or name in job.stated:
-            free = sorted(allowed - set(job.stated))
+        if name in options:
+            raise CommandError("parameter", f"--set {name}: use {options[name]}.")
+        if name not in allowed or name in stated:
+            free = sorted(allowed - set(stated))
             raise CommandError("parameter", f"--set must name one of {', '.join(free)}.")
         found[name] = _value(text)
     return found
@@ -193,11 +212,6 @@ def _refuse_beyond(estimator: Any, rows: Any, data: Path) -> None:
         )
 
 
-def _promise(guarantee: PrivacyGuarantee) -> str:
-    epsilon = exact(guarantee.epsilon)
-    return f"epsilon = {epsilon}, {guarantee.neighbours}, status {guarantee.status}"
-
-
 def _how_many(guarantee: PrivacyGuarantee) -> str:
     whom = "people" if guarantee.neighbours == PERSON else "records"
     return f"{guarantee.public_inputs['n_records']:,} {whom}"
@@ -213,7 +227,7 @@ def _rehearsed(estimator: PrivateEstimator, guarantee: PrivacyGuarantee) -> Prin
             "ledger": ledger_state(estimator.accountant),
         },
         [
-            f"A {name} of {_how_many(guarantee)} would be charged {_promise(guarantee)}.",
+            f"A {name} of {_how_many(guarantee)} would be charged {promise_line(guarantee)}.",
             f"How: {guarantee.mechanism}",
             f"Ledger: {ledger_line(estimator.accountant)}",
             "Nothing was spent.",
@@ -231,11 +245,13 @@ def _done(estimator: PrivateEstimator, out: Path) -> Printed:
             "guarantee": guarantee.to_dict(),
             "ledger": ledger_state(estimator.accountant),
         },
-        [
-            f"{name}: {_how_many(guarantee)}, {_promise(guarantee)}",
-            *result_lines(estimator.release_),
-            f"Release: {out}",
-            f"Ledger: {ledger_line(estimator.accountant)}",
-            f"Next: skdpsurv explain {out} --html report.html",
-        ],
+        chain(
+            [f"{name}: {_how_many(guarantee)}, {promise_line(guarantee)}"],
+            result_lines(estimator.release_),
+            [
+                f"Release: {out}",
+                f"Ledger: {ledger_line(estimator.accountant)}",
+                f"Next: skdpsurv explain {out} --html report.html",
+            ],
+        ),
     )

@@ -11,7 +11,7 @@ import typer
 from skdpsurv import forecast_accuracy
 from skdpsurv.cli.columns_file import public_columns
 from skdpsurv.cli.failures import CommandError, guarded
-from skdpsurv.cli.fitting import Job, make
+from skdpsurv.cli.fitting import make
 from skdpsurv.cli.groups import grouped
 from skdpsurv.cli.kinds import KINDS, MADE_UP, Kind
 from skdpsurv.cli.options import AsJson, Settings
@@ -131,4 +131,4 @@ def _estimator(kind: Kind, settings: Settings, intervals: float) -> Any:
         stated["inference_share"] = intervals
     elif intervals:
         raise CommandError("parameter", f"--intervals is not for {kind}: curves always have them.")
-    return make(Job(KINDS[kind], stated, (), {}, lambda frame: {}), settings)
+    return make(KINDS[kind], stated, settings, {})

@@ -19,7 +19,7 @@ from skdpsurv.cli.printing import Printed, show_saved
 from skdpsurv.cli.releases import load_release, rows_table, usable_model
 from skdpsurv.cli.results import curves
 from skdpsurv.cli.saving import reserve, save
-from skdpsurv.cli.targets import dropped
+from skdpsurv.cli.targets import split_names
 from skdpsurv.release import Release
 from skdpsurv.report.text import exact
 from skdpsurv.survival.curve_frames import times_argument
@@ -84,7 +84,7 @@ def predict(
             raise CommandError(
                 "parameter", f"NEW must be a file of people: a {published.estimator} predicts them."
             )
-        keep = dropped(keep, column_names(new, form))
+        keep = split_names(keep, column_names(new, form))
         with working("Reading", as_json):
             # As they are written: a name may begin with a nought.
             as_text = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,12 @@ class Printed:
     ----------
     content : dict
         For machines; floats that JSON has not become text.
-    lines : sequence of str, or of tables of rich
-        For people.
+    lines : iterable of str, or of tables of rich
+        For people; gone through once, and not at all for machines.
     """
 
     content: dict[str, Any]
-    lines: Sequence[Any]
+    lines: Iterable[Any]
 
 
 def show(printed: Printed, as_json: bool) -> None:

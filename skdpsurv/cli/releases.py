@@ -11,7 +11,7 @@ from skdpsurv.cli.columns_file import text_labels
 from skdpsurv.cli.failures import CommandError
 from skdpsurv.cli.files import Table, column_names, read_table, require_columns
 from skdpsurv.cli.options import FileFormat
-from skdpsurv.cli.targets import dropped
+from skdpsurv.cli.targets import split_names
 from skdpsurv.metrics import SurvivalEvaluation
 from skdpsurv.release import Release
 
@@ -89,8 +89,8 @@ def rows_table(
             "releases of skdpsurv fit, and of fits with columns=, do.",
         )
     names = column_names(path, form)
-    drop = dropped(drop, names)
-    wanted = (*release.feature_names_in, *dropped(others, names))
+    drop = split_names(drop, names)
+    wanted = (*release.feature_names_in, *split_names(others, names))
     require_columns(path, (*wanted, *drop), names)
     known = {*wanted, *release.target_names, *drop}
     if extra := [name for name in names if name not in known]:

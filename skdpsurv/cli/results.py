@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,12 @@ __all__ = ["result_lines", "results"]
 N_TIMES = 4
 
 
-def result_lines(release: Release) -> list[Any]:
-    """Return tables of coefficients, or of curves; nothing for models that have neither."""
+def result_lines(release: Release) -> Iterator[Any]:
+    """Yield a table of coefficients, or of curves, once it is asked for: it may be simulated."""
     found = results(release)
-    if found is None:
-        return []
-    title = "Survival" if "survival" in found else "Per unit, within the public bounds"
-    return [rich_table(found, title)]
+    if found is not None:
+        title = "Survival" if "survival" in found else "Per unit, within the public bounds"
+        yield rich_table(found, title)
 
 
 def results(release: Release) -> pd.DataFrame | None:

@@ -14,7 +14,7 @@ from skdpsurv.cli.groups import grouped
 from skdpsurv.cli.options import AsJson, FileFormat
 from skdpsurv.cli.printing import Printed, show
 from skdpsurv.cli.saving import save
-from skdpsurv.cli.targets import dropped
+from skdpsurv.cli.targets import split_names
 
 __all__ = ["schema"]
 
@@ -48,7 +48,7 @@ def schema(
     """Write a template of columns.toml: the names of the columns, for you to say what they hold."""
     names = column_names(data, form)
     given = [name for name in (time, event, target, person) if name is not None]
-    left_out = [*given, *dropped(drop, names)]
+    left_out = [*given, *split_names(drop, names)]
     require_columns(data, left_out, names)
     frame = read_table(Table(data, tuple(names)), form, FIRST).head(FIRST)
     if any((frame[name].astype(str) == name).any() for name in names):

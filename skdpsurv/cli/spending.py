@@ -7,10 +7,10 @@ from typing import Any
 
 from skdpsurv.cli.failures import CommandError
 from skdpsurv.cli.options import Spending
-from skdpsurv.privacy import PrivacyAccountant
+from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee
 from skdpsurv.report.text import exact
 
-__all__ = ["ledger_line", "ledger_state", "open_ledger", "opened"]
+__all__ = ["ledger_line", "ledger_state", "open_ledger", "opened", "promise_line"]
 
 
 def opened(path: Path, **terms: Any) -> PrivacyAccountant:
@@ -86,6 +86,12 @@ def ledger_line(accountant: PrivacyAccountant | None) -> str:
         f"{exact(accountant.remaining())} left "
         f"(data set {accountant.dataset})"
     )
+
+
+def promise_line(guarantee: PrivacyGuarantee) -> str:
+    """Return what a guarantee promises, in a line."""
+    epsilon = exact(guarantee.epsilon)
+    return f"epsilon = {epsilon}, {guarantee.neighbours}, status {guarantee.status}"
 
 
 def _number(value: float) -> float | str:

@@ -14,18 +14,18 @@ from skdpsurv.cli.options import SurvivalColumns
 
 __all__ = [
     "check_survival_columns",
-    "dropped",
     "observed",
+    "split_names",
     "survival_target",
     "target_labels",
     "target_names",
 ]
 
 
-def dropped(drop: Sequence[str], names: Sequence[str]) -> list[str]:
-    """Return the columns that are left out: each by an option of its own, or with commas."""
+def split_names(given: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return the columns that options name: each by one of its own, or with commas."""
     found: list[str] = []
-    for name in drop:
+    for name in given:
         found += [name] if name in names or "," not in name else name.split(",")
     return [name.strip() if name not in names else name for name in found]
 
