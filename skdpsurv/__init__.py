@@ -7,7 +7,7 @@ from skdpsurv.forecast import forecast_accuracy
 from skdpsurv.frame_chunks import FrameChunks
 from skdpsurv.hybrid import HybridMEstimator, PerturbedHistogramMEstimator
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
+from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns, PublicInputWarning
 from skdpsurv.privacy import (
     BudgetExceededError,
     PrivacyAccountant,
@@ -44,6 +44,7 @@ __all__ = [
     "PrivateStackingClassifier",
     "PublicBoundsScaler",
     "PublicColumns",
+    "PublicInputWarning",
     "Release",
     "__version__",
     "forecast_accuracy",

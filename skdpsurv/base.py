@@ -20,6 +20,7 @@ from skdpsurv.lazy import is_lazy
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
 from skdpsurv.person import about_people, one_record_each, one_record_each_of
 from skdpsurv.plan import Plan, checked_plan, promise
+from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
@@ -91,6 +92,13 @@ class PrivateEstimator(BaseEstimator):
         """Return the same where the shape of the records counts, too."""
         return self._leaks()
 
+    def _doubts(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
+        """Return what looks wrong in public numbers; no value of a record may be looked at.
+
+        Takes the arguments of :meth:`_fit`, after the shape; y of a source is one without records.
+        """
+        return []
+
     def _fit(self, X: Any, y: Any = None, **options: Any) -> Self:
         """Fit, in the order that privacy needs; ``fit`` of a subclass passes its arguments on."""
         before = {name: self.__dict__[name] for name in _NOTED if name in self.__dict__}
@@ -105,19 +113,20 @@ class PrivateEstimator(BaseEstimator):
 
     def _fit_in_order(self, X: Any, y: Any, person: Any = None, **options: Any) -> Self:
         X, y, options, shape, plan, guarantee = self._beforehand(X, y, person, options)
-        target = target_names(X.target if isinstance(X, Source) else y)
+        target = X.target if isinstance(X, Source) else y
+        doubts = self._doubts(shape, X, target, **options)
         charged_first = self.accountant is not None and self.accountant.charge_refusals
         if charged_first:
-            self._charge(shape, guarantee)
+            self._charge(shape, guarantee, doubts)
         # What is refused must not depend on what NumPy and scikit-learn were told.
         with silent_arithmetic(), config_context(assume_finite=False):
             records = self._read(shape, X, y, **options)
         if not charged_first:
-            self._charge(shape, guarantee)
+            self._charge(shape, guarantee, doubts)
         # Past the charge nothing may fail by the records.
         with silent_arithmetic():
             values = self._run(shape, plan, records)
-        return self._publish(guarantee, self._stated(shape), values, target)
+        return self._publish(guarantee, self._stated(shape), values, target_names(target))
 
     def _beforehand(self, X: Any, y: Any, person: Any, options: dict[str, Any]) -> tuple[Any, ...]:
         """Return all that is known before a value is looked at, once the ledger would allow it.
@@ -139,7 +148,10 @@ class PrivateEstimator(BaseEstimator):
         # Without a ledger, which may charge refusals.
         reader = self._without_ledger()
         with silent_arithmetic():
-            guarantee = reader._beforehand(X, y, person, options)[-1]
+            X, y, options, shape, _, guarantee = reader._beforehand(X, y, person, options)
+        target = X.target if isinstance(X, Source) else y
+        for doubt in reader._doubts(shape, X, target, **options):
+            warnings.warn(doubt, PublicInputWarning, stacklevel=2)
         if self.accountant is not None:
             self.accountant.check(guarantee)
         return guarantee
@@ -208,8 +220,10 @@ class PrivateEstimator(BaseEstimator):
             plan = checked_plan(lambda: self._plan(shape), self._deciding)
         return plan, promise(plan, self._status(shape))
 
-    def _charge(self, shape: Any, guarantee: PrivacyGuarantee) -> None:
-        """Enter the fit in the ledger, after a warning if its guarantee is void."""
+    def _charge(self, shape: Any, guarantee: PrivacyGuarantee, doubts: Sequence[str]) -> None:
+        """Enter the fit in the ledger, after warnings: of its guarantee, of public numbers."""
+        for doubt in doubts:
+            warnings.warn(doubt, PublicInputWarning, stacklevel=5)
         for reason in self._reasons(shape):
             warnings.warn(reason, PrivacyLeakWarning, stacklevel=5)
         if self.accountant is not None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from skdpsurv.blocks import Blocks, InMemory, Nothing, first_of_names
 from skdpsurv.source import Source
 
-__all__ = ["FrameChunks", "chunk_source"]
+__all__ = ["FrameChunks"]
 
 #: Records that take less memory than this, once they are read, are held while a fit goes over them.
 HELD_BYTES = 2**30

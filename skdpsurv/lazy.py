@@ -10,12 +10,15 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import pandas as pd
 
 __all__ = ["by_partition", "is_dask", "is_lazy", "lazily", "one_row", "partitions"]
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def is_dask(values: Any) -> bool:
@@ -46,8 +49,12 @@ def partitions(values: Any) -> list[Any]:
     return list(np.ravel(values.to_delayed()))
 
 
-def lazily(width: Callable[..., int | None], dtype: Callable[..., Any] | None = None) -> Any:
+def lazily(
+    width: Callable[..., int | None], dtype: Callable[..., Any] | None = None
+) -> Callable[[_Method], _Method]:
     """Have a method take collections of Dask, and chunks, as X.
+
+    Its type stays that of the method for arrays in memory: what Dask makes has no types.
 
     Parameters
     ----------
@@ -58,7 +65,7 @@ def lazily(width: Callable[..., int | None], dtype: Callable[..., Any] | None = 
         The same, for the type of its entries; float64 if omitted.
     """
 
-    def decorate(method: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(method: _Method) -> _Method:
         @functools.wraps(method)
         def asked(self: Any, X: Any, *args: Any, **options: Any) -> Any:
             if not is_lazy(X):
@@ -70,7 +77,7 @@ def lazily(width: Callable[..., int | None], dtype: Callable[..., Any] | None = 
             kind = np.float64 if dtype is None else dtype(self, *args, **options)
             return by_partition(of_rows, X, kind, n_columns)
 
-        return asked
+        return cast(_Method, asked)
 
     return decorate
 

@@ -65,7 +65,7 @@ def reference(page: str, *papers: str) -> str:
     Examples
     --------
     >>> reference("docs/proofs/noise")
-    'skdpsurv 0.1.0, docs/proofs/noise.md (in its source distribution)'
+    'skdpsurv 0.2.0, docs/proofs/noise.md (in its source distribution)'
     """
     own = f"skdpsurv {__version__}, {page}.md (in its source distribution)"
     return f"{own}, after {'; '.join(PAPERS[key] for key in papers)}" if papers else own

@@ -14,6 +14,7 @@ from skdpsurv.base import PrivateEstimator
 from skdpsurv.checks import Check
 from skdpsurv.preprocessing.encoding import encoded, made_of_one
 from skdpsurv.preprocessing.feature import Feature, same_features
+from skdpsurv.preprocessing.public_doubts import wide_bounds
 from skdpsurv.preprocessing.public_steps import (
     features_in,
     input_names,
@@ -68,6 +69,12 @@ class TabularEstimator(PrivateEstimator):
         same = same_features(features, features_in(other, n_columns, names))
         if not same or not np.array_equal(made, again):
             raise ValueError("columns must be steps that a release can describe.")
+
+    def _doubts(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
+        doubts = super()._doubts(shape, X, y, **options)
+        return (
+            doubts if self.columns is None else doubts + wide_bounds(self._features(self.columns))
+        )
 
     def _features(self, columns: Any) -> list[Feature]:
         """Return what columns make, once their number and names were seen."""

@@ -16,20 +16,7 @@ from skdpsurv.rows import length, require_one_each
 from skdpsurv.shape import size
 from skdpsurv.types import BoolArray, FloatArray
 
-__all__ = [
-    "checked_events",
-    "checked_times",
-    "event_and_time",
-    "event_and_time_of",
-    "fit_target",
-    "is_two_dimensional",
-    "n_targets",
-    "paired",
-    "single_column",
-    "split_target",
-    "target_names",
-    "target_reader",
-]
+__all__ = ["event_and_time", "split_target"]
 
 
 #: Reads events and times of its arguments.
@@ -39,6 +26,7 @@ Arguments = tuple[Any, ...]
 EVENTS_ALONE = "event_observed must be given with durations, not with y."
 DURATIONS_ALONE = "durations must be given instead of X and y, not beside them."
 SURV = "sksurv.util.Surv.from_arrays(event, time) makes a y of two arrays"
+COMPARED = "Of labels, compare with the one that means an event, as in status == 'dead'."
 ONE_COLUMN = (
     "X has 1 feature(s) and y has no fields, so that it is not said which of them are times: give "
     f"durations and event_observed by name, or {SURV}."
@@ -227,7 +215,8 @@ def checked_events(event: ArrayLike, name: str) -> BoolArray:
     if flags.dtype.kind == "O" and all(isinstance(flag, bool | np.bool_) for flag in flags):
         return flags.astype(bool)
     if flags.dtype.kind not in "uif" or not np.isin(flags, (0, 1)).all():
-        raise ValueError(f"{name} must be boolean, or 0 and 1.")
+        hint = f" {COMPARED}" if flags.dtype.kind in "OUST" else ""
+        raise ValueError(f"{name} must be boolean, or 0 and 1.{hint}")
     return flags.astype(bool)
 
 
@@ -331,6 +320,28 @@ def target_names(y: Any) -> tuple[str, ...]:
 
 def _has_fields(y: Any) -> bool:
     return bool(getattr(getattr(y, "dtype", None), "names", None))
+
+
+def no_events(y: Any) -> list[str]:
+    """Return a question, where y holds times alone, so that all of them count as events.
+
+    Parameters
+    ----------
+    y : object
+        A target, of which only the type is asked; a source of records is taken to be one.
+
+    Returns
+    -------
+    list of str
+        For warnings; none where y has fields or columns.
+    """
+    if y is None or is_frame(y) or _has_fields(y):
+        return []
+    return [
+        "y has neither fields nor columns: its numbers are times, and every one counts as an "
+        f"event, as if nobody were censored. {SURV}, with event = numpy.ones(len(y), bool) where "
+        "this is meant."
+    ]
 
 
 def _refuse_nobody(n_records: int) -> None:

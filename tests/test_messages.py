@@ -4,13 +4,20 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import make_pipeline
 
 from skdpsurv import (
     DPDiscreteTimeSurvival,
     DPKaplanMeierFitter,
     DPLogisticRegression,
     DPWeibullFitter,
+    PrivateSearchCV,
+    PrivateStackingClassifier,
     PublicBoundsScaler,
+    PublicColumns,
+    Release,
 )
 
 N = 200
@@ -142,3 +149,53 @@ def test_medians_and_means_are_those_of_the_curves():
             assert curve(10.0) > 0.5
         np.testing.assert_allclose(mean, np.mean(curve(grid)[:-1]) * 10.0, rtol=1e-4)
     assert np.isfinite(medians).any()
+
+
+@pytest.mark.parametrize("kind", ["split", "repeat"])
+@pytest.mark.parametrize(
+    "y", [FRAME, FRAME[["days", "died"]], (TIME, EVENT), pl.from_pandas(FRAME)]
+)
+def test_a_search_takes_the_targets_that_a_fit_takes(kind, y):
+    structured = np.array(list(zip(EVENT, TIME, strict=True)), dtype=[("e", "?"), ("t", "f8")])
+    searches = [
+        PrivateSearchCV(
+            DPDiscreteTimeSurvival(max_time=10.0),
+            {"link": ["logit", "cloglog"]},
+            epsilon=6.0,
+            strategy=kind,
+            random_state=0,
+        ).fit(X, target)
+        for target in (structured, y)
+    ]
+    one, other = (search.best_estimator_.coef_ for search in searches)
+    np.testing.assert_array_equal(one, other)
+
+
+def test_four_columns_make_four_groups_and_a_release_of_them():
+    rows, labels = np.column_stack([X, X["age"]]) / 2.0, EVENT.astype(int)
+    model = PrivateStackingClassifier(classes=[0, 1]).fit(rows, labels)
+    assert [len(group) for group in model.feature_groups_] == [1, 1, 1, 1]
+    again = PrivateStackingClassifier.from_release(Release.from_json(model.release_.to_json()))
+    np.testing.assert_array_equal(again.predict_proba(rows), model.predict_proba(rows))
+    several = PrivateStackingClassifier(classes=[0, 1], partition="samples").fit(rows, labels)
+    assert len(several.low_level_coef_) == 5
+
+
+@pytest.mark.parametrize("container", ["default", "pandas", "polars"])
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.filterwarnings("ignore:X has feature names, but:UserWarning")
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names:UserWarning")
+def test_a_rebuilt_model_predicts_behind_public_steps_that_nobody_has_fitted(container, named):
+    rows = 10.0 * X
+    bounds = dict.fromkeys(rows, (-10.0, 10.0))
+    steps = [PublicBoundsScaler.from_bounds(bounds), PublicColumns(bounds)]
+    table = X if named else X.to_numpy()
+    rebuilt = DPDiscreteTimeSurvival.from_release(hazard().fit(table, FRAME).release_)
+    for step in steps:
+        pipeline = make_pipeline(step.set_output(transform=container), rebuilt)
+        np.testing.assert_allclose(pipeline.predict(rows), rebuilt.predict(table), atol=1e-12)
+        assert not hasattr(step, "n_features_in_")
+    # scikit-learn's own ask for a fit, which any rows serve for.
+    columns = ColumnTransformer([("scaled", clone(steps[0]), list(rows))])
+    pipeline = make_pipeline(columns.fit(rows[:1]), rebuilt)
+    np.testing.assert_allclose(pipeline.predict(rows), rebuilt.predict(table), atol=1e-12)

@@ -65,6 +65,8 @@ __all__ = ["PrivateStackingClassifier"]
 Groups = tuple[tuple[int, ...], ...]
 
 PARTITIONS = ("features", "samples")
+#: Unless somebody says otherwise.
+N_PARTITIONS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +99,9 @@ class PrivateStackingClassifier(PrivateClassifier):
         and ``release_`` then stands alone. None: X holds numbers, taken as they are.
     partition : {"features", "samples"}, default="features"
         What the models below are given a part of.
-    n_partitions : int, default=5
-        K. Ignored where ``feature_groups`` are given.
+    n_partitions : int or None, default=None
+        K. Ignored where ``feature_groups`` are given. None: 5, or a group for each column where
+        there are fewer.
     feature_groups : sequence of sequences of int or str, or None, default=None
         Disjoint groups of columns (of features, if ``columns`` makes these), by index or name,
         that cover all of them. None: columns sorted
@@ -225,7 +228,7 @@ class PrivateStackingClassifier(PrivateClassifier):
 
     _rules: ClassVar[dict[str, Check]] = {
         "partition": choice(*PARTITIONS),
-        "n_partitions": integer(),
+        "n_partitions": optional(integer()),
         "feature_groups": optional(GROUPS),
         "importances": by(checked_importances),
         "combiner": choice(*COMBINERS),
@@ -242,7 +245,7 @@ class PrivateStackingClassifier(PrivateClassifier):
         *,
         columns: Any = None,
         partition: str = "features",
-        n_partitions: int = 5,
+        n_partitions: int | None = None,
         feature_groups: Sequence[Collection[Any]] | None = None,
         importances: ArrayLike | None = None,
         combiner: str = "weighted_vote",
@@ -323,7 +326,7 @@ class PrivateStackingClassifier(PrivateClassifier):
         self._set_classes(release)
         self._combiner = one_of("combiner of the release", parameters.get("combiner"), COMBINERS)
         numbers = sum(np.size(value) for value in values.values())
-        if max(release.n_features, self.n_partitions) > numbers:
+        if max(release.n_features, self._n_models(release.n_features)) > numbers:
             raise ValueError("values of the release must hold a number for each column and model.")
         self.feature_groups_, self.weights_ = self._groups(
             parameters.get("feature_groups"), release.n_features, None
@@ -372,11 +375,17 @@ class PrivateStackingClassifier(PrivateClassifier):
             )
         Sources.of(self.hypothesis)
 
+    def _n_models(self, n_features: int) -> int:
+        """Return how many models there are below, unless ``feature_groups`` say it."""
+        if self.n_partitions is not None:
+            return int(self.n_partitions)
+        return N_PARTITIONS if self.partition == "samples" else min(N_PARTITIONS, n_features)
+
     def _groups(
         self, stated: Any, n_features: int, names: ArrayLike | None
     ) -> tuple[Groups, tuple[float, ...]]:
         """Return the columns of each model below, and the weight of its vote."""
-        n_models = int(self.n_partitions)
+        n_models = self._n_models(n_features)
         if self.partition == "samples":
             return (tuple(range(n_features)),) * n_models, (1.0 / n_models,) * n_models
         importances = checked_importances(self.importances)

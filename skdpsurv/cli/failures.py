@@ -19,7 +19,9 @@ from typing import Any, ParamSpec, TypeVar
 import typer
 
 import skdpsurv
+from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy import BudgetExceededError, PrivacyLeakWarning
+from skdpsurv.target import COMPARED
 
 __all__ = ["EXIT_CODES", "CommandError", "guarded", "note", "say"]
 
@@ -55,6 +57,7 @@ _IN_OTHER_WORDS = {
     "the event column of y must be boolean, or 0 and 1": "the column of --event must hold 1 and 0, "
     "or true and false; other labels are named by --event-is and --censored-is, and whatever is "
     "neither is refused (upper and lower case count)",
+    f" {COMPARED}": "",
     "event_observed must": "the column of --event must",
     "group must hold, for each record, one of the labels in groups": "the column of --group must "
     "hold one of --groups in each row, and no missing cell",
@@ -192,12 +195,13 @@ def _warnings_in_a_line() -> Iterator[None]:
     """Show the warnings of this package alone, each in a line; others may quote a record."""
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        if issubclass(category, PrivacyLeakWarning):
+        if issubclass(category, PrivacyLeakWarning | PublicInputWarning):
             seeded = "random_state is an integer" in str(message)
             note(f"skdpsurv: warning: {_SEEDED if seeded else message}")
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        warnings.simplefilter("always", PrivacyLeakWarning)
+        for shown in (PrivacyLeakWarning, PublicInputWarning):
+            warnings.simplefilter("always", shown)
         warnings.showwarning = show
         yield

@@ -200,11 +200,14 @@ class Fit:
         What is public of the records, as the private estimator sees them.
     guarantee : PrivacyGuarantee
         What the fit would promise.
+    doubts : sequence of str
+        What looks wrong in its public numbers.
     """
 
     estimator: Any
     shape: Any
     guarantee: PrivacyGuarantee
+    doubts: Sequence[str] = ()
 
     @classmethod
     def planned(
@@ -235,8 +238,10 @@ class Fit:
             elif steps:
                 X = _behind(steps, made_up(X, public, _valid_row(steps[0], X)), y)
             step._check_parameters()  # with the epsilon that it is given
-            shape, _, guarantee = step._planned(X, y, **_own(estimator, parameters))
-        return cls(estimator, shape, guarantee)
+            own = _own(estimator, parameters)
+            shape, _, guarantee = step._planned(X, y, **own)
+            doubts = step._doubts(shape, X, y, **own)
+        return cls(estimator, shape, guarantee, doubts)
 
     def check(self, X: Any, y: Any, parameters: Mapping[str, Any], *spared: type[Warning]) -> None:
         """Refuse records that the fit would refuse, as it would.

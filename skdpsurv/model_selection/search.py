@@ -45,6 +45,7 @@ from skdpsurv.privacy import (
     weakest_status,
 )
 from skdpsurv.privacy.shares import what_is_left
+from skdpsurv.target import paired
 
 __all__ = ["PrivateSearchCV"]
 
@@ -294,7 +295,7 @@ class PrivateSearchCV(BestModel):
         """
         if any(name.endswith("__person") for name in fit_params):
             raise ValueError("person must be given to the search itself, by this name.")
-        return self._fit(X, y, **fit_params)
+        return self._fit(X, paired(y), **fit_params)
 
     def _status_beforehand(self) -> str:
         candidates, _, _ = self._setting()
@@ -438,6 +439,9 @@ class PrivateSearchCV(BestModel):
             loss,
             Repeat(self._choice_epsilon, m, holdout, float(self.eta), float(runs)),
         )
+
+    def _doubts(self, shape: SearchShape, X: Any, y: Any = None, **options: Any) -> list[str]:
+        return list(shape.first.doubts)
 
     def _reasons(self, shape: SearchShape) -> list[str]:
         reasons = self._leaks()

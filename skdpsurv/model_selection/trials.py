@@ -22,6 +22,7 @@ from skdpsurv.model_selection.candidates import Candidate, private_step
 from skdpsurv.model_selection.losses import Loss, through_pipeline
 from skdpsurv.model_selection.strategies import Parts
 from skdpsurv.model_selection.summed_losses import summed_losses
+from skdpsurv.preprocessing.raw_table import is_frame
 from skdpsurv.privacy import RandomSource, silence, silent_arithmetic, uniform_below
 from skdpsurv.progress import first
 from skdpsurv.rows import length, take, take_parameters
@@ -62,7 +63,7 @@ class SearchRecords:
         mask = np.zeros(length(X), dtype=bool)
         if isinstance(step, HybridMEstimator):
             mask = boolean_mask(parameters.get(f"{prefix}public"), mask.size)
-        if hasattr(y, "iloc") and y.ndim == 2:  # one column of labels, or a fit would have refused
+        if hasattr(y, "iloc") and y.ndim == 2 and y.shape[1] == 1:  # a column of labels
             y = y.iloc[:, 0]
         return cls(X, y, parameters, np.flatnonzero(mask), np.flatnonzero(~mask))
 
@@ -87,7 +88,7 @@ class SearchRecords:
         """Return some of the private records."""
         rows = np.sort(self.private[places])
         y = take(self.y, rows)
-        if y is not None and not hasattr(y, "dtype"):
+        if y is not None and not hasattr(y, "dtype") and not is_frame(y):
             # One label must not decide the type of all.
             y, labels = np.empty(rows.size, dtype=object), y
             y[:] = labels

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 __all__ = ["add_at_risk_counts"]
 
-_LINE = 0.065
+#: From the axes down to the heading, and from line to line, in points: a layout that makes room for
+#: them changes the height of the axes, of which they must not be fractions.
+_TOP, _LINE = 46.0, 12.5
 
 
 def add_at_risk_counts(
@@ -74,29 +76,24 @@ def add_at_risk_counts(
     scale = positive_number("time_scale", time_scale)
     left, right = ax.get_xlim()
     ticks = np.array([tick for tick in ax.get_xticks() if left <= tick <= right * (1 + 1e-9)])
-    style: dict[str, Any] = {
-        "transform": ax.get_xaxis_transform(),
-        "fontsize": "small",
-        "va": "center",
-        "clip_on": False,
-    }
-    top = -0.235
-    ax.text(left, top, "At risk (noisy)", ha="left", color="0.35", **style)
-    for i, (name, model) in enumerate(zip(names, named.values(), strict=True)):
-        height = top - _LINE * (i + 1)
-        own = colour(i) if colors is None else colors[i % len(colors)]
+
+    def write(text: str, x: float, line: int, right: float = 0.0, **style: Any) -> None:
         ax.annotate(
-            name,
-            (0.0, height),
-            xycoords="axes fraction",
-            xytext=(-30, 0),
+            text,
+            (x, 0.0),
+            xycoords=ax.get_xaxis_transform(),
+            xytext=(right, -(_TOP + _LINE * line)),
             textcoords="offset points",
-            ha="right",
             va="center",
             fontsize="small",
-            color=own,
             annotation_clip=False,
+            **style,
         )
+
+    write("At risk (noisy)", left, 0, ha="left", color="0.35")
+    for i, (name, model) in enumerate(zip(names, named.values(), strict=True)):
+        own = colour(i) if colors is None else colors[i % len(colors)]
+        write(name, left, i + 1, -30.0, ha="right", color=own)
         for tick, number in zip(ticks, model.number_at_risk(ticks * scale), strict=True):
-            ax.text(tick, height, f"{number:,.0f}", ha="center", **style)
+            write(f"{number:,.0f}", tick, i + 1, ha="center")
     return ax

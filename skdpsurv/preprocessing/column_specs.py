@@ -158,7 +158,7 @@ def _expanded(column: str, specification: Any) -> Mapping[Any, Any]:
             raise ValueError(
                 f"{_of(column)} must not be a list of two numbers, which may be bounds or "
                 "categories: write (low, high) or {'bounds': [low, high]}, or "
-                "{'categories': [one, other]}."
+                "{'categories': [one, other]}; the type bool for 0 and 1."
             )
         return {"categories": specification}
     raise TypeError(f"{_of(column)} must be {_FORMS}, got {type(specification).__name__}.")

@@ -8,16 +8,18 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
+from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags, check_array
 from sklearn.utils.validation import validate_data
 
 from skdpsurv.checks import one_of
 from skdpsurv.lazy import is_lazy, lazily, one_row
-from skdpsurv.preprocessing.feature import Expression, Feature
+from skdpsurv.preprocessing.feature import Expression, Feature, raw_features
+from skdpsurv.preprocessing.public_doubts import warn_of_wide_bounds
 from skdpsurv.preprocessing.raw_table import refuse_moments
-from skdpsurv.privacy import RefusedValueError, call_without_data, refuse_masked
+from skdpsurv.privacy import RefusedValueError, call_without_data, refuse_masked, silence
 from skdpsurv.types import FloatArray
 
 __all__ = ["PublicBoundsScaler"]
@@ -152,6 +154,8 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         names = self._names(X)
         self._centre_and_half_width(names, values.shape[1])
         self._refuse_bad_values(values, names)
+        known = names or [f"x{j}" for j in range(values.shape[1])]
+        warn_of_wide_bounds(self._features(raw_features(known)))
         return self
 
     @lazily(lambda self: self.n_features_in_)
@@ -173,6 +177,11 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ValueError
             As in ``fit``.
         """
+        if not hasattr(self, "n_features_in_"):
+            # As a fitted copy would, in a container with names if set_output asks for one.
+            with silence():
+                made: FloatArray = clone(self).fit(X).transform(X)
+            return made
         values = _validated(self, X, reset=False)
         names = self._names(X)
         centre, half_width = self._centre_and_half_width(names, values.shape[1])
@@ -224,6 +233,31 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         tags.input_tags.allow_nan = self.missing == "midpoint"
         tags.requires_fit = False
         return tags
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the names of the columns, as ``fit`` has seen them.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            If given, these must be the names of the columns.
+
+        Returns
+        -------
+        ndarray of str objects
+
+        Raises
+        ------
+        NotFittedError
+            Before ``fit``.
+        """
+        if not hasattr(self, "n_features_in_"):
+            # scikit-learn takes these words for "whatever transform returns is named already".
+            raise NotFittedError(
+                "PublicBoundsScaler does not provide get_feature_names_out before fit."
+            )
+        names: NDArray[Any] = super().get_feature_names_out(input_features)
+        return names
 
     def _features(self, inputs: Sequence[Feature]) -> list[Feature]:
         """Return what it makes of columns, known without data."""

@@ -18,6 +18,7 @@ from skdpsurv.lazy import is_lazy, lazily, one_row
 from skdpsurv.preprocessing.column_kind import ColumnKind
 from skdpsurv.preprocessing.column_specs import column_kinds
 from skdpsurv.preprocessing.feature import Feature
+from skdpsurv.preprocessing.public_doubts import warn_of_wide_bounds
 from skdpsurv.preprocessing.raw_table import is_frame, raw_columns
 from skdpsurv.privacy import silent_arithmetic
 from skdpsurv.types import FloatArray
@@ -254,6 +255,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
 
     def _note(self, X: Any, read: list[tuple[ColumnKind, Any]]) -> None:
         self.n_features_in_ = len(read)
+        warn_of_wide_bounds(self._features())
         if is_frame(X):
             names = [str.__str__(name) for name in X.columns]
             self.feature_names_in_ = np.array(names, dtype=object)

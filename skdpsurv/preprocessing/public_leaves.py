@@ -32,12 +32,13 @@ MOST_FEATURES = 200_000
 def _declared(step: PublicColumns, inputs: Features) -> Features:
     if any(one.expression.kind != "column" for one in inputs):
         raise ValueError("PublicColumns must come before all other steps: it reads raw columns.")
-    named = sorted(one.name for one in inputs)
-    if named != sorted(step._names()):
-        raise ValueError(
-            f"columns of PublicColumns must be those of X, {', '.join(sorted(step._names()))}, got "
-            f"{', '.join(named)}."
-        )
+    given, stated = [one.name for one in inputs], step._names()
+    if sorted(given) != sorted(stated):
+        lacking = [name for name in stated if name not in given]
+        unknown = [name for name in given if name not in stated]
+        said = [f"X has no {', '.join(lacking)}"] * bool(lacking)
+        said += [f"columns does not describe {', '.join(unknown)}"] * bool(unknown)
+        raise ValueError(f"columns of PublicColumns must be those of X: {'; '.join(said)}.")
     return step._features()
 
 

@@ -73,7 +73,7 @@ class DPAalenJohansenFitter(ExitCurves):
         Its pointwise intervals, for sampling and for privacy noise.
     causes_ : list
         Labels of the causes.
-    survival_function_, event_table, timeline, groups_
+    survival_function_, event_table, timeline, groups_, group_
         As those of :class:`DPKaplanMeierFitter`, of all events together.
     median_survival_time_ : float
         Until the first event of any kind.

@@ -63,6 +63,8 @@ class DPKaplanMeierFitter(ExitCurves):
         Times of the tables: the ends of the bands, from 0 on.
     groups_ : ndarray or None
         Labels of the groups; :meth:`of_group` returns the curve of one.
+    group_ : object or None
+        Label of the group that a curve of :meth:`of_group` is of; None is everybody.
     guarantee_ : PrivacyGuarantee
         What was promised, about what, under which assumptions.
     release_ : Release
@@ -167,7 +169,7 @@ class DPNelsonAalenFitter(DPKaplanMeierFitter):
         survival function, as hazards are continuous; without privacy, Nelson and Aalen's sum.
     confidence_interval_ : pandas.DataFrame
         Pointwise intervals of ``cumulative_hazard_``, for sampling and for privacy noise.
-    survival_function_, cumulative_density_, event_table, timeline, groups_
+    survival_function_, cumulative_density_, event_table, timeline, groups_, group_
         As those of :class:`DPKaplanMeierFitter`.
     guarantee_ : PrivacyGuarantee
         What was promised.

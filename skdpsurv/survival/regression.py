@@ -13,12 +13,13 @@ from sksurv.functions import StepFunction
 from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.concordance import concordance_index
 from skdpsurv.lazy import lazily
+from skdpsurv.preprocessing.public_doubts import short_horizon
 from skdpsurv.privacy import check_unclipped
 from skdpsurv.rows import refuse_no_target, require_one_each
 from skdpsurv.shape import Shape
 from skdpsurv.sources import require_in_memory
 from skdpsurv.tabular import TabularEstimator
-from skdpsurv.target import event_and_time, paired
+from skdpsurv.target import event_and_time, no_events, paired
 from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = ["SurvivalRegression"]
@@ -41,6 +42,7 @@ class SurvivalRegression(TabularEstimator, ABC):
     at each of these times, of shape (n_samples, n_times), for risk scores of shape (n_samples,).
     """
 
+    max_time: float | None
     coef_: FloatArray
     unique_times_: FloatArray
 
@@ -75,6 +77,12 @@ class SurvivalRegression(TabularEstimator, ABC):
         records = records.held(self._growth(shape))
         shape.require(records.map_sum(lambda block: block[0].shape[0]))
         return records
+
+    def _doubts(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:
+        doubts = super()._doubts(shape, X, y, **options) + no_events(y)
+        if self.columns is None or self.max_time is None:
+            return doubts
+        return doubts + short_horizon(self._features(self.columns), float(self.max_time))
 
     def _rows_and_target(self, block: tuple[Any, ...]) -> tuple[FloatArray, BoolArray, FloatArray]:
         """Return some of the records, after refusing what has no place in the public domain."""

@@ -22,6 +22,7 @@ from skdpsurv.target import (
     fit_target,
     is_two_dimensional,
     n_targets,
+    no_events,
     single_column,
     target_reader,
 )
@@ -158,6 +159,11 @@ class UnivariateRecords(CurveFrames, PrivateEstimator, ABC):
         self.__dict__.pop("feature_names_in_", None)
         self.n_features_in_ = 0
         return Shape(n_records, 0)
+
+    def _doubts(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:
+        # Durations by themselves are all observed, as in lifelines; of scikit-learn's X and y
+        # somebody may have forgotten the events.
+        return no_events(y) if is_two_dimensional(X) else []
 
     def _read(
         self, shape: Shape, X: Any, y: Any, durations: Any = None, event_observed: Any = None

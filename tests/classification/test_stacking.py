@@ -433,7 +433,6 @@ BAD_PARAMETERS = [
 ]
 BAD_TYPES = [
     ({"n_partitions": 3.0}, "n_partitions"),
-    ({"n_partitions": None}, "n_partitions"),
     ({"n_partitions": True}, "n_partitions"),
     ({"holdout": "half"}, "holdout"),
     ({"fit_intercept": None}, "fit_intercept"),

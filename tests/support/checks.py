@@ -20,7 +20,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
-from skdpsurv import BudgetExceededError, PrivacyAccountant, PrivacyLeakWarning
+from skdpsurv import BudgetExceededError, PrivacyAccountant, PrivacyLeakWarning, PublicInputWarning
 from tests.support.registry import N_FAULTY, NAME, ROW, Data, Setting
 
 Leaves = dict[str, tuple[Any, ...]]
@@ -325,9 +325,9 @@ def check_texts(texts: list[str]) -> None:
 
 
 REFUSALS = (ValueError, TypeError, BudgetExceededError)
-#: What may be warned of: a guarantee that is void, a column for a vector (of public types), and
-#: inner estimators that have not converged on public records with released weights.
-EXPECTED = {PrivacyLeakWarning.__name__, DataConversionWarning.__name__}
+#: What may be warned of: a guarantee that is void, public numbers, a column for a vector (of public
+#: types), and inner estimators that have not converged on public records with released weights.
+EXPECTED = {w.__name__ for w in (PrivacyLeakWarning, PublicInputWarning, DataConversionWarning)}
 EXPECTED_INSIDE = {ConvergenceWarning.__name__}
 
 

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sksurv.util import Surv
 
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PrivacyLeakWarning
 from skdpsurv.blocks import InMemory
@@ -289,10 +290,11 @@ def test_no_finite_record_makes_a_fit_fail(n_features, extreme):
     """Not even in the first look, where rows are divided by data_norm."""
     X = np.zeros((1000, n_features))
     X[3] = extreme
+    y = Surv.from_arrays(np.ones(1000, bool), np.full(1000, 0.5))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", PrivacyLeakWarning)
-        fit = DPDiscreteTimeSurvival(max_time=1.0, random_state=0).fit(X, np.full(1000, 0.5))
+        fit = DPDiscreteTimeSurvival(max_time=1.0, random_state=0).fit(X, y)
     assert np.isfinite(fit.coef_).all()
     assert fit.guarantee_.public_inputs["epsilon_center"] > 0
 

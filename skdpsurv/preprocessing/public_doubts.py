@@ -1,0 +1,106 @@
+"""What looks wrong in public numbers, without a look at any record.
+
+Wrong bounds and wrong units cost accuracy in silence: whether records are within bounds is private,
+so that no fit may say it. Public numbers that hardly fit each other can be told apart from those
+that do, and are asked about before anything is spent.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+
+from skdpsurv.preprocessing.feature import Expression, Feature
+
+__all__ = ["PublicInputWarning", "short_horizon", "warn_of_wide_bounds", "wide_bounds"]
+
+#: Of a span, or of an upper bound in units of a lower one.
+WIDE = 1e6
+#: Horizons up to this many are of years, as a rule; bounds of this many horizons are then of days.
+SHORT, MANY = 20.0, 100.0
+SMALL_UNITS = frozenset(
+    name + plural for name in ("minute", "hour", "day", "week", "month") for plural in ("", "s")
+)
+
+
+class PublicInputWarning(UserWarning):
+    """Public numbers of a fit that hardly fit each other: it is private, and may be useless."""
+
+
+def wide_bounds(features: Sequence[Feature]) -> list[str]:
+    """Return a question where public bounds of a column span a million.
+
+    Parameters
+    ----------
+    features : sequence of Feature
+        As public columns make them.
+
+    Returns
+    -------
+    list of str
+        For warnings; at most one.
+    """
+    wide = [
+        f"column {feature.column!r} has public bounds {low:g} to {high:g}"
+        for feature, (low, high) in _bounded(features)
+        if high - low >= WIDE or (low > 0 and high / low >= WIDE)
+    ]
+    if not wide:
+        return []
+    others = f" (and {len(wide) - 1} more like it)" if len(wide) > 1 else ""
+    return [
+        f"{wide[0]}{others}. Noise is measured in spans of bounds, and values in a small part of a "
+        "span can hardly be told apart: are these the bounds of the protocol, in the unit of the "
+        "column? Values that differ by factors are better given as logarithms."
+    ]
+
+
+def warn_of_wide_bounds(features: Sequence[Feature]) -> None:
+    """Warn of wide bounds where a scaler is used by itself, in a pipeline of scikit-learn."""
+    for doubt in wide_bounds(features):
+        warnings.warn(doubt, PublicInputWarning, stacklevel=4)
+
+
+def short_horizon(features: Sequence[Feature], max_time: float) -> list[str]:
+    """Return a question where a horizon looks like years, and bounds are of days.
+
+    Dates are no reason to ask: they are days whatever unit a study has its times in.
+
+    Parameters
+    ----------
+    features : sequence of Feature
+        As public columns make them, with their units.
+    max_time : float
+        The horizon.
+
+    Returns
+    -------
+    list of str
+        For warnings; at most one.
+    """
+    if max_time > SHORT:
+        return []
+    return [
+        f"max_time={max_time:g} is short beside column {feature.column!r}, whose public bounds are "
+        f"{high - low:g} {feature.unit} apart. If times are in {feature.unit}, the horizon is "
+        f"{max_time:g} {feature.unit}, and whoever is seen for longer counts as censored there. "
+        "max_time must be in the unit of the times."
+        for feature, (low, high) in _bounded(features)
+        if feature.unit.lower() in SMALL_UNITS and high - low >= MANY * max_time
+    ][:1]
+
+
+def _bounded(features: Sequence[Feature]) -> list[tuple[Feature, tuple[float, float]]]:
+    """Return features that are numbers of a column, with its public bounds."""
+    found = []
+    for feature in features:
+        step = feature.expression
+        while step.kind in ("fill", "scale"):
+            step = step.of[0]
+        if feature.column is not None and feature.level is None and _is_raw(step):
+            found.append((feature, (float(step.numbers[0]), float(step.numbers[1]))))
+    return found
+
+
+def _is_raw(step: Expression) -> bool:
+    return step.kind == "clip" and step.of[0].kind == "column"

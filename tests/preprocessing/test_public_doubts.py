@@ -1,0 +1,151 @@
+"""What looks wrong in public numbers is asked about before anything is spent; records are not."""
+
+import re
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import make_pipeline
+
+from skdpsurv import (
+    DPDiscreteTimeSurvival,
+    DPLogisticRegression,
+    DPWeibullFitter,
+    PrivacyAccountant,
+    PrivateSearchCV,
+    PublicBoundsScaler,
+    PublicColumns,
+    PublicInputWarning,
+    split_target,
+)
+from tests.cli.study import Study
+
+N = 60
+RNG = np.random.default_rng(3)
+X = pd.DataFrame({"wait": RNG.uniform(0, 3650, N), "income": RNG.uniform(0, 9e4, N)})
+Y = pd.DataFrame({"died": RNG.random(N) < 0.5, "time": RNG.uniform(0, 5, N)})
+DAYS = {"bounds": [0, 3650], "unit": "days"}
+
+
+def hazard(columns, max_time=5.0, **settings):
+    return DPDiscreteTimeSurvival(max_time=max_time, columns=columns, **settings)
+
+
+def asked(fit):
+    """Return what is asked in a fit, in order."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fit()
+    return [str(one.message) for one in caught if one.category is PublicInputWarning]
+
+
+@pytest.mark.parametrize("bounds", [(0, 1e6), (-5e5, 5e5), (1e-3, 1e3)])
+def test_bounds_that_span_a_million_are_asked_about(bounds):
+    columns = PublicColumns({"wait": (0, 3650), "income": bounds})
+    both = {"wait": (0, 3650), "income": bounds}
+    for fit in (
+        lambda: hazard(columns).fit(X, Y),
+        lambda: hazard(columns)._promised(X, Y),
+        lambda: DPLogisticRegression(columns=columns, classes=[0, 1]).fit(X, Y["died"].astype(int)),
+        lambda: columns.fit(X),
+        lambda: make_pipeline(columns, hazard(None)).fit(X, Y),
+        lambda: make_pipeline(PublicBoundsScaler.from_bounds(both), hazard(None)).fit(X, Y),
+        lambda: hazard(PublicBoundsScaler.from_bounds(both)).fit(X, Y),
+    ):
+        (question,) = asked(fit)
+        assert question.startswith(f"column 'income' has public bounds {bounds[0]:g} to ")
+
+
+def test_several_wide_columns_are_one_question():
+    wide = PublicColumns(dict.fromkeys(X, (0, 1e8)))
+    (question,) = asked(lambda: hazard(wide).fit(X, Y))
+    assert "(and 1 more like it)" in question
+
+
+def test_a_horizon_of_five_beside_bounds_in_days_is_asked_about():
+    (question,) = asked(lambda: hazard(PublicColumns({"wait": DAYS, "income": (0, 1e5)})).fit(X, Y))
+    assert question.startswith("max_time=5 is short beside column 'wait'")
+    # Dates are days whatever the unit of the times is.
+    dates = PublicColumns({"seen": {"dates": ["2001-01-01", "2010-12-31"]}})
+    rows = pd.DataFrame({"seen": pd.Timestamp("2001-01-01") + pd.to_timedelta(X["wait"], "D")})
+    assert asked(lambda: hazard(dates).fit(rows, Y)) == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "max_time"),
+    [
+        ({"wait": DAYS, "income": (0, 1e5)}, 3650.0),
+        ({"wait": DAYS, "income": (0, 1e5)}, 30.0),
+        ({"wait": (0, 3650), "income": (0, 1e5)}, 5.0),
+        ({"wait": {"bounds": [0, 100], "unit": "years"}, "income": (1, 9e5)}, 5200.0),
+    ],
+)
+def test_usual_numbers_are_not(columns, max_time):
+    assert asked(lambda: hazard(PublicColumns(columns), max_time).fit(X, Y)) == []
+
+
+def test_records_are_not_looked_at():
+    columns = PublicColumns({"wait": DAYS, "income": (0, 1e7)})
+    questions = [
+        asked(lambda rows=rows, y=y: hazard(columns).fit(rows, y))
+        for rows, y in ((X, Y), (X * 0.0, Y), (X * 1e9, Y.assign(time=1e9)))
+    ]
+    assert len(questions[0]) == 2
+    assert questions[0] == questions[1] == questions[2]
+
+
+def test_an_error_instead_of_a_warning_costs_nothing():
+    ledger = PrivacyAccountant(epsilon=1.0)
+    model = hazard(PublicColumns({"wait": DAYS, "income": (0, 1e5)}), accountant=ledger)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PublicInputWarning)
+        with pytest.raises(PublicInputWarning, match="max_time"):
+            model.fit(X, Y)
+    assert ledger.spent() == 0.0
+
+
+def test_a_search_asks_once():
+    model = hazard(PublicColumns({"wait": DAYS, "income": (0, 1e5)}))
+    search = PrivateSearchCV(model, {"link": ["logit", "cloglog"]}, epsilon=2.0)
+    assert len(asked(lambda: search.fit(X, Y))) == 1
+
+
+def test_times_without_events_are_asked_about():
+    scaled, times = X / 1e5, Y["time"]
+    for fit in (
+        lambda: hazard(None).fit(scaled, times),
+        lambda: hazard(None).fit(scaled, times.astype(int).to_numpy()),
+        lambda: DPWeibullFitter(max_time=5.0).fit(scaled, times),
+    ):
+        (question,) = asked(fit)
+        assert question.startswith("y has neither fields nor columns")
+    # As in lifelines.
+    assert asked(lambda: DPWeibullFitter(max_time=5.0).fit(times)) == []
+    assert asked(lambda: DPWeibullFitter(max_time=5.0).fit(times, Y["died"])) == []
+    assert asked(lambda: hazard(None).fit(scaled, Y)) == []
+
+
+def test_times_without_events_are_asked_about_where_they_are_in_dask():
+    frame = pytest.importorskip("dask.dataframe")
+    lazy = frame.from_pandas(pd.concat([X / 1e5, Y], axis=1), npartitions=2)
+    rows, both = split_target(lazy, time="time", event="died")
+    assert len(asked(lambda: hazard(None).fit(rows, lazy["time"]))) == 1
+    assert asked(lambda: hazard(None).fit(rows, both)) == []
+
+
+def test_the_command_line_says_it_in_a_line(tmp_path):
+    study = Study(tmp_path)
+    schema = Path(study.path("columns.toml"))
+    age = 'age = { bounds = [300, 1140], unit = "months", missing = "midpoint" }'
+    schema.write_text(re.sub("(?m)^age = .*$", age, schema.read_text()))
+    for more in (("--dry-run",), ()):
+        usual, short = (
+            study.survival(*more),
+            study.survival("--max-time", "5", *more, out="@s.json"),
+        )
+        assert usual.exit_code == short.exit_code == 0
+        line = "skdpsurv: warning: max_time=5 is short beside column 'age'"
+        assert short.stderr.count(line) == 1
+        assert "warning" not in usual.stderr
