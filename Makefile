@@ -16,7 +16,7 @@ PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=A
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow test-lowest lint format docs dist bench constraints clean distclean
+.PHONY: help demo test test-slow test-lowest lint format docs site-check dist bench constraints clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -38,6 +38,7 @@ lint: $(VENV)/.installed-lint ## ruff and mypy, changing nothing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/typing/mypy.ini
 
 format: $(VENV)/.installed-lint ## format the code and apply ruff's safe fixes
 	$(BIN)/ruff check --fix .
@@ -45,6 +46,10 @@ format: $(VENV)/.installed-lint ## format the code and apply ruff's safe fixes
 
 docs: $(VENV)/.installed-docs ## build the documentation; warnings are errors
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python docs/check_site.py docs/_build/html
+
+site-check: docs ## draw the documentation's pages in Chromium, if there is one, and look at them
+	$(BIN)/python docs/check_drawn.py docs/_build/html
 
 dist: $(UV) ## wheel and sdist, each installed into an empty environment and tried there
 	rm -rf dist
@@ -64,7 +69,8 @@ constraints: $(UV) ## pin the dependencies anew (newest versions: make constrain
 		--no-header --no-emit-index-url --no-annotate pyproject.toml -o constraints.txt $(ARGS)
 
 clean: ## remove what builds, tests and tools leave behind
-	rm -rf build dist docs/_build docs/generated .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	rm -rf build dist docs/_build docs/api/generated docs/gallery \
+		.pytest_cache .mypy_cache .ruff_cache .hypothesis \
 		.benchmarks .coverage htmlcov *.egg-info
 	find skdpsurv tests benchmarks docs -type d -name __pycache__ -exec rm -rf {} + 2>/dev/null || true
 

@@ -1,0 +1,85 @@
+"""The index of the API lists every public name once, and what it lists has a docstring."""
+
+import importlib
+import inspect
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import skdpsurv
+
+INDEX = Path(__file__).parents[1] / "docs" / "api" / "index.rst"
+
+
+def listed():
+    """Return the names below the index's ``autosummary``, with the package in front."""
+    tables = re.findall(r"^\.\. autosummary::\n.*\n\n((?:   \S+\n)+)", INDEX.read_text(), re.M)
+    return [f"skdpsurv.{name}" for table in tables for name in table.split()]
+
+
+def modules():
+    """Return the modules that the index introduces, and the package itself."""
+    names = re.findall(r"^\.\. automodule:: (\S+)$", INDEX.read_text(), re.M)
+    return [skdpsurv, *map(importlib.import_module, names)]
+
+
+def found(name):
+    """Return what a listed name stands for; numbers are told apart by their place."""
+    module, _, last = name.rpartition(".")
+    value = getattr(importlib.import_module(module), last)
+    return value if callable(value) else (module, last)
+
+
+def exported():
+    """Return what the modules export, as :func:`found` does."""
+    names = {f"{m.__name__}.{n}" for m in modules() for n in getattr(m, "__all__", ())}
+    return {found(name): name for name in sorted(names - {"skdpsurv.__version__"})}
+
+
+def callables():
+    """Yield every listed function and class, and each of its own public methods."""
+    for name in listed():
+        value = found(name)
+        if callable(value):
+            yield pytest.param(value, id=name)
+        if inspect.isclass(value):
+            for own, member in inspect.getmembers(value, callable):
+                if own in vars(value) and not own.startswith("_"):
+                    yield pytest.param(member, id=f"{name}.{own}")
+
+
+def test_every_public_name_is_listed_once():
+    counts = Counter(map(found, listed()))
+    assert not [value for value, count in counts.items() if count > 1]
+    missing = [name for value, name in exported().items() if value not in counts]
+    assert not missing, "list them in docs/api/index.rst"
+
+
+def test_names_at_the_top_are_listed_without_a_package():
+    top = {f"skdpsurv.{name}" for name in skdpsurv.__all__} - {"skdpsurv.__version__"}
+    assert top <= set(listed())
+
+
+@pytest.mark.parametrize("value", list(callables()))
+def test_documented_by_a_summary(value):
+    first = (inspect.getdoc(value) or "").split("\n\n")[0]
+    assert first.endswith((".", ":", "?", "!")), "a summary is a sentence"
+
+
+@pytest.mark.parametrize("name", skdpsurv.__all__)
+def test_what_is_imported_from_the_top_states_its_parameters(name):
+    value = getattr(skdpsurv, name)
+    own = vars(value).get("__init__") if inspect.isclass(value) else value
+    if not callable(own):
+        return
+    parameters = [n for n in inspect.signature(own).parameters if n not in {"self", "args"}]
+    text = inspect.getdoc(value)
+    assert not parameters or "Parameters\n----------" in text
+    undocumented = [n for n in parameters if not re.search(rf"^[\w *,]*\b{n}\b.*:", text, re.M)]
+    assert not undocumented
+    if inspect.isfunction(value):
+        assert "Returns\n-------" in text or "Raises\n------" in text
+    fitted = "fit" in vars(value) and hasattr(value, "from_release")
+    assert not fitted or all(part in text for part in ("Attributes\n", "Examples\n", "release_"))
