@@ -72,9 +72,9 @@ class TabularEstimator(PrivateEstimator):
 
     def _doubts(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
         doubts = super()._doubts(shape, X, y, **options)
-        return (
-            doubts if self.columns is None else doubts + wide_bounds(self._features(self.columns))
-        )
+        if self.columns is not None:
+            doubts += wide_bounds(self._features(self.columns))
+        return doubts
 
     def _features(self, columns: Any) -> list[Feature]:
         """Return what columns make, once their number and names were seen."""

@@ -27,6 +27,8 @@ EVENTS_ALONE = "event_observed must be given with durations, not with y."
 DURATIONS_ALONE = "durations must be given instead of X and y, not beside them."
 SURV = "sksurv.util.Surv.from_arrays(event, time) makes a y of two arrays"
 COMPARED = "Of labels, compare with the one that means an event, as in status == 'dead'."
+FIRST = "It was taken to be the first"
+TIMES_ALONE = "y has neither fields nor columns"
 ONE_COLUMN = (
     "X has 1 feature(s) and y has no fields, so that it is not said which of them are times: give "
     f"durations and event_observed by name, or {SURV}."
@@ -167,6 +169,8 @@ def split_target(
     if len(set(columns)) < len(columns):
         raise ValueError(f"{' and '.join(named)} must be different columns.")
     X, y = frame.drop(columns=columns), frame[[event, time]]
+    if isinstance(y, pd.DataFrame):
+        y = y.copy()  # which may be changed without a warning of pandas
     return (X, y) if person is None else (X, y, frame[person])
 
 
@@ -177,7 +181,13 @@ def _event_and_time_columns(y: Any, events: Any) -> tuple[NDArray[Any], FloatArr
             "y must be 1-D, or a data frame with two columns, event and time, got columns "
             f"{[str(name) for name in y.columns]}."
         )
-    event, time = _event_first(*(_column(y[name], "y") for name in y.columns))
+    first, second = (_column(y[name], "y") for name in y.columns)
+    event, time = _event_first(first, second)
+    if events is None and event.dtype.kind in "uif" and not np.isin(event, (0, 1)).all():
+        raise ValueError(
+            f"the event column of y must be boolean, or 0 and 1. {FIRST} ({y.columns[0]!s}), as "
+            "neither is boolean."
+        )
     found = (events or checked_events)(event, "the event column of y")
     return found, checked_times(time, "the times of y")
 
@@ -338,9 +348,8 @@ def no_events(y: Any) -> list[str]:
     if y is None or is_frame(y) or _has_fields(y):
         return []
     return [
-        "y has neither fields nor columns: its numbers are times, and every one counts as an "
-        f"event, as if nobody were censored. {SURV}, with event = numpy.ones(len(y), bool) where "
-        "this is meant."
+        f"{TIMES_ALONE}: its numbers are times, and every one counts as an event, as if nobody "
+        f"were censored. {SURV}, with event = numpy.ones(len(y), bool) where this is meant."
     ]
 
 

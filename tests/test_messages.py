@@ -199,3 +199,17 @@ def test_a_rebuilt_model_predicts_behind_public_steps_that_nobody_has_fitted(con
     columns = ColumnTransformer([("scaled", clone(steps[0]), list(rows))])
     pipeline = make_pipeline(columns.fit(rows[:1]), rebuilt)
     np.testing.assert_allclose(pipeline.predict(rows), rebuilt.predict(table), atol=1e-12)
+
+
+def test_it_is_said_which_column_was_taken_for_the_event():
+    y = pd.DataFrame({"days": TIME, "status": EVENT.astype(int)})
+    with pytest.raises(ValueError, match=r"0 and 1\. It was taken to be the first \(days\)"):
+        hazard().fit(X, y)
+    with pytest.raises(ValueError, match="compare with the one that means an event"):
+        hazard().fit(X, FRAME.assign(died=np.where(EVENT, "secret", "alive")))
+
+
+def test_columns_that_are_not_described_are_named():
+    columns = PublicColumns(dict.fromkeys(["age", "dose", "weight"], (-1, 1)))
+    with pytest.raises(ValueError, match="X has no weight; columns does not describe sex"):
+        hazard(columns=columns).fit(X, FRAME)

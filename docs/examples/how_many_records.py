@@ -74,8 +74,8 @@ left.set_title("C-index by number of records", fontsize="medium")
 right.set_title("C-index by number of records times ε", fontsize="medium")
 
 # %%
-# Bands hold all draws. Without privacy a few hundred people are enough for the ranking, and
-# more do not help; with it, the loss is large with a few hundred and nearly gone with thousands. On
+# Bands hold all draws. Without privacy a few hundred people are enough for this ranking, and
+# more hardly help; with it, the loss is large with a few hundred and small with thousands. On
 # the right the two private lines are about one: a quarter of epsilon needs four times the people.
 # :doc:`/user_guide/choosing_epsilon` answers the question before there is a record.
 #

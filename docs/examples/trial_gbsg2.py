@@ -55,8 +55,8 @@ print(
 # %%
 # The test, many times
 # --------------------
-# p-values of private tests allow for the noise: where it is large they are large, and do not
-# mislead. Each dot is a fit of its own; in earnest one has a single one of them.
+# p-values of private tests allow for the noise: where it is large they are large as a rule. Each
+# dot is a fit of its own; in earnest one has a single one of them.
 
 epsilons = [0.3, 1.0, 3.0, 10.0]
 p_values = {}
@@ -95,5 +95,5 @@ ax.spines[["top", "right"]].set_visible(False)
 # too few people: do not read it as "no effect", and do not draw again until it finds something,
 # since each draw is charged. See :doc:`/user_guide/curves`.
 #
-# **A test that allows for the noise misses effects rather than makes them up, so plan epsilon as
-# you plan the number of patients.**
+# **Noise makes a test miss effects, and hardly more often find what is not there: so plan epsilon
+# as you plan the number of patients.**

@@ -21,7 +21,7 @@ import typer
 import skdpsurv
 from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy import BudgetExceededError, PrivacyLeakWarning
-from skdpsurv.target import COMPARED
+from skdpsurv.target import COMPARED, FIRST, TIMES_ALONE
 
 __all__ = ["EXIT_CODES", "CommandError", "guarded", "note", "say"]
 
@@ -72,7 +72,10 @@ _IN_OTHER_WORDS = {
     '"category" in its braces gives it a coefficient of its own',
 }
 #: What helps whoever has arrays.
-_OF_ARRAYS = re.compile(r": it holds [a-z ]+, and sksurv[^.]*\.util\.Surv.* of two arrays")
+_OF_ARRAYS = re.compile(
+    r": it holds [a-z ]+, and sksurv[^.]*\.util\.Surv.* of two arrays"
+    rf"| {FIRST} \(.*\), as neither is boolean\."
+)
 _SEEDED = (
     "with --seed the noise can be drawn again and subtracted: what comes out is not private. For a "
     "release, leave it out."
@@ -195,7 +198,9 @@ def _warnings_in_a_line() -> Iterator[None]:
     """Show the warnings of this package alone, each in a line; others may quote a record."""
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        if issubclass(category, PrivacyLeakWarning | PublicInputWarning):
+        # Of a command, --all-events has said so.
+        asked = str(message).startswith(TIMES_ALONE)
+        if issubclass(category, PrivacyLeakWarning | PublicInputWarning) and not asked:
             seeded = "random_state is an integer" in str(message)
             note(f"skdpsurv: warning: {_SEEDED if seeded else message}")
 

@@ -43,11 +43,15 @@ class Table:
         In the order of the file; others are left out.
     labels : mapping of str to collection of str
         Columns that are read as text, and their labels: of these none means missing.
+    target : collection of str
+        Times, events, labels and people, in which ``--missing-value`` means nothing: 999 may be a
+        code in one column and a time in another.
     """
 
     path: Path
     columns: tuple[str, ...]
     labels: Mapping[str, Collection[str]] = field(default_factory=dict)
+    target: Collection[str] = ()
 
 
 def is_parquet(path: Path) -> bool:
@@ -206,17 +210,18 @@ def _parquet(table: Table, lazy: bool) -> Any:
 
 
 def _arguments(table: Table, form: FileFormat) -> dict[str, Any]:
-    missing = [*MISSING, *form.missing_value]
+
+    def missing(name: str) -> list[str]:
+        coded = () if name in table.target else form.missing_value
+        return [text for text in (*MISSING, *coded) if text not in table.labels.get(name, ())]
+
     return {
         "sep": form.between,
         "decimal": form.decimal,
         "usecols": list(table.columns),
         "index_col": False,
         "dtype": {name: str for name in table.columns if name in table.labels},
-        "na_values": {
-            name: [text for text in missing if text not in table.labels.get(name, ())]
-            for name in table.columns
-        },
+        "na_values": {name: missing(name) for name in table.columns},
         "keep_default_na": False,
         "encoding": encoding(form),
     }

@@ -282,6 +282,7 @@ def _regression(
         (*others, *features),
         {**text_labels(described), **labels},
         lambda frame: {"X": frame[features], **target(frame)},
+        tuple(others),
         tuple(drop),
         strict=strict,
         options={"inference_share": "--intervals", "random_state": "--seed"},
@@ -313,6 +314,7 @@ def _curve(
             **_person(frame, columns.person),
         }
 
+    used = (*target_names(columns), *([] if group is None else [group]))
     return Job(
         kind,
         {
@@ -321,9 +323,10 @@ def _curve(
             "random_state": spending.seed,
             **stated,
         },
-        (*target_names(columns), *([] if group is None else [group])),
+        used,
         {**target_labels(columns), **of_group},
         arguments,
+        used,
         whole=True,
         options={"random_state": "--seed", "groups": "--groups"},
     )

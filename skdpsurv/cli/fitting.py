@@ -48,6 +48,8 @@ class Job:
         Those of them that are text, and which labels they have.
     arguments : callable
         Of the table that was read; returns the arguments of ``fit``.
+    target : tuple of str
+        Those of them that are no covariates.
     drop : tuple of str
         Columns of the file that are left out.
     whole : bool, default=False
@@ -61,6 +63,7 @@ class Job:
     used: tuple[str, ...]
     labels: Mapping[str, Sequence[str]]
     arguments: Callable[[Any], Mapping[str, Any]]
+    target: tuple[str, ...]
     drop: tuple[str, ...] = ()
     whole: bool = False
     strict: bool = False
@@ -124,7 +127,8 @@ def fit_and_save(
             "parameter",
             "--strict is for files in memory, and for ledgers that do not charge refusals.",
         )
-    table = Table(data, tuple(name for name in names if name in job.used), job.labels)
+    used = tuple(name for name in names if name in job.used)
+    table = Table(data, used, job.labels, job.target)
     with working("Reading", as_json):
         frame = read_table(table, form)
     if not form.dask and not len(frame):

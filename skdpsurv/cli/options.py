@@ -57,8 +57,8 @@ class FileFormat:
     missing_value: Annotated[
         list[str],
         typer.Option(
-            help="What else than an empty cell, NA, N/A, NaN, null and None means missing. May be "
-            "given several times.",
+            help="What else than an empty cell, NA, N/A, NaN, null and None means missing in a "
+            "covariate. May be given several times.",
             rich_help_panel=_FILE,
         ),
     ] = field(default_factory=list)

@@ -90,7 +90,8 @@ def rows_table(
         )
     names = column_names(path, form)
     drop = split_names(drop, names)
-    wanted = (*release.feature_names_in, *split_names(others, names))
+    others = split_names(others, names)
+    wanted = (*release.feature_names_in, *others)
     require_columns(path, (*wanted, *drop), names)
     known = {*wanted, *release.target_names, *drop}
     if extra := [name for name in names if name not in known]:
@@ -101,4 +102,4 @@ def rows_table(
         )
     columns = tuple(name for name in names if name in wanted)
     texts = {**text_labels(release.transformer()), **(labels or {})}
-    return read_table(Table(path, columns, texts), form)
+    return read_table(Table(path, columns, texts, others), form)

@@ -80,9 +80,9 @@ class SurvivalRegression(TabularEstimator, ABC):
 
     def _doubts(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:
         doubts = super()._doubts(shape, X, y, **options) + no_events(y)
-        if self.columns is None or self.max_time is None:
-            return doubts
-        return doubts + short_horizon(self._features(self.columns), float(self.max_time))
+        if self.columns is not None and self.max_time is not None:
+            doubts += short_horizon(self._features(self.columns), float(self.max_time))
+        return doubts
 
     def _rows_and_target(self, block: tuple[Any, ...]) -> tuple[FloatArray, BoolArray, FloatArray]:
         """Return some of the records, after refusing what has no place in the public domain."""

@@ -277,3 +277,36 @@ def test_each_column_is_described_or_dropped_and_the_target_is_no_covariate(stud
     assert "must have the column(s) weight" in result.stderr
     assert study.survival("--drop", "nothing").exit_code == 3
     assert study.survival("--drop", "age").exit_code == 2
+
+
+@pytest.mark.parametrize("more", [(), ("--dask",)])
+def test_a_code_for_missing_is_one_of_covariates_alone(study, more):
+    """A time of 999 days is a time, whatever 999 means in a column of the laboratory."""
+    frame = study.frame.assign(days=np.where(study.frame.index < 3, 999.0, study.frame["days"]))
+    frame["id"] = [999, *range(1, len(frame))]
+    study.write(frame.assign(age=frame["age"].fillna(999)), "coded.csv")
+    study.write(frame, "plain.csv")
+    person = ("--person", "id", *SEED, *more)
+    for name, coded in (("coded", ("--missing-value", "999")), ("plain", ())):
+        given = ["--schema", "@columns.toml", *HORIZON, "--epsilon", "1", "--out", f"@{name}.json"]
+        result = study.run("fit", "survival", f"@{name}.csv", *TARGET, *given, *person, *coded)
+        assert result.exit_code == 0, result.output
+    one, other = (Release.load(study.path(f"{name}.json")).values for name in ("coded", "plain"))
+    assert all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def test_all_events_is_said_once(study):
+    given = ["--schema", "@columns.toml", *HORIZON, "--epsilon", "1", "--drop", "id,died"]
+    result = study.run(
+        "fit",
+        "survival",
+        "@study.csv",
+        "--time",
+        "days",
+        "--all-events",
+        *given,
+        "--out",
+        "@a.json",
+    )
+    assert result.exit_code == 0, result.output
+    assert "warning" not in result.stderr
