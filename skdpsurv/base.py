@@ -41,6 +41,11 @@ __all__ = ["PrivateEstimator"]
 _NOTED = ("n_features_in_", "feature_names_in_")
 
 
+def _target(X: Any, y: Any) -> Any:
+    """Return y, or one without records where a source of records holds it."""
+    return X.target if isinstance(X, Source) else y
+
+
 class PrivateEstimator(BaseEstimator):
     """Base of the private estimators: the ledger, the release, and the one order of ``fit``.
 
@@ -112,9 +117,8 @@ class PrivateEstimator(BaseEstimator):
             raise
 
     def _fit_in_order(self, X: Any, y: Any, person: Any = None, **options: Any) -> Self:
-        X, y, options, shape, plan, guarantee = self._beforehand(X, y, person, options)
-        target = X.target if isinstance(X, Source) else y
-        doubts = self._doubts(shape, X, target, **options)
+        beforehand = self._beforehand(X, y, person, options)
+        X, y, options, shape, plan, guarantee, doubts = beforehand
         charged_first = self.accountant is not None and self.accountant.charge_refusals
         if charged_first:
             self._charge(shape, guarantee, doubts)
@@ -126,12 +130,13 @@ class PrivateEstimator(BaseEstimator):
         # Past the charge nothing may fail by the records.
         with silent_arithmetic():
             values = self._run(shape, plan, records)
-        return self._publish(guarantee, self._stated(shape), values, target_names(target))
+        return self._publish(guarantee, self._stated(shape), values, target_names(_target(X, y)))
 
     def _beforehand(self, X: Any, y: Any, person: Any, options: dict[str, Any]) -> tuple[Any, ...]:
         """Return all that is known before a value is looked at, once the ledger would allow it.
 
-        These are the arguments of ``fit``, the shape, the plan, and what the fit will promise.
+        These are the arguments of ``fit``, the shape, the plan, what the fit will promise, and what
+        looks wrong in public numbers.
         """
         self._check_parameters()
         if person is not None or not in_memory(X, y, *options.values()):
@@ -141,16 +146,16 @@ class PrivateEstimator(BaseEstimator):
             guarantee = about_people(guarantee)
         if self.accountant is not None:
             self.accountant.check(guarantee)
-        return X, y, options, shape, plan, guarantee
+        doubts = self._doubts(shape, X, _target(X, y), **options)
+        return X, y, options, shape, plan, guarantee, doubts
 
     def _promised(self, X: Any, y: Any = None, person: Any = None, **options: Any) -> Any:
         """Return the guarantee that ``fit`` with these arguments would charge; nothing is spent."""
         # Without a ledger, which may charge refusals.
         reader = self._without_ledger()
         with silent_arithmetic():
-            X, y, options, shape, _, guarantee = reader._beforehand(X, y, person, options)
-        target = X.target if isinstance(X, Source) else y
-        for doubt in reader._doubts(shape, X, target, **options):
+            *_, guarantee, doubts = reader._beforehand(X, y, person, options)
+        for doubt in doubts:
             warnings.warn(doubt, PublicInputWarning, stacklevel=2)
         if self.accountant is not None:
             self.accountant.check(guarantee)

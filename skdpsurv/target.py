@@ -183,12 +183,11 @@ def _event_and_time_columns(y: Any, events: Any) -> tuple[NDArray[Any], FloatArr
         )
     first, second = (_column(y[name], "y") for name in y.columns)
     event, time = _event_first(first, second)
-    if events is None and event.dtype.kind in "uif" and not np.isin(event, (0, 1)).all():
-        raise ValueError(
-            f"the event column of y must be boolean, or 0 and 1. {FIRST} ({y.columns[0]!s}), as "
-            "neither is boolean."
-        )
-    found = (events or checked_events)(event, "the event column of y")
+    if events is None:
+        # Where neither says what it is, the order has decided.
+        taken = f"{FIRST} ({y.columns[0]!s}), as neither is boolean."
+        events = partial(checked_events, hint=taken)
+    found = events(event, "the event column of y")
     return found, checked_times(time, "the times of y")
 
 
@@ -199,7 +198,7 @@ def _event_first(first: NDArray[Any], second: NDArray[Any]) -> tuple[NDArray[Any
     return first, second
 
 
-def checked_events(event: ArrayLike, name: str) -> BoolArray:
+def checked_events(event: ArrayLike, name: str, hint: str = "") -> BoolArray:
     """Return event indicators as booleans.
 
     Parameters
@@ -208,6 +207,8 @@ def checked_events(event: ArrayLike, name: str) -> BoolArray:
         Booleans, also those that are kept as objects, or numbers 0 and 1. Private.
     name : str
         What they are, for the message.
+    hint : str
+        What is said behind the rule where they are other numbers.
 
     Returns
     -------
@@ -225,8 +226,8 @@ def checked_events(event: ArrayLike, name: str) -> BoolArray:
     if flags.dtype.kind == "O" and all(isinstance(flag, bool | np.bool_) for flag in flags):
         return flags.astype(bool)
     if flags.dtype.kind not in "uif" or not np.isin(flags, (0, 1)).all():
-        hint = f" {COMPARED}" if flags.dtype.kind in "OUST" else ""
-        raise ValueError(f"{name} must be boolean, or 0 and 1.{hint}")
+        said = COMPARED if flags.dtype.kind in "OUST" else hint if flags.dtype.kind in "uif" else ""
+        raise ValueError(f"{name} must be boolean, or 0 and 1. {said}".rstrip())
     return flags.astype(bool)
 
 

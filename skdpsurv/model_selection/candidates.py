@@ -207,7 +207,7 @@ class Fit:
     estimator: Any
     shape: Any
     guarantee: PrivacyGuarantee
-    doubts: Sequence[str] = ()
+    doubts: Sequence[str]
 
     @classmethod
     def planned(
