@@ -211,7 +211,7 @@ def measure(data: Organisations, repetition: int) -> dict[tuple[Hashable, ...], 
             for target, (train, test) in parts.items():
                 model = PrivateStackingClassifier(
                     **every,
-                    hypothesis=source.release_,
+                    prior=source.release_,
                     random_state=seed(repetition, name, calibration, alpha, target),
                 )
                 model.fit(data.X[train], data.y[train])

@@ -55,6 +55,7 @@ sphinx_gallery_conf = {
             "paid_search.py",
             "images_of_digits.py",
             "two_hospitals.py",
+            "eight_sites.py",
             "consented_records.py",
             "chunks_of_a_file.py",
             "release_alone.py",

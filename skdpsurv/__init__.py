@@ -7,6 +7,7 @@ from skdpsurv.forecast import forecast_accuracy
 from skdpsurv.frame_chunks import FrameChunks
 from skdpsurv.hybrid import HybridMEstimator, PerturbedHistogramMEstimator
 from skdpsurv.model_selection import PrivateSearchCV
+from skdpsurv.pooling import pool_releases
 from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns, PublicInputWarning
 from skdpsurv.privacy import (
     BudgetExceededError,
@@ -49,5 +50,6 @@ __all__ = [
     "__version__",
     "forecast_accuracy",
     "make_release",
+    "pool_releases",
     "split_target",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
@@ -14,7 +15,7 @@ from skdpsurv.base import PrivateEstimator
 from skdpsurv.checks import Check
 from skdpsurv.preprocessing.encoding import encoded, made_of_one
 from skdpsurv.preprocessing.feature import Feature, same_features
-from skdpsurv.preprocessing.public_doubts import wide_bounds
+from skdpsurv.preprocessing.public_doubts import missing_from_prior, wide_bounds
 from skdpsurv.preprocessing.public_steps import (
     features_in,
     input_names,
@@ -23,6 +24,7 @@ from skdpsurv.preprocessing.public_steps import (
 )
 from skdpsurv.preprocessing.raw_table import is_frame, refuse_moments
 from skdpsurv.preprocessing.step_description import describe, rebuild
+from skdpsurv.priors import Prior
 from skdpsurv.privacy import call_without_data
 from skdpsurv.privacy.guarantee import frozen
 from skdpsurv.release import Release
@@ -74,7 +76,20 @@ class TabularEstimator(PrivateEstimator):
         doubts = super()._doubts(shape, X, y, **options)
         if self.columns is not None:
             doubts += wide_bounds(self._features(self.columns))
-        return doubts
+        return doubts + self._doubts_of_prior(shape)
+
+    #: What a prior is asked for; "" where it is read in another way.
+    _is_evidence_of: ClassVar[tuple[str, ...]] = ()
+
+    def _doubts_of_prior(self, shape: Shape) -> list[str]:
+        """Ask about columns that a prior speaks of, and these records do not have."""
+        if not self._is_evidence_of or self.columns is None or math.isinf(self.epsilon):
+            return []
+        classes = getattr(shape, "classes", None)
+        outputs = None if classes is None else classes.tolist()
+        (model,) = self._is_evidence_of
+        found = self._read_prior(model, shape.n_features, outputs)
+        return [] if found is None else missing_from_prior(found.lacking)
 
     def _features(self, columns: Any) -> list[Feature]:
         """Return what columns make, once their number and names were seen."""
@@ -89,6 +104,21 @@ class TabularEstimator(PrivateEstimator):
         if self.columns is None:
             return self._raw_names()
         return [feature.name for feature in self._features(self.columns)]
+
+    def _read_prior(self, model: str, n_features: int, outputs: Any = None) -> Prior | None:
+        """Return what ``prior`` says of the coefficients of a fit; None without one.
+
+        Parameters
+        ----------
+        model : {"hazard", "odds"}
+        n_features : int
+        outputs : list or None, default=None
+            Classes, of a classifier.
+        """
+        prior: Release | None = getattr(self, "prior", None)
+        features = None if self.columns is None else self._features(self.columns)
+        names = self._feature_names()
+        return Prior.read(prior, model, n_features, names, self.columns, features, outputs)
 
     def _fitting_rows(self, X: Any) -> FloatArray:
         """Return the features of records, after refusing what has no place in the public domain."""

@@ -16,6 +16,7 @@ SLOW = {
     "attack",
     "calibration_flchain",
     "choosing_epsilon",
+    "eight_sites",
     "chunks_of_a_file",
     "first_model",
     "hazard_ratios_flchain",

@@ -382,12 +382,12 @@ def test_a_stack_may_not_be_shrunk_towards_columns_that_were_read_otherwise():
     data = raw_labelled()
     stack = PrivateStackingClassifier(classes=[0, 1], n_partitions=2, columns=PublicColumns(RAW))
     theirs = quietly(stack.fit, data.X, data.y).release_
-    again = clone(stack).set_params(hypothesis=theirs, columns=theirs.transformer())
+    again = clone(stack).set_params(prior=theirs, columns=theirs.transformer())
     quietly(again.fit, data.X, data.y)
     other = PublicColumns({**RAW, "age": (-0.5, 0.6)})
     for columns, X in ((other, data.X), (None, np.zeros((47, theirs.n_features)))):
-        with pytest.raises(ValueError, match=r"columns=hypothesis\.transformer"):
-            clone(stack).set_params(hypothesis=theirs, columns=columns).fit(X, data.y)
+        with pytest.raises(ValueError, match=r"columns=prior\.transformer"):
+            clone(stack).set_params(prior=theirs, columns=columns).fit(X, data.y)
 
 
 # ---- Rows that somebody has.

@@ -71,16 +71,16 @@ lot = np.random.default_rng(0).permutation(len(y))
 rows_a, rows_b, rows_test = np.split(lot, [400, 485])
 
 
-def private_model(epsilon: float, ledger: PrivacyAccountant, hypothesis: Release | None = None):
-    """Return an unfitted model, which reads columns as those of the hypothesis were read."""
+def private_model(epsilon: float, ledger: PrivacyAccountant, prior: Release | None = None):
+    """Return an unfitted model, which reads columns as those of the prior were read."""
     return PrivateStackingClassifier(
         epsilon,
-        columns=PublicColumns(bounds) if hypothesis is None else hypothesis.transformer(),
+        columns=PublicColumns(bounds) if prior is None else prior.transformer(),
         feature_groups=groups,
         importances=importances,
         data_norm=DATA_NORM,
         classes=CLASSES,
-        hypothesis=hypothesis,
+        prior=prior,
         accountant=ledger,
     )
 
@@ -106,8 +106,8 @@ print(f"A publishes {len(text):,} characters. Spent: epsilon = {ledger_a.spent()
 # B has nothing but the text: groups, bounds of columns and classes must be those of its own model.
 
 ledger_b = PrivacyAccountant(epsilon=1.0)
-hypothesis = Release.from_json(text)
-target = private_model(1.0, ledger_b, hypothesis).fit(X.iloc[rows_b], y.iloc[rows_b])
+prior = Release.from_json(text)
+target = private_model(1.0, ledger_b, prior).fit(X.iloc[rows_b], y.iloc[rows_b])
 print(f"B's fit. Spent: epsilon = {ledger_b.spent():g}\n")
 
 for hospital, model in (("A", source), ("B", target)):
@@ -128,9 +128,9 @@ scores: dict[str, list[float]] = {}
 free = PrivacyAccountant()  # without a limit
 for _ in range(REPETITIONS):
     source = private_model(1.0, free).fit(X.iloc[rows_a], y.iloc[rows_a])
-    hypothesis = source.release_
+    prior = source.release_
     alone = private_model(1.0, free).fit(X.iloc[rows_b], y.iloc[rows_b])
-    both = private_model(1.0, free, hypothesis).fit(X.iloc[rows_b], y.iloc[rows_b])
+    both = private_model(1.0, free, prior).fit(X.iloc[rows_b], y.iloc[rows_b])
     scores.setdefault("B alone, ε = 1", []).append(auc(alone))
     scores.setdefault("A's model, ε = 1, as it is", []).append(auc(source))
     scores.setdefault("B from A's model, ε = 1 each", []).append(auc(both))

@@ -151,7 +151,7 @@ class GroupSetting:
         )
         if not max(np.abs(center).max() for center in centers) <= LARGEST_CENTER:
             raise ValueError(
-                "hypothesis must have coefficients, times data_norm, and intercepts, over "
+                "prior must have coefficients, times data_norm, and intercepts, over "
                 f"intercept_scaling, of at most {LARGEST_CENTER:g}."
             )
         return centers

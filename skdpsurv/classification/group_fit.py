@@ -17,11 +17,16 @@ import numpy as np
 from skdpsurv.blocks import Blocks
 from skdpsurv.classification.column_group import ColumnGroup
 from skdpsurv.likelihoods.linear import LinearBlock
-from skdpsurv.likelihoods.logistic import Logistic
+from skdpsurv.likelihoods.logistic import Logistic, log_odds_slope
 from skdpsurv.mechanisms.perturbation import Calibrated, Problem
+from skdpsurv.priors import Evidence, Prior
 from skdpsurv.privacy import clip_rows
 from skdpsurv.rows import row_products
 from skdpsurv.types import FloatArray, IndexArray
+
+#: What rows tell of a coefficient beside what they would if all directions of rows within their
+#: bound were alike (docs/benchmarks/priors).
+INFORMATION_PART = 0.25
 
 
 class Coefficients(NamedTuple):
@@ -132,6 +137,22 @@ class GroupFit:
             coefs, intercepts = zip(*(group.from_model(f) for f in outputs), strict=True)
             models.append(Coefficients(np.array(coefs), np.array(intercepts)))
         return models
+
+    def evidence(self, released: Sequence[FloatArray]) -> Evidence:
+        """Return what a model of all columns says of its coefficients, (n_outputs, n_features)."""
+        (group,), (calibration,) = self.groups, self.calibrations
+        width = len(group.indices)
+        mean_square = INFORMATION_PART * (group.factor * group.norm) ** 2 / width
+        information = self.n_records * self.max_residual / 4.0 * mean_square
+        minimisers = np.stack([each[:width] for each in released])
+        return Evidence.of_minimiser(minimisers, information, calibration).scaled(group.factor)
+
+    def improved(self, model: Coefficients, own: Evidence, prior: Prior | None) -> Coefficients:
+        """Return a model of all columns, with the coefficients that it has beside a prior."""
+        if prior is None:
+            return model
+        theirs = prior.evidence.scaled(1.0 / log_odds_slope(self.max_residual))
+        return model._replace(coef=own.improved(model.coef, theirs))
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""

@@ -28,9 +28,10 @@ from skdpsurv.classification.private_classifier import (
 from skdpsurv.classification.public_slope import public_slope
 from skdpsurv.inference import REACH, Inference, Summarised
 from skdpsurv.labels import stated_classes
-from skdpsurv.likelihoods.logistic import log_odds, probability
+from skdpsurv.likelihoods.logistic import log_odds, log_odds_slope, probability
 from skdpsurv.mechanisms.methods import NAMES
 from skdpsurv.mechanisms.perturbation import Problem, perturb_all
+from skdpsurv.priors import Evidence, Prior, Terms, is_prior
 from skdpsurv.privacy import PrivacyAccountant, RandomSource
 from skdpsurv.privacy.shares import what_is_left
 from skdpsurv.references import reference
@@ -64,6 +65,8 @@ class LogisticPlan:
         Epsilon of a table of margins.
     inference : LabelInference or None, default=None
         What is asked of the records for standard errors; the rest of epsilon is that of the fit.
+    prior : Prior or None, default=None
+        What improves the coefficients if they agree with it.
     """
 
     fit: GroupFit
@@ -73,9 +76,14 @@ class LogisticPlan:
     slope: float
     epsilon_recalibration: float = 0.0
     inference: LabelInference | None = None
+    prior: Prior | None = None
 
     proof = reference("docs/proofs/logistic", "chaudhuri")
-    assumptions = ASSUMPTIONS
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What else must be true."""
+        return ASSUMPTIONS + (() if self.prior is None else self.prior.promises.assumptions())
 
     @property
     def epsilon_inference(self) -> float:
@@ -101,7 +109,7 @@ class LogisticPlan:
         }
         if self.inference is not None:
             stated["epsilon_inference"] = self.epsilon_inference
-        return stated
+        return stated if self.prior is None else stated | self.prior.promises.public_inputs()
 
     def problems(self, records: Blocks[SignedRows]) -> list[Problem]:
         """Return the minimisations of a fit that releases nothing else, as an audit attacks them.
@@ -128,12 +136,17 @@ class LogisticPlan:
         problems = self.fit.problems(records)
         minimisers = perturb_all(problems, source)
         (model,) = self.fit.coefficients(minimisers)
+        own = self.fit.evidence(minimisers) if not math.isinf(self.epsilon) else None
+        if own is not None:
+            model = self.fit.improved(model, own, self.prior)
         released = {
             "coef": model.coef,
             "intercept": model.intercept,
             "max_residual": self.fit.max_residual,
             "recalibration_slope": self._slope_of(model, records, source),
         }
+        if own is not None:
+            released |= own.values()
         if self.inference is not None:
             released |= self.inference.found(problems[0], minimisers[0], source).values()
         return released
@@ -205,6 +218,12 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         Share of epsilon spent on second moments of the rows, which ``summary`` needs for standard
         errors: 0.2 is a good choice. 0 leaves them out. Skipped, with nothing spent, where n times
         epsilon is below 600. For two classes, and ``calibration="tight"``.
+    prior : Release or None, default=None
+        What another fit has released, or a paper (:meth:`Release.from_coefficients`): log odds
+        ratios to start from, mapped between columns and bounds. They are used if these records
+        agree with their direction, and weighed by their errors; that costs nothing. With one that
+        describes its columns, ``columns`` must be given. Its people have its own promise. Not used
+        with an infinite epsilon.
     calibration : {"tight", "published"}, default="tight"
         "published": algorithm and constants of the papers, to compare with. ``alpha="auto"`` is
         then 0.01.
@@ -304,6 +323,7 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         "method": choice(*NAMES),
         "recalibration_share": number_in(0.0, 1.0, closed="left"),
         "inference_share": number_in(0.0, 1.0, closed="left"),
+        "prior": is_prior,
     }
 
     def __init__(
@@ -320,6 +340,7 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         max_residual: float | str = "auto",
         recalibration_share: float = 0.1,
         inference_share: float = 0.0,
+        prior: Release | None = None,
         calibration: str = "tight",
         random_state: int | None = None,
         accountant: PrivacyAccountant | None = None,
@@ -335,6 +356,7 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         self.max_residual = max_residual
         self.recalibration_share = recalibration_share
         self.inference_share = inference_share
+        self.prior = prior
         self.calibration = calibration
         self.random_state = random_state
         self.accountant = accountant
@@ -390,6 +412,8 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
                 "recalibration_share and inference_share must leave something of epsilon to the "
                 f"fit, got {shares[0]} and {shares[1]}."
             )
+        if self.prior is not None and self.calibration == "published":
+            raise ValueError("prior must be None with calibration='published'.")
         if self.inference_share and self.calibration == "published":
             raise ValueError(
                 "inference_share must be 0 with calibration='published', which has no standard "
@@ -443,7 +467,22 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         if moments:
             fit = replace(fit, reach=REACH)
             inference = LabelInference.planned(fit.groups[0], shape.n_records, moments)
-        return LogisticPlan(fit, epsilon, mechanism, public, slope, share, inference)
+        prior = self._read_prior("odds", shape.n_features, shape.classes.tolist())
+        if prior is not None:
+            mechanism += ", together with a prior"
+        return LogisticPlan(fit, epsilon, mechanism, public, slope, share, inference, prior)
+
+    _is_evidence_of = ("odds",)
+
+    @classmethod
+    def _evidence(cls, release: Release, model: str, outputs: Any) -> tuple[Evidence | None, Terms]:
+        """Return what a release says of log odds ratios, and of which features."""
+        built = cls.from_release(release)
+        if built.classes_.tolist() != outputs:
+            raise ValueError("prior must have the same classes.")
+        own = Evidence.of(release, built.coef_.shape)
+        terms = Terms.of(release.features, release.transformer())
+        return None if own is None else own.scaled(log_odds_slope(built.max_residual_)), terms
 
     def _summary(self, level: float) -> pd.DataFrame:
         check_is_fitted(self, "release_")

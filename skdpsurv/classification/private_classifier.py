@@ -18,6 +18,7 @@ from skdpsurv.classification.budgets import CALIBRATIONS
 from skdpsurv.classification.group_fit import SignedRows
 from skdpsurv.labels import class_indices, one_vs_rest, stated_classes
 from skdpsurv.lazy import lazily
+from skdpsurv.priors import Promises
 from skdpsurv.privacy import PrivacyGuarantee, check_unclipped
 from skdpsurv.references import REAL_ARITHMETIC
 from skdpsurv.release import Release
@@ -76,6 +77,7 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
     intercept_scaling: float
     max_residual: float | str
     calibration: str
+    prior: Release | None
 
     classes_: NDArray[Any]
     n_features_in_: int
@@ -190,9 +192,10 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
         leaks = super()._leaks()
         if self.classes is None and not math.isinf(self.epsilon):
             leaks.append(CLASSES_FROM_Y)
-        return leaks
+        return leaks + Promises.used(self.prior, self.epsilon).leaks()
 
     def _check_together(self) -> None:
+        Promises.of(self.prior)
         if self.calibration == "published" and self.max_residual not in ("auto", 1):
             raise ValueError("max_residual must be 'auto' or 1 with calibration='published'.")
 

@@ -14,7 +14,6 @@ from skdpsurv.checks import (
     Check,
     by,
     choice,
-    instance,
     integer,
     number_in,
     one_of,
@@ -47,12 +46,9 @@ from skdpsurv.classification.private_classifier import (
 )
 from skdpsurv.classification.ridge_and_cap import TRANSFER_RIDGE, VOTE_RIDGE
 from skdpsurv.classification.stack_plan import Stack, StackPlan, plan_stack
-from skdpsurv.classification.transfer import (
-    Sources,
-    hypothesis_centers,
-    released_models,
-)
+from skdpsurv.classification.transfer import prior_centers, released_models
 from skdpsurv.likelihoods.logistic import probability
+from skdpsurv.priors import Promises, is_prior
 from skdpsurv.privacy import PrivacyAccountant
 from skdpsurv.release import Release, released_array
 from skdpsurv.types import FloatArray
@@ -85,7 +81,7 @@ class PrivateStackingClassifier(PrivateClassifier):
 
     With ``partition="features"`` each model sees a group of columns. Columns that are known to
     matter, from outside the data, get less of the noise. With ``partition="samples"`` each
-    model sees a part of the rows. A release of one organisation can be the ``hypothesis`` that
+    model sees a part of the rows. A release of one organisation can be the ``prior`` that
     another organisation's models are shrunk towards: no row is ever shared.
 
     Parameters
@@ -128,10 +124,10 @@ class PrivateStackingClassifier(PrivateClassifier):
         Whether each model has an intercept, which is penalised and protected like the rest.
     intercept_scaling : float, default=0.1
         Size of the constant column in units of ``data_norm``.
-    hypothesis : Release or None, default=None
+    prior : Release or None, default=None
         Released by a PrivateStackingClassifier elsewhere with the same columns, groups and
         classes: models here are shrunk towards its models. If the same people are in both data
-        sets, their epsilons add up. What the hypothesis reveals about its own people is passed on:
+        sets, their epsilons add up. What it reveals about its own people is passed on:
         one whose status is not "proved" gives a PrivacyLeakWarning, and the guarantee, which is
         about the records fitted here, says so.
     classes : array-like of labels or None, default=None
@@ -173,7 +169,7 @@ class PrivateStackingClassifier(PrivateClassifier):
     guarantee_ : PrivacyGuarantee
         What was promised, about what, under which assumptions.
     release_ : Release
-        The thing to publish, and to pass as ``hypothesis`` elsewhere;
+        The thing to publish, and to pass as ``prior`` elsewhere;
         ``PrivateStackingClassifier.from_release`` rebuilds the model.
     columns_ : transformer or None
         That of the fit, which reads the rows that predictions are asked for. Public.
@@ -200,7 +196,7 @@ class PrivateStackingClassifier(PrivateClassifier):
     private records is not covered.
 
     Variants of the paper: PST-S is ``partition="samples", combiner="logistic"``; PST-F(U) is
-    ``combiner="logistic"``; PST-F(W) gives ``importances`` too; PST-H gives a ``hypothesis``; with
+    ``combiner="logistic"``; PST-F(W) gives ``importances`` too; PST-H gives a ``prior``; with
     ``n_partitions=1`` this is PPHTL.
 
     References
@@ -234,7 +230,7 @@ class PrivateStackingClassifier(PrivateClassifier):
         "combiner": choice(*COMBINERS),
         "holdout": number_in(0.0, 1.0, closed="neither"),
         "group_norms": optional(BOUNDS),
-        "hypothesis": optional(instance(Release, "a Release, as Release.from_json returns")),
+        "prior": is_prior,
         "n_jobs": workers,
         "verbose": verbosity,
     }
@@ -255,7 +251,7 @@ class PrivateStackingClassifier(PrivateClassifier):
         group_norms: ArrayLike | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 0.1,
-        hypothesis: Release | None = None,
+        prior: Release | None = None,
         classes: ArrayLike | None = None,
         max_residual: float | str = "auto",
         calibration: str = "tight",
@@ -277,7 +273,7 @@ class PrivateStackingClassifier(PrivateClassifier):
         self.group_norms = group_norms
         self.fit_intercept = fit_intercept
         self.intercept_scaling = intercept_scaling
-        self.hypothesis = hypothesis
+        self.prior = prior
         self.classes = classes
         self.max_residual = max_residual
         self.calibration = calibration
@@ -365,15 +361,14 @@ class PrivateStackingClassifier(PrivateClassifier):
     def _check_together(self) -> None:
         super()._check_together()
         if self.partition == "samples":
-            for name in ("feature_groups", "importances", "group_norms", "hypothesis"):
+            for name in ("feature_groups", "importances", "group_norms", "prior"):
                 if getattr(self, name) is not None:
                     raise ValueError(f"{name} must be None with partition='samples'.")
-        if self.hypothesis is not None and self.hypothesis.estimator != type(self).__name__:
+        if self.prior is not None and self.prior.estimator != type(self).__name__:
             raise ValueError(
-                f"hypothesis must come from a {type(self).__name__}, got one from "
-                f"{self.hypothesis.estimator}."
+                f"prior must come from a {type(self).__name__}, got one from "
+                f"{self.prior.estimator}."
             )
-        Sources.of(self.hypothesis)
 
     def _n_models(self, n_features: int) -> int:
         """Return how many models there are below, unless ``feature_groups`` say it."""
@@ -393,10 +388,10 @@ class PrivateStackingClassifier(PrivateClassifier):
         return groups, group_weights(groups, importances)
 
     def _centers(self, shape: StackShape) -> tuple[Coefficients, ...] | None:
-        if self.hypothesis is None:
+        if self.prior is None:
             return None
-        return hypothesis_centers(
-            self.hypothesis,
+        return prior_centers(
+            self.prior,
             groups=shape.groups,
             n_features=shape.n_features,
             names=self._feature_names(),
@@ -425,7 +420,7 @@ class PrivateStackingClassifier(PrivateClassifier):
         if math.isinf(self.epsilon):
             calibrate = budgets.unperturbed
         stack = plan_stack(setting, n_parts, holdout, calibrate)
-        sources, given = Sources.of(self.hypothesis), self.importances is not None
+        promises, given = Promises.of(self.prior), self.importances is not None
         return StackPlan(
             stack,
             epsilon=float(self.epsilon),
@@ -436,12 +431,12 @@ class PrivateStackingClassifier(PrivateClassifier):
                 "combiner": self.combiner,
                 "feature_groups": shape.groups,
                 "weights": shape.weights,
-                **sources.public_inputs(),
+                **promises.public_inputs(),
             },
             assumptions=(
                 *ASSUMPTIONS,
                 *(("importances come from outside these records",) if given else ()),
-                *sources.assumptions(),
+                *promises.assumptions(),
             ),
             n_jobs=self.n_jobs,
             verbose=self.verbose,
@@ -455,12 +450,8 @@ class PrivateStackingClassifier(PrivateClassifier):
         published = ", as published" if self.calibration == "published" else ""
         return f"objective perturbation of logistic likelihoods on {kind}{top}{published}"
 
-    def _leaks(self) -> list[str]:
-        leaks = super()._leaks()
-        return leaks if math.isinf(self.epsilon) else leaks + Sources.of(self.hypothesis).leaks()
-
     def _ridge_multiple(self, n_groups: int) -> float:
-        if self.hypothesis is not None:
+        if self.prior is not None:
             return TRANSFER_RIDGE
         votes_on_columns = self.partition == "features" and self.combiner != "logistic"
         return VOTE_RIDGE if votes_on_columns and n_groups > 1 else 1.0

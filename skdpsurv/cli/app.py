@@ -15,6 +15,7 @@ from skdpsurv.cli.explain_command import explain
 from skdpsurv.cli.failures import EXIT_CODES
 from skdpsurv.cli.one_line import OneLine
 from skdpsurv.cli.plan_command import plan
+from skdpsurv.cli.pool_command import pool
 from skdpsurv.cli.predict_command import predict
 from skdpsurv.cli.schema_command import schema
 
@@ -54,6 +55,7 @@ def main(
 
 app.command()(schema)
 app.add_typer(fit_commands.app, name="fit")
+app.command()(pool)
 app.command()(explain)
 app.command()(predict)
 app.command()(evaluate)

@@ -24,6 +24,7 @@ from skdpsurv.cli.options import (
     Spending,
     SurvivalColumns,
 )
+from skdpsurv.cli.releases import load_release
 from skdpsurv.cli.targets import (
     check_survival_columns,
     survival_target,
@@ -73,6 +74,16 @@ Intervals = Annotated[
         help="Share of epsilon for standard errors and intervals of coefficients, such as 0.2.",
     ),
 ]
+Prior = Annotated[
+    Path | None,
+    typer.Option(
+        "--prior",
+        metavar="RELEASE",
+        help="Release of another site, as its fit wrote it, to start from: used if these records "
+        "agree with it.",
+        show_default=False,
+    ),
+]
 
 Group = Annotated[
     str | None,
@@ -108,6 +119,7 @@ def survival(
         str, typer.Option(help="logit, cloglog (hazard ratios, as Cox has them) or probit.")
     ] = "logit",
     intervals: Intervals = 0.0,
+    prior: Prior = None,
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
@@ -115,7 +127,7 @@ def survival(
     check_survival_columns(columns)
     job = _regression(
         DPDiscreteTimeSurvival,
-        {"max_time": max_time, "link": link, "inference_share": intervals},
+        {"max_time": max_time, "link": link, **_beside(intervals, prior)},
         public_columns(schema),
         target_names(columns),
         target_labels(columns),
@@ -230,6 +242,7 @@ def logistic(
     ] = None,
     drop: Drop = [],  # noqa: B006, typer copies it
     intervals: Intervals = 0.0,
+    prior: Prior = None,
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
@@ -239,7 +252,7 @@ def logistic(
     people = [] if person is None else [person]
     job = _regression(
         DPLogisticRegression,
-        {"classes": labels, "inference_share": intervals},
+        {"classes": labels, **_beside(intervals, prior)},
         described,
         [target, *people],
         {**_text_of(target, labels), **dict.fromkeys(people, ())},
@@ -249,6 +262,12 @@ def logistic(
         strict,
     )
     fit_and_save(job, data, form, spending, settings, out, as_json)
+
+
+def _beside(intervals: float, prior: Path | None) -> dict[str, Any]:
+    """Return what regressions of all kinds may have."""
+    start = None if prior is None else load_release(prior)
+    return {"inference_share": intervals, "prior": start}
 
 
 def _regression(
@@ -285,7 +304,11 @@ def _regression(
         tuple(others),
         tuple(drop),
         strict=strict,
-        options={"inference_share": "--intervals", "random_state": "--seed"},
+        options={
+            "inference_share": "--intervals",
+            "prior": "--prior",
+            "random_state": "--seed",
+        },
     )
 
 

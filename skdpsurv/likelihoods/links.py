@@ -56,6 +56,21 @@ class Series(NamedTuple):
         return math.log(self.reach)
 
 
+def steepness(hazard: Curve) -> float:
+    r"""Return how fast log hazards rise with a linear predictor, over the intervals of a baseline.
+
+    The mean of :math:`\varphi' / \varphi`. A coefficient times this is a log hazard ratio, in first
+    order: near 1 for logit and cloglog on fine grids, and for probit above it.
+
+    Parameters
+    ----------
+    hazard : Curve
+        Cumulative hazards of each interval, of shape (n_intervals,).
+    """
+    value = np.maximum(hazard.value, 1e-300)
+    return float(np.clip(np.mean(hazard.slope / value), 1e-3, 1e3))
+
+
 @dataclass(frozen=True)
 class Link:
     r"""Base of the links: what all three share.

@@ -79,6 +79,15 @@ def log_odds(predictor: FloatArray, max_residual: float = 1.0) -> FloatArray:
     return np.asarray(towards - away)
 
 
+def log_odds_slope(max_residual: float) -> float:
+    """Return how fast log odds rise with a predictor, on average over a standard normal one.
+
+    1 without a cap. A coefficient times this is a log odds ratio, in first order.
+    """
+    grid = special.ndtri((np.arange(200) + 0.5) / 200.0)
+    return float(np.sum(grid * log_odds(grid, max_residual)) / np.sum(grid**2))
+
+
 def probability(predictor: FloatArray, max_residual: float = 1.0, slope: float = 1.0) -> FloatArray:
     r"""Return the probability of label 1 that belongs to a linear predictor.
 

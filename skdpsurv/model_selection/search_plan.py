@@ -128,9 +128,9 @@ class SearchPlan:
             inputs["epsilon_refit"] = self.refit_epsilon
         if shape.sizes[1]:
             inputs["n_public"] = shape.sizes[1]
-        behind: list[Any] = [p.public_inputs.get("hypothesis", ()) for p in shape.promises]
+        behind: list[Any] = [p.public_inputs.get("prior", ()) for p in shape.promises]
         if any(behind):
-            inputs["hypothesis"] = list(dict.fromkeys(each for one in behind for each in one))
+            inputs["prior"] = list(dict.fromkeys(each for one in behind for each in one))
         return inputs
 
     def run(self, records: SearchRecords, source: RandomSource) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def plot_coefficients(
         inside = (point >= low) & (point <= high)
         handles += ax.plot(point[inside], y[inside], "o", ms=5.5, **drawn)
     if ratios:
-        _dress_ratios(ax)
+        dress_ratios(ax)
     ax.axvline(1.0 if ratios else 0.0, color="0.35", linewidth=1.0, zorder=2)
     ax.set_xlim(low, high)
     ax.set_ylim(len(names) - 0.5, -0.5)
@@ -116,7 +116,7 @@ def plot_coefficients(
     return ax
 
 
-def _dress_ratios(ax: Axes) -> None:
+def dress_ratios(ax: Axes) -> None:
     """Draw ratios on a logarithmic axis, with ticks at 1, 2 and 5."""
     from matplotlib.ticker import LogLocator, NullLocator
 

@@ -12,7 +12,13 @@ from collections.abc import Sequence
 
 from skdpsurv.preprocessing.feature import Expression, Feature
 
-__all__ = ["PublicInputWarning", "short_horizon", "warn_of_wide_bounds", "wide_bounds"]
+__all__ = [
+    "PublicInputWarning",
+    "missing_from_prior",
+    "short_horizon",
+    "warn_of_wide_bounds",
+    "wide_bounds",
+]
 
 #: Of a span, or of an upper bound in units of a lower one.
 WIDE = 1e6
@@ -59,6 +65,27 @@ def warn_of_wide_bounds(features: Sequence[Feature]) -> None:
     """Warn of wide bounds where a scaler is used by itself, in a pipeline of scikit-learn."""
     for doubt in wide_bounds(features):
         warnings.warn(doubt, PublicInputWarning, stacklevel=4)
+
+
+def missing_from_prior(columns: Sequence[str]) -> list[str]:
+    """Return a question where a prior speaks of columns that the records do not have.
+
+    Parameters
+    ----------
+    columns : sequence of str
+        Those columns.
+
+    Returns
+    -------
+    list of str
+        For warnings; at most one.
+    """
+    if not columns:
+        return []
+    return [
+        f"the prior speaks of columns that these records do not have: {', '.join(columns)}. What "
+        "it says of the others allows for those: are they misspelt?"
+    ]
 
 
 def short_horizon(features: Sequence[Feature], max_time: float) -> list[str]:

@@ -22,6 +22,7 @@ from skdpsurv.privacy import FrozenMapping, PrivacyGuarantee
 from skdpsurv.privacy.guarantee import frozen
 from skdpsurv.release import layout
 from skdpsurv.release.explanation import explanation
+from skdpsurv.release.published_table import published_table
 from skdpsurv.release.raw_rows import raw_rows
 from skdpsurv.scoring import formula_of, units_of
 from skdpsurv.types import FloatArray
@@ -160,6 +161,60 @@ class Release:
         What follows from the noise, such as an interval, is computed from this one.
         """
         return self.guarantee if self.fit_guarantee is None else self.fit_guarantee
+
+    @classmethod
+    def from_coefficients(
+        cls,
+        coef: Mapping[Any, float] | None = None,
+        standard_errors: Mapping[Any, float] | None = None,
+        *,
+        ratios: Mapping[Any, Sequence[float]] | None = None,
+        model: str = "hazard",
+        references: Mapping[str, Any] | None = None,
+        source: str,
+    ) -> Release:
+        """Return published coefficients as a release that a fit can start from (``prior=``).
+
+        A table in a paper is public: nothing is spent, and nothing is promised about its people.
+
+        Parameters
+        ----------
+        coef, standard_errors : mapping or None
+            Log hazard ratios or log odds ratios, per unit of the raw column, and their standard
+            errors, by column: ``"age"``, or ``("smoker", "yes")`` for a label of a category.
+        ratios : mapping or None
+            Instead: ratios with the ends of their 95 % intervals, (ratio, low, high).
+        model : {"hazard", "odds"}, default="hazard"
+            What they are ratios of.
+        references : mapping of str to label, or None
+            What labels of a category are compared with; required for those.
+        source : str
+            Where they are published.
+
+        Returns
+        -------
+        Release
+
+        Raises
+        ------
+        ValueError
+            If a number is none, or it is not said what a category is compared with.
+
+        Examples
+        --------
+        >>> from skdpsurv import Release
+        >>> table = {"age": (1.05, 1.03, 1.07), ("smoker", "yes"): (1.8, 1.3, 2.5)}
+        >>> prior = Release.from_coefficients(
+        ...     ratios=table, references={"smoker": "no"}, source="Smith 2020, table 2"
+        ... )
+        >>> prior.values["evidence_coef"].round(3)
+        array([0.049, 0.588])
+        """
+        return cls(
+            **published_table(
+                coef, standard_errors, ratios, model=model, references=references, source=source
+            )
+        )
 
     # ---- Columns.
 

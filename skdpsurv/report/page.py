@@ -13,6 +13,7 @@ from skdpsurv.privacy import PrivacyGuarantee
 from skdpsurv.report.advantage_figure import advantage_over_epsilon
 from skdpsurv.report.blocks import Block, Note, Table
 from skdpsurv.report.figures import can_draw
+from skdpsurv.report.origins import origins
 from skdpsurv.report.plain_words import ESTIMATORS
 from skdpsurv.report.promise import Promise, status_words, unit_of
 from skdpsurv.report.public_part import public_columns, public_inputs
@@ -73,6 +74,7 @@ def html_report(release: Any, *, title: str | None = None, evaluation: Any = Non
         fitted=_fitted(release),
         advantage=[] if promise.bound is None else advantage_over_epsilon(guarantee, promise.bound),
         search=_search(release),
+        origins=origins(release),
         inputs=public_inputs(guarantee),
         columns=public_columns(release),
         results=results(release),

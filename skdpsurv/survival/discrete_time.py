@@ -25,10 +25,9 @@ from skdpsurv.checks import (
     zero_or,
 )
 from skdpsurv.inference import Inference, Summarised
-from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.privacy import (
-    PrivacyAccountant,
-)
+from skdpsurv.likelihoods.links import LINKS, steepness
+from skdpsurv.priors import Evidence, Promises, Terms, is_prior
+from skdpsurv.privacy import PrivacyAccountant
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.shape import Shape
 from skdpsurv.survival.hazard_bands import survival_band
@@ -134,6 +133,12 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
         Share of epsilon spent on second moments of the covariates and a table of exits, which
         ``summary`` needs for standard errors: 0.2 is a good choice. 0 leaves them out. Skipped
         where ``n * epsilon`` is below 200.
+    prior : Release or None, default=None
+        What another fit has released, or a paper (:meth:`Release.from_coefficients`): log hazard
+        ratios to start from, mapped between columns, bounds, grids and links. It is used if these
+        records agree with its direction, and weighed by its error and theirs; it costs nothing.
+        With one that describes its columns, ``columns`` must be given. Its people have its own
+        promise. Not used with an infinite epsilon.
     calibration : {"tight", "published"}, default="tight"
         "published": the algorithms of the paper to the letter, uncapped, to reproduce its tables.
         Its pSGLD is not private: its limit spends twice its epsilon, status "none".
@@ -254,6 +259,7 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
         "center_share": number_in(0.0, 1.0, closed="left"),
         "recalibration_share": number_in(0.0, 1.0, closed="left"),
         "inference_share": number_in(0.0, 1.0, closed="left"),
+        "prior": is_prior,
         "calibration": choice("tight", "published"),
         "sampler": choice(*SAMPLERS),
         "n_epochs": auto_or(integer(at_most=MOST_EPOCHS)),
@@ -280,6 +286,7 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
         center_share: float = 0.1,
         recalibration_share: float = 0.1,
         inference_share: float = 0.0,
+        prior: Release | None = None,
         calibration: str = "tight",
         sampler: str = "mala",
         n_epochs: int | str = "auto",
@@ -304,6 +311,7 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
         self.center_share = center_share
         self.recalibration_share = recalibration_share
         self.inference_share = inference_share
+        self.prior = prior
         self.calibration = calibration
         self.sampler = sampler
         self.n_epochs = n_epochs
@@ -396,6 +404,13 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
                 "inference_share must be 0 with method='psgld' or calibration='published': they "
                 "have no standard errors."
             )
+        if self.prior is not None:
+            if self.method == "psgld" or self.calibration == "published":
+                raise ValueError(
+                    "prior must be None with method='psgld' or calibration='published': they do "
+                    "not say how sure they are of their coefficients."
+                )
+            Promises.of(self.prior)
         uncapped = self.max_cumulative_hazard is None and self.method != "psgld"
         if uncapped and self.link != "logit" and not math.isinf(self.epsilon):
             raise ValueError(
@@ -441,7 +456,7 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
                 "calibration='published' with method='psgld' spends twice its epsilon even in the "
                 "limit: use calibration='tight'."
             )
-        return reasons
+        return reasons + Promises.used(self.prior, self.epsilon).leaks()
 
     def _plan(self, shape: Shape) -> HazardPlan:
         if not isinstance(self.data_norm, str):
@@ -465,6 +480,22 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
             plan = unperturbed
         # Numbers may be of NumPy's narrow types, in which shares of them would be rounded.
         return plan(self, model, float(self.epsilon), float(self.alpha))
+
+    _is_evidence_of = ("hazard",)
+
+    @classmethod
+    def _evidence(cls, release: Release, model: str, outputs: Any) -> tuple[Evidence | None, Terms]:
+        """Return what a release says of log hazard ratios, and of which features."""
+        built = cls.from_release(release)
+        terms = Terms.of(release.features, release.transformer())
+        own = Evidence.of(release, built.coef_.shape)
+        return None if own is None else own.scaled(built._steepness()), terms
+
+    def _steepness(self) -> float:
+        """Return how fast log hazards rise with the linear predictor."""
+        stated = self.release_.parameters
+        basis = published_basis(stated["n_intervals"], stated["n_knots"])
+        return steepness(LINKS[stated["link"]].survival(basis @ self.baseline_coef_))
 
     def _formula(self, script: Script) -> None:
         stated = self.release_.parameters
@@ -492,6 +523,7 @@ def tight(
         float(fit.recalibration_share),
         float(fit.inference_share),
         fit._noise_law,
+        fit._read_prior("hazard", model.n_features),
     )
 
 

@@ -20,7 +20,7 @@ from skdpsurv.release.explanation import headline
 from skdpsurv.survival.curve_frames import Shown, times_argument
 from skdpsurv.survival.exit_fit import ExitFit, Table, fit_exits
 from skdpsurv.survival.exit_intervals import HazardLaw
-from skdpsurv.survival.exit_table import cell_variance
+from skdpsurv.survival.exit_table import COUNT_VARIANCE, table_variance
 from skdpsurv.survival.exit_table_fitter import ExitTableFitter, check_size, stated_ends
 from skdpsurv.survival.univariate import stated_records
 from skdpsurv.types import FloatArray
@@ -70,7 +70,7 @@ class ExitCurves(ExitTableFitter):
         n_groups = 1 if self.groups_ is None else self.groups_.size
         n_ways = self._n_events + 1
         cells = released_array(release, "counts", (n_groups, n_ways * ends.size + 1))
-        variance = cell_variance(release.made_by.epsilon)
+        variance = table_variance(release)
         exact = variance > 0.0 or (cells.min() >= 0.0 and cells.sum() == n_records)
         if np.abs(cells).max() > 2.0**62 or np.any(cells != np.rint(cells)) or not exact:
             raise ValueError("values of the release must hold counts that are counts.")
@@ -343,14 +343,14 @@ class ExitCurves(ExitTableFitter):
 
 
 def _exact(release: Release, n_curves: int, n_causes: int, n_bands: int) -> dict[str, FloatArray]:
-    """Return curves without privacy, if the release holds them.
+    """Return curves without privacy, if the release holds them: sums of tables have none.
 
     Raises
     ------
     ValueError
         If they are no curves.
     """
-    if not math.isinf(release.made_by.epsilon):
+    if not math.isinf(release.made_by.epsilon) or COUNT_VARIANCE in release.values:
         return {}
     shape = (n_curves, n_bands)
     names = ("survival", "cumulative_hazard")

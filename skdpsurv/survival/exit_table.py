@@ -22,9 +22,15 @@ from skdpsurv.blocks import Blocks
 from skdpsurv.mechanisms.sums import HISTOGRAM, noise_deviation
 from skdpsurv.privacy import RandomSource
 from skdpsurv.references import reference
+from skdpsurv.release import Release, released_array
 from skdpsurv.survival.exact_curves import exact_curves
 from skdpsurv.survival.time_bands import bands_of
 from skdpsurv.types import FloatArray, IndexArray, IntArray
+
+#: Name of a released value: the variance of the noise in a cell, where tables were added up.
+COUNT_VARIANCE = "count_variance"
+#: Of many tables with the least epsilon.
+LARGEST_VARIANCE = 1e24
 
 #: Private: 0 where censored, else the number of the cause; the time; the number of the group.
 Exits = Blocks[tuple[IndexArray, FloatArray, IndexArray]]
@@ -102,6 +108,24 @@ class ExitTablePlan:
         if math.isinf(self.epsilon):
             released |= exact_curves(records, self.ends, self.n_causes, self.n_groups)
         return released
+
+
+def table_variance(release: Release) -> float:
+    """Return the variance of the noise in a cell of a released table.
+
+    It follows from epsilon, unless tables of several fits were added up: then the release holds it.
+
+    Raises
+    ------
+    ValueError
+        If it holds one that is none.
+    """
+    if COUNT_VARIANCE not in release.values:
+        return cell_variance(release.made_by.epsilon)
+    variance = float(released_array(release, COUNT_VARIANCE, ()))
+    if not 0.0 <= variance <= LARGEST_VARIANCE:
+        raise ValueError(f"values of the release must hold a {COUNT_VARIANCE} that is one.")
+    return variance
 
 
 def cell_variance(epsilon: float) -> float:

@@ -11,11 +11,12 @@ import numpy as np
 from skdpsurv.blocks import Blocks
 from skdpsurv.inference import REACH
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock
-from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.likelihoods.links import LINKS, Curve, steepness
 from skdpsurv.mechanisms.methods import CALIBRATIONS, NAMES
 from skdpsurv.mechanisms.perturbation import Calibrated, Problem, perturb
 from skdpsurv.mechanisms.private_mean import private_mean
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
+from skdpsurv.priors import Evidence, Prior
 from skdpsurv.privacy import RandomSource
 from skdpsurv.privacy.shares import what_is_left
 from skdpsurv.survival.hazard_inference import HazardInference, Scale
@@ -48,6 +49,9 @@ SPREAD_POWER, SPREAD_RANGE = 0.16, (1.0, 2.0)
 #: many times the level of the life table (docs/benchmarks/hazard_intervals).
 INFERENCE_SPREAD = (0.8, 4.0)
 INFERENCE_CAP, INFERENCE_LEVEL = (0.6, 0.48, 12.0), 4.0
+#: What rows tell of a coefficient beside what they would if all directions of rows within their
+#: bound were alike (docs/benchmarks/priors).
+INFORMATION_PART = 0.25
 #: Centred rows keep at least this part of ``data_norm``.
 SMALLEST_SPREAD = 0.25
 
@@ -88,7 +92,8 @@ class Perturbation(HazardPlan):
     shrink to, and on the covariates' mean: rows are centred by it and clipped to the spread that
     is left, which is known from the released mean. A cap that is ours to choose rises with the
     level of the life table. When the coefficients are released, ``recalibration_share`` pays for a
-    table of their scores over time, which corrects level, course and slope of the hazard.
+    table of their scores over time, which corrects level, course and slope of the hazard. Before
+    that, coefficients are improved by a ``prior`` that they agree with: post-processing.
     """
 
     model: HazardModel
@@ -99,6 +104,7 @@ class Perturbation(HazardPlan):
     recalibration_share: float = 0.0
     inference_share: float = 0.0
     law: type[NoiseLaw] = SphericalLaplace
+    prior: Prior | None = None
     likelihood: DiscreteHazard = field(init=False)
     calibration: Calibrated = field(init=False)
 
@@ -183,7 +189,14 @@ class Perturbation(HazardPlan):
         look = "life table and mean first, then " if self.epsilon_center else ""
         table = ", then a table of risks over time" if self.epsilon_recalibration else ""
         moments = ", then exits and second moments" if self.epsilon_inference else ""
-        return f"{look}{NAMES[self.method]} of a hazard-capped likelihood{table}{moments}"
+        prior = ", together with a prior" if self.prior is not None else ""
+        return f"{look}{NAMES[self.method]} of a hazard-capped likelihood{prior}{table}{moments}"
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What else must be true."""
+        promised = () if self.prior is None else self.prior.promises.assumptions()
+        return HazardPlan.assumptions + promised
 
     @cached_property
     def _bounds(self) -> list[Bounded]:
@@ -226,13 +239,15 @@ class Perturbation(HazardPlan):
             }
             for name, value in values.items():
                 stated.setdefault(name, []).append(value)
-        shares = {
+        shares: dict[str, Any] = {
             "epsilon_center": self.epsilon_center,
             "epsilon_fit": self.epsilon_fit,
             "epsilon_recalibration": self.epsilon_recalibration,
         }
         if self.epsilon_inference:
             shares["epsilon_inference"] = self.epsilon_inference
+        if self.prior is not None:
+            shares |= self.prior.promises.public_inputs()
         return shares | {
             name: ends[0] if len(set(ends)) == 1 else {"from": ends[0], "to": ends[-1]}
             for name, ends in stated.items()
@@ -276,11 +291,31 @@ class Perturbation(HazardPlan):
         least, highest = self.likelihood.max_cumulative_hazard, self.highest_cap
         if least is None or highest is None or highest == least:
             return Bounded(self.likelihood, self.calibration)
-        baseline = self.likelihood.basis @ look.center[: self.model.n_knots]
-        level = float(self.likelihood.link.survival(baseline).value.sum())
+        level = float(self._hazard(look).value.sum())
         part = INFERENCE_LEVEL if self.epsilon_inference else CAP_LEVEL
         level *= part * min(1.0, self.model.signal(self.epsilon) / RISE_SIGNAL)
         return self.bounded(min(max(least, level), highest))
+
+    def _hazard(self, look: Look) -> Curve:
+        """Return the hazard that a first look has found, interval by interval."""
+        return self.likelihood.link.survival(self.basis @ look.center[: self.model.n_knots])
+
+    def evidence(self, problem: Problem, minimiser: FloatArray, look: Look) -> Evidence:
+        """Return what a minimiser says of coefficients on the scale of X, by itself."""
+        model = self.model
+        events = model.n_records * -np.expm1(-self._hazard(look).value.sum())
+        mean_square = (look.spread / look.radius) ** 2 / model.n_features
+        information = INFORMATION_PART * max(events, 1.0) * mean_square
+        found = Evidence.of_minimiser(minimiser[model.n_knots :], information, problem.calibration)
+        return found.scaled(1.0 / look.radius)
+
+    def improved(self, minimiser: FloatArray, own: Evidence, look: Look) -> FloatArray:
+        """Return a minimiser with the coefficients that it has together with the prior."""
+        if self.prior is None:
+            return minimiser
+        baseline, coef = np.split(minimiser, [self.model.n_knots])
+        prior = self.prior.evidence.scaled(1.0 / steepness(self._hazard(look)))
+        return np.append(baseline, own.improved(coef / look.radius, prior) * look.radius)
 
     def problems(self, records: Blocks[HazardRecords]) -> list[Problem]:
         """Return the one minimisation of a fit that releases nothing else."""
@@ -303,7 +338,7 @@ class Perturbation(HazardPlan):
         return records.map(lambda block: block.within(look.mean, look.radius, reach))
 
     def fit(self, records: Blocks[HazardRecords], source: RandomSource) -> Fitted:
-        """Release a private baseline and coefficients."""
+        """Release a private baseline and coefficients, without a prior."""
         look = self.look(records, source)
         return self.unscaled(perturb(self.problem(records, look), source), look)
 
@@ -318,8 +353,9 @@ class Perturbation(HazardPlan):
         look = self.look(records, source)
         problem = self.problem(records, look)
         minimiser = perturb(problem, source)
-        baseline, coef = self.unscaled(minimiser, look)
-        released = self.released(baseline, coef)
+        own = self.evidence(problem, minimiser, look)
+        baseline, coef = self.unscaled(self.improved(minimiser, own, look), look)
+        released = self.released(baseline, coef) | own.values()
         if self.epsilon_recalibration:
             cells = RiskCells(coef, baseline, LINKS[self.model.link], look.mean, look.spread)
             epsilon, signal = self.epsilon_recalibration, self.model.signal(self.epsilon)

@@ -21,8 +21,8 @@ from skdpsurv.checks import (
     required_horizon,
 )
 from skdpsurv.likelihoods.weibull import mean_log_likelihood
-from skdpsurv.privacy import PrivacyAccountant
-from skdpsurv.release import Release, check_parameters
+from skdpsurv.privacy import PrivacyAccountant, random_source
+from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.shape import Shape
 from skdpsurv.survival.univariate import UnivariateFitter, stated_records
 from skdpsurv.survival.weibull_counts import log_times
@@ -58,6 +58,10 @@ METHODS: dict[str, type[WeibullPlan] | None] = {
 }
 #: Beyond that, doubles do not count.
 MOST_RECORDS = 2**53
+#: Name of a released value: the covariance of log scale and log shape, where fits were pooled.
+LOG_COVARIANCE = "log_covariance"
+#: Doubles reach so far, on the log scale.
+LARGEST_LOG = 700.0
 
 
 class DPWeibullFitter(UnivariateFitter):
@@ -233,6 +237,7 @@ class DPWeibullFitter(UnivariateFitter):
         if not 0.0 < float(scale) / release.parameters["max_time"] < math.inf:
             raise ValueError("values of the release must hold a lambda on the scale of max_time.")
         self.rho_, self.lambda_ = float(rho), float(scale)
+        _log_covariance(release)
 
     def _estimates(self) -> pd.Series:
         return pd.Series({"lambda_": self.lambda_, "rho_": self.rho_})
@@ -266,6 +271,12 @@ class DPWeibullFitter(UnivariateFitter):
 
     def _plausible(self, n_resamples: int) -> FloatArray:
         release = self.release_
+        covariance = _log_covariance(release)
+        if covariance is not None:
+            generator = random_source(0, purpose="interval").generator
+            away = generator.standard_normal((n_resamples, 2)) @ np.linalg.cholesky(covariance).T
+            logs = np.log([self.lambda_, self.rho_]) + away
+            return np.asarray(np.exp(np.clip(logs, -LARGEST_LOG, LARGEST_LOG)))
         max_time = release.parameters["max_time"]
         n_events = release.values.get("n_events")
         estimate = Estimate(
@@ -308,6 +319,25 @@ class DPWeibullFitter(UnivariateFitter):
 def _left_censored(release: Release) -> bool:
     """Say whether times below the least were taken for that: they were not in version 1."""
     return release.made_by.public_inputs.get(LEFT_CENSORED) is True
+
+
+def _log_covariance(release: Release) -> FloatArray | None:
+    """Return the covariance that a pooled release holds; None of a fit.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    if LOG_COVARIANCE not in release.values:
+        return None
+    found = released_array(release, LOG_COVARIANCE, (2, 2))
+    (scale, both), (again, shape) = found.tolist()
+    if both != again or not (scale > 0.0 and shape > 0.0 and scale * shape > both**2):
+        raise ValueError(
+            f"values of the release must hold {LOG_COVARIANCE!r} that is a covariance."
+        )
+    return found
 
 
 def _check_counts(release: Release) -> None:

@@ -436,8 +436,8 @@ BAD_TYPES = [
     ({"n_partitions": True}, "n_partitions"),
     ({"holdout": "half"}, "holdout"),
     ({"fit_intercept": None}, "fit_intercept"),
-    ({"hypothesis": {"coef": [1.0]}}, "hypothesis"),
-    ({"hypothesis": "{}"}, "hypothesis"),
+    ({"prior": {"coef": [1.0]}}, "prior"),
+    ({"prior": "{}"}, "prior"),
 ]
 #: Refused when the number of rows and columns and their names are known.
 BAD_SHAPES = [

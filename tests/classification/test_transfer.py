@@ -67,28 +67,26 @@ class TestShrinkage:
     def test_a_huge_ridge_returns_the_hypothesis(self, source, target, calibration, own, epsilon):
         """On the scale of X, whatever the scales that either side is fitted on."""
         parameters = {"alpha": 1e8, "calibration": calibration, **own}
-        one = model(epsilon, hypothesis=source.release_, **parameters).fit(*target)
+        one = model(epsilon, prior=source.release_, **parameters).fit(*target)
         assert distance(one, source) < 1e-4
         assert distance(model(epsilon, **parameters).fit(*target), source) > 0.1
 
     def test_three_classes(self):
         X, y = make(1000, n_classes=3)
         source = model(50.0, classes=range(3)).fit(X, y)
-        one = model(classes=range(3), alpha=1e8, hypothesis=source.release_).fit(X[:50], y[:50])
+        one = model(classes=range(3), alpha=1e8, prior=source.release_).fit(X[:50], y[:50])
         assert distance(one, source) < 1e-4
 
     def test_a_smaller_ridge_is_in_between(self, source, target):
         def gap(alpha):
-            return distance(
-                model(np.inf, alpha=alpha, hypothesis=source.release_).fit(*target), source
-            )
+            return distance(model(np.inf, alpha=alpha, prior=source.release_).fit(*target), source)
 
         assert gap(1e-3) > 2 * gap(0.1) > 4 * gap(10.0) > 0
 
     def test_without_privacy_the_centre_is_subtracted(self, source, target):
         """The gradient at the minimum balances the pull of the ridge, by hand."""
         X, y = target
-        one = model(np.inf, alpha=0.1, hypothesis=source.release_, fit_intercept=True).fit(X, y)
+        one = model(np.inf, alpha=0.1, prior=source.release_, fit_intercept=True).fit(X, y)
         for k, group in enumerate(GROUPS):
             coef, intercept = one.low_level_coef_[k][0], one.low_level_intercept_[k, 0]
             p = 1 / (1 + np.exp(-(X[:, group] @ coef + intercept)))
@@ -103,29 +101,25 @@ class TestShrinkage:
         X, y = make(1000, seed=3)
         plain, helped = (
             np.mean(
-                [
-                    model(0.5, hypothesis=h, random_state=i).fit(*target).score(X, y)
-                    for i in range(20)
-                ]
+                [model(0.5, prior=h, random_state=i).fit(*target).score(X, y) for i in range(20)]
             )
             for h in (None, source.release_)
         )
         assert helped > plain + 0.1
 
     def test_one_group_is_a_model_of_all_columns(self, target):
-        """A single model with a hypothesis, fitted as one."""
+        """A single model with a prior, fitted as one."""
         X, y = make(1000, seed=4)
         whole = {"feature_groups": [list(range(D))]}
         source = model(50.0, **whole).fit(X, y)
-        one = model(np.inf, alpha=1e8, hypothesis=source.release_, **whole).fit(*target)
+        one = model(np.inf, alpha=1e8, prior=source.release_, **whole).fit(*target)
         np.testing.assert_allclose(one.low_level_coef_[0], source.low_level_coef_[0], atol=1e-4)
 
     @pytest.mark.parametrize("combiner", ["weighted_vote", "vote", "logistic"])
     def test_through_json_and_any_combiner(self, source, target, combiner):
         travelled = Release.from_json(source.release_.to_json())
         one, other = (
-            model(combiner=combiner, hypothesis=h).fit(*target)
-            for h in (source.release_, travelled)
+            model(combiner=combiner, prior=h).fit(*target) for h in (source.release_, travelled)
         )
         assert one.release_ == other.release_
         p = one.predict_proba(target[0])
@@ -133,15 +127,15 @@ class TestShrinkage:
 
     def test_only_the_targets_epsilon_is_charged(self, source, target):
         accountant = PrivacyAccountant(rehearsal=True)
-        one = model(0.7, hypothesis=source.release_, accountant=accountant).fit(*target)
+        one = model(0.7, prior=source.release_, accountant=accountant).fit(*target)
         assert accountant.rehearsed() == 0.7
-        assert any("hypothesis" in text for text in one.guarantee_.assumptions)
+        assert any("prior" in text for text in one.guarantee_.assumptions)
 
     def test_a_release_of_a_transfer_rebuilds_and_transfers(self, source, target):
-        one = model(hypothesis=source.release_).fit(*target)
+        one = model(prior=source.release_).fit(*target)
         two = PrivateStackingClassifier.from_release(Release.from_json(one.release_.to_json()))
         np.testing.assert_array_equal(two.predict_proba(target[0]), one.predict_proba(target[0]))
-        model(hypothesis=one.release_).fit(*target)
+        model(prior=one.release_).fit(*target)
 
 
 def promising(release, **changes):
@@ -159,13 +153,13 @@ NOT_PROVED = [
 
 
 class TestPromisesToOthers:
-    """Noise added here does not protect the people behind the hypothesis."""
+    """Noise added here does not protect the people behind the prior."""
 
-    def warned(self, hypothesis, target, **parameters):
+    def warned(self, prior, target, **parameters):
         parameters = {"epsilon": 1.0, "random_state": None, **parameters}
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            one = model(hypothesis=hypothesis, **parameters).fit(*target)
+            one = model(prior=prior, **parameters).fit(*target)
         texts = [str(w.message) for w in caught if w.category is PrivacyLeakWarning]
         return one.guarantee_, texts
 
@@ -183,15 +177,15 @@ class TestPromisesToOthers:
         guarantee, texts = self.warned(promising(source.release_, **PROVED), target)
         assert texts == []
         assert any("epsilon = 2, status proved" in text for text in guarantee.assumptions)
-        assert guarantee.public_inputs["hypothesis"][0]["epsilon"] == 2.0
+        assert guarantee.public_inputs["prior"][0]["epsilon"] == 2.0
 
     def test_the_hypothesis_of_a_hypothesis_behind_a_search(self, source, target):
         first = promising(source.release_, epsilon=np.inf, status="none")
-        own = model(random_state=None, hypothesis=first)
+        own = model(random_state=None, prior=first)
         second = PrivateSearchCV(own, {"alpha": [0.1, 1.0]}, expected_runs=2).fit(*target)
-        assert second.guarantee_.public_inputs["hypothesis"][0]["status"] == "none"
+        assert second.guarantee_.public_inputs["prior"][0]["status"] == "none"
         guarantee, texts = self.warned(second.release_, target)
-        assert [each["status"] for each in guarantee.public_inputs["hypothesis"]] == [
+        assert [each["status"] for each in guarantee.public_inputs["prior"]] == [
             "proved",
             "none",
         ]
@@ -200,12 +194,12 @@ class TestPromisesToOthers:
     def test_the_hypothesis_of_a_hypothesis(self, source, target):
         """A proved guarantee in between says nothing about the first people."""
         first = promising(source.release_, epsilon=np.inf, status="none")
-        second = model(1.0, random_state=None, hypothesis=first).fit(*target).release_
+        second = model(1.0, random_state=None, prior=first).fit(*target).release_
         travelled = Release.from_json(second.to_json())
         guarantee, texts = self.warned(travelled, target)
         assert len(texts) == 1
-        assert texts[0].startswith("the hypothesis of the hypothesis promises nothing")
-        assert [each["status"] for each in guarantee.public_inputs["hypothesis"]] == [
+        assert texts[0].startswith("the prior of the prior promises nothing")
+        assert [each["status"] for each in guarantee.public_inputs["prior"]] == [
             "proved",
             "none",
         ]
@@ -218,7 +212,7 @@ class TestPromisesToOthers:
     def test_a_search_warns_too(self, source, target):
         first = promising(source.release_, epsilon=np.inf, status="none")
         search = PrivateSearchCV(
-            model(hypothesis=first, random_state=None), {"alpha": [0.1, 1.0]}, epsilon=4.0
+            model(prior=first, random_state=None), {"alpha": [0.1, 1.0]}, epsilon=4.0
         )
         with pytest.warns(PrivacyLeakWarning, match="status none"):
             search.fit(*target)
@@ -228,10 +222,10 @@ class TestPromisesToOthers:
         "earlier", [1.0, "x", [1.0], [{"epsilon": 1.0}], {"epsilon": 1.0, "status": "proved"}]
     )
     def test_one_that_hides_its_own_hypothesis_is_refused(self, source, target, earlier):
-        bad = promising(source.release_, public_inputs={"hypothesis": earlier})
+        bad = promising(source.release_, public_inputs={"prior": earlier})
         accountant = PrivacyAccountant()
-        with pytest.raises(ValueError, match="hypothesis must say"):
-            model(hypothesis=bad, accountant=accountant).fit(*target)
+        with pytest.raises(ValueError, match="prior must say"):
+            model(prior=bad, accountant=accountant).fit(*target)
         assert accountant.spent() == 0.0
 
 
@@ -248,11 +242,11 @@ def tampered(release, **changes):
 
 
 class TestRefusals:
-    def check(self, hypothesis, X, y, error=ValueError, **parameters):
+    def check(self, prior, X, y, error=ValueError, **parameters):
         accountant = PrivacyAccountant()
-        one = model(hypothesis=hypothesis, accountant=accountant, **parameters)
+        one = model(prior=prior, accountant=accountant, **parameters)
         with pytest.raises(
-            error, match=r"^(coefficients of )?hypothesis|^(values|parameters) of the release"
+            error, match=r"^(coefficients of )?prior|^(values|parameters) of the release"
         ) as caught:
             one.fit(X, y)
         assert len(accountant.entries()) == 0
@@ -284,7 +278,7 @@ class TestRefusals:
     def test_columns_of_other_names(self, target):
         frame = pd.DataFrame(target[0], columns=COLUMNS)
         source = model().fit(frame, target[1]).release_
-        model(hypothesis=source).fit(frame, target[1])
+        model(prior=source).fit(frame, target[1])
         assert "names" in self.check(source, frame[COLUMNS[::-1]], target[1])
 
     def test_another_estimator(self, target):
@@ -295,11 +289,9 @@ class TestRefusals:
         other = model(partition="samples", feature_groups=None, n_partitions=3).fit(*target)
         self.check(other.release_, *target)
 
-    @pytest.mark.parametrize(
-        "hypothesis", ["{}", {}, [[1.0]], np.ones(6), PrivateStackingClassifier()]
-    )
-    def test_no_release(self, target, hypothesis):
-        self.check(hypothesis, *target, TypeError)
+    @pytest.mark.parametrize("prior", ["{}", {}, [[1.0]], np.ones(6), PrivateStackingClassifier()])
+    def test_no_release(self, target, prior):
+        self.check(prior, *target, TypeError)
 
     @pytest.mark.parametrize(
         "changes",
@@ -325,4 +317,4 @@ class TestRefusals:
     def test_what_is_left_unchanged_is_accepted(self, source, target):
         """Else the test above could refuse for another reason."""
         same = tampered(source.release_, parameters__classes=[0, 1])
-        model(hypothesis=same).fit(*target)
+        model(prior=same).fit(*target)

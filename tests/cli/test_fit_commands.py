@@ -13,6 +13,7 @@ from skdpsurv import (
     PrivacyAccountant,
     PublicColumns,
     Release,
+    pool_releases,
 )
 from tests.cli.study import HORIZON, TARGET
 
@@ -310,3 +311,52 @@ def test_all_events_is_said_once(study):
     )
     assert result.exit_code == 0, result.output
     assert "warning" not in result.stderr
+
+
+def test_a_fit_starts_from_a_release(study):
+    assert study.survival("--seed", "4", out="@first.json").exit_code == 0
+    result = study.survival(*SEED, "--prior", "@first.json")
+    assert result.exit_code == 0, result.output
+    columns = PublicColumns.from_toml(study.path("columns.toml"))
+    prior = Release.load(study.path("first.json"))
+    model = DPDiscreteTimeSurvival(
+        1.0, columns=columns, max_time=3650.0, prior=prior, random_state=3
+    )
+    frame = study.frame
+    with pytest.warns(UserWarning, match="not private|promises nothing"):
+        model.fit(frame[columns._names()], frame[["died", "days"]])
+    assert Release.load(study.path("model.json")) == model.release_
+    for other, code in (("@study.csv", 4), ("@nowhere.json", 4)):
+        assert study.survival("--prior", other, out="@other.json").exit_code == code
+
+
+def test_releases_add_up(study):
+    bands = ("--set", "n_intervals=12")
+    for name, seed in (("north", "1"), ("south", "2")):
+        assert study.km("--seed", seed, *bands, out=f"@{name}.json").exit_code == 0
+    members = [Release.load(study.path(f"{name}.json")) for name in ("north", "south")]
+    found = study.json("pool", "@north.json", "@south.json", "--out", "@all.json")
+    pooled = Release.load(study.path("all.json"))
+    assert pooled == pool_releases(members)
+    assert found["guarantee"] == pooled.guarantee.to_dict()
+    shown = study.run("pool", "@north.json", "@south.json", "--out", "@sum.json", "--overlap")
+    assert "2 releases, 600 records, epsilon = 2" in shown.stdout
+    for names in (("@north.json",), ("@north.json", "@north.json"), ("@north.json", "@study.csv")):
+        result = study.run("pool", *names, "--out", "@none.json")
+        assert result.exit_code == 4
+        assert not (study.folder / "none.json").exists()
+    assert study.run("pool", "@north.json", "@south.json", "--out", "@all.json").exit_code == 7
+
+
+def test_coefficients_add_up(study):
+    shares = ("--epsilon", "20", "--intervals", "0.3")
+    for name, seed in (("north", "1"), ("south", "2")):
+        assert study.survival("--seed", seed, *shares, out=f"@{name}.json").exit_code == 0
+    names = ("@north.json", "@south.json")
+    found = study.json("pool", *names, "--out", "@all.json", "--effects", "random")
+    members = [Release.load(study.path(f"{name}.json")) for name in ("north", "south")]
+    assert Release.load(study.path("all.json")) == pool_releases(members, effects="random")
+    assert {"Q", "tau2"} <= set(found["heterogeneity"][0])
+    page = study.run("explain", "@all.json", "--html", "@page.html")
+    assert page.exit_code == 0
+    assert "Releases that this one was made of" in (study.folder / "page.html").read_text()

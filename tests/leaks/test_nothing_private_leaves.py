@@ -179,7 +179,7 @@ class Leaky(DPLogisticRegression):
 
 
 def leaky(how: str) -> tuple[Setting, Data]:
-    values, attributes = ("coef", "intercept"), ("coef_", "intercept_")
+    values, attributes = ("coef", "intercept", "evidence_coef"), ("coef_", "intercept_")
     parameters = {"how": how, "classes": [0, 1]}
     return Setting("leaky", Leaky, labelled, parameters, values, attributes), labelled()
 

@@ -464,3 +464,17 @@ def test_the_readers_settings_of_matplotlib_do_not_matter():
     with mpl.rc_context({"font.size": 30.0, "svg.fonttype": "path", "text.color": "red"}):
         assert release.to_html() == text
         assert mpl.rcParams["font.size"] == 30.0
+
+
+def test_what_a_model_started_from(no_figures):
+    setting = next(one for one in PRIVATE if str(one) == "DPDiscreteTimeSurvival: prior")
+    release = seeded(setting)
+    (entry,) = release.guarantee.public_inputs["prior"]
+    page = release.to_html()
+    assert "Releases that this one started from, the nearest first" in page
+    assert entry["sha256"] in page
+    crafted = dict(release.guarantee.public_inputs) | {"prior": [{"sha256": "<b>"}]}
+    other = replace(release, guarantee=replace(release.guarantee, public_inputs=crafted))
+    assert "<b>" not in other.to_html()
+    strange = replace(release.guarantee, public_inputs=crafted | {"prior": "text"})
+    assert "started from, the nearest" not in replace(release, guarantee=strange).to_html()

@@ -400,10 +400,10 @@ class TwoOfThreeArePublic(HybridMEstimator):
         return super().fit(X, y, public=public)
 
 
-def hypothesis_release() -> Any:
+def prior_release(model: Any, records: Any) -> Any:
     """Return a release from elsewhere: the same one in every process, so seeded."""
-    data = labelled()
-    model = PrivateStackingClassifier(n_partitions=2, classes=[0, 1], random_state=0)
+    data = records()
+    model.random_state = 0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyLeakWarning)
         return model.fit(data.X[:30], data.y[:30]).release_
@@ -417,12 +417,13 @@ def _settings() -> Iterator[Setting]:
                 for flag in ("representative", "diverges", "slow", "checked")
                 if flag in parameters
             }
+            also = parameters.pop("also", ())  # of these settings' releases alone
             return Setting(
                 f"{kind.__name__}: {name}",
                 kind,
                 data,
                 {**common, **parameters},
-                values,
+                (*values, *also),
                 attributes,
                 epsilon,
                 undeclared=undeclared or {},
@@ -433,15 +434,18 @@ def _settings() -> Iterator[Setting]:
 
     one = several(
         DPDiscreteTimeSurvival,
-        ("coef", "baseline_coef", "recalibration_"),
+        ("coef", "baseline_coef", "recalibration_", "evidence_coef"),
         ("coef_", "baseline_coef_", "recalibration_"),
         max_time=MAX_TIME,
         n_intervals=8,
     )
     yield one("objective", survival, representative=True)
-    yield one("objective with a first look", frame, epsilon=10.0)
+    yield one("objective with a first look", frame, epsilon=10.0, also=("evidence_error",))
+    prior = prior_release(DPDiscreteTimeSurvival(max_time=MAX_TIME, epsilon=50.0), survival)
+    yield one("prior", survival, prior=prior, epsilon=10.0, also=("evidence_error",))
     yield one("objective as published", survival, calibration="published", epsilon=5.0)
-    yield one("output", survival, method="out_pert", link="cloglog", epsilon=10.0, checked=True)
+    out = {"method": "out_pert", "link": "cloglog", "epsilon": 10.0, "also": ("evidence_error",)}
+    yield one("output", survival, checked=True, **out)
     yield one("output as published", survival, method="out_pert", calibration="published")
     yield one("uncapped", survival, max_cumulative_hazard=None, link="logit", data_norm=1.0)
     yield one("probit", survival, link="probit", alpha=0.1, center_share=0.0)
@@ -459,7 +463,10 @@ def _settings() -> Iterator[Setting]:
 
     one = several(
         DPDiscreteTimeSurvival,
-        ("coef", "baseline_coef", "recalibration_", "inference_estimate", "inference_covariance"),
+        (
+            *("coef", "baseline_coef", "recalibration_", "inference_estimate"),
+            *("inference_covariance", "evidence_"),
+        ),
         ("coef_", "baseline_coef_", "recalibration_", "inference_"),
         max_time=MAX_TIME,
         n_intervals=8,
@@ -515,7 +522,7 @@ def _settings() -> Iterator[Setting]:
 
     one = several(
         DPLogisticRegression,
-        ("coef", "intercept"),
+        ("coef", "intercept", "evidence_coef"),
         ("coef_", "intercept_"),
         undeclared={"classes": None},
         classes=[0, 1],
@@ -530,10 +537,12 @@ def _settings() -> Iterator[Setting]:
     yield one("raw columns", raw_labelled, columns=PublicColumns(RAW, drop=None))
     piped = make_pipeline(PublicBoundsScaler(-0.5, 0.5), PolynomialFeatures(2), Normalizer())
     yield one("columns of steps", labelled, columns=piped)
+    prior = prior_release(DPLogisticRegression(classes=[0, 1], epsilon=50.0), labelled)
+    yield one("prior", labelled, prior=prior)
 
     one = several(
         DPLogisticRegression,
-        ("coef", "intercept", "recalibration_slope"),
+        ("coef", "intercept", "recalibration_slope", "evidence_coef"),
         ("coef_", "intercept_", "recalibration_slope_"),
         undeclared={"classes": None},
         classes=[0, 1],
@@ -542,7 +551,10 @@ def _settings() -> Iterator[Setting]:
 
     one = several(
         DPLogisticRegression,
-        ("coef", "intercept", "recalibration_slope", "inference_estimate", "inference_covariance"),
+        (
+            *("coef", "intercept", "recalibration_slope", "evidence_coef"),
+            *("inference_estimate", "inference_covariance"),
+        ),
         ("coef_", "intercept_", "recalibration_slope_", "inference_"),
         undeclared={"classes": None},
         classes=[0, 1],
@@ -577,7 +589,8 @@ def _settings() -> Iterator[Setting]:
     yield one("rows", labelled, partition="samples", verbose=11)
     yield one("rows, stacked", three, partition="samples", classes=[0, 1, 2], checked=True, **top)
     yield one("published", labelled, calibration="published", group_norms=[0.5, 0.7])
-    yield one("hypothesis", labelled, hypothesis=hypothesis_release())
+    stack = PrivateStackingClassifier(n_partitions=2, classes=[0, 1])
+    yield one("prior", labelled, prior=prior_release(stack, labelled))
     parts = ColumnTransformer(
         [
             ("numbers", PublicColumns({"age": RAW["age"], "ill": RAW["ill"]}), ["age", "ill"]),
@@ -658,7 +671,7 @@ def _settings() -> Iterator[Setting]:
         )
 
     logistic = DPLogisticRegression(classes=[0, 1])
-    alphas, linear = {"alpha": [0.01, 1.0]}, ("coef", "intercept")
+    alphas, linear = {"alpha": [0.01, 1.0]}, ("coef", "intercept", "evidence_coef")
     yield search("repeat", logistic, alphas, labelled, linear, flags=("representative",))
     yield search("split", logistic, alphas, labelled, linear, strategy="split", verbose=1)
     refit = {"refit": 0.5, "scoring": "brier", "flags": ("checked",)}
@@ -674,7 +687,7 @@ def _settings() -> Iterator[Setting]:
     ways = {"columns__missing": ["error", "midpoint"]}
     yield search("raw columns", described, ways, raw_labelled, linear, flags=("slow",))
     ways = {"method": ["obj_pert", "out_pert"]}
-    yield search("survival", hazard, ways, frame, ("coef", "baseline_coef"))
+    yield search("survival", hazard, ways, frame, ("coef", "baseline_coef", "evidence_"))
     weibull = DPWeibullFitter(max_time=MAX_TIME)
     values = ("rho", "lambda", "n_events")
     yield search("Weibull", weibull, {"omega": [4.0, 6.0]}, survival, values, scoring="brier")

@@ -1,0 +1,154 @@
+"""Which releases may be pooled, and in which order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from skdpsurv.priors.promises import sha256
+from skdpsurv.privacy.guarantee import frozen
+from skdpsurv.release import Release
+
+__all__ = ["common", "in_order", "leaves", "named", "require_same"]
+
+
+def in_order(releases: Any, kinds: Collection[str]) -> list[Release]:
+    """Return releases of one kind, all different, in an order that does not depend on theirs.
+
+    Parameters
+    ----------
+    releases : sequence of Release
+    kinds : collection of str
+        Names of estimators that can be pooled.
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the rule that is broken.
+    """
+    if isinstance(releases, str | Mapping) or not isinstance(releases, Iterable):
+        raise TypeError("releases must be a list of two or more of them.")
+    members = list(releases)
+    for k, member in enumerate(members):
+        if not isinstance(member, Release):
+            raise TypeError(f"releases[{k}] must be a Release, got {type(member).__name__}.")
+    if len(members) < 2:
+        raise ValueError(f"releases must be two or more, got {len(members)}.")
+    for k, member in enumerate(members):
+        if member.estimator not in kinds:
+            raise ValueError(
+                f"releases[{k}] must come from one of {', '.join(kinds)}, which can be pooled; "
+                f"got one from {member.estimator}."
+            )
+        if member.estimator != members[0].estimator:
+            raise ValueError(
+                f"releases must come from one estimator, got {members[0].estimator} and "
+                f"{member.estimator}."
+            )
+    _refuse_twice(members)
+    return sorted(members, key=sha256)
+
+
+def _refuse_twice(members: Sequence[Release]) -> None:
+    whole = Counter(map(sha256, members))
+    if max(whole.values()) > 1:
+        raise ValueError(
+            "releases must be different: one is there twice, and would count as twice the people."
+        )
+    parts = Counter(entry["sha256"] for member in members for entry in leaves(member))
+    if max(parts.values()) > 1:
+        raise ValueError(
+            "releases must be different: one is pooled already, together with another of them or "
+            "with a part of it."
+        )
+
+
+def leaves(release: Release) -> list[dict[str, Any]]:
+    """Return what a guarantee says of each release in a pool: of itself, if it is none.
+
+    Raises
+    ------
+    ValueError
+        If a pooled release does not say what it was pooled from.
+    """
+    pooled: Any = release.made_by.public_inputs.get("pooled")
+    if pooled is None:
+        promised = release.guarantee
+        return [
+            {
+                "sha256": sha256(release),
+                "epsilon": promised.epsilon,
+                "delta": promised.delta,
+                "status": promised.status,
+                "n_records": n_records(release),
+            }
+        ]
+    try:
+        entries = [dict(entry) for entry in pooled]
+        said = all(isinstance(entry["sha256"], str) for entry in entries)
+    except (KeyError, TypeError, ValueError):
+        said = False
+    if not said or not entries:
+        raise ValueError("releases must say what they were pooled from, if they were.")
+    return entries
+
+
+def n_records(release: Release) -> int:
+    """Return how many records a release was made of.
+
+    Raises
+    ------
+    ValueError
+        If it does not say.
+    """
+    number: Any = release.made_by.public_inputs.get("n_records")
+    if type(number) is not int or number < 1:
+        raise ValueError("releases must say n_records, a positive integer, in their public_inputs.")
+    return int(number)
+
+
+def require_same(members: Sequence[Release], names: Collection[str], hint: str = "") -> None:
+    """Refuse releases with different public parameters, of those that matter.
+
+    Raises
+    ------
+    ValueError
+        Naming the first parameter that differs.
+    """
+    shared = common(members)
+    for name in names:
+        if name not in shared:
+            raise ValueError(
+                f"releases must have the same {name}: state it, the same in every fit.{hint}"
+            )
+
+
+def common(members: Sequence[Release]) -> dict[str, Any]:
+    """Return the public parameters that all members have alike."""
+    first, *others = members
+    return {
+        name: value
+        for name, value in first.parameters.items()
+        if all(
+            name in other.parameters
+            # Lists become tuples, and so do those that were read from a file.
+            and frozen(name, other.parameters[name]) == frozen(name, value)
+            for other in others
+        )
+    }
+
+
+def named(members: Sequence[Release]) -> dict[str, Any]:
+    """Return what a release of all says of columns and target, where members agree."""
+    first = members[0]
+    alike = {
+        name: all(getattr(member, name) == getattr(first, name) for member in members)
+        for name in ("n_features_in", "feature_names_in", "target_names")
+    }
+    same = alike["n_features_in"]
+    return {
+        "n_features_in": first.n_features_in if same else 0,
+        "feature_names_in": first.feature_names_in if same and alike["feature_names_in"] else None,
+        "target_names": first.target_names if alike["target_names"] else (),
+    }

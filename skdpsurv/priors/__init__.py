@@ -1,0 +1,11 @@
+"""Priors: a fit starts from what another model has released, as far as its own records agree."""
+
+from __future__ import annotations
+
+from skdpsurv.priors.evidence import Evidence
+from skdpsurv.priors.prior import Prior, is_prior
+from skdpsurv.priors.promises import Promises
+from skdpsurv.priors.published import PublishedCoefficients
+from skdpsurv.priors.terms import Terms
+
+__all__ = ["Evidence", "Prior", "Promises", "PublishedCoefficients", "Terms", "is_prior"]

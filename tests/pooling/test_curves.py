@@ -1,0 +1,202 @@
+"""Curves and Weibull distributions of several sites."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from skdpsurv import (
+    DPAalenJohansenFitter,
+    DPKaplanMeierFitter,
+    DPNelsonAalenFitter,
+    DPWeibullFitter,
+    Release,
+    pool_releases,
+)
+from skdpsurv.pooling import heterogeneity, weibull
+from skdpsurv.survival.exit_table import cell_variance, table_variance
+
+
+def records(seed, n=300):
+    rng = np.random.default_rng(seed)
+    return rng.exponential(6.0, n), rng.integers(0, 2, n), rng.integers(0, 2, n)
+
+
+def curves(kind=DPKaplanMeierFitter, epsilon=1.0, seeds=(0, 1), **options):
+    fitter = kind(epsilon, max_time=10.0, random_state=0, **{"n_intervals": 5} | options)
+    grouped = fitter.groups is not None
+    for seed in seeds:
+        time, event, group = records(seed, 200 + 100 * seed)
+        yield fitter.fit(time, event, group=group if grouped else None).release_
+
+
+@pytest.mark.parametrize("groups", [None, [0, 1]])
+@pytest.mark.parametrize("kind", [DPKaplanMeierFitter, DPNelsonAalenFitter])
+def test_tables_without_noise_add_up_to_that_of_all(kind, groups):
+    parts = list(curves(kind, np.inf, groups=groups))
+    pooled = pool_releases(parts)
+    time, event, group = (
+        np.concatenate(each) for each in zip(records(0, 200), records(1, 300), strict=True)
+    )
+    fitter = kind(np.inf, max_time=10.0, n_intervals=5, groups=groups)
+    whole = fitter.fit(time, event, group=None if groups is None else group)
+    assert (pooled.values["counts"] == whole.release_.values["counts"]).all()
+    curve = pooled.to_estimator()
+    # The same table, read without the times themselves.
+    same = replace(
+        whole.release_,
+        values={"counts": whole.release_.values["counts"], "count_variance": 0.0},
+    ).to_estimator()
+    at = [1.0, 3.0, 9.0]
+    np.testing.assert_array_equal(curve.predict(at), same.predict(at))
+    np.testing.assert_array_equal(curve.survival_band(at), same.survival_band(at))
+    np.testing.assert_allclose(
+        curve.survival_function_at_times(at), whole.survival_function_at_times(at), atol=0.03
+    )
+    assert pooled.guarantee.status == "none"
+    if groups is not None:
+        assert 0.0 < curve.of_group(1).predict(3.0) < 10.0
+
+
+def test_noise_adds_up():
+    north, south = *curves(epsilon=1.0, seeds=(0,)), *curves(epsilon=0.5, seeds=(1,))
+    pooled = pool_releases([north, south])
+    variance = cell_variance(1.0) + cell_variance(0.5)
+    assert table_variance(pooled) == pytest.approx(variance)
+    fitter = pooled.to_estimator()
+    assert fitter._table_here.variance == pytest.approx(variance)
+    assert fitter._table_here.n_people == 500
+    assert pooled.guarantee.epsilon == 1.0
+    assert pooled.guarantee.mechanism == "sum of tables of counts from 2 releases"
+    assert (pooled.values["counts"] == np.add(north.values["counts"], south.values["counts"])).all()
+    assert Release.from_json(pooled.to_json()) == pooled
+    assert not fitter.summary.isna().any(axis=None)
+    assert "counts" in pooled.explain()
+    assert pooled.to_html()
+
+
+def test_with_and_without_noise():
+    pooled = pool_releases([*curves(epsilon=np.inf, seeds=(0,)), *curves(seeds=(1,))])
+    assert table_variance(pooled) == pytest.approx(cell_variance(1.0))
+    assert pooled.to_estimator().predict(5.0) > 0.0
+
+
+def test_order_and_nesting_do_not_matter():
+    a, b, c = curves(seeds=(0, 1, 2))
+    whole = pool_releases([a, b, c])
+    assert whole == pool_releases([c, a, b])
+    nested = pool_releases([pool_releases([a, b]), c])
+    assert (nested.values["counts"] == whole.values["counts"]).all()
+    assert table_variance(nested) == pytest.approx(table_variance(whole))
+
+
+def test_competing_events():
+    options = {"kind": DPAalenJohansenFitter, "causes": [1, 2], "censored": 0}
+    a, b = curves(**options)
+    pooled = pool_releases([a, b])
+    assert 0.0 < pooled.to_estimator().predict(5.0) < 1.0
+    assert "event_of_interest" not in pooled.parameters
+    (other,) = curves(DPAalenJohansenFitter, seeds=(1,), causes=[1, 3], censored=0)
+    with pytest.raises(ValueError, match="releases must have the same causes"):
+        pool_releases([a, other])
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"n_intervals": 6}, 'same n_intervals: state it.*"auto" depends'),
+        ({"breakpoints": "equal"}, "same breakpoints"),
+        ({"n_intervals": "auto", "breakpoints": [2.0, 5.0]}, "same breakpoints"),
+        ({"groups": [0, 1]}, "same groups"),
+    ],
+)
+def test_other_tables_are_refused(change, match):
+    (a,), (b,) = curves(seeds=(0,)), curves(seeds=(1,), **change)
+    with pytest.raises(ValueError, match=f"releases must have the {match}"):
+        pool_releases([a, b])
+
+
+def test_curves_have_no_random_effects_and_no_coefficients():
+    found = list(curves())
+    with pytest.raises(ValueError, match="effects must be 'fixed' for curves"):
+        pool_releases(found, effects="random")
+    with pytest.raises(ValueError, match=r"releases\[0\] must come from one of"):
+        heterogeneity(found)
+
+
+@pytest.mark.parametrize("variance", [-1.0, 1e30, [1.0, 2.0]])
+def test_a_crafted_variance_is_refused(variance):
+    (one,) = curves(seeds=(0,))
+    with pytest.raises(ValueError, match="values of the release must hold"):
+        replace(one, values={**one.values, "count_variance": variance}).to_estimator()
+
+
+@pytest.fixture(scope="module")
+def distributions():
+    fitter = DPWeibullFitter(5.0, max_time=10.0)
+    return [
+        fitter.set_params(random_state=seed)
+        .fit(np.random.default_rng(seed).weibull(1.5, 300) * 5.0)
+        .release_
+        for seed in range(3)
+    ]
+
+
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch):
+    monkeypatch.setattr(weibull, "N_DRAWS", 60)
+
+
+def test_weibull(distributions):
+    pooled = pool_releases(distributions)
+    fitter = pooled.to_estimator()
+    members = [one.to_estimator() for one in distributions]
+    logs = [np.log(m._draws(60)) for m in members]
+    covariances = [weibull._covariance(one) for one in logs]
+    precisions = np.linalg.inv(covariances)
+    sigma = np.linalg.inv(precisions.sum(axis=0))
+    centers = [np.log([m.lambda_, m.rho_]) for m in members]
+    mean = sigma @ sum(p @ c for p, c in zip(precisions, centers, strict=True))
+    assert np.log([fitter.lambda_, fitter.rho_]) == pytest.approx(mean)
+    assert pooled.values["log_covariance"] == pytest.approx(sigma)
+    # Intervals belong to the pooled errors.
+    ends = np.log(fitter.confidence_interval(n_resamples=4000))
+    half = 0.5 * (ends["upper"] - ends["lower"]).to_numpy()
+    assert half == pytest.approx(1.96 * np.sqrt(np.diag(sigma)), rel=0.06)
+    assert Release.from_json(pooled.to_json()) == pooled
+    assert fitter.summary.shape == (2, 3)
+    assert pooled.explain()
+    assert pool_releases(distributions[::-1]) == pooled
+    nested = pool_releases([pool_releases(distributions[:2]), distributions[2]])
+    assert nested.values["rho"] == pytest.approx(pooled.values["rho"])
+    assert pooled.guarantee.public_inputs["left_censored"] is True
+
+
+def test_weibull_spreads(distributions):
+    table = heterogeneity(distributions)
+    assert list(table.index) == ["log lambda_", "log rho_"]
+    assert (table["df"] == 2).all()
+    random = pool_releases(distributions, effects="random")
+    wide, narrow = (
+        np.diag(one.values["log_covariance"]) for one in (random, pool_releases(distributions))
+    )
+    assert (wide >= narrow).all()
+
+
+@pytest.mark.parametrize("name", ["max_time", "omega"])
+def test_other_scales_of_time_are_refused(distributions, name):
+    a, b = distributions[:2]
+    other = replace(b, parameters={**b.parameters, name: 7.0})
+    with pytest.raises(ValueError, match=f"releases must have the same {name}"):
+        pool_releases([a, other])
+
+
+@pytest.mark.parametrize(
+    "matrix", [np.ones((2, 2)), -np.eye(2), [[1.0, 0.5], [0.0, 1.0]], np.eye(3)]
+)
+def test_a_crafted_covariance_is_refused(distributions, matrix):
+    one = distributions[0]
+    with pytest.raises(ValueError, match="values of the release must hold"):
+        replace(one, values={**one.values, "log_covariance": matrix}).to_estimator()

@@ -1,0 +1,160 @@
+"""The formulas of pooling, against those written down plainly and against statsmodels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from skdpsurv.inference import Inference
+from skdpsurv.pooling.between_studies import Spread
+from skdpsurv.pooling.inverse_variance import together, with_spread
+from skdpsurv.pooling.pool import pooled_estimate
+
+
+def members(rng, n_sites=5, size=3):
+    made = []
+    for _ in range(n_sites):
+        root = rng.normal(size=(size, size + 2))
+        cov = root @ root.T
+        made.append(Inference(rng.normal(size=size), 0.5 * (cov + cov.T), np.full(size, True)))
+    return made
+
+
+def diagonal(y, v, known=True):
+    y = np.atleast_1d(np.asarray(y, float))
+    return Inference(y, np.diag(np.atleast_1d(v)), np.broadcast_to(known, y.shape).copy())
+
+
+def test_all_known():
+    found = members(np.random.default_rng(0))
+    precisions = [np.linalg.inv(one.covariance) for one in found]
+    sigma = np.linalg.inv(sum(precisions))
+    theta = sigma @ sum(p @ one.estimate for p, one in zip(precisions, found, strict=True))
+    mean = together(found)
+    np.testing.assert_allclose(mean.covariance, sigma, rtol=1e-9)
+    np.testing.assert_allclose(mean.estimate, theta, rtol=1e-9)
+    assert (mean.covariance == mean.covariance.T).all()
+    assert mean.known.all()
+
+
+def test_who_does_not_know_a_coordinate_says_what_its_block_says():
+    a, b = members(np.random.default_rng(1), 2)
+    partial = Inference(b.estimate, b.covariance, np.array([True, False, True]))
+    p = np.linalg.inv(a.covariance)
+    q = np.zeros((3, 3))
+    at = np.ix_([0, 2], [0, 2])
+    q[at] = np.linalg.inv(b.covariance[at])
+    mean = together([a, partial])
+    np.testing.assert_allclose(mean.covariance, np.linalg.inv(p + q), rtol=1e-9)
+    # What stands at an unknown coordinate is not read.
+    other = Inference(b.estimate + np.array([0.0, 1e9, 0.0]), b.covariance, partial.known)
+    np.testing.assert_array_equal(together([a, other]).estimate, mean.estimate)
+
+
+def test_what_nobody_knows_stays_unknown():
+    a, b = members(np.random.default_rng(2), 2)
+    known = np.array([True, False, True])
+    mean = together([Inference(x.estimate, x.covariance, known) for x in (a, b)])
+    assert mean.known.tolist() == known.tolist()
+    assert mean.estimate[1] == 0.0
+    assert not mean.covariance[1].any()
+    assert mean.standard_errors()[1] == np.inf
+
+
+def test_nobody_knows_anything():
+    mean = together([diagonal([1.0, 2.0], [1.0, 1.0], False)] * 2)
+    assert not mean.known.any()
+    assert Spread.of([diagonal([1.0], [1.0], False)] * 2).df.tolist() == [-1]
+
+
+def test_very_different_scales():
+    scale = np.array([1e-8, 1.0, 1e8])
+    found = members(np.random.default_rng(3))
+    stretched = [
+        Inference(one.estimate * scale, one.covariance * np.outer(scale, scale), one.known)
+        for one in found
+    ]
+    np.testing.assert_allclose(
+        together(stretched).estimate, together(found).estimate * scale, rtol=1e-8
+    )
+
+
+def test_a_covariance_without_inverse_is_refused():
+    flat = Inference(np.zeros(2), np.ones((2, 2)), np.array([True, True]))
+    with pytest.raises(ValueError, match="releases must have standard errors whose covariance"):
+        together([flat, diagonal([0.0, 0.0], [1.0, 1.0])])
+    with pytest.raises(ValueError, match="whose covariance"):
+        together([diagonal([0.0], [0.0])])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_against_statsmodels(seed):
+    meta = pytest.importorskip("statsmodels.stats.meta_analysis")
+    rng = np.random.default_rng(seed)
+    y, v = rng.normal(0.0, 1.0, 6), rng.uniform(0.1, 1.5, 6)
+    theirs = meta.combine_effects(y, v, method_re="dl", use_t=False)
+    found = [diagonal(*pair) for pair in zip(y, v, strict=True)]
+    spread = Spread.of(found)
+    assert spread.q[0] == pytest.approx(theirs.q)
+    assert spread.tau2[0] == pytest.approx(max(0.0, theirs.tau2))
+    assert spread.i2[0] == pytest.approx(max(0.0, theirs.i2))
+    frame = theirs.summary_frame()
+    for effects, row in (("fixed", "fixed effect"), ("random", "random effect")):
+        if effects == "random" and theirs.tau2 < 0:
+            continue
+        mean = pooled_estimate(found, effects)
+        assert mean.estimate[0] == pytest.approx(frame.loc[row, "eff"])
+        assert mean.standard_errors()[0] == pytest.approx(frame.loc[row, "sd_eff"])
+
+
+def test_spread_by_hand():
+    y, v = np.array([0.0, 3.0, 6.0]), np.array([1.0, 2.0, 1.0])
+    w = 1.0 / v
+    mean = (w * y).sum() / w.sum()
+    q = (w * (y - mean) ** 2).sum()
+    spread = Spread.of([diagonal(*pair) for pair in zip(y, v, strict=True)])
+    assert spread.q[0] == pytest.approx(q)
+    assert spread.tau2[0] == pytest.approx((q - 2) / (w.sum() - (w**2).sum() / w.sum()))
+    assert spread.p[0] == pytest.approx(stats.chi2.sf(q, 2))
+    assert spread.i2[0] == pytest.approx((q - 2) / q)
+
+
+def test_one_site_says_nothing_of_spread():
+    one = Inference(np.array([1.0, 2.0]), np.eye(2), np.array([True, True]))
+    other = Inference(np.array([9.0, 2.0]), np.eye(2), np.array([False, True]))
+    spread = Spread.of([one, other])
+    assert spread.df.tolist() == [0, 1]
+    assert spread.tau2.tolist() == [0.0, 0.0]
+    assert np.isnan(spread.p[0])
+    assert np.isnan(spread.i2[0])
+    assert spread.i2[1] == 0.0
+
+
+def test_spread_is_added_to_the_diagonal():
+    (one,) = members(np.random.default_rng(4), 1)
+    added = with_spread(one, np.array([1.0, 0.0, 2.0])).covariance - one.covariance
+    np.testing.assert_allclose(added, np.diag([1.0, 0.0, 2.0]), atol=1e-12)
+
+
+@pytest.mark.parametrize(("effects", "tau"), [("fixed", 0.0), ("random", 0.8)])
+def test_intervals_cover_when_errors_are_what_they_say(effects, tau):
+    rng = np.random.default_rng(5)
+    theta = np.array([0.5, -1.0, 0.0])
+    laws = members(rng, 12)
+    n_draws, hits = 400, np.zeros(3)
+    for _ in range(n_draws):
+        drawn = [
+            Inference(
+                rng.multivariate_normal(theta + tau * rng.normal(size=3), one.covariance),
+                one.covariance,
+                one.known,
+            )
+            for one in laws
+        ]
+        mean = pooled_estimate(drawn, effects)
+        hits += np.abs(mean.estimate - theta) < 1.96 * mean.standard_errors()
+    low = 0.95 - 4.0 * np.sqrt(0.05 * 0.95 / n_draws)
+    # DerSimonian and Laird's variance is itself an estimate: intervals are a little short.
+    assert (hits / n_draws > (low if effects == "fixed" else low - 0.03)).all()
+    assert (hits / n_draws < 0.995).all()

@@ -1,0 +1,293 @@
+"""Pooled releases: what they hold and promise, and what is refused."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdpsurv import (
+    DPDiscreteTimeSurvival,
+    DPLogisticRegression,
+    PublicColumns,
+    Release,
+    make_release,
+    pool_releases,
+)
+from skdpsurv.datasets import make_discrete_time_survival
+from skdpsurv.inference import Inference
+from skdpsurv.pooling.inverse_variance import together
+from skdpsurv.priors.promises import sha256
+from tests.support.pooling_sites import PARAMETERS, guarantee, site
+
+
+def hazards(n_sites=2, **options):
+    model = DPDiscreteTimeSurvival(
+        5.0, max_time=1.0, n_intervals=20, inference_share=0.2, **options
+    )
+    for seed in range(n_sites):
+        data = make_discrete_time_survival(400, 2, random_state=seed)
+        yield model.set_params(random_state=seed).fit(data.X, data.y).release_
+
+
+def odds(n_sites=2, **options):
+    rng = np.random.default_rng(0)
+    for seed in range(n_sites):
+        X = rng.uniform(-1.0, 1.0, (400, 2))
+        y = (X[:, 0] + rng.logistic(size=400) > 0).astype(int)
+        model = DPLogisticRegression(
+            5.0, classes=[0, 1], inference_share=0.2, random_state=seed, **options
+        )
+        yield model.fit(X, y).release_
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return list(hazards(3))
+
+
+@pytest.mark.parametrize("effects", ["fixed", "random"])
+def test_hazards(fitted, effects):
+    pooled = pool_releases(fitted, effects=effects)
+    assert Release.from_json(pooled.to_json()) == pooled
+    model = pooled.to_estimator()
+    X = make_discrete_time_survival(5, 2, random_state=9).X
+    assert model.predict_survival_function(X, return_array=True).shape == (5, 20)
+    assert model.recalibration_.slope == 1.0
+    assert (model.coef_ == model.inference_.estimate[3:]).all()
+    assert (model.baseline_coef_ == model.inference_.estimate[:3]).all()
+    errors = [one.to_estimator().summary["se(coef)"] for one in fitted]
+    if effects == "fixed":
+        assert (model.summary["se(coef)"] < np.min(errors, axis=0)).all()
+        parts = [Inference.of(one, 5) for one in fitted]
+        assert model.coef_ == pytest.approx(together(parts).estimate[3:])
+    assert f"pooled by inverse variance from 3 releases ({effects} effects)" in pooled.explain()
+    assert "Hazard ratio" in pooled.to_html() or "Odds ratio" in pooled.to_html()
+
+
+@pytest.mark.parametrize("fit_intercept", [True, False])
+def test_log_odds(fit_intercept):
+    found = list(odds(fit_intercept=fit_intercept))
+    pooled = pool_releases(found)
+    assert Release.from_json(pooled.to_json()) == pooled
+    model = pooled.to_estimator()
+    assert model.max_residual_ == 1.0
+    assert model.recalibration_slope_ == 1.0
+    assert model.coef_.shape == (1, 2)
+    assert bool(model.intercept_[0]) is fit_intercept
+    assert model.predict_proba(np.zeros((2, 2))).shape == (2, 2)
+    assert (model.summary["coef"] == model.coef_[0]).all()
+    assert pooled.values["evidence_coef"].shape == (1, 2)
+    assert pooled.explain()
+    assert pooled.to_html()
+
+
+def test_order_does_not_matter(fitted):
+    for effects in ("fixed", "random"):
+        assert pool_releases(fitted, effects=effects) == pool_releases(
+            fitted[::-1], effects=effects
+        )
+
+
+def test_what_is_promised(fitted):
+    pooled = pool_releases(
+        [site(0, promised=guarantee(100, 1.0)), site(1, promised=guarantee(50, 3.0, delta=1e-6))]
+    )
+    made = pooled.guarantee
+    assert (made.epsilon, made.delta, made.status) == (3.0, 1e-6, "proved")
+    assert made.public_inputs["n_records"] == 150
+    assert "no person is in two of the pooled data sets" in made.assumptions
+    assert "docs/proofs/pooling.md" in made.source
+    assert pooled.fit_guarantee is None
+    entries = made.public_inputs["pooled"]
+    assert sorted(entry["n_records"] for entry in entries) == [50, 100]
+    assert {
+        entry["sha256"] for entry in pool_releases(fitted).guarantee.public_inputs["pooled"]
+    } == set(map(sha256, fitted))
+    assert pool_releases(fitted).guarantee.status == "seeded"
+
+
+def test_who_may_be_in_several():
+    promised = [guarantee(10, 0.1, delta=1e-6), guarantee(10, 0.2, delta=2e-6)]
+    made = pool_releases(
+        [site(k, promised=one) for k, one in enumerate(promised)], disjoint=False
+    ).guarantee
+    assert made.epsilon >= 0.3 - 1e-15
+    assert made.epsilon == pytest.approx(0.3)
+    assert made.delta == pytest.approx(3e-6)
+    assert not any("no person is in two" in one for one in made.assumptions)
+
+
+@pytest.mark.parametrize("disjoint", [True, False])
+def test_an_infinite_epsilon_promises_nothing(disjoint):
+    pooled = pool_releases([site(0), site(1, promised=guarantee(5, np.inf))], disjoint=disjoint)
+    assert pooled.guarantee.epsilon == np.inf
+    assert pooled.guarantee.status == "none"
+    assert Release.from_json(pooled.to_json()) == pooled
+
+
+def test_what_reached_members_past_their_mechanism_is_said():
+    made = guarantee(not_covered=("a scaler",), assumptions=("one", "two"), status="none")
+    again = pool_releases([site(0, promised=made), site(1, promised=made)]).guarantee
+    assert again.not_covered == ("a scaler",)
+    assert again.assumptions[:2] == ("one", "two")
+    assert again.status == "none"
+
+
+def test_promises_behind_priors_are_kept():
+    prior = {"epsilon": 2.0, "delta": 0.0, "status": "none", "sha256": "ab"}
+    made = guarantee(public_inputs={"n_records": 3, "prior": [prior]})
+    pooled = pool_releases([site(0, promised=made), site(1, promised=made)])
+    assert [dict(entry) for entry in pooled.guarantee.public_inputs["prior"]] == [prior]
+
+
+def test_of_a_search_the_promise_counts():
+    one = site(0, promised=guarantee(10, 4.0), fit_guarantee=guarantee(10, 1.0))
+    assert pool_releases([one, site(1)]).guarantee.epsilon == 4.0
+
+
+def test_what_nobody_knows_is_predicted_by_what_was_released():
+    sites = [
+        site(0, known=[1, 1, 0, 1], promised=guarantee(100)),
+        site(1, known=[1, 1, 0, 1], promised=guarantee(300)),
+    ]
+    pooled = pool_releases(sites)
+    coef = [one.values["coef"][0] for one in sites]
+    assert pooled.values["coef"][0] == pytest.approx(0.25 * coef[0] + 0.75 * coef[1])
+    assert "evidence_coef" not in pooled.values
+    assert np.isinf(pooled.to_estimator().summary["se(coef)"].iloc[0])
+
+
+def test_a_pool_of_pools():
+    a, b, c, d = (site(k) for k in range(4))
+    whole = pool_releases([a, b, c, d])
+    nested = pool_releases([pool_releases([a, b]), pool_releases([c, d])])
+    assert nested.values["coef"] == pytest.approx(whole.values["coef"])
+    assert nested.values["inference_covariance"] == pytest.approx(
+        whole.values["inference_covariance"]
+    )
+    assert nested.guarantee.public_inputs["n_records"] == 4000
+    assert nested.guarantee.public_inputs["pooled"] == whole.guarantee.public_inputs["pooled"]
+    assert "from 4 releases" in nested.guarantee.mechanism
+
+
+def test_nobody_counts_twice():
+    a, b, c = (site(k) for k in range(3))
+    with pytest.raises(ValueError, match="releases must be different: one is there twice"):
+        pool_releases([a, b, Release.from_json(a.to_json())])
+    pooled = pool_releases([a, b])
+    for others in ([pooled, a], [pooled, pool_releases([b, c])], [pool_releases([pooled, c]), b]):
+        with pytest.raises(ValueError, match="releases must be different: one is pooled already"):
+            pool_releases(others)
+
+
+@pytest.mark.parametrize(
+    ("releases", "error", "match"),
+    [
+        (site(), TypeError, "releases must be a list of two or more"),
+        ({"a": site()}, TypeError, "releases must be a list"),
+        (3, TypeError, "releases must be a list"),
+        ([site()], ValueError, "releases must be two or more, got 1"),
+        ([site(), None], TypeError, r"releases\[1\] must be a Release, got NoneType"),
+        (
+            [site(), site(1, estimator="PrivateStackingClassifier")],
+            ValueError,
+            r"releases\[1\] must come from one of DPDiscreteTimeSurvival, .* which can be pooled",
+        ),
+        (
+            [site(), site(1, estimator="DPWeibullFitter")],
+            ValueError,
+            "releases must come from one estimator",
+        ),
+        (
+            [site(), site(1, promised=guarantee(neighbours="replace-one-person"))],
+            ValueError,
+            "releases must have guarantees about the same neighbours",
+        ),
+        (
+            [site(), site(1, promised=guarantee(public_inputs={}))],
+            ValueError,
+            "releases must say n_records",
+        ),
+        (
+            [site(), site(1, promised=guarantee(public_inputs={"n_records": 1, "pooled": 1}))],
+            ValueError,
+            "releases must say what they were pooled from",
+        ),
+        ([site(), site(1, n_features_in=3)], ValueError, "releases must have the same columns"),
+        (
+            [site(), site(1, feature_names_in=("a", "b"))],
+            ValueError,
+            "releases must have the same columns",
+        ),
+        (
+            [site(), site(1, values={"coef": [0.0, 0.0], "baseline_coef": [0.0, 0.0]})],
+            ValueError,
+            "releases must have standard errors .* inference_share=0.2",
+        ),
+        ([site(), site(1, cov=np.ones((4, 4)))], ValueError, "covariance has an inverse"),
+    ],
+)
+def test_bad_input(releases, error, match):
+    with pytest.raises(error, match=match):
+        pool_releases(releases)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("max_time", 2.0), ("n_intervals", 10), ("n_knots", 3), ("link", "probit")]
+)
+def test_models_must_be_the_same(name, value):
+    other = site(1, parameters=PARAMETERS | {name: value})
+    with pytest.raises(ValueError, match=f"releases must have the same {name}: state it"):
+        pool_releases([site(), other])
+
+
+def test_bad_options():
+    with pytest.raises(ValueError, match="effects must be"):
+        pool_releases([site(), site(1)], effects="mixed")
+    with pytest.raises(TypeError, match="disjoint must be"):
+        pool_releases([site(), site(1)], disjoint=1)
+    deltas = [site(k, promised=guarantee(delta=0.6)) for k in range(2)]
+    with pytest.raises(ValueError, match="deltas whose sum is below 1"):
+        pool_releases(deltas, disjoint=False)
+
+
+def test_three_classes_and_other_classes_are_refused():
+    found = list(odds())
+    three = [replace(one, parameters={**one.parameters, "classes": [0, 1, 2]}) for one in found]
+    with pytest.raises(ValueError, match="releases must be of two classes"):
+        pool_releases(three)
+    with pytest.raises(ValueError, match="releases must have the same classes"):
+        pool_releases([found[0], three[1]])
+
+
+def test_columns_must_be_read_alike():
+    def made(low, seed):
+        columns = PublicColumns({"age": (low, 90.0), "dose": (0.0, 1.0)})
+        rng = np.random.default_rng(seed)
+        X = np.column_stack([rng.uniform(20, 90, 400), rng.uniform(0, 1, 400)])
+        frame = pd.DataFrame(X, columns=["age", "dose"])
+        model = DPDiscreteTimeSurvival(
+            5.0, columns=columns, max_time=1.0, n_intervals=20, inference_share=0.2, random_state=0
+        )
+        y = make_discrete_time_survival(400, 2, random_state=seed).y
+        return make_release(model.fit(frame, y)), frame
+
+    (a, frame), (b, _), (c, _) = made(20.0, 0), made(20.0, 1), made(0.0, 2)
+    pooled = pool_releases([a, b])
+    assert pooled.predict(frame).shape == (400,)
+    assert list(pooled.to_estimator().summary.index) == ["age", "dose"]
+    assert "age" in pooled.to_html()
+    with pytest.raises(ValueError, match="releases must have the same columns"):
+        pool_releases([a, c])
+    with pytest.raises(ValueError, match="releases must have the same columns"):
+        pool_releases([a, replace(b, columns=None)])
+
+
+def test_a_pool_can_be_a_prior(fitted):
+    data = make_discrete_time_survival(400, 2, random_state=7)
+    model = DPDiscreteTimeSurvival(1.0, max_time=1.0, prior=pool_releases(fitted), random_state=0)
+    said = model.fit(data.X, data.y).guarantee_.public_inputs["prior"]
+    assert said[0]["sha256"] == sha256(pool_releases(fitted))

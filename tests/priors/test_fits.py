@@ -1,0 +1,416 @@
+"""Fits that start from a prior: what they gain, what they refuse, what they promise."""
+
+import math
+import warnings
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdpsurv import (
+    DPDiscreteTimeSurvival,
+    DPKaplanMeierFitter,
+    DPLogisticRegression,
+    PrivacyAccountant,
+    PrivacyLeakWarning,
+    PrivateSearchCV,
+    PublicColumns,
+    PublicInputWarning,
+    Release,
+)
+from skdpsurv.datasets import make_discrete_time_survival
+from skdpsurv.priors.promises import sha256
+
+COEF = [1.2, -0.8, 0.5]
+COLUMNS = {"age": {"bounds": [20, 80], "unit": "years"}, "ward": ["north", "east", "west"]}
+
+
+def records(n, seed):
+    return make_discrete_time_survival(n, 3, coef=COEF, random_state=seed)
+
+
+def hazard(epsilon=1.0, **parameters):
+    return DPDiscreteTimeSurvival(epsilon, max_time=1.0, random_state=0, **parameters)
+
+
+def fit(model, X, y):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        return model.fit(X, y)
+
+
+def turned(release, factor):
+    coef = factor * release.values["evidence_coef"]
+    return replace(release, values={**release.values, "evidence_coef": coef})
+
+
+@pytest.fixture(scope="module")
+def elsewhere():
+    data = records(4000, 1)
+    return fit(hazard(3.0), data.X, data.y).release_
+
+
+@pytest.fixture(scope="module")
+def here():
+    return records(400, 2)
+
+
+class TestHazards:
+    def test_a_prior_that_agrees_is_taken_up(self, elsewhere, here):
+        alone = fit(hazard(), here.X, here.y)
+        helped = fit(hazard(prior=elsewhere), here.X, here.y)
+        both = {"evidence_coef", "evidence_error"}
+        for name in both:  # what these records say by themselves
+            np.testing.assert_array_equal(helped.release_.values[name], alone.release_.values[name])
+
+    def test_it_helps_where_there_are_few_records(self, elsewhere, here):
+        """Mean over ten seeds of the noise, which is the same with a prior and without."""
+        test = records(3000, 3)
+        gains = []
+        for seed in range(10):
+            model = hazard(0.5).set_params(random_state=seed)
+            alone = fit(model, here.X, here.y).score(test.X, test.y)
+            helped = fit(model.set_params(prior=elsewhere), here.X, here.y)
+            gains.append(helped.score(test.X, test.y) - alone)
+        assert np.mean(gains) > 0.01
+
+    def test_a_prior_that_is_reversed_changes_nothing(self, elsewhere, here):
+        alone = fit(hazard(), here.X, here.y)
+        other = fit(hazard(prior=turned(elsewhere, -1.0)), here.X, here.y)
+        assert dict(other.release_.values).keys() == dict(alone.release_.values).keys()
+        for name, value in alone.release_.values.items():
+            np.testing.assert_array_equal(other.release_.values[name], value)
+
+    def test_the_mean_of_both_by_hand(self, elsewhere, here):
+        """Without a recalibration, on one link and grid: steepness is that of each baseline."""
+        model = fit(hazard(prior=elsewhere, recalibration_share=0.0), here.X, here.y)
+        own, error = (model.release_.values[f"evidence_{k}"] for k in ("coef", "error"))
+        theirs, their_error = (elsewhere.values[f"evidence_{k}"] for k in ("coef", "error"))
+        # Hazards per interval are small: log hazards rise with logits one to one.
+        mean = (own / error**2 + theirs / their_error**2) / (error**-2 + their_error**-2)
+        np.testing.assert_allclose(model.coef_, mean, rtol=0.02)
+
+    def test_standard_errors_are_of_these_records_alone(self, elsewhere, here):
+        alone = fit(hazard(5.0, inference_share=0.3), here.X, here.y)
+        helped = fit(hazard(5.0, inference_share=0.3, prior=elsewhere), here.X, here.y)
+        pd.testing.assert_frame_equal(helped.summary, alone.summary)
+        assert not np.array_equal(helped.coef_, alone.coef_)
+
+    @pytest.mark.parametrize("link", ["cloglog", "probit"])
+    def test_other_links_grids_and_horizons(self, elsewhere, here, link):
+        """The prior's ratios are those of hazards: on the predictor's scale of each link."""
+        grid = {"link": link, "n_intervals": 50, "n_knots": 2}
+        prior = turned(elsewhere, 1.0)
+        model = fit(hazard(prior=prior, recalibration_share=0.0, **grid), here.X, here.y)
+        test = records(3000, 3)
+        assert model.score(test.X, test.y) > 0.68
+        scale = np.linalg.norm(model.coef_) / np.linalg.norm(COEF)
+        # A standard normal score is 1/3 of a log odds at hazards of one in a hundred.
+        assert (0.6 < scale < 1.6) if link == "cloglog" else (0.2 < scale < 0.7)
+
+    def test_output_perturbation_takes_one_too(self, elsewhere, here):
+        model = fit(hazard(method="out_pert", prior=elsewhere), here.X, here.y)
+        assert "together with a prior" in model.guarantee_.mechanism
+
+    def test_without_privacy_it_is_not_used(self, elsewhere, here):
+        alone, other = (
+            hazard(math.inf, prior=prior).fit(here.X, here.y) for prior in (None, elsewhere)
+        )
+        np.testing.assert_array_equal(alone.coef_, other.coef_)
+        assert "prior" not in other.guarantee_.public_inputs
+
+
+class TestPromises:
+    def test_of_its_people_and_of_their_own_prior(self, elsewhere, here):
+        first = fit(hazard(prior=elsewhere), here.X, here.y)
+        second = fit(hazard(prior=first.release_), here.X, here.y)
+        said = second.guarantee_.public_inputs["prior"]
+        assert [one["sha256"] for one in said] == [sha256(first.release_), sha256(elsewhere)]
+        assert [one["epsilon"] for one in said] == [1.0, 3.0]
+        assert any("the prior of the prior was learned" in a for a in second.guarantee_.assumptions)
+
+    def test_only_the_digest_leaves(self, elsewhere, here):
+        model = fit(hazard(prior=elsewhere), here.X, here.y)
+        assert "prior" not in model.release_.parameters
+        assert DPDiscreteTimeSurvival.from_release(model.release_).prior is None
+        assert "Release" not in model.release_.to_json()
+
+    def test_one_that_promises_nothing_is_warned_of(self, elsewhere, here):
+        private = DPDiscreteTimeSurvival(max_time=1.0, prior=elsewhere)  # seeded elsewhere
+        with pytest.warns(PrivacyLeakWarning, match="the prior promises nothing that is proved"):
+            assert private.fit(here.X, here.y).guarantee_.status == "proved"
+        proved = replace(elsewhere, guarantee=replace(elsewhere.guarantee, status="proved"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            private.set_params(prior=proved).fit(here.X, here.y)
+
+    def test_only_the_fit_is_charged(self, elsewhere, here):
+        accountant = PrivacyAccountant(rehearsal=True)
+        fit(hazard(0.7, prior=elsewhere, accountant=accountant), here.X, here.y)
+        assert accountant.rehearsed() == 0.7
+
+
+def frame(n, seed):
+    rng = np.random.default_rng(seed)
+    age, ward = rng.uniform(20, 80, n), rng.choice(["north", "east", "west"], n)
+    rate = np.exp(0.05 * (age - 50) + 1.0 * (ward == "east"))
+    time = rng.exponential(1.0 / rate)
+    y = pd.DataFrame({"event": time < 1.0, "time": np.minimum(time, 1.0)})
+    return pd.DataFrame({"age": age, "ward": ward}), y
+
+
+class TestColumns:
+    TABLE: ClassVar = {"age": (1.05, 1.04, 1.06), ("ward", "east"): (2.7, 2.2, 3.3)}
+
+    def published(self, **changes):
+        given = {"ratios": self.TABLE, "references": {"ward": "north"}, "source": "table 2"}
+        return Release.from_coefficients(**{**given, **changes})
+
+    def test_a_published_table_is_mapped_to_these_columns(self):
+        X, y = frame(300, 0)
+        coded = {**COLUMNS, "ward": ["east", "north", "west"]}
+        model = fit(
+            hazard(columns=PublicColumns(coded), prior=self.published(), recalibration_share=0.0),
+            X,
+            y,
+        )
+        units = model.release_.units()["coef"]
+        # Nearer to the table than noise and ridge would leave them; west is in no table.
+        assert 0.03 < units["age", ""] < 0.15
+        assert -2.0 < units["ward", "north"] < -0.5
+        said = model.guarantee_.public_inputs["prior"][0]
+        assert said["status"] == "published"
+        assert any("as it was public before" in a for a in model.guarantee_.assumptions)
+
+    def test_it_is_public_so_that_nobody_is_warned(self):
+        X, y = frame(300, 0)
+        model = DPDiscreteTimeSurvival(
+            max_time=1.0, columns=PublicColumns(COLUMNS), prior=self.published()
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.fit(X, y)
+
+    def test_log_ratios_and_odds(self):
+        X, y = frame(400, 0)
+        prior = self.published(
+            ratios=None,
+            coef={"age": 0.05, ("ward", "east"): 1.0},
+            standard_errors={"age": 0.01, ("ward", "east"): 0.2},
+            model="odds",
+        )
+        model = DPLogisticRegression(
+            1.0, columns=PublicColumns(COLUMNS), classes=[False, True], prior=prior, random_state=0
+        )
+        model = fit(model, X, y["event"])
+        with pytest.raises(ValueError, match=r"log hazard ratios, got model='odds'"):
+            hazard(columns=PublicColumns(COLUMNS), prior=prior).fit(X, y)
+        assert Release.from_json(prior.to_json()) == prior
+        with pytest.raises(ValueError, match="pass it as prior="):
+            prior.to_estimator()
+        with pytest.raises(ValueError, match="needs records of your own"):
+            prior.predict(X)
+
+    @pytest.mark.parametrize(
+        ("changes", "says"),
+        [
+            ({"ratios": None}, "coef and standard_errors must be given"),
+            ({"coef": {"age": 1.0}}, "coef and standard_errors must be given"),
+            ({"references": None}, "ward has none"),
+            ({"source": " "}, "source must say"),
+            ({"model": "risk"}, "model must be"),
+            ({"ratios": {"age": (1.0, 1.1, 1.2)}}, "ratios must be"),
+            ({"ratios": {"age": (1.0, 0.9)}}, "ratios must be"),
+            ({"ratios": {3: (1.0, 0.9, 1.1)}}, "coef must be by column"),
+            ({"references": {"ward": "east"}}, "must not be terms themselves"),
+            ({"ratios": [1.0]}, "ratios must be a mapping"),
+            ({"references": ["ward"]}, "references must be a mapping"),
+            (
+                {"ratios": None, "coef": {"age": "x"}, "standard_errors": {"age": 1.0}},
+                "coef must be finite",
+            ),
+            (
+                {"ratios": None, "coef": {"age": 1.0}, "standard_errors": {"age": 0.0}},
+                "standard_errors positive",
+            ),
+            (
+                {"ratios": None, "coef": {"age": 1.0}, "standard_errors": {"sex": 1.0}},
+                "the terms of coef",
+            ),
+        ],
+    )
+    def test_a_table_that_is_none(self, changes, says):
+        with pytest.raises((ValueError, TypeError), match=says):
+            self.published(**changes)
+
+
+class TestRefused:
+    """Before anything is charged."""
+
+    def refuse(self, says, prior, X=None, y=None, model=None, **parameters):
+        data = records(300, 0)
+        accountant = PrivacyAccountant(5.0)
+        X, y = (data.X, data.y) if X is None else (X, y)
+        model = model or hazard(**parameters)
+        with pytest.raises((ValueError, TypeError), match=says):
+            model.set_params(prior=prior, accountant=accountant, random_state=None).fit(X, y)
+        assert accountant.spent() == 0.0
+
+    def test_what_is_no_release(self):
+        self.refuse("prior must be None or a Release", {"age": 1.0})
+
+    def test_another_model(self, elsewhere):
+        data = records(300, 0)
+        curve = DPKaplanMeierFitter(1.0, max_time=1.0).fit(y=data.y).release_
+        self.refuse("prior must be a model of hazards", curve)
+        logistic = DPLogisticRegression(classes=[0, 1])
+        labels = np.arange(300) % 2
+        self.refuse("prior must be a model of log odds", elsewhere, data.X, labels, logistic)
+
+    def test_one_that_does_not_say_how_sure_it_is(self, elsewhere):
+        values = {k: v for k, v in elsewhere.values.items() if "evidence" not in k}
+        self.refuse("must say how sure it is", replace(elsewhere, values=values))
+
+    def test_other_columns(self, elsewhere):
+        data = records(300, 0)
+        self.refuse("as many columns as X, 2, got 3", elsewhere, data.X[:, :2], data.y)
+        names = replace(elsewhere, feature_names_in=("a", "b", "c"))
+        other = pd.DataFrame(data.X, columns=["a", "c", "b"])
+        self.refuse("same names and order", names, other, data.y)
+
+    def test_columns_that_one_side_describes(self, elsewhere):
+        X, y = frame(300, 0)
+        described = fit(hazard(columns=PublicColumns(COLUMNS)), X, y).release_
+        data = records(300, 0)
+        self.refuse("columns must be given with this prior", described, data.X, data.y)
+        self.refuse(
+            "prior must say what its columns hold",
+            elsewhere,
+            X,
+            y,
+            hazard(columns=PublicColumns(COLUMNS)),
+        )
+        self.refuse(
+            "columns must be given with this prior",
+            Release.from_coefficients(ratios={"x0": (2.0, 1.0, 4.0)}, source="a paper"),
+        )
+
+    @pytest.mark.parametrize("other", [{"method": "psgld"}, {"calibration": "published"}])
+    def test_methods_that_take_none(self, elsewhere, other):
+        self.refuse("prior must be None with", elsewhere, **other)
+
+    def test_published_logistic_regression(self, elsewhere):
+        data = records(300, 0)
+        model = DPLogisticRegression(classes=[0, 1], calibration="published")
+        labels = np.arange(300) % 2
+        self.refuse("prior must be None with", elsewhere, data.X, labels, model)
+
+    def test_other_classes(self):
+        data, labels = records(300, 0), np.arange(300) % 3
+        prior = DPLogisticRegression(classes=[0, 1, 2]).fit(data.X, labels).release_
+        model = DPLogisticRegression(classes=[0, 1])
+        self.refuse("same classes", prior, data.X, labels % 2, model)
+
+    def test_a_prior_that_hides_its_own(self, elsewhere):
+        hidden = replace(
+            elsewhere, guarantee=replace(elsewhere.guarantee, public_inputs={"prior": [{"a": 1}]})
+        )
+        self.refuse("what its own prior promised", hidden)
+
+    @pytest.mark.parametrize(
+        "values",
+        [
+            {"evidence_error": [1e-170, 1.0, 1.0]},
+            {"evidence_error": [1e160, 1.0, 1.0]},
+            {"evidence_coef": [1e300, 0.0, 0.0]},
+        ],
+    )
+    def test_numbers_that_arithmetic_would_come_to_grief_with(self, elsewhere, values):
+        crafted = replace(elsewhere, values={**elsewhere.values, **values})
+        self.refuse("prior must have coefficients of at most", crafted)
+
+    @pytest.mark.parametrize(
+        "parameters",
+        [
+            {"terms": 2.5},
+            {"terms": [False]},
+            {"terms": [["age", [["x"], 1]]]},
+            {"references": [[1]]},
+            {"references": {"ward": {"x": 1}}},
+        ],
+    )
+    def test_a_crafted_table(self, parameters):
+        X, y = frame(300, 0)
+        prior = Release.from_coefficients(ratios={"age": (1.05, 1.04, 1.06)}, source="a paper")
+        crafted = replace(prior, parameters={**prior.parameters, **parameters})
+        self.refuse("must hold terms", crafted, X, y, hazard(columns=PublicColumns(COLUMNS)))
+
+
+def test_columns_that_only_the_prior_has_are_asked_about():
+    X, y = frame(300, 0)
+    table = {"age": (1.05, 1.04, 1.06), "weigth": (1.1, 1.0, 1.2)}
+    prior = Release.from_coefficients(ratios=table, source="a paper")
+    model = DPDiscreteTimeSurvival(max_time=1.0, columns=PublicColumns(COLUMNS), prior=prior)
+    with pytest.warns(PublicInputWarning, match="do not have: weigth"):
+        model.fit(X, y)
+
+
+def test_a_search_passes_on_what_any_candidate_started_from(elsewhere):
+    """The choice depends on all of them, whichever was chosen."""
+    data = records(400, 0)
+    search = PrivateSearchCV(
+        hazard().set_params(random_state=None), {"prior": [None, elsewhere]}, expected_runs=2.0
+    )
+    found = fit(search, data.X, data.y).release_
+    again = fit(hazard(prior=found), data.X, data.y)
+    said = [one["sha256"] for one in again.guarantee_.public_inputs["prior"]]
+    assert said == [sha256(found), sha256(elsewhere)]
+
+
+class TestLogistic:
+    def labels(self, n, seed):
+        rng = np.random.default_rng(seed)
+        X = rng.uniform(-0.5, 0.5, (n, 4))
+        return X, (rng.random(n) < 1 / (1 + np.exp(-X @ [4, -3, 2, 0]))).astype(int)
+
+    def test_agreement_helps_and_its_opposite_changes_nothing(self):
+        prior = DPLogisticRegression(3.0, classes=[0, 1], random_state=9)
+        prior = fit(prior, *self.labels(4000, 1)).release_
+        X, y = self.labels(300, 2)
+        alone, helped, other = (
+            fit(DPLogisticRegression(1.0, classes=[0, 1], random_state=5, prior=p), X, y)
+            for p in (None, prior, turned(prior, -1.0))
+        )
+        np.testing.assert_array_equal(other.coef_, alone.coef_)
+        np.testing.assert_array_equal(helped.intercept_, alone.intercept_)
+        test, classes = self.labels(4000, 3)
+        gains = []
+        for seed in range(10):
+            model = DPLogisticRegression(0.5, classes=[0, 1], random_state=seed)
+            one = fit(model, X, y).score(test, classes)
+            gains.append(fit(model.set_params(prior=prior), X, y).score(test, classes) - one)
+        assert np.mean(gains) > 0.01
+
+    def test_three_classes_are_three_models(self):
+        rng = np.random.default_rng(0)
+        X = rng.uniform(-0.5, 0.5, (900, 3))
+        y = (6 * X + rng.gumbel(size=X.shape)).argmax(axis=1)
+        model = DPLogisticRegression(5.0, classes=[0, 1, 2], random_state=0)
+        prior = fit(model, X[:600], y[:600]).release_
+        assert prior.values["evidence_coef"].shape == (3, 3)
+        helped = fit(model.set_params(prior=prior, random_state=1), X[600:], y[600:])
+        assert helped.coef_.shape == (3, 3)
+
+    def test_caps_have_scales_of_their_own(self):
+        """Log odds of a capped loss rise half as fast where residuals are large."""
+        X, y = self.labels(4000, 1)
+        one, two = (
+            fit(DPLogisticRegression(20.0, classes=[0, 1], max_residual=c, random_state=0), X, y)
+            for c in (0.5, 1.0)
+        )
+        ratios = [
+            np.linalg.norm(m._evidence(m.release_, "odds", [0, 1])[0].coef) for m in (one, two)
+        ]
+        assert ratios[0] == pytest.approx(ratios[1], rel=0.25)
