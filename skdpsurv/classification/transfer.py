@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from skdpsurv.classification.group_fit import Coefficients
 from skdpsurv.preprocessing.feature import Feature
+from skdpsurv.priors import check_same_features
 from skdpsurv.release import Release, released_array
 
 __all__ = ["prior_centers", "released_models"]
@@ -56,13 +57,7 @@ def prior_centers(
             "prior must have read its columns as these are read, by the same bounds and "
             "categories: pass columns=prior.transformer(), which is None if it does not say."
         )
-    if prior.n_features != n_features:
-        raise ValueError(
-            f"prior must have as many columns as X, {n_features}, got {prior.n_features}."
-        )
-    theirs = prior.feature_names
-    if names is not None and theirs is not None and list(map(str, names)) != theirs:
-        raise ValueError("prior must have columns of the same names and order as X.")
+    check_same_features(prior, n_features, names)
     if parameters.get("partition") != "features":
         raise ValueError("prior must come from a stack with partition='features'.")
     if not _equal(parameters.get("feature_groups"), [list(group) for group in groups]):

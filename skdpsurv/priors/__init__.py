@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 from skdpsurv.priors.evidence import Evidence
-from skdpsurv.priors.prior import Prior, is_prior
+from skdpsurv.priors.prior import Prior, check_same_features, is_prior
 from skdpsurv.priors.promises import Promises
 from skdpsurv.priors.published import PublishedCoefficients
 from skdpsurv.priors.terms import Terms
 
-__all__ = ["Evidence", "Prior", "Promises", "PublishedCoefficients", "Terms", "is_prior"]
+__all__ = [
+    "Evidence",
+    "Prior",
+    "Promises",
+    "PublishedCoefficients",
+    "Terms",
+    "check_same_features",
+    "is_prior",
+]

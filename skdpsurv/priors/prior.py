@@ -15,7 +15,7 @@ from skdpsurv.priors.promises import Promises
 from skdpsurv.priors.terms import Terms
 from skdpsurv.release import Release
 
-__all__ = ["Prior", "is_prior", "says"]
+__all__ = ["Prior", "check_same_features", "is_prior", "says"]
 
 #: Errors and coefficients beyond these are none.
 SMALLEST, LARGEST = 1e-12, 1e12
@@ -135,6 +135,24 @@ def _check_as_they_are(release: Release, n_features: int, names: Sequence[str] |
             "columns must be given with this prior, which speaks of raw columns: "
             "PublicColumns({...}), or prior.transformer()."
         )
+    check_same_features(release, n_features, names)
+
+
+def check_same_features(release: Release, n_features: int, names: Sequence[str] | None) -> None:
+    """Refuse a prior of other features than a fit has, by their number, names and order.
+
+    Parameters
+    ----------
+    release : Release
+    n_features : int
+    names : sequence of str or None
+        Of the features of the fit, if they have any.
+
+    Raises
+    ------
+    ValueError
+        Naming what differs.
+    """
     if release.n_features != n_features:
         raise ValueError(
             f"prior must have as many columns as X, {n_features}, got {release.n_features}."

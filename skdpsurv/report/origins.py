@@ -20,6 +20,8 @@ _NOTES = {
     "pooled": "No record was read to make this release of those. Each of them has its own promise, "
     "to its own people; the promise on this page is what all of them are together.",
 }
+#: What a guarantee says of each, and how the table has it.
+_KEYS = ("sha256", "epsilon", "delta", "status", "n_records")
 _HEAD = ("SHA-256 of its JSON", "epsilon", "delta", "status", "records")
 
 
@@ -34,9 +36,6 @@ def origins(release: Any) -> list[Block]:
         rows = [tuple(_cell(entry, key) for key in _KEYS) for entry in entries]
         blocks += [Note(_NOTES[name]), Table(caption, _HEAD, rows, numbers=False)]
     return blocks
-
-
-_KEYS = ("sha256", "epsilon", "delta", "status", "n_records")
 
 
 def _cell(entry: Mapping[str, Any], key: str) -> str:
