@@ -87,7 +87,10 @@ def audit(parameters, one, other, trials):
     # Tails are heavy: ranks of the direction's coordinates are compared, and the direction is
     # that of the medians relative to the spread.
     spread = np.subtract(*np.quantile(np.vstack(train), [0.75, 0.25], axis=0))
-    direction = (np.median(train[1], axis=0) - np.median(train[0], axis=0)) / spread**2
+    # A value that is the same in every release tells nothing.
+    told = spread > 0.0
+    apart = np.median(train[1], axis=0) - np.median(train[0], axis=0)
+    direction = np.divide(apart, spread**2, out=np.zeros_like(apart), where=told)
     train, test = ([part @ direction for part in half] for half in (train, test))
     thresholds = np.quantile(np.concatenate(train), np.linspace(0.01, 0.99, 99))
 
