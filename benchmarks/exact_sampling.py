@@ -90,7 +90,7 @@ def draws(
     losses = GridLosses(DiscreteHazard(basis, plan.model.n_features), block)
     rho_a = BASELINE_RADIUS[kind]
     spread = 4.0 * rho if kind == OPTIMISTIC else proved_range(basis @ baseline, rho_a, rho)
-    beta, prior = plan.epsilon_fit / spread, PRIOR / rho**2
+    beta, prior = plan.prices.fit / spread, PRIOR / rho**2
 
     def energy(f: np.ndarray) -> float:
         outside = np.abs(basis @ (f[:n_knots] - baseline)).max() > rho_a
@@ -142,7 +142,7 @@ def measure(data: SurvivalData, looks: int) -> list[tuple]:
         model = DPDiscreteTimeSurvival(epsilon, max_time=data.max_time)
         plan = model._plan(Shape(*splits[0].X.shape))
         assert isinstance(plan, Perturbation)
-        assert plan.epsilon_center > 0.0
+        assert plan.prices.center > 0.0
         fits = []
         for part in splits:
             coefs = np.array([model.fit(part.X, part.y).coef_ for _ in range(10)])

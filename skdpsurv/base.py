@@ -21,6 +21,7 @@ from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
 from skdpsurv.person import about_people, one_record_each, one_record_each_of
 from skdpsurv.plan import Plan, checked_plan, promise
 from skdpsurv.preprocessing import PublicInputWarning
+from skdpsurv.preprocessing.public_doubts import large_delta
 from skdpsurv.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
@@ -147,6 +148,8 @@ class PrivateEstimator(BaseEstimator):
         if self.accountant is not None:
             self.accountant.check(guarantee)
         doubts = self._doubts(shape, X, _target(X, y), **options)
+        if guarantee.delta:
+            doubts = doubts + large_delta(guarantee.delta, shape.n_records)
         return X, y, options, shape, plan, guarantee, doubts
 
     def _promised(self, X: Any, y: Any = None, person: Any = None, **options: Any) -> Any:
@@ -194,7 +197,10 @@ class PrivateEstimator(BaseEstimator):
         asked before, and a refusal is charged where refusals are.
         """
         refused = PrivacyGuarantee(
-            float(self.epsilon), mechanism="none: refused", status=self._status_beforehand()
+            float(self.epsilon),
+            delta=float(getattr(self, "delta", 0.0)),
+            mechanism="none: refused",
+            status=self._status_beforehand(),
         )
         if self.accountant is not None:
             self.accountant.check(refused)
@@ -382,11 +388,14 @@ class PrivateEstimator(BaseEstimator):
         if release.columns is not None and "columns" not in parameters:
             raise ValueError(f"columns of the release must be null: {cls.__name__} has none.")
         allowed = set(cls._get_param_names())
-        allowed -= {"epsilon", "random_state", "accountant", *parameters}
+        allowed -= {"epsilon", "delta", "random_state", "accountant", *parameters}
         if not allowed.issuperset(release.parameters):
             raise ValueError(f"parameters of the release must be among {sorted(allowed)}.")
         # The parameters are those of the fit; what the whole has cost is in ``guarantee_``.
-        estimator = cls(epsilon=release.made_by.epsilon, **release.parameters, **parameters)
+        spent = {"epsilon": release.made_by.epsilon}
+        if "delta" in cls._get_param_names():
+            spent["delta"] = release.made_by.delta
+        estimator = cls(**spent, **release.parameters, **parameters)
         estimator._check_parameters()
         estimator.n_features_in_ = release.n_features_in
         if release.feature_names_in is not None:

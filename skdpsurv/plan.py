@@ -57,6 +57,9 @@ def promise(plan: Plan, status: str) -> PrivacyGuarantee:
     """Return the guarantee of what a plan releases."""
     return PrivacyGuarantee(
         epsilon=plan.epsilon,
+        # Of plans that say so: those that know Gaussian noise.
+        delta=getattr(plan, "delta", 0.0),
+        rho=getattr(plan, "rho", None),
         mechanism=plan.mechanism,
         status=status,
         public_inputs=plan.public_inputs(),

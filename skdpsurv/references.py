@@ -44,6 +44,14 @@ PAPERS = {
         'C. Dwork, F. McSherry, K. Nissim and A. Smith, "Calibrating noise to sensitivity in '
         'private data analysis", TCC 2006'
     ),
+    "bun-steinke": (
+        'M. Bun and T. Steinke, "Concentrated differential privacy: simplifications, extensions, '
+        'and lower bounds", TCC 2016-B, arXiv:1605.02065'
+    ),
+    "canonne": (
+        'C. Canonne, G. Kamath and T. Steinke, "The discrete Gaussian for differential privacy", '
+        "NeurIPS 2020, arXiv:2004.00010"
+    ),
     "liu-talwar": 'J. Liu and K. Talwar, "Private selection from private candidates", STOC 2019',
     "papernot-steinke": (
         'N. Papernot and T. Steinke, "Hyperparameter tuning with Renyi differential privacy", ICLR '

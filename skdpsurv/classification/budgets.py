@@ -32,7 +32,7 @@ from skdpsurv.classification.ridge_and_cap import (
 )
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.likelihoods.logistic import Logistic
-from skdpsurv.mechanisms import output_perturbation
+from skdpsurv.mechanisms import noisy_descent, output_perturbation
 from skdpsurv.mechanisms.joint_calibration import (
     Part,
     calibrate_jointly,
@@ -42,7 +42,8 @@ from skdpsurv.mechanisms.joint_calibration import (
 from skdpsurv.mechanisms.newton import LEAST_RIDGE
 from skdpsurv.mechanisms.objective_perturbation import SOLVER_SHARE
 from skdpsurv.mechanisms.perturbation import Calibrated, Unperturbed
-from skdpsurv.mechanisms.vector_noise import MARGIN, NoiseLaw, SphericalLaplace
+from skdpsurv.mechanisms.vector_noise import MARGIN, NoiseLaw, SphericalGaussian, SphericalLaplace
+from skdpsurv.privacy.concentrated import Concentrated, as_laplace
 from skdpsurv.types import FloatArray
 
 __all__ = ["CALIBRATIONS", "PLANS", "GroupSetting", "unperturbed"]
@@ -88,6 +89,8 @@ class GroupSetting:
     law : type of NoiseLaw, default=SphericalLaplace
     undone : bool, default=False
         Whether what the ridge does to coefficients is undone after the release.
+    price : Concentrated or None, default=None
+        Of Gaussian noise for all groups and all outputs together, in place of epsilon.
     """
 
     n_records: int
@@ -104,6 +107,7 @@ class GroupSetting:
     centers: tuple[Coefficients, ...] | None = None
     law: type[NoiseLaw] = SphericalLaplace
     undone: bool = False
+    price: Concentrated | None = None
 
     @property
     def n_features(self) -> int:
@@ -112,10 +116,21 @@ class GroupSetting:
 
     @property
     def epsilon_output(self) -> float:
-        """Share of one output; all together never more than epsilon."""
+        """Share of one output; all together never more than epsilon.
+
+        Of Gaussian noise, the epsilon at which Laplace noise would be as large.
+        """
+        if self.price is not None:
+            return as_laplace(self.price_output, self.n_features)
         if self.n_outputs == 1:
             return self.epsilon
         return self.epsilon / self.n_outputs / MARGIN
+
+    @property
+    def price_output(self) -> Concentrated:
+        """Share of one output in the price of Gaussian noise."""
+        assert self.price is not None
+        return Concentrated(self.price.mu / math.sqrt(self.n_outputs) / MARGIN)
 
     def constants(self, n_params: int, norm: float, max_residual: float) -> PrivacyConstants:
         """Return S, tau and r of a model of so many parameters, for rows within a norm."""
@@ -174,6 +189,13 @@ class GroupSetting:
             self.model_centers(groups),
         )
 
+    def concentrated(
+        self, max_residual: float, group: ColumnGroup, calibration: Calibrated
+    ) -> GroupFit:
+        """Return the plan of one group by Gaussian noise."""
+        plan = self.plan(max_residual, (group,), (calibration,))
+        return replace(plan, prices=(self.price_output,) * self.n_outputs)
+
 
 def longest(rows: FloatArray) -> float:
     """Return the largest norm of a row."""
@@ -229,10 +251,30 @@ def output(setting: GroupSetting) -> GroupFit:
             kappa = max(kappa, usual.kappa)
     else:
         kappa = n * setting.alpha / setting.data_norm**2
+    if setting.price is None:
+        calibration = output_perturbation.calibrate_at(
+            constants, epsilon, n, group.n_params, kappa, setting.law
+        )
+        return setting.plan(cap, (group,), (calibration,))
     calibration = output_perturbation.calibrate_at(
-        constants, epsilon, n, group.n_params, kappa, setting.law
+        constants, setting.price_output.mu, n, group.n_params, kappa, SphericalGaussian
     )
-    return setting.plan(cap, (group,), (calibration,))
+    return setting.concentrated(cap, group, calibration)
+
+
+def descent(setting: GroupSetting) -> GroupFit:
+    """Plan noisy gradient descent, of one group."""
+    (group,), cap = setting.unit_columns(), setting.capped()
+    constants = setting.constants(group.n_params, group.bound, cap)
+    n = setting.n_records
+    if setting.alpha is None:
+        kappa = auto_ridge(n, group.n_params, setting.epsilon_output, cap) * group.bound**2
+    else:
+        kappa = n * setting.alpha / setting.data_norm**2
+    calibration = noisy_descent.calibrate(
+        constants, setting.price_output.mu, n, group.n_params, ridge=kappa
+    )
+    return setting.concentrated(cap, group, calibration)
 
 
 def published(setting: GroupSetting) -> GroupFit:
@@ -289,8 +331,9 @@ CALIBRATIONS: dict[str, Callable[[GroupSetting], GroupFit]] = {
     "tight": tight,
     "published": published,
 }
-#: How a model of all columns may be fitted, by method and calibration.
-PLANS: dict[tuple[str, str], Callable[[GroupSetting], GroupFit]] = {
-    **{("obj_pert", name): plan for name, plan in CALIBRATIONS.items()},
-    ("out_pert", "tight"): output,
+#: How a model of all columns may be fitted, by method.
+PLANS: dict[str, Callable[[GroupSetting], GroupFit]] = {
+    "obj_pert": tight,
+    "out_pert": output,
+    "noisy_gd": descent,
 }

@@ -18,9 +18,10 @@ from skdpsurv.blocks import Blocks
 from skdpsurv.classification.column_group import ColumnGroup
 from skdpsurv.likelihoods.linear import LinearBlock
 from skdpsurv.likelihoods.logistic import Logistic, log_odds_slope
-from skdpsurv.mechanisms.perturbation import Calibrated, Problem
+from skdpsurv.mechanisms.perturbation import Calibrated, Problem, steps_of
 from skdpsurv.priors import Evidence, Prior
 from skdpsurv.privacy import clip_rows
+from skdpsurv.privacy.concentrated import Concentrated
 from skdpsurv.rows import row_products
 from skdpsurv.types import FloatArray, IndexArray
 
@@ -93,6 +94,8 @@ class GroupFit:
     reach : float or None, default=None
         Rows longer than ``data_norm`` are weighed, and clipped at so many times it; for one group
         of all columns. None: they are scaled down to it.
+    prices : tuple of Concentrated, default=()
+        Of Gaussian noise: what each model costs.
     """
 
     n_records: int
@@ -103,6 +106,7 @@ class GroupFit:
     calibrations: tuple[Calibrated, ...]
     centers: tuple[FloatArray, ...]
     reach: float | None = None
+    prices: tuple[Concentrated, ...] = ()
 
     def problems(self, records: Blocks[SignedRows]) -> list[Problem]:
         """Return the minimisations, group by group and output by output within.
@@ -163,11 +167,14 @@ class GroupFit:
 
     def public_inputs(self) -> dict[str, Any]:
         """Return how epsilon was spent."""
-        return {
+        stated: dict[str, Any] = {
             "max_residual": self.max_residual,
             "kappa": [calibration.kappa for calibration in self.calibrations],
             "noise_scale": [calibration.noise_scale for calibration in self.calibrations],
         }
+        if any(steps := [steps_of(calibration) for calibration in self.calibrations]):
+            stated["n_steps"] = steps
+        return stated
 
 
 def _seen(group: ColumnGroup, data_norm: float, block: SignedRows) -> SignedRows:

@@ -23,8 +23,9 @@ from skdpsurv.classification.column_group import ColumnGroup
 from skdpsurv.classification.label_response import LabelResponse
 from skdpsurv.inference import CONSTANT, Indirect, Inference, RowMoments
 from skdpsurv.likelihoods.logistic import LogisticLoss
-from skdpsurv.mechanisms.perturbation import Problem
+from skdpsurv.mechanisms.perturbation import Perturbed, Problem
 from skdpsurv.privacy import RandomSource
+from skdpsurv.privacy.concentrated import Price
 from skdpsurv.types import FloatArray
 
 __all__ = ["LabelInference"]
@@ -45,23 +46,23 @@ class LabelInference:
     moments: RowMoments
 
     @classmethod
-    def planned(cls, group: ColumnGroup, n_records: int, epsilon: float) -> Self:
-        """Return the query that costs epsilon."""
+    def planned(cls, group: ColumnGroup, n_records: int, price: Price) -> Self:
+        """Return the query that has a price."""
         constant, d = max(CONSTANT, group.constant), len(group.indices)
-        return cls(group, RowMoments.planned(n_records, d, epsilon, constant))
+        return cls(group, RowMoments.planned(n_records, d, price, constant))
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
         return [self.moments.query.law.scale]
 
-    def found(self, problem: Problem, minimiser: FloatArray, source: RandomSource) -> Inference:
+    def found(self, problem: Problem, minimiser: Perturbed, source: RandomSource) -> Inference:
         """Release moments, and return what they say of the truth.
 
         Parameters
         ----------
         problem : Problem
             The perturbed minimisation.
-        minimiser : ndarray of shape (n_params,)
+        minimiser : Perturbed
             What it released.
         source : RandomSource
 
@@ -74,8 +75,8 @@ class LabelInference:
         moments = self.moments.release(problem.blocks, source)
         equation = Indirect.after(
             LabelResponse(self.group.constant, loss),
-            self._constant_first(minimiser),
-            self._constant_first(problem.center),
+            self._constant_first(minimiser.coef),
+            self._constant_first(minimiser.center),
             problem.calibration,
             moments,
         )

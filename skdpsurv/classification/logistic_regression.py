@@ -28,11 +28,12 @@ from skdpsurv.classification.private_classifier import (
 from skdpsurv.classification.public_slope import public_slope
 from skdpsurv.inference import REACH, Inference, Summarised
 from skdpsurv.labels import stated_classes
-from skdpsurv.likelihoods.logistic import log_odds, log_odds_slope, probability
-from skdpsurv.mechanisms.methods import NAMES
+from skdpsurv.likelihoods.logistic import Logistic, log_odds, log_odds_slope, probability
+from skdpsurv.mechanisms.methods import NAMES, candidates, check_delta, deviation
 from skdpsurv.mechanisms.perturbation import Problem, perturb_all
 from skdpsurv.priors import Evidence, Prior, Terms, is_prior
 from skdpsurv.privacy import PrivacyAccountant, RandomSource
+from skdpsurv.privacy.concentrated import Concentrated, Price, amount, parts, together
 from skdpsurv.privacy.shares import what_is_left
 from skdpsurv.references import reference
 from skdpsurv.release import Release, released_array
@@ -61,12 +62,14 @@ class LogisticPlan:
         What the guarantee takes to be public, beside how epsilon is spent.
     slope : float
         What predicted log odds are multiplied with as long as no record says more: public.
-    epsilon_recalibration : float, default=0.0
-        Epsilon of a table of margins.
+    recalibration : float or Concentrated, default=0.0
+        Price of a table of margins.
     inference : LabelInference or None, default=None
         What is asked of the records for standard errors; the rest of epsilon is that of the fit.
     prior : Prior or None, default=None
         What improves the coefficients if they agree with it.
+    delta : float, default=0.0
+        Positive for Gaussian noise.
     """
 
     fit: GroupFit
@@ -74,11 +77,17 @@ class LogisticPlan:
     mechanism: str
     stated: Mapping[str, Any]
     slope: float
-    epsilon_recalibration: float = 0.0
+    recalibration: Price = 0.0
     inference: LabelInference | None = None
     prior: Prior | None = None
+    delta: float = 0.0
 
-    proof = reference("docs/proofs/logistic", "chaudhuri")
+    @property
+    def proof(self) -> str:
+        """Where it is proved."""
+        if self.delta:
+            return reference("docs/proofs/gaussian", "bun-steinke", "canonne")
+        return reference("docs/proofs/logistic", "chaudhuri")
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -86,29 +95,42 @@ class LogisticPlan:
         return ASSUMPTIONS + (() if self.prior is None else self.prior.promises.assumptions())
 
     @property
-    def epsilon_inference(self) -> float:
-        """Epsilon of what standard errors need; 0 where there are none."""
-        return 0.0 if self.inference is None else self.inference.moments.query.epsilon
+    def noise(self) -> float:
+        """Deviation of the noise in units of what one record can do: by it laws are compared."""
+        (group,), (calibration,) = self.fit.groups, self.fit.calibrations
+        whole = Logistic(group.n_params, group.bound, self.fit.max_residual).constants
+        return deviation(calibration) / whole.gradient_sensitivity
+
+    @property
+    def rho(self) -> float | None:
+        """What Gaussian noise costs, in zCDP; None of Laplace noise."""
+        if not self.delta:
+            return None
+        prices = [*self.fit.prices, self.recalibration]
+        if self.inference is not None:
+            prices.append(self.inference.moments.query.price)
+        return together(*(p for p in prices if isinstance(p, Concentrated))).rho
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
         spans = self.fit.spans()
-        if self.epsilon_recalibration:
-            spans.append(2.0 * self.fit.n_outputs / self.epsilon_recalibration)
+        if table := amount(self.recalibration):
+            spans.append(2.0 * self.fit.n_outputs / table)
         if self.inference is not None:
             spans += self.inference.spans()
         return spans
 
     def public_inputs(self) -> dict[str, Any]:
         """Return what the guarantee takes to be public."""
+        unit = "mu" if self.delta else "epsilon"
         stated = {
             **self.stated,
             **self.fit.public_inputs(),
-            "epsilon_recalibration": self.epsilon_recalibration,
+            f"{unit}_recalibration": amount(self.recalibration),
             "public_slope": self.slope,
         }
         if self.inference is not None:
-            stated["epsilon_inference"] = self.epsilon_inference
+            stated[f"{unit}_inference"] = amount(self.inference.moments.query.price)
         return stated if self.prior is None else stated | self.prior.promises.public_inputs()
 
     def problems(self, records: Blocks[SignedRows]) -> list[Problem]:
@@ -120,8 +142,8 @@ class LogisticPlan:
             If a table or moments are released, too.
         """
         more = {
-            "recalibration_share": ("a recalibration", self.epsilon_recalibration),
-            "inference_share": ("standard errors", self.epsilon_inference),
+            "recalibration_share": ("a recalibration", amount(self.recalibration)),
+            "inference_share": ("standard errors", self.inference),
         }
         for name, (what, spent) in more.items():
             if spent:
@@ -134,30 +156,34 @@ class LogisticPlan:
     def run(self, records: Blocks[SignedRows], source: RandomSource) -> dict[str, Any]:
         """Release coefficients and intercepts, the slope of their log odds, and their errors."""
         problems = self.fit.problems(records)
-        minimisers = perturb_all(problems, source)
+        found = perturb_all(problems, source)
+        minimisers = [each.coef for each in found]
         (model,) = self.fit.coefficients(minimisers)
         own = self.fit.evidence(minimisers) if not math.isinf(self.epsilon) else None
+        slope = self.slope
         if own is not None:
-            model = self.fit.improved(model, own, self.prior)
+            shrunk, model = model, self.fit.improved(model, own, self.prior)
+            # What a prior is weighed with is not shrunk: there is nothing left to undo.
+            slope = slope if np.array_equal(model.coef, shrunk.coef) else 1.0
         released = {
             "coef": model.coef,
             "intercept": model.intercept,
             "max_residual": self.fit.max_residual,
-            "recalibration_slope": self._slope_of(model, records, source),
+            "recalibration_slope": self._slope_of(model, slope, records, source),
         }
         if own is not None:
             released |= own.values()
         if self.inference is not None:
-            released |= self.inference.found(problems[0], minimisers[0], source).values()
+            released |= self.inference.found(problems[0], found[0], source).values()
         return released
 
     def _slope_of(
-        self, model: Coefficients, records: Blocks[SignedRows], source: RandomSource
+        self, model: Coefficients, slope: float, records: Blocks[SignedRows], source: RandomSource
     ) -> float:
-        """Return the slope for a released model."""
-        epsilon = self.epsilon_recalibration
-        if not epsilon:
-            return self.slope
+        """Return the slope for a released model, found from one that is likely."""
+        price = self.recalibration
+        if not amount(price):
+            return slope
         fit = self.fit
         reach = np.linalg.norm(model.coef, axis=1) * fit.data_norm + np.abs(model.intercept)
         largest = float(log_odds(reach, fit.max_residual).max())
@@ -167,8 +193,8 @@ class LogisticPlan:
             scores = model.each_predictor(block.within(fit.data_norm).X)
             return table.counts(log_odds(scores, fit.max_residual), block.signs.T)
 
-        noisy = table.query.release(records.map_sum(counts), epsilon, source)
-        return table.slope(noisy.astype(np.float64), epsilon, self.slope)
+        noisy = table.query.release(records.map_sum(counts), price, source)
+        return table.slope(noisy.astype(np.float64), price, slope)
 
 
 class DPLogisticRegression(Summarised, PrivateClassifier):
@@ -184,8 +210,14 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         Privacy loss of one ``fit``, spent whole; with more than two classes, in equal parts on one
         model for each class against the rest. ``numpy.inf`` gives the penalised fit without any
         privacy, for reference: bound and cap are then ignored.
-    method : {"obj_pert", "out_pert"}, default="obj_pert"
-        Objective perturbation, or output perturbation (simpler, and less accurate).
+    delta : float in [0, 1), default=0.0
+        Probability with which the bound by epsilon may fail. 0 is pure differential privacy. A
+        small one, at most :math:`1/n^2`, allows Gaussian noise, of which many columns need less: it
+        is used where it is less, and else ``guarantee_`` has ``delta=0``.
+    method : {"auto", "obj_pert", "noisy_gd", "out_pert"}, default="auto"
+        Objective perturbation; noisy gradient descent, which needs a delta; output perturbation
+        (simpler, and less accurate). "auto" takes that of the first two which needs less noise, by
+        public numbers alone.
     columns : transformer or None, default=None
         Public transformer of raw rows, such as a :class:`~skdpsurv.preprocessing.PublicColumns`:
         what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
@@ -317,10 +349,11 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
 
     _inference_needs = (", two classes, calibration='tight', a finite epsilon", ENOUGH)
 
-    _deciding = "epsilon, alpha, recalibration_share, inference_share and the bounds"
+    _deciding = "epsilon, delta, alpha, recalibration_share, inference_share and the bounds"
 
     _rules: ClassVar[dict[str, Check]] = {
-        "method": choice(*NAMES),
+        "delta": number_in(0.0, 1.0, closed="left"),
+        "method": choice("auto", *NAMES),
         "recalibration_share": number_in(0.0, 1.0, closed="left"),
         "inference_share": number_in(0.0, 1.0, closed="left"),
         "prior": is_prior,
@@ -330,8 +363,9 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         self,
         epsilon: float = 1.0,
         *,
+        delta: float = 0.0,
         columns: Any = None,
-        method: str = "obj_pert",
+        method: str = "auto",
         alpha: float | str = "auto",
         data_norm: float = 1.0,
         fit_intercept: bool = True,
@@ -346,6 +380,7 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         accountant: PrivacyAccountant | None = None,
     ) -> None:
         self.epsilon = epsilon
+        self.delta = delta
         self.columns = columns
         self.method = method
         self.alpha = alpha
@@ -381,7 +416,8 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         return self._fit(X, y, person=person)
 
     def _stated(self, shape: LabelledShape) -> dict[str, Any]:
-        return {"method": self.method, **super()._stated(shape)}
+        method = self.method if self.delta else candidates(self.method, 0.0)[0][0]
+        return {"method": method, **super()._stated(shape)}
 
     def _set_fitted(self, release: Release) -> None:
         self._set_classes(release)
@@ -403,7 +439,8 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         super()._check_together()
         if self.method == "out_pert" and self.alpha == 0:
             raise ValueError("alpha must be positive, or 'auto', with method='out_pert'.")
-        if (self.method, self.calibration) not in budgets.PLANS:
+        check_delta(self)
+        if self.method == "out_pert" and self.calibration == "published":
             raise ValueError("calibration='published' exists for method='obj_pert' only.")
         shares = self.recalibration_share, self.inference_share
         looks = self.calibration == "tight" and self.epsilon < math.inf
@@ -442,35 +479,59 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
             group_norms=(float(self.data_norm),),
             **self._numbers(),
         )
-        plan = budgets.PLANS[self.method, self.calibration]
-        published = ", as published" if self.calibration == "published" else ""
-        mechanism = f"{NAMES[self.method]} of a logistic likelihood{published}"
-        if math.isinf(epsilon):
-            plan, mechanism = budgets.unperturbed, "penalised likelihood, no noise"
         public = self._public(shape)
         if math.isinf(epsilon) or self.calibration == "published":  # fits to compare with
+            plan, mechanism = budgets.unperturbed, "penalised likelihood, no noise"
+            if not math.isinf(epsilon):
+                plan = budgets.published
+                mechanism = f"{NAMES['obj_pert']} of a logistic likelihood, as published"
             return LogisticPlan(plan(setting), epsilon, mechanism, public, 1.0)
-        share, moments = (
-            float(part) * epsilon for part in (self.recalibration_share, self.inference_share)
-        )
-        if shape.n_records * epsilon < ENOUGH or shape.classes.size < 2:
-            share = moments = 0.0
-        rest = what_is_left(epsilon, share, moments)
-        setting = replace(setting, epsilon=rest, undone=moments > 0.0)
-        if share:
-            mechanism += ", then a table of margins"
-        if moments:
-            mechanism += ", then second moments"
-        fit = plan(setting)
-        slope = _slope(fit, setting.epsilon_output, shape.classes.size)
-        inference = None
-        if moments:
-            fit = replace(fit, reach=REACH)
-            inference = LabelInference.planned(fit.groups[0], shape.n_records, moments)
         prior = self._read_prior("odds", shape.n_features, shape.classes.tolist())
+        plans = [
+            self._tight(shape, setting, prior, method, float(self.delta) if gaussian else 0.0)
+            for method, gaussian in candidates(self.method, float(self.delta))
+        ]
+        return min(plans, key=lambda plan: plan.noise)
+
+    def _tight(
+        self,
+        shape: LabelledShape,
+        setting: budgets.GroupSetting,
+        prior: Prior | None,
+        method: str,
+        delta: float,
+    ) -> LogisticPlan:
+        """Return the plan of one method, by Gaussian noise if there is a delta."""
+        epsilon = float(self.epsilon)
+        shares = [float(self.recalibration_share), float(self.inference_share)]
+        if shape.n_records * epsilon < ENOUGH or shape.classes.size < 2:
+            shares = [0.0, 0.0]
+        table: Price
+        moments: Price
+        if delta:
+            # Squares of mus add up, so that small parts cost little: they get twice their share.
+            whole, table, moments = parts(
+                epsilon, delta, [1.0 - sum(shares), *(2 * s for s in shares)]
+            )
+            setting = replace(setting, price=whole)
+        else:
+            table, moments = (share * epsilon for share in shares)
+            setting = replace(setting, epsilon=what_is_left(epsilon, table, moments))
+        mechanism = f"{NAMES[method]} of a logistic likelihood"
+        if shares[0]:
+            mechanism += ", then a table of margins"
+        if shares[1]:
+            mechanism += ", then second moments"
         if prior is not None:
             mechanism += ", together with a prior"
-        return LogisticPlan(fit, epsilon, mechanism, public, slope, share, inference, prior)
+        fit = budgets.PLANS[method](replace(setting, undone=bool(shares[1])))
+        slope = _slope(fit, setting.epsilon_output, shape.classes.size)
+        inference = None
+        if shares[1]:
+            fit = replace(fit, reach=REACH)
+            inference = LabelInference.planned(fit.groups[0], shape.n_records, moments)
+        public = self._public(shape)
+        return LogisticPlan(fit, epsilon, mechanism, public, slope, table, inference, prior, delta)
 
     _is_evidence_of = ("odds",)
 

@@ -32,6 +32,7 @@ import numpy as np
 from scipy import optimize, special
 
 from skdpsurv.mechanisms.sums import Histogram, noise_deviation
+from skdpsurv.privacy.concentrated import Price
 from skdpsurv.types import FloatArray, IntArray
 
 __all__ = ["LARGEST_SLOPE", "LEAST_SLOPE", "MarginTable"]
@@ -92,21 +93,21 @@ class MarginTable:
         counts = np.bincount(cell.ravel(), minlength=2 * N_GROUPS)
         return counts.astype(np.int64).reshape(2, N_GROUPS)
 
-    def slope(self, counts: FloatArray, epsilon: float, prior: float) -> float:
+    def slope(self, counts: FloatArray, price: Price, prior: float) -> float:
         """Return b.
 
         Parameters
         ----------
         counts : ndarray of shape (2, N_GROUPS)
             With noise.
-        epsilon : float
+        price : float or Concentrated
             That they cost, which says how much.
         prior : float
             b_0.
         """
         right, wrong = counts
         guess = self.n_records * self.n_outputs / N_GROUPS
-        variance = noise_deviation(self.query, epsilon) ** 2
+        variance = noise_deviation(self.query, price) ** 2
         widths = np.diff(self.ends)[:, None]
         points = self.ends[:-1, None] + widths * (np.arange(N_POINTS) + 0.5) / N_POINTS
 

@@ -90,7 +90,7 @@ class Stack:
         models = [
             model
             for i, plan in enumerate(self.low)
-            for model in plan.coefficients(released[ends[i] : ends[i + 1]])
+            for model in plan.coefficients([each.coef for each in released[ends[i] : ends[i + 1]]])
         ]
         if self.high is None:
             return models, None
@@ -113,7 +113,7 @@ class Stack:
             for problem in self.high.problems(cast.map(itemgetter(output)))
         ]
         released = perturb_all(problems, noise, n_jobs=n_jobs, verbose=verbose)
-        tops = [self.high.coefficients([one])[0] for one in released]
+        tops = [self.high.coefficients([one.coef])[0] for one in released]
         return models, Coefficients(
             np.concatenate([t.coef for t in tops]), np.concatenate([t.intercept for t in tops])
         )

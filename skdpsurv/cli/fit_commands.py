@@ -74,6 +74,14 @@ Intervals = Annotated[
         help="Share of epsilon for standard errors and intervals of coefficients, such as 0.2.",
     ),
 ]
+Delta = Annotated[
+    float,
+    typer.Option(
+        help="Probability with which the bound by epsilon may fail, at most 1/n^2: many columns "
+        "need less noise then.",
+        rich_help_panel="Privacy",
+    ),
+]
 Prior = Annotated[
     Path | None,
     typer.Option(
@@ -120,6 +128,7 @@ def survival(
     ] = "logit",
     intervals: Intervals = 0.0,
     prior: Prior = None,
+    delta: Delta = 0.0,
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
@@ -127,7 +136,7 @@ def survival(
     check_survival_columns(columns)
     job = _regression(
         DPDiscreteTimeSurvival,
-        {"max_time": max_time, "link": link, **_beside(intervals, prior)},
+        {"max_time": max_time, "link": link, **_beside(intervals, prior, delta)},
         public_columns(schema),
         target_names(columns),
         target_labels(columns),
@@ -243,6 +252,7 @@ def logistic(
     drop: Drop = [],  # noqa: B006, typer copies it
     intervals: Intervals = 0.0,
     prior: Prior = None,
+    delta: Delta = 0.0,
     strict: Strict = False,
     as_json: AsJson = False,
 ) -> None:
@@ -252,7 +262,7 @@ def logistic(
     people = [] if person is None else [person]
     job = _regression(
         DPLogisticRegression,
-        {"classes": labels, **_beside(intervals, prior)},
+        {"classes": labels, **_beside(intervals, prior, delta)},
         described,
         [target, *people],
         {**_text_of(target, labels), **dict.fromkeys(people, ())},
@@ -264,10 +274,10 @@ def logistic(
     fit_and_save(job, data, form, spending, settings, out, as_json)
 
 
-def _beside(intervals: float, prior: Path | None) -> dict[str, Any]:
+def _beside(intervals: float, prior: Path | None, delta: float) -> dict[str, Any]:
     """Return what regressions of all kinds may have."""
     start = None if prior is None else load_release(prior)
-    return {"inference_share": intervals, "prior": start}
+    return {"inference_share": intervals, "prior": start, "delta": delta}
 
 
 def _regression(
@@ -307,6 +317,7 @@ def _regression(
         options={
             "inference_share": "--intervals",
             "prior": "--prior",
+            "delta": "--delta",
             "random_state": "--seed",
         },
     )

@@ -74,6 +74,11 @@ def ledger_state(accountant: PrivacyAccountant | None) -> dict[str, Any] | None:
         "budget": _number(accountant.epsilon),
         "spent": _number(accountant.spent()),
         "remaining": _number(accountant.remaining()),
+        **(
+            {"budget_delta": accountant.delta, "spent_delta": accountant.spent_delta()}
+            if accountant.delta
+            else {}
+        ),
     }
 
 
@@ -81,9 +86,12 @@ def ledger_line(accountant: PrivacyAccountant | None) -> str:
     """Return what a ledger holds, in a line."""
     if accountant is None:
         return "no ledger: epsilons of several fits to the same people add up, and nobody counts"
+    slips = ""
+    if accountant.delta:
+        slips = f"; delta {exact(accountant.spent_delta())} of {exact(accountant.delta)}"
     return (
         f"spent {exact(accountant.spent())} of {exact(accountant.epsilon)}, "
-        f"{exact(accountant.remaining())} left "
+        f"{exact(accountant.remaining())} left{slips} "
         f"(data set {accountant.dataset})"
     )
 
@@ -91,6 +99,8 @@ def ledger_line(accountant: PrivacyAccountant | None) -> str:
 def promise_line(guarantee: PrivacyGuarantee) -> str:
     """Return what a guarantee promises, in a line."""
     epsilon = exact(guarantee.epsilon)
+    if guarantee.delta:
+        epsilon += f", delta = {exact(guarantee.delta)}"
     return f"epsilon = {epsilon}, {guarantee.neighbours}, status {guarantee.status}"
 
 

@@ -142,8 +142,8 @@ def private_moments(
     """
     if np.isinf(epsilon):
         return moments.map_sum(partial(np.sum, axis=0)) / n_private, 0.0
-    mean, scale = noisy_mean(moments, n_private, bound, epsilon, source)
-    return mean, (mean.size + 1) * scale**2
+    mean, law = noisy_mean(moments, n_private, bound, epsilon, source)
+    return mean, law.deviation**2
 
 
 def balance(

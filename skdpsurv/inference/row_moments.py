@@ -19,6 +19,7 @@ from skdpsurv.inference.row_law import RowLaw
 from skdpsurv.mechanisms.second_moments import SecondMoments
 from skdpsurv.pieces import row_pieces
 from skdpsurv.privacy import RandomSource, random_source
+from skdpsurv.privacy.concentrated import Price
 from skdpsurv.types import FloatArray
 
 __all__ = ["CONSTANT", "REACH", "ReleasedMoments", "RowMoments"]
@@ -63,9 +64,9 @@ class RowMoments:
 
     @classmethod
     def planned(
-        cls, n_records: int, n_features: int, epsilon: float, constant: float = CONSTANT
+        cls, n_records: int, n_features: int, price: Price, constant: float = CONSTANT
     ) -> Self:
-        """Return the query that costs epsilon.
+        """Return the query that has a price.
 
         Raises
         ------
@@ -77,7 +78,7 @@ class RowMoments:
                 f"inference_share must be 0 with more than {MOST_FEATURES} features: their second "
                 f"moments would drown in noise, got {n_features}."
             )
-        return cls(SecondMoments(n_records, n_features + 1, 1.0, epsilon), constant)
+        return cls(SecondMoments(n_records, n_features + 1, 1.0, price), constant)
 
     @property
     def longest(self) -> float:

@@ -9,7 +9,8 @@ Neighbours: replace-one. Sensitivity: the objective is kappa-strongly convex and
 neighbours differ by at most S, so their exact minimisers differ by at most :math:`S/\kappa`, and
 points whose gradients are below g by at most :math:`\Delta`. Theorem: the L2-Laplace mechanism
 (docs/proofs/output_perturbation; Chaudhuri, Monteleoni and Sarwate 2011, algorithm 1), in real
-arithmetic (docs/user_guide/limits).
+arithmetic (docs/user_guide/limits). Gaussian noise of deviation :math:`\Delta/\mu` is
+:math:`\tfrac12\mu^2`-zCDP instead (docs/proofs/gaussian).
 """
 
 from __future__ import annotations
@@ -19,7 +20,14 @@ from dataclasses import dataclass
 
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.mechanisms.newton import LEAST_RIDGE, gradient_tolerance
-from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, MARGIN, NoiseLaw, SphericalLaplace
+from skdpsurv.mechanisms.vector_noise import (
+    LEAST_NOISE,
+    MARGIN,
+    NoiseLaw,
+    SphericalGaussian,
+    SphericalLaplace,
+)
+from skdpsurv.privacy.concentrated import Concentrated, as_laplace
 
 
 @dataclass(frozen=True)
@@ -63,7 +71,7 @@ def calibrate(
     ----------
     constants : PrivacyConstants
     epsilon : float
-        Positive and finite.
+        Positive and finite; of Gaussian noise, mu.
     n_records : int
         n, public under replace-one.
     n_params : int
@@ -83,9 +91,11 @@ def calibrate(
     shrinkage, about :math:`\kappa/n` per unit of curvature. Their product is fixed, so the ridge is
     :math:`\kappa = \sqrt{RIDGE\, n\, p\, S/\epsilon}`.
     """
+    gaussian = issubclass(law, SphericalGaussian)
+    size = as_laplace(Concentrated(epsilon), n_params) if gaussian else epsilon
     kappa = max(
         n_records * alpha,
-        math.sqrt(RIDGE * n_records * n_params * constants.gradient_sensitivity / epsilon),
+        math.sqrt(RIDGE * n_records * n_params * constants.gradient_sensitivity / size),
     )
     return calibrate_at(constants, epsilon, n_records, n_params, kappa, law)
 

@@ -4,8 +4,9 @@ r"""Run a perturbation that was calibrated: minimise with noise in the objective
     \arg\min_f \Big[\sum_i \ell(f; z_i) + \frac\kappa2\|f - c\|^2 + \langle b, f\rangle\Big] + e
 
 Objective perturbation draws b for privacy and a tiny e to hide the solver, output perturbation e
-alone. Scales are those of a calibration, whose module states the theorem. All noise is drawn in the
-calling process: workers get a linear term, never a stream of random numbers.
+alone, and a descent noise for each of its gradients (:mod:`~skdpsurv.mechanisms.noisy_descent`).
+Scales are those of a calibration, whose module states the theorem. All noise is drawn in the
+calling process: workers get a linear term or noise, never a stream of random numbers.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -21,6 +22,7 @@ from joblib import Parallel, delayed
 from skdpsurv.blocks import Blocks, InMemory
 from skdpsurv.likelihoods.base import Likelihood
 from skdpsurv.mechanisms.newton import Objective, minimize, minimize_without_privacy
+from skdpsurv.mechanisms.noisy_descent import Descent, DescentCalibration
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, add_noise
 from skdpsurv.privacy import RandomSource, silent_arithmetic
 from skdpsurv.types import FloatArray
@@ -55,6 +57,11 @@ class Calibrated(Protocol):
         ...
 
 
+def steps_of(calibration: Calibrated) -> int:
+    """Return how many noisy gradients there are; 0 where something is minimised."""
+    return calibration.n_steps if isinstance(calibration, DescentCalibration) else 0
+
+
 @dataclass(frozen=True)
 class Unperturbed:
     """No noise and no privacy: the penalised fit, for reference.
@@ -70,6 +77,21 @@ class Unperturbed:
     linear: NoiseLaw | None = None
     output: NoiseLaw | None = None
     noise_scale: float = 0.0
+
+
+class Perturbed(NamedTuple):
+    """A private minimiser, and the centre at which its ridge balances what the records pull.
+
+    Parameters
+    ----------
+    coef : ndarray of shape (n_params,)
+    center : ndarray of shape (n_params,)
+        ``kappa (coef - center)`` is what, but for noise, the records' gradient at ``coef`` is not.
+        That of the problem; of a descent, what its noisy gradients say it is. Private release.
+    """
+
+    coef: FloatArray
+    center: FloatArray
 
 
 @dataclass(frozen=True)
@@ -93,15 +115,17 @@ class Problem:
     calibration: Calibrated
     center: FloatArray
 
-    def objective(self, source: RandomSource) -> Objective:
-        """Return the objective, with its linear term drawn."""
-        law = self.calibration.linear
-        linear = law.draw(source) if law else np.zeros(self.likelihood.n_params)
-        blocks = self.blocks.held()  # for every step of the solver
-        return Objective(self.likelihood, blocks, self.calibration.kappa, self.center, linear)
+    def task(self, source: RandomSource) -> Objective | Descent:
+        """Return what is to be computed, with its noise drawn."""
+        how, blocks = self.calibration, self.blocks.held()  # for every step
+        if isinstance(how, DescentCalibration):
+            noise = np.stack([how.each.draw(source) for _ in range(how.n_steps)])
+            return Descent(self.likelihood, blocks, how, self.center, noise)
+        linear = how.linear.draw(source) if how.linear else np.zeros(self.likelihood.n_params)
+        return Objective(self.likelihood, blocks, how.kappa, self.center, linear)
 
 
-def perturb(problem: Problem, source: RandomSource) -> FloatArray:
+def perturb(problem: Problem, source: RandomSource) -> Perturbed:
     """Release a private minimiser.
 
     Parameters
@@ -112,11 +136,11 @@ def perturb(problem: Problem, source: RandomSource) -> FloatArray:
 
     Returns
     -------
-    coef : ndarray of shape (n_params,)
+    Perturbed
     """
     calibration = problem.calibration
-    minimum = _minimize(problem.objective(source), calibration.tolerance)
-    return _released(minimum, calibration, source)
+    found = _computed(problem.task(source), calibration.tolerance)
+    return _released(found, calibration, source)
 
 
 def perturb_all(
@@ -125,7 +149,7 @@ def perturb_all(
     *,
     n_jobs: int | None = None,
     verbose: int = 0,
-) -> list[FloatArray]:
+) -> list[Perturbed]:
     """Release the private minimisers of several problems, solved in parallel.
 
     Parameters
@@ -139,30 +163,33 @@ def perturb_all(
 
     Returns
     -------
-    list of ndarray
+    list of Perturbed
     """
     sources = source.spawn(len(problems))
-    objectives = [p.objective(s) for p, s in zip(problems, sources, strict=True)]
+    tasks = [p.task(s) for p, s in zip(problems, sources, strict=True)]
     # Blocks that are somewhere else stay there: threads of this process wait for their sums.
-    here = all(isinstance(objective.blocks, InMemory) for objective in objectives)
+    here = all(isinstance(task.blocks, InMemory) for task in tasks)
     minima = Parallel(n_jobs=n_jobs, verbose=verbose, require=None if here else "sharedmem")(
-        delayed(_minimize)(objective, problem.calibration.tolerance)
-        for objective, problem in zip(objectives, problems, strict=True)
+        delayed(_computed)(task, problem.calibration.tolerance)
+        for task, problem in zip(tasks, problems, strict=True)
     )
     return [
-        _released(coef, problem.calibration, child)
-        for coef, problem, child in zip(minima, problems, sources, strict=True)
+        _released(found, problem.calibration, child)
+        for found, problem, child in zip(minima, problems, sources, strict=True)
     ]
 
 
-def _minimize(objective: Objective, tolerance: float) -> FloatArray:
+def _computed(task: Objective | Descent, tolerance: float) -> Perturbed:
     # What the caller silenced does not follow into threads and processes.
     with silent_arithmetic():
+        if isinstance(task, Descent):
+            mean, gradient = task.run()
+            return Perturbed(mean, mean + gradient / task.calibration.kappa)
         if math.isinf(tolerance):
-            return minimize_without_privacy(objective)
-        return minimize(objective, tolerance)
+            return Perturbed(minimize_without_privacy(task), task.center)
+        return Perturbed(minimize(task, tolerance), task.center)
 
 
-def _released(coef: FloatArray, calibration: Calibrated, source: RandomSource) -> FloatArray:
+def _released(found: Perturbed, calibration: Calibrated, source: RandomSource) -> Perturbed:
     law = calibration.output
-    return add_noise(coef, law, source) if law else coef
+    return found._replace(coef=add_noise(found.coef, law, source)) if law else found

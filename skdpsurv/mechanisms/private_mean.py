@@ -1,8 +1,9 @@
-r"""Mean of norm-bounded rows by the L2-Laplace mechanism.
+r"""Mean of norm-bounded rows, with noise on all of it.
 
 Neighbours: replace-one. Sensitivity: with rows clipped to :math:`\|x\|_2 \le R`, changing one of n
 rows moves the mean by at most :math:`2R/n`. Theorem: adding noise with density :math:`\propto
-e^{-\epsilon n\|e\|_2/(2R)}` is epsilon-differentially private (docs/proofs/noise). The
+e^{-\epsilon n\|e\|_2/(2R)}` is epsilon-differentially private (docs/proofs/noise), and Gaussian
+noise of deviation :math:`2R/(n\mu)` is :math:`\tfrac12\mu^2`-zCDP (docs/proofs/gaussian). The
 sum is exact; the theorem about the noise is one in real arithmetic (docs/user_guide/limits).
 """
 
@@ -14,9 +15,10 @@ from functools import partial
 import numpy as np
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.mechanisms.vector_noise import SphericalLaplace, add_noise
+from skdpsurv.mechanisms.vector_noise import Spherical, add_noise, law_hiding
 from skdpsurv.pieces import row_pieces
 from skdpsurv.privacy import RandomSource, clip_rows, to_lattice
+from skdpsurv.privacy.concentrated import Price
 from skdpsurv.types import FloatArray, IntArray
 
 
@@ -24,9 +26,9 @@ def noisy_mean(
     blocks: Blocks[FloatArray],
     n_records: int,
     data_norm: float,
-    epsilon: float,
+    price: Price,
     source: RandomSource,
-) -> tuple[FloatArray, float]:
+) -> tuple[FloatArray, Spherical]:
     """Release the mean of the rows.
 
     Parameters
@@ -37,24 +39,23 @@ def noisy_mean(
         Number of rows in all; public.
     data_norm : float
         R, public.
-    epsilon : float
+    price : float or Concentrated
     source : RandomSource
 
     Returns
     -------
     mean : ndarray of shape (n_features,)
-    scale : float
-        Of its L2-Laplace noise; public.
+    law : Spherical
+        Of its noise; public.
     """
     # Rows in the unit ball are rounded to multiples of 2^-30 and added up as integers: an exact
     # sum, the same for any blocks. Rounding moves a row by at most sqrt(n_features) 2^-31.
     total = blocks.map_sum(partial(_lattice_total, data_norm))
     # The sum is exact; that it becomes a double, and is divided, costs n 2^-52 more.
     slack = math.sqrt(total.size) * (2.0**-31 + n_records * 2.0**-52)
-    scale = 2.0 * (1.0 + slack) * data_norm / (n_records * epsilon)
-    law = SphericalLaplace(total.size, scale)
+    law = law_hiding(total.size, 2.0 * (1.0 + slack) * data_norm / n_records, price)
     mean = np.asarray(total * (2.0**-30 * data_norm / n_records))
-    return add_noise(mean, law, source), scale
+    return add_noise(mean, law, source), law
 
 
 def _lattice_total(data_norm: float, rows: FloatArray) -> IntArray:
@@ -69,14 +70,14 @@ def private_mean(
     blocks: Blocks[FloatArray],
     n_records: int,
     data_norm: float,
-    epsilon: float,
+    price: Price,
     source: RandomSource,
 ) -> tuple[FloatArray, float]:
     """Release the mean of the rows, shrunk by what its own noise level says.
 
     Parameters
     ----------
-    blocks, n_records, data_norm, epsilon, source
+    blocks, n_records, data_norm, price, source
         As for :func:`noisy_mean`.
 
     Returns
@@ -88,11 +89,11 @@ def private_mean(
         Bound on the root mean square distance of the clipped rows from their mean, by
         Pythagoras: ``sqrt(R^2 - ||mean||^2)``; a function of the released mean.
     """
-    noisy, scale = noisy_mean(blocks, n_records, data_norm, epsilon, source)
+    noisy, law = noisy_mean(blocks, n_records, data_norm, price, source)
     length = float(np.linalg.norm(noisy))
     if length == 0.0:
         return noisy, data_norm
-    noise_length = noisy.size * scale
+    noise_length = law.mean_norm
     kept = min(max(0.0, length - SHRINKAGE * noise_length**2 / length), data_norm)
     return noisy * (kept / length), float(np.sqrt(data_norm**2 - kept**2))
 

@@ -1,4 +1,4 @@
-r"""Second moments of norm-bounded rows by the L2-Laplace mechanism.
+r"""Second moments of norm-bounded rows, with noise on all of them.
 
 Released is :math:`M = \sum_i r_i r_i^\top` for rows with :math:`\|r_i\|_2 \le R`, a row's constant
 among its numbers, so that M holds the number of rows and their sum as well.
@@ -8,8 +8,9 @@ Neighbours: replace-one. Sensitivity: two outer products of rows within R are at
 \|s\|^4 - 2(r^\top s)^2`. Theorem: with the entries off the diagonal stretched by :math:`\sqrt2`, so
 that the Euclidean norm of the upper triangle is that norm, noise of density :math:`\propto
 e^{-\epsilon\|e\|_2/(\sqrt2 R^2)}` makes the release epsilon-differentially private
-(docs/proofs/inference; Chaudhuri, Monteleoni and Sarwate 2011 for the law). The sums are exact; the
-theorem about the noise is one in real arithmetic (docs/user_guide/limits).
+(docs/proofs/inference; Chaudhuri, Monteleoni and Sarwate 2011 for the law), and Gaussian noise of
+deviation :math:`\sqrt2 R^2/\mu` is :math:`\tfrac12\mu^2`-zCDP (docs/proofs/gaussian). The sums are
+exact; the theorem about the noise is one in real arithmetic (docs/user_guide/limits).
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.mechanisms.vector_noise import MARGIN, SphericalLaplace, add_noise
+from skdpsurv.mechanisms.vector_noise import MARGIN, Spherical, add_noise, law_hiding
 from skdpsurv.privacy import RandomSource
+from skdpsurv.privacy.concentrated import Price
 from skdpsurv.types import FloatArray, IntArray
 
 __all__ = ["SecondMoments"]
@@ -45,13 +47,13 @@ class SecondMoments:
         How many numbers a row holds.
     norm : float
         R, between 0.5 and 2: rows come in units in which this is so.
-    epsilon : float
+    price : float or Concentrated
     """
 
     n_records: int
     width: int
     norm: float
-    epsilon: float
+    price: Price
 
     @property
     def sensitivity(self) -> float:
@@ -63,10 +65,10 @@ class SecondMoments:
         return MARGIN * math.sqrt(2.0) * longest**2 + slack
 
     @cached_property
-    def law(self) -> SphericalLaplace:
+    def law(self) -> Spherical:
         """Law of the noise on the stretched upper triangle."""
         size = self.width * (self.width + 1) // 2
-        return SphericalLaplace.hiding(size, self.sensitivity, self.epsilon)
+        return law_hiding(size, self.sensitivity, self.price)
 
     @property
     def deviation(self) -> float:

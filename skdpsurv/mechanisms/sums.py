@@ -5,9 +5,11 @@ they may cost, and nothing else: no scale of noise is worked out anywhere but he
 
 Neighbours: replace-one. Sensitivity: that of the query, in L1 over all that it releases, in units
 of :math:`2^{\text{exponent}}`. Theorem: integers with discrete Laplace noise of scale
-sensitivity/epsilon are epsilon-differentially private (docs/proofs/noise). The scale is rounded
-upwards, the sampler is exact, and the sums are of integers: no float stands between the theorem and
-the program but in seeded draws, which are not private anyway.
+sensitivity/epsilon are epsilon-differentially private (docs/proofs/noise). At a price of mu, the
+noise is discrete Gaussian, of deviation Euclidean sensitivity/mu, and :math:`\tfrac12\mu^2`-zCDP
+(docs/proofs/gaussian). Scales are rounded upwards, the samplers are exact, and the sums are of
+integers: no float stands between the theorem and the program but in seeded draws, which are not
+private anyway.
 """
 
 from __future__ import annotations
@@ -23,11 +25,13 @@ from numpy.typing import ArrayLike
 
 from skdpsurv.privacy import (
     RandomSource,
+    lattice_gaussian,
     lattice_laplace,
     lattice_sum,
     permute_and_flip,
     to_lattice,
 )
+from skdpsurv.privacy.concentrated import Concentrated, Price
 from skdpsurv.references import reference
 from skdpsurv.types import FloatArray, IntArray
 
@@ -53,6 +57,10 @@ class Query(Protocol):
     @property
     def sensitivity(self) -> int:
         """How far one record moves the integers, in L1."""
+
+    @property
+    def squared_distance(self) -> int:
+        """How far one record moves the integers, in the square of L2."""
 
     @property
     def proof(self) -> str:
@@ -90,6 +98,11 @@ class Sum:
         """The distance of both ends."""
         return self.high - self.low
 
+    @property
+    def squared_distance(self) -> int:
+        """Of one number."""
+        return self.sensitivity**2
+
     def terms(self, values: ArrayLike) -> IntArray:
         """Return real terms, one for each record, in units of the lattice."""
         return to_lattice(values, self.exponent)
@@ -103,25 +116,33 @@ class Sum:
         return math.ldexp(units, self.exponent)
 
     @overload
-    def release(self, exact: int, epsilon: float, source: RandomSource) -> int: ...
+    def release(self, exact: int, price: Price, source: RandomSource) -> int: ...
     @overload
-    def release(self, exact: IntArray, epsilon: float, source: RandomSource) -> IntArray: ...
+    def release(self, exact: IntArray, price: Price, source: RandomSource) -> IntArray: ...
 
-    def release(self, exact: Any, epsilon: float, source: RandomSource) -> Any:
-        """Return the sum with noise; of an array, each by itself, which costs epsilon each time."""
-        return _released(self, exact, epsilon, source)
+    def release(self, exact: Any, price: Price, source: RandomSource) -> Any:
+        """Return the sum with noise; of an array, each by itself, at the price each time."""
+        return _released(self, exact, price, source)
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts in the cells of a partition: a record leaves one cell and enters another."""
+    """Counts in the cells of a partition: a record leaves one cell and enters another.
+
+    Of a record that is counted k times, each time may be so: the sensitivity is 2k.
+    """
 
     sensitivity: int = 2
     proof: str = PROOF
 
-    def release(self, counts: IntArray, epsilon: float, source: RandomSource) -> IntArray:
-        """Return all counts with noise, some of them negative, for epsilon together."""
-        return np.asarray(_released(self, counts, epsilon, source))
+    @property
+    def squared_distance(self) -> int:
+        """All k may leave one cell and enter one other."""
+        return self.sensitivity**2 // 2
+
+    def release(self, counts: IntArray, price: Price, source: RandomSource) -> IntArray:
+        """Return all counts with noise, some of them negative, for one price together."""
+        return np.asarray(_released(self, counts, price, source))
 
 
 @dataclass(frozen=True)
@@ -145,6 +166,11 @@ class CellSums:
         """Both cells move."""
         return 2 * int(to_lattice([self.size], self.exponent)[0])
 
+    @property
+    def squared_distance(self) -> int:
+        """Both cells may be one."""
+        return self.sensitivity**2
+
     def totals(self, cell: IntArray, terms: FloatArray, n_cells: int) -> IntArray:
         """Return the exact sum of terms in each cell, in units of the lattice.
 
@@ -167,9 +193,9 @@ class CellSums:
         """Return sums in units of the lattice as numbers."""
         return np.ldexp(units.astype(np.float64), self.exponent)
 
-    def release(self, totals: IntArray, epsilon: float, source: RandomSource) -> IntArray:
-        """Return all sums with noise, for epsilon together."""
-        return np.asarray(_released(self, totals, epsilon, source))
+    def release(self, totals: IntArray, price: Price, source: RandomSource) -> IntArray:
+        """Return all sums with noise, for one price together."""
+        return np.asarray(_released(self, totals, price, source))
 
 
 @dataclass(frozen=True)
@@ -185,9 +211,14 @@ class Sums:
         """All sums may move at once."""
         return self.number * self.each
 
-    def release(self, exact: Sequence[int], epsilon: float, source: RandomSource) -> list[int]:
-        """Return all sums with noise, for epsilon together."""
-        return [_released(self, one, epsilon, source) for one in exact]
+    @property
+    def squared_distance(self) -> int:
+        """All sums may move at once."""
+        return self.number * self.each**2
+
+    def release(self, exact: Sequence[int], price: Price, source: RandomSource) -> list[int]:
+        """Return all sums with noise, for one price together."""
+        return [_released(self, one, price, source) for one in exact]
 
     def least(self, exact: Sequence[int], epsilon: float, source: RandomSource) -> int:
         """Return the place of a small sum, by permute-and-flip, whatever their number.
@@ -211,15 +242,28 @@ def least_scale(sensitivity: int, epsilon: float) -> float:
     return math.nextafter(float(Fraction(sensitivity) / Fraction(float(epsilon))), math.inf)
 
 
-def noise_deviation(query: Query, epsilon: float) -> float:
+def least_deviation(squared_distance: int, mu: float) -> float:
+    """Return the root of a squared distance over mu, rounded upwards."""
+    square = Fraction(squared_distance) / Fraction(mu) ** 2
+    deviation = math.sqrt(float(square))
+    while Fraction(deviation) ** 2 < square:
+        deviation = math.nextafter(deviation, math.inf)
+    return deviation
+
+
+def noise_deviation(query: Query, price: Price) -> float:
     """Return the standard deviation of the noise on each number of a query, in its units.
 
-    That of a Laplace law; the discrete one has a little less.
+    That of a continuous law; the discrete one has a little less.
     """
-    return math.sqrt(2.0) * query.sensitivity / epsilon
+    if isinstance(price, Concentrated):
+        return math.sqrt(query.squared_distance) / price.mu
+    return math.sqrt(2.0) * query.sensitivity / price
 
 
-def _released(query: Query, exact: Any, epsilon: float, source: RandomSource) -> Any:
-    if math.isinf(epsilon):
+def _released(query: Query, exact: Any, price: Price, source: RandomSource) -> Any:
+    if isinstance(price, Concentrated):
+        return lattice_gaussian(exact, least_deviation(query.squared_distance, price.mu), source)
+    if math.isinf(price):
         return exact
-    return lattice_laplace(exact, least_scale(query.sensitivity, epsilon), source)
+    return lattice_laplace(exact, least_scale(query.sensitivity, price), source)

@@ -12,7 +12,14 @@ from typing import Protocol, Self
 
 import numpy as np
 
-from skdpsurv.privacy import RandomSource, lattice_step, round_to_lattice, spherical_laplace
+from skdpsurv.privacy import (
+    RandomSource,
+    lattice_step,
+    round_to_lattice,
+    spherical_gaussian,
+    spherical_laplace,
+)
+from skdpsurv.privacy.concentrated import Concentrated, Price
 from skdpsurv.types import FloatArray
 
 #: A sum is rounded to this fraction of its noise's scale.
@@ -92,6 +99,11 @@ class SphericalLaplace:
         """Standard deviation of each coordinate: the radius has mean square d (d + 1) scale^2."""
         return self.scale * math.sqrt(self.dimension + 1.0)
 
+    @property
+    def mean_norm(self) -> float:
+        """Mean length of the noise."""
+        return self.dimension * self.scale
+
     def largest_norm(self) -> float:
         """Return a norm that the noise does not exceed.
 
@@ -104,6 +116,65 @@ class SphericalLaplace:
     def log_density(self, noise: FloatArray) -> float:
         """Return the log density, up to a constant."""
         return -float(np.linalg.norm(noise)) / self.scale
+
+
+@dataclass(frozen=True)
+class SphericalGaussian:
+    r"""Independent normal numbers of deviation ``scale``.
+
+    Neighbours: any whose vectors are at most S apart in the Euclidean norm. Theorem: it hides them
+    at the price :math:`\mu = S / \text{scale}`, in zCDP :math:`\tfrac12\mu^2`
+    (docs/proofs/gaussian); no epsilon hides them without a delta.
+    """
+
+    dimension: int
+    scale: float
+
+    @classmethod
+    def hiding(cls, dimension: int, sensitivity: float, mu: float) -> Self:
+        """Return the law that hides a distance for a mu."""
+        return cls(dimension, sensitivity / mu)
+
+    def cost(self, sensitivity: float) -> float:
+        """Return the mu for which a distance is hidden."""
+        return sensitivity / self.scale
+
+    def draw(self, source: RandomSource) -> FloatArray:
+        """Return noise."""
+        return spherical_gaussian(self.dimension, self.scale, source)
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of each coordinate."""
+        return self.scale
+
+    @property
+    def mean_norm(self) -> float:
+        """Mean length of the noise, or slightly more."""
+        return math.sqrt(self.dimension) * self.scale
+
+    def largest_norm(self) -> float:
+        """Return a norm that the noise does not exceed.
+
+        With a probability below 1e-200: the norm has mean at most the root of d, and is a function
+        of normal numbers of Lipschitz constant 1.
+        """
+        return self.scale * (math.sqrt(self.dimension) + 31.0)
+
+    def log_density(self, noise: FloatArray) -> float:
+        """Return the log density, up to a constant."""
+        return -0.5 * float(noise @ noise) / self.scale**2
+
+
+#: Laws whose direction is uniform and whose mean length is known.
+Spherical = SphericalLaplace | SphericalGaussian
+
+
+def law_hiding(dimension: int, sensitivity: float, price: Price) -> Spherical:
+    """Return the law that hides a distance at a price: for an epsilon, or for a mu."""
+    if isinstance(price, Concentrated):
+        return SphericalGaussian.hiding(dimension, sensitivity, price.mu)
+    return SphericalLaplace.hiding(dimension, sensitivity, price)
 
 
 def add_noise(values: FloatArray, law: NoiseLaw, source: RandomSource) -> FloatArray:

@@ -61,6 +61,16 @@ def wide_bounds(features: Sequence[Feature]) -> list[str]:
     ]
 
 
+def large_delta(delta: float, n_records: int) -> list[str]:
+    """Return what is wrong with a delta beside so many records, if it is large."""
+    if delta * float(n_records) ** 2 <= 1.0:
+        return []
+    return [
+        f"delta={delta:g} is above 1/n^2 = {1.0 / float(n_records) ** 2:.2g}: with a probability "
+        "of delta a release may say everything about a person, and there are n of them."
+    ]
+
+
 def warn_of_wide_bounds(features: Sequence[Feature]) -> None:
     """Warn of wide bounds where a scaler is used by itself, in a pipeline of scikit-learn."""
     for doubt in wide_bounds(features):

@@ -22,10 +22,12 @@ from skdpsurv.privacy.guarantee import (
     weakest_status,
 )
 from skdpsurv.privacy.noise import (
+    lattice_gaussian,
     lattice_laplace,
     lattice_step,
     lattice_sum,
     round_to_lattice,
+    spherical_gaussian,
     spherical_laplace,
     to_lattice,
 )
@@ -54,6 +56,7 @@ __all__ = [
     "clip_times",
     "compose",
     "exponential_mechanism",
+    "lattice_gaussian",
     "lattice_laplace",
     "lattice_step",
     "lattice_sum",
@@ -64,6 +67,7 @@ __all__ = [
     "row_weights",
     "silence",
     "silent_arithmetic",
+    "spherical_gaussian",
     "spherical_laplace",
     "to_lattice",
     "uniform_below",

@@ -54,7 +54,7 @@ class PrivacyAccountant:
     epsilon : float, default=inf
         Budget of each data set. ``inf`` records without limit. Fixed when the ledger is made.
     delta : float, default=0.0
-        Budget of each data set for delta, in [0, 1).
+        Budget of each data set for delta, in [0, 1). 0 with an infinite epsilon is no limit.
     path : str or os.PathLike, optional
         SQLite file that keeps the ledger. Needed for a budget that outlives this process or is
         shared by worker processes (``n_jobs=2``). With ``epsilon`` the ledger is made where there

@@ -159,9 +159,11 @@ def require_room(entries: Sequence[Entry], requests: Sequence[Entry], terms: Ter
     held = list(entries)
     for request in requests:
         beside = limited_together(held, terms, request.dataset, proved=request.proved)
+        # Without a limit to epsilon none to delta would mean anything, unless it was stated.
+        slips = math.inf if math.isinf(terms.epsilon) and not terms.delta else terms.delta
         for quantity, used, asked, limit in (
             ("epsilon", exact_sum(e.epsilon for e in beside), request.epsilon, terms.epsilon),
-            ("delta", exact_sum(e.delta for e in beside), request.delta, terms.delta),
+            ("delta", exact_sum(e.delta for e in beside), request.delta, slips),
         ):
             if _EXACT.add(used, _decimal(asked)) > _decimal(limit):
                 raise BudgetExceededError(

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from skdpsurv.privacy.concentrated import epsilon_at
+
 _STATUSES = {
     "proved": "proved in real arithmetic",
     "asymptotic": "true only in the limit of the sampler, in real arithmetic",
@@ -128,6 +130,11 @@ class PrivacyGuarantee:
         Theorem, equation or page where the proof is.
     not_covered : tuple of str
         What reached this result past the mechanism, such as a step that learned from the records.
+    rho : float or None, default=None
+        The mechanism is rho-zCDP: its Renyi divergence of every order a is at most rho a (Bun and
+        Steinke 2016). Epsilon at delta follows from it; it composes with others' rho at less than
+        their epsilons. None where nothing is said but epsilon and delta; with delta = 0,
+        epsilon^2 / 2 holds.
 
     Raises
     ------
@@ -155,6 +162,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
     assumptions: tuple[str, ...] = ()
     source: str = ""
     not_covered: tuple[str, ...] = ()
+    rho: float | None = None
 
     def __post_init__(self) -> None:
         epsilon = _number("epsilon", self.epsilon)
@@ -163,6 +171,18 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
             raise ValueError(f"epsilon must be a non-negative number or inf, got {self.epsilon}.")
         if not 0 <= delta < 1:
             raise ValueError(f"delta must be a number in [0, 1), got {self.delta}.")
+        if self.rho is not None:
+            rho = _number("rho", self.rho)
+            if not 0 <= rho < math.inf:
+                raise ValueError(
+                    f"rho must be a non-negative finite number or None, got {self.rho}."
+                )
+            if not delta or epsilon_at(rho, delta) > epsilon * (1.0 + 1e-9) + 1e-9:
+                raise ValueError(
+                    "rho must be worth no more than epsilon at delta, which must be positive; "
+                    f"got {self.rho}."
+                )
+            object.__setattr__(self, "rho", rho)
         for name in ("neighbours", "mechanism", "source"):
             if not isinstance(getattr(self, name), str):
                 raise TypeError(f"{name} must be a string.")
@@ -198,9 +218,13 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         Returns
         -------
         dict
-            One key for each field. ``from_dict`` turns it back.
+            One key for each field, but no ``rho`` where there is none. ``from_dict`` turns it
+            back.
         """
-        return {f.name: _to_json(getattr(self, f.name)) for f in fields(self)}
+        stated = {f.name: _to_json(getattr(self, f.name)) for f in fields(self)}
+        if self.rho is None:
+            del stated["rho"]
+        return stated
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PrivacyGuarantee:
@@ -220,12 +244,12 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
             If a key is unknown or missing: what was not said is not taken for granted.
         """
         known = {f.name for f in fields(cls)}
+        values: dict[str, Any] = {"rho": None, **data}
         if unknown := sorted(set(data) - known):
             raise ValueError(f"unknown key(s) in a privacy guarantee: {', '.join(unknown)}.")
-        if missing := sorted(known - set(data)):
+        if missing := sorted(known - set(values)):
             raise ValueError(f"missing key(s) in a privacy guarantee: {', '.join(missing)}.")
-        numeric = ("epsilon", "delta", "public_inputs")
-        values: dict[str, Any] = dict(data)
+        numeric = ("epsilon", "delta", "rho", "public_inputs")
         values.update({k: _from_json(values[k]) for k in numeric})
         return cls(**values)
 
@@ -263,6 +287,8 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
 
     def _headline(self) -> str:
         delta = f", delta = {self.delta:g}" if self.delta else ""
+        if self.rho is not None:
+            delta += f" (rho = {self.rho:.4g}, zCDP)"
         status = f"{self.status} in real arithmetic" if self.status == "proved" else self.status
         return f"Differential privacy with epsilon = {self.epsilon:g}{delta}: status {status}."
 
@@ -318,6 +344,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         rows: list[tuple[str, str]] = [
             ("epsilon", f"{self.epsilon:g}"),
             ("delta", f"{self.delta:g}"),
+            ("rho", "" if self.rho is None else f"{self.rho:g}"),
             ("neighbours", self.neighbours),
             ("mechanism", self.mechanism),
             ("status", _STATUSES[self.status]),

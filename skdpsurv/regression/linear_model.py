@@ -20,7 +20,7 @@ from sklearn.metrics import r2_score
 from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.checks import Check, choice, positive, zero_or
 from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, ScalarLoss
-from skdpsurv.mechanisms.methods import CALIBRATIONS, NAMES
+from skdpsurv.mechanisms.methods import NAMES, PURE, calibrate
 from skdpsurv.mechanisms.perturbation import Calibrated, Problem, Unperturbed, perturb
 from skdpsurv.privacy import (
     RandomSource,
@@ -93,7 +93,7 @@ class LinearPlan:
     def run(self, records: Blocks[LinearBlock], source: RandomSource) -> dict[str, Any]:
         """Release the coefficients, that of the constant last."""
         (problem,) = self.problems(records)
-        return {"coef": perturb(problem, source)}
+        return {"coef": perturb(problem, source).coef}
 
 
 class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
@@ -115,7 +115,7 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
     _rules: ClassVar[dict[str, Check]] = {
         "data_norm": positive(),
         "alpha": zero_or(positive()),
-        "method": choice(*CALIBRATIONS),
+        "method": choice(*PURE),
     }
 
     #: Parameters that no release needs, or holds in another place.
@@ -170,13 +170,14 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
             calibration = Unperturbed(max(n * float(self.alpha), LEAST_PENALTY))
             mechanism = "penalised likelihood, no noise"
         else:
-            calibration = CALIBRATIONS[self.method](
+            calibration = calibrate(
+                self.method,
                 likelihood.constants,
                 float(self.epsilon),
                 n,
                 likelihood.n_params,
                 float(self.alpha),
-                law=self._noise_law,
+                self._noise_law,
             )
             mechanism = f"{NAMES[self.method]} of a linear model"
         stated = {"n_records": n, **self._stated(shape)}

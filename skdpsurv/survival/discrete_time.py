@@ -26,6 +26,7 @@ from skdpsurv.checks import (
 )
 from skdpsurv.inference import Inference, Summarised
 from skdpsurv.likelihoods.links import LINKS, steepness
+from skdpsurv.mechanisms.methods import NAMES, candidates, check_delta
 from skdpsurv.priors import Evidence, Promises, Terms, is_prior
 from skdpsurv.privacy import PrivacyAccountant
 from skdpsurv.release import Release, check_parameters, released_array
@@ -80,8 +81,14 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
     epsilon : float, default=1.0
         Privacy loss of one ``fit``, spent whole. ``numpy.inf`` gives the maximum likelihood fit,
         for reference, without any privacy: cap, centre and row bound are then ignored.
-    method : {"obj_pert", "out_pert", "psgld"}, default="obj_pert"
-        Objective perturbation, or output perturbation (simpler, and less accurate). "psgld", one
+    delta : float in [0, 1), default=0.0
+        Probability with which the bound by epsilon may fail. 0 is pure differential privacy. A
+        small one, at most :math:`1/n^2`, allows Gaussian noise, of which many columns need less: it
+        is used where it is less, and else ``guarantee_`` has ``delta=0``.
+    method : {"auto", "obj_pert", "noisy_gd", "out_pert", "psgld"}, default="auto"
+        Objective perturbation; noisy gradient descent, which needs a delta; output perturbation
+        (simpler, and less accurate). "auto" takes that of the first two which needs less noise, by
+        public numbers alone. "psgld", one
         draw of a sanitised posterior, has an **asymptotic guarantee only**: epsilon holds for the
         law that its Markov chain tends to, and nothing is proved about a chain of finite length,
         whatever its diagnostics show.
@@ -237,17 +244,18 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
     """
 
     _inference_needs = (
-        ", method='obj_pert' or 'out_pert', calibration='tight', a finite epsilon",
+        ", another method than 'psgld', calibration='tight', a finite epsilon",
         FIRST_LOOK_RECORDS,
     )
 
     _deciding = (
-        "epsilon, alpha, data_norm, max_cumulative_hazard, center_share, recalibration_share and "
-        "inference_share"
+        "epsilon, delta, alpha, data_norm, max_cumulative_hazard, center_share, "
+        "recalibration_share and inference_share"
     )
 
     _rules: ClassVar[dict[str, Check]] = {
-        "method": choice("obj_pert", "out_pert", "psgld"),
+        "delta": number_in(0.0, 1.0, closed="left"),
+        "method": choice("auto", *NAMES, "psgld"),
         "max_time": horizon(positive()),
         "n_intervals": integer(at_most=MOST_INTERVALS),
         "n_knots": integer(),
@@ -273,8 +281,9 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
         self,
         epsilon: float = 1.0,
         *,
+        delta: float = 0.0,
         columns: Any = None,
-        method: str = "obj_pert",
+        method: str = "auto",
         max_time: float | None = None,
         n_intervals: int = 200,
         n_knots: int = 3,
@@ -298,6 +307,7 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
         verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
+        self.delta = delta
         self.columns = columns
         self.method = method
         self.max_time = max_time
@@ -392,6 +402,7 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
             raise ValueError(
                 f"n_knots must be at most n_intervals={self.n_intervals}, got {self.n_knots}."
             )
+        check_delta(self)
         looks = self.method != "psgld" and self.calibration == "tight" and self.epsilon < math.inf
         shares = self.center_share, self.recalibration_share, self.inference_share
         if looks and not sum(shares) < 1.0:
@@ -513,25 +524,32 @@ def unperturbed(
 def tight(
     fit: DPDiscreteTimeSurvival, model: HazardModel, epsilon: float, alpha: float
 ) -> HazardPlan:
-    """Plan a first look and a perturbed minimiser."""
-    return Perturbation(
-        model,
-        epsilon,
-        fit.method,
-        alpha,
-        float(fit.center_share),
-        float(fit.recalibration_share),
-        float(fit.inference_share),
-        fit._noise_law,
-        fit._read_prior("hazard", model.n_features),
-    )
+    """Plan a first look and a perturbed minimiser, by the law that needs less noise."""
+    prior = fit._read_prior("hazard", model.n_features)
+    plans = [
+        Perturbation(
+            model,
+            epsilon,
+            method,
+            alpha,
+            float(fit.center_share),
+            float(fit.recalibration_share),
+            float(fit.inference_share),
+            fit._noise_law,
+            prior,
+            float(fit.delta) if gaussian else 0.0,
+        )
+        for method, gaussian in candidates(fit.method, float(fit.delta))
+    ]
+    return min(plans, key=lambda plan: plan.noise)
 
 
 def published(
     fit: DPDiscreteTimeSurvival, model: HazardModel, epsilon: float, alpha: float
 ) -> HazardPlan:
     """Plan one of the paper's perturbations."""
-    return PublishedPerturbation(model, epsilon, fit.method, alpha)
+    ((method, _),) = candidates(fit.method, 0.0)
+    return PublishedPerturbation(model, epsilon, method, alpha)
 
 
 def posterior(
@@ -546,9 +564,12 @@ def posterior(
 PLANS: dict[
     tuple[str, str], Callable[[DPDiscreteTimeSurvival, HazardModel, float, float], HazardPlan]
 ] = {
+    ("auto", "tight"): tight,
+    ("noisy_gd", "tight"): tight,
     ("obj_pert", "tight"): tight,
     ("out_pert", "tight"): tight,
     ("psgld", "tight"): posterior,
+    ("auto", "published"): published,
     ("obj_pert", "published"): published,
     ("out_pert", "published"): published,
     ("psgld", "published"): posterior,

@@ -19,9 +19,9 @@ import numpy as np
 from skdpsurv.blocks import Blocks
 from skdpsurv.inference import Indirect, Inference, RowMoments
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
-from skdpsurv.mechanisms.perturbation import Problem
+from skdpsurv.mechanisms.perturbation import Perturbed, Problem
 from skdpsurv.privacy import RandomSource
-from skdpsurv.privacy.shares import what_is_left
+from skdpsurv.privacy.concentrated import Price, amount, left, part
 from skdpsurv.survival.hazard_plans import HazardRecords
 from skdpsurv.survival.spline import to_published
 from skdpsurv.survival.ways_out import WaysOut, loss_rates
@@ -68,26 +68,26 @@ class HazardInference:
     Parameters
     ----------
     moments : RowMoments
-    epsilon_table : float
+    price_of_table : float or Concentrated
     """
 
     moments: RowMoments
-    epsilon_table: float
+    price_of_table: Price
 
     @classmethod
-    def planned(cls, n_records: int, n_features: int, epsilon: float) -> Self:
-        """Return the queries that cost epsilon together."""
-        table = TABLE_PART * epsilon
-        return cls(RowMoments.planned(n_records, n_features, what_is_left(epsilon, table)), table)
+    def planned(cls, n_records: int, n_features: int, price: Price) -> Self:
+        """Return the queries that have a price together."""
+        table = part(price, TABLE_PART)
+        return cls(RowMoments.planned(n_records, n_features, left(price, table)), table)
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
-        return [2.0 / self.epsilon_table, self.moments.query.law.scale]
+        return [2.0 / amount(self.price_of_table), self.moments.query.law.scale]
 
     def found(
         self,
         problem: Problem,
-        minimiser: FloatArray,
+        minimiser: Perturbed,
         records: Blocks[HazardRecords],
         scale: Scale,
         source: RandomSource,
@@ -98,19 +98,19 @@ class HazardInference:
         ----------
         problem : Problem
             The perturbed minimisation.
-        minimiser : ndarray of shape (n_params,)
+        minimiser : Perturbed
             What it released.
         records : Blocks
         scale : Scale
         source : RandomSource
         """
         likelihood: DiscreteHazard = problem.likelihood  # type: ignore[assignment]
-        losses = loss_rates(records, likelihood.basis.shape[0], self.epsilon_table, source)
+        losses = loss_rates(records, likelihood.basis.shape[0], self.price_of_table, source)
         moments = self.moments.release(problem.blocks, source)
         equation = Indirect.after(
             WaysOut(likelihood, losses),
-            minimiser,
-            problem.center,
+            minimiser.coef,
+            minimiser.center,
             problem.calibration,
             moments,
         )

@@ -1,9 +1,9 @@
 r"""A private life table, and the baseline hazard that it suggests.
 
 Counts of records by band of the exit time and by event: each record is in one cell, so replacing
-one record changes two cells by one. Neighbours: replace-one. Sensitivity: 2 in L1. Theorem: the
-discrete Laplace mechanism with scale :math:`2/\epsilon` on every cell is epsilon-differentially
-private, however many bands there are (docs/proofs/noise). What follows is post-processing of public
+one record changes two cells by one. Neighbours: replace-one. Sensitivity: 2 in L1, and the root of
+2 in L2. Theorem: that of a histogram (:mod:`skdpsurv.mechanisms.sums`), however many bands there
+are. What follows is post-processing of public
 numbers.
 """
 
@@ -18,6 +18,7 @@ from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import Link
 from skdpsurv.mechanisms.sums import HISTOGRAM, noise_deviation
 from skdpsurv.privacy import RandomSource
+from skdpsurv.privacy.concentrated import Price
 from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 #: Bands of the table: enough for the shape of a baseline with three knots.
@@ -29,7 +30,7 @@ LEVEL_DEVIATION, SHAPE_DEVIATION = 2.0, 0.7
 def private_life_table(
     exits: Blocks[tuple[IntArray, BoolArray]],
     n_intervals: int,
-    epsilon: float,
+    price: Price,
     source: RandomSource,
 ) -> FloatArray:
     """Release counts of censored records and of events in each band of exit intervals.
@@ -39,7 +40,7 @@ def private_life_table(
     exits : Blocks
         Of private exit intervals, 1 to n_intervals, and events.
     n_intervals : int
-    epsilon : float
+    price : float or Concentrated
     source : RandomSource
 
     Returns
@@ -54,13 +55,13 @@ def private_life_table(
         cell = 2 * ((interval - 1) * n_bands // n_intervals) + event
         return np.bincount(cell, minlength=2 * n_bands).astype(np.int64)
 
-    noisy = HISTOGRAM.release(exits.map_sum(counts), epsilon, source)
+    noisy = HISTOGRAM.release(exits.map_sum(counts), price, source)
     return np.maximum(noisy, 0).reshape(n_bands, 2).astype(np.float64)
 
 
 def baseline_from_life_table(
     counts: FloatArray,
-    epsilon: float,
+    price: Price,
     basis: FloatArray,
     link: Link,
     prior: FloatArray,
@@ -71,7 +72,7 @@ def baseline_from_life_table(
     ----------
     counts : ndarray of shape (n_bands, 2)
         From :func:`private_life_table`.
-    epsilon : float
+    price : float or Concentrated
         That the table cost: its noise is known.
     basis : ndarray of shape (n_intervals, n_basis)
         Orthogonal columns, the first one constant.
@@ -95,7 +96,7 @@ def baseline_from_life_table(
     weights = _in_block_order(counts.T.ravel(), censored, middle)
     likelihood = DiscreteHazard(basis, 0, 0.0, link)
     # Variance of the sum of the cells' noise.
-    noise = noise_deviation(HISTOGRAM, epsilon) ** 2 * counts.size
+    noise = noise_deviation(HISTOGRAM, price) ** 2 * counts.size
     size = np.sqrt(np.mean(basis**2, axis=0))
     deviation = np.full(n_basis, SHAPE_DEVIATION)
     deviation[0] = LEVEL_DEVIATION

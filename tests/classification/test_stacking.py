@@ -23,6 +23,7 @@ from skdpsurv.classification import stack_plan
 from skdpsurv.classification.combiners import meta_rows
 from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.mechanisms import perturbation
+from skdpsurv.mechanisms.perturbation import Perturbed
 from skdpsurv.privacy import random_source
 from tests.support.combinations import thinned
 
@@ -557,7 +558,9 @@ class TestWhatLeaves:
     @pytest.mark.parametrize("classes", [[0, 1], None])
     def test_nothing_leaves_but_the_minima(self, data, monkeypatch, variant, classes):
         """With minima and noise held fixed two data sets give one model, bit for bit."""
-        monkeypatch.setattr(perturbation, "_minimize", lambda o, g: np.ones(o.center.size))
+        monkeypatch.setattr(
+            perturbation, "_computed", lambda o, g: Perturbed(np.ones(o.center.size), o.center)
+        )
         texts = []
         for X, y in (data, (-50.0 * data[0], 1 - data[1])):
             one = model(classes=classes, **variant).fit(X, y)

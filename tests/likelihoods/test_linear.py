@@ -156,9 +156,9 @@ def test_private_fit(likelihood):
     calibration = calibrate(likelihood.constants, 1.0, n, 2)
     held = InMemory(blocks)
     problem = Problem(likelihood, held, calibration, np.zeros(2))
-    released = perturb(problem, random_source(7))
+    released = perturb(problem, random_source(7)).coef
 
-    objective = problem.objective(random_source(7))  # the same noise
+    objective = problem.task(random_source(7))  # the same noise
     gradient = sum(likelihood.derivatives(released, block).gradient for block in blocks)
     total = gradient + calibration.kappa * released + objective.linear
     # Noise that hides the solver moves the gradient by its Lipschitz constant at most: 40 scales

@@ -189,7 +189,7 @@ def test_law_of_the_release(seeded):
                 perturb(
                     Problem(likelihood, blocks, calibration, center),
                     random_source(i if seeded else None),
-                ),
+                ).coef,
             )
             for i in range(600)
         ]
@@ -207,7 +207,7 @@ def test_law_of_the_release(seeded):
 def test_release_is_on_a_public_lattice():
     likelihood, blocks, center = tiny_problem()
     calibration = calibrate(likelihood.constants, 1.0, 12, 2)
-    coef = perturb(Problem(likelihood, blocks, calibration, center), random_source(0))
+    coef = perturb(Problem(likelihood, blocks, calibration, center), random_source(0)).coef
     step = 2.0 ** np.floor(np.log2(calibration.solver_scale / 256))
     np.testing.assert_array_equal(np.round(coef / step) * step, coef)
 
@@ -217,7 +217,7 @@ def test_seeded_releases_repeat_and_unseeded_do_not():
     calibration = calibrate(likelihood.constants, 1.0, 12, 2)
 
     def draw(seed):
-        return perturb(Problem(likelihood, blocks, calibration, center), random_source(seed))
+        return perturb(Problem(likelihood, blocks, calibration, center), random_source(seed)).coef
 
     np.testing.assert_array_equal(draw(3), draw(3))
     assert (draw(None) != draw(None)).all()
@@ -230,6 +230,6 @@ def test_much_epsilon_leaves_a_ridge_and_little_solver_noise(epsilon):
     calibration = calibrate(likelihood.constants, epsilon, 12, 2)
     assert calibration.kappa > 0
     assert calibration.solver_scale <= LARGEST_SOLVER_SCALE
-    coef = perturb(Problem(likelihood, blocks, calibration, center), random_source(0))
+    coef = perturb(Problem(likelihood, blocks, calibration, center), random_source(0)).coef
     noise = noise_behind(likelihood, blocks, calibration, center, coef)
     assert np.linalg.norm(noise) < 20 * calibration.noise_scale + 1e-3

@@ -62,7 +62,7 @@ def test_law_of_the_release():
     exact = minimize(Objective(likelihood, blocks, calibration.kappa, center, np.zeros(2)), 1e-10)
     noise = np.array(
         [
-            perturb(Problem(likelihood, blocks, calibration, center), random_source(i)) - exact
+            perturb(Problem(likelihood, blocks, calibration, center), random_source(i)).coef - exact
             for i in range(600)
         ]
     )

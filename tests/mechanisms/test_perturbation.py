@@ -12,8 +12,9 @@ from scipy import stats
 from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.linear import LinearBlock
 from skdpsurv.likelihoods.logistic import Logistic
-from skdpsurv.mechanisms import output_perturbation, perturbation
+from skdpsurv.mechanisms import noisy_descent, output_perturbation, perturbation
 from skdpsurv.mechanisms.newton import Objective, minimize
+from skdpsurv.mechanisms.noisy_descent import Descent
 from skdpsurv.mechanisms.objective_perturbation import calibrate
 from skdpsurv.mechanisms.perturbation import Problem, Unperturbed, perturb, perturb_all
 from skdpsurv.privacy import RandomSource, random_source
@@ -35,6 +36,10 @@ def output_problem(seed=0):
     return problem(seed, output_perturbation.calibrate(Logistic(D).constants, 1.0, N, D))
 
 
+def descent_problem(seed=0):
+    return problem(seed, noisy_descent.calibrate(Logistic(D).constants, 0.3, N, D))
+
+
 def noise_behind(problem, coef):
     """Return the b that makes ``coef`` the minimiser: minus the gradient of the rest."""
     gradient = problem.likelihood.derivatives(coef, problem.blocks.blocks[0], order=1).gradient
@@ -43,14 +48,20 @@ def noise_behind(problem, coef):
 
 @pytest.fixture
 def problems():
-    return [problem(0), problem(1), output_problem(2), problem(3, Unperturbed(2.0))]
+    return [
+        problem(0),
+        problem(1),
+        output_problem(2),
+        problem(3, Unperturbed(2.0)),
+        descent_problem(4),
+    ]
 
 
 def test_each_is_perturbed_with_a_child_of_its_own(problems):
     children = random_source(5).spawn(len(problems))
     expected = [perturb(p, child) for p, child in zip(problems, children, strict=True)]
     for one, other in zip(perturb_all(problems, random_source(5)), expected, strict=True):
-        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(one.coef, other.coef)
 
 
 def test_no_problem_at_all():
@@ -58,12 +69,12 @@ def test_no_problem_at_all():
 
 
 @pytest.mark.parametrize("seed", [0, None])
-@pytest.mark.parametrize("make", [problem, output_problem])
+@pytest.mark.parametrize("make", [problem, output_problem, descent_problem])
 def test_equal_problems_get_different_noise(make, seed):
     """In one call, and in two calls on one source."""
     source = random_source(seed)
     released = [*perturb_all([make()] * 3, source), *perturb_all([make()] * 3, source)]
-    assert len({coef.tobytes() for coef in released}) == 6
+    assert len({each.coef.tobytes() for each in released}) == 6
 
 
 def test_noise_of_different_problems_is_unrelated():
@@ -74,7 +85,7 @@ def test_noise_of_different_problems_is_unrelated():
     angles = []
     for seed in range(300):
         one, other = perturb_all([problem(), problem()], random_source(seed))
-        b, c = noise_behind(problem(), one), noise_behind(problem(), other)
+        b, c = noise_behind(problem(), one.coef), noise_behind(problem(), other.coef)
         angles.append(np.arctan2(b[1], b[0]) - np.arctan2(c[1], c[0]))
     uniform = stats.uniform(0, 2 * np.pi).cdf
     assert stats.kstest(np.mod(angles, 2 * np.pi), uniform).pvalue > 1e-7
@@ -89,7 +100,7 @@ def test_law_of_the_noise():
     made = [problem(0), problem(1)]
     noise = np.array(
         [
-            [noise_behind(p, f) for p, f in zip(made, perturb_all(made, source), strict=True)]
+            [noise_behind(p, f.coef) for p, f in zip(made, perturb_all(made, source), strict=True)]
             for source in map(random_source, range(300))
         ]
     )
@@ -103,7 +114,7 @@ def test_law_of_the_noise():
 
 def test_without_perturbation_it_is_the_minimum():
     free = problem(3, Unperturbed(2.0))
-    (coef,) = perturb_all([free], random_source(None))
+    ((coef, _),) = perturb_all([free], random_source(None))
     exact = minimize(Objective(free.likelihood, free.blocks, 2.0, free.center, np.zeros(D)), 1e-10)
     np.testing.assert_allclose(coef, exact, atol=1e-6)
 
@@ -119,35 +130,37 @@ def test_backend_and_number_of_jobs_do_not_matter(problems, backend, n_jobs):
     with parallel_config(backend=backend):
         found = perturb_all(problems, random_source(7), n_jobs=n_jobs)
     for one, other in zip(found, expected, strict=True):
-        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(one.coef, other.coef)
+        np.testing.assert_array_equal(one.center, other.center)
 
 
 @pytest.mark.parametrize("backend", ["threading", PROCESSES])
 def test_unseeded_workers_do_not_repeat_noise(backend):
     with parallel_config(backend=backend):
         released = perturb_all([problem()] * 4, random_source(None), n_jobs=2)
-    assert len({coef.tobytes() for coef in released}) == 4
+    assert len({each.coef.tobytes() for each in released}) == 4
 
 
 def test_workers_get_no_stream_of_random_numbers(problems, monkeypatch):
     """Nothing in their arguments is one, which could not be pickled, or has a handle to one."""
-    seen, honest = [], perturbation._minimize
+    seen, honest = [], perturbation._computed
 
     def spy(*args):
         seen.append(args)
         return honest(*args)
 
-    monkeypatch.setattr(perturbation, "_minimize", spy)
+    monkeypatch.setattr(perturbation, "_computed", spy)
     perturb_all(problems, random_source(0))
-    assert len(seen) == 4
+    assert len(seen) == 5
     for objective, tolerance in seen:
-        assert isinstance(objective, Objective)
+        assert isinstance(objective, Objective | Descent)
         assert isinstance(tolerance, float)
         pickle.dumps(objective)
         assert not any(isinstance(v, RandomSource) for v in vars(objective).values())
-    linear = [objective.linear for objective, _ in seen]
+    linear = [objective.linear for objective, _ in seen[:4]]
     assert all((b != 0).all() for b in linear[:2])
     assert all((b == 0).all() for b in linear[2:])
+    assert (seen[4][0].noise != 0).all()
 
 
 def test_a_stream_cannot_be_pickled():
@@ -171,5 +184,5 @@ def test_floating_point_errors_are_not_raised(backend):
         with pytest.raises(FloatingPointError):
             far.likelihood.derivatives(far.center, block)
         for n_jobs in (1, 2):
-            for coef in perturb_all([far, far], random_source(0), n_jobs=n_jobs):
-                assert np.isfinite(coef).all()
+            for found in perturb_all([far, far], random_source(0), n_jobs=n_jobs):
+                assert np.isfinite(found.coef).all()

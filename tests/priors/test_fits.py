@@ -393,6 +393,18 @@ class TestLogistic:
             gains.append(fit(model.set_params(prior=prior), X, y).score(test, classes) - one)
         assert np.mean(gains) > 0.01
 
+    def test_what_a_prior_has_unshrunk_is_not_made_steeper(self):
+        """Without a table of margins: n * epsilon is below 600."""
+        prior = DPLogisticRegression(3.0, classes=[0, 1], random_state=9)
+        prior = fit(prior, *self.labels(4000, 1)).release_
+        X, y = self.labels(300, 2)
+        alone, helped, other = (
+            fit(DPLogisticRegression(1.0, classes=[0, 1], random_state=5, prior=p), X, y)
+            for p in (None, prior, turned(prior, -1.0))
+        )
+        assert helped.recalibration_slope_ == 1.0
+        assert other.recalibration_slope_ == alone.recalibration_slope_ > 1.0
+
     def test_three_classes_are_three_models(self):
         rng = np.random.default_rng(0)
         X = rng.uniform(-0.5, 0.5, (900, 3))

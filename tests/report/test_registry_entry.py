@@ -77,11 +77,12 @@ def test_entries_are_valid_and_full(setting):
     deployment = read(release.to_registry_yaml(**known))["deployment"]
     guarantee = release.guarantee
     loss, variant = deployment["privacy_loss"], deployment["dp_variant"]
-    assert loss["privacy_parameters"] == {"epsilon": guarantee.epsilon}
+    slips = {"delta": guarantee.delta} if guarantee.delta else {}
+    assert loss["privacy_parameters"] == {"epsilon": guarantee.epsilon, **slips}
     person = guarantee.neighbours == PERSON
     assert loss["privacy_unit"] == ("person" if person else "record")
     assert guarantee.neighbours in loss["privacy_unit_details"]
-    assert variant["variant_name"] == "Pure DP"
+    assert variant["variant_name"] == ("Approximate DP" if slips else "Pure DP")
     for name, given in guarantee.public_inputs.items():
         assert f"`{name}`: {word(value(given))}" in variant["unprotected_quantities"]
     assert guarantee.mechanism in deployment["implementation"]["mechanisms"]

@@ -443,11 +443,15 @@ def _settings() -> Iterator[Setting]:
     yield one("objective with a first look", frame, epsilon=10.0, also=("evidence_error",))
     prior = prior_release(DPDiscreteTimeSurvival(max_time=MAX_TIME, epsilon=50.0), survival)
     yield one("prior", survival, prior=prior, epsilon=10.0, also=("evidence_error",))
+    gaussian = {"delta": 1e-4, "method": "noisy_gd", "epsilon": 20.0, "also": ("evidence_error",)}
+    yield one("noisy descent", survival, **gaussian)
+    yield one("Gaussian output", survival, **{**gaussian, "method": "out_pert"})
     yield one("objective as published", survival, calibration="published", epsilon=5.0)
     out = {"method": "out_pert", "link": "cloglog", "epsilon": 10.0, "also": ("evidence_error",)}
     yield one("output", survival, checked=True, **out)
     yield one("output as published", survival, method="out_pert", calibration="published")
-    yield one("uncapped", survival, max_cumulative_hazard=None, link="logit", data_norm=1.0)
+    uncapped = {"max_cumulative_hazard": None, "link": "logit", "data_norm": 1.0}
+    yield one("uncapped", survival, method="obj_pert", **uncapped)
     yield one("probit", survival, link="probit", alpha=0.1, center_share=0.0)
     yield one("no privacy", moderate, epsilon=np.inf)
     yield one(
@@ -475,6 +479,9 @@ def _settings() -> Iterator[Setting]:
     )
     yield one("standard errors", survival, epsilon=200.0)
     yield one("output with standard errors", survival, epsilon=200.0, method="out_pert")
+    yield one(
+        "descent with standard errors", survival, epsilon=200.0, method="noisy_gd", delta=1e-4
+    )
 
     one = several(
         DPWeibullFitter,
@@ -529,7 +536,13 @@ def _settings() -> Iterator[Setting]:
     )
     yield one("objective", labelled, representative=True)
     yield one("output", labelled, method="out_pert", max_residual=1.0, data_norm=2.0)
-    yield one("published", labelled, calibration="published", fit_intercept=False)
+    yield one("noisy descent", labelled, method="noisy_gd", delta=1e-4)
+    yield one(
+        "noisy descents", words, method="noisy_gd", delta=1e-4, classes=["ill", "well", "dead"]
+    )
+    yield one("Gaussian output", labelled, method="out_pert", delta=1e-4)
+    published = {"calibration": "published", "method": "obj_pert"}
+    yield one("published", labelled, fit_intercept=False, **published)
     yield one("three classes of words", words, classes=["ill", "well", "dead"], alpha=0.01)
     yield one("people", people)
     yield one("classes from y", three, classes=None)
@@ -562,6 +575,9 @@ def _settings() -> Iterator[Setting]:
     )
     yield one("objective with standard errors", labelled, epsilon=200.0)
     yield one("output with standard errors", labelled, epsilon=200.0, method="out_pert")
+    yield one(
+        "descent with standard errors", labelled, epsilon=200.0, method="noisy_gd", delta=1e-4
+    )
 
     one = several(
         extension("poisson").DPPoissonRegressor,

@@ -48,14 +48,14 @@ class TestCost:
     def test_parts_never_add_up_to_more_than_epsilon(self, epsilon, share):
         model = HazardModel("cloglog", 200, 3, 50_000, 4, 1.0, "auto", 0.5)
         plan = Perturbation(model, epsilon, "obj_pert", 0.0, 0.1, 0.1, share)
-        parts = (plan.epsilon_center, plan.epsilon_recalibration, plan.epsilon_fit)
-        whole = sum(map(Fraction, (*parts, plan.epsilon_inference)))
+        parts = (plan.prices.center, plan.prices.recalibration, plan.prices.fit)
+        whole = sum(map(Fraction, (*parts, plan.prices.inference)))
         assert whole <= Fraction(epsilon)
-        assert plan.epsilon_inference == share * epsilon
+        assert plan.prices.inference == share * epsilon
         inference = plan.inference
-        spent = Fraction(inference.epsilon_table) + Fraction(inference.moments.query.epsilon)
-        assert spent <= Fraction(plan.epsilon_inference)
-        assert inference.epsilon_table == pytest.approx(TABLE_PART * share * epsilon)
+        spent = Fraction(inference.price_of_table) + Fraction(inference.moments.query.price)
+        assert spent <= Fraction(plan.prices.inference)
+        assert inference.price_of_table == pytest.approx(TABLE_PART * share * epsilon)
 
     def test_rows_have_a_norm_that_the_query_knows(self):
         asked = HazardInference.planned(100, 3, 1.0).moments

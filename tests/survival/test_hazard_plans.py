@@ -16,6 +16,7 @@ from sksurv.util import Surv
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PrivacyLeakWarning
 from skdpsurv.blocks import InMemory
 from skdpsurv.datasets import make_discrete_time_survival
+from skdpsurv.mechanisms.perturbation import Perturbed
 from skdpsurv.privacy import random_source
 from skdpsurv.survival import perturbed_plan
 from skdpsurv.survival.hazard_plans import CAP_RANGE, HazardModel, HazardRecords
@@ -176,18 +177,18 @@ class TestFirstLook:
     def test_parts_of_epsilon(self, epsilon):
         one = plan(epsilon)
         looks = MODEL.n_records * epsilon >= FIRST_LOOK_RECORDS
-        assert one.epsilon_center == (pytest.approx(0.1 * epsilon) if looks else 0.0)
+        assert one.prices.center == (pytest.approx(0.1 * epsilon) if looks else 0.0)
         shared = plan(epsilon, recalibration_share=0.2)
-        assert shared.epsilon_recalibration == (pytest.approx(0.2 * epsilon) if looks else 0.0)
+        assert shared.prices.recalibration == (pytest.approx(0.2 * epsilon) if looks else 0.0)
         assert ("table of risks" in shared.mechanism) == looks
         for two in (one, shared, plan(epsilon, center_share=0.26, recalibration_share=0.7399)):
-            parts = two.epsilon_center, two.epsilon_fit, two.epsilon_recalibration
+            parts = two.prices.center, two.prices.fit, two.prices.recalibration
             assert sum(parts) == pytest.approx(epsilon, rel=1e-12)
             assert sum(map(Fraction, parts)) <= Fraction(epsilon)
         assert ("life table" in one.mechanism) == looks
         parts = one.calibration
         spent = parts.epsilon_noise + parts.epsilon_curvature + parts.epsilon_solver
-        assert spent == pytest.approx(one.epsilon_fit, rel=1e-12)
+        assert spent == pytest.approx(one.prices.fit, rel=1e-12)
 
     def test_table_and_mean_share_what_it_costs(self, monkeypatch):
         """And nothing else does: what both are given adds up to the centre's share."""
@@ -207,7 +208,7 @@ class TestFirstLook:
             assert seen["private_life_table"] == pytest.approx(0.1 * epsilon * TABLE_PART)
             assert seen["private_mean"] == pytest.approx(0.1 * epsilon * MEAN_PART)
             assert sum(seen.values()) == pytest.approx(0.1 * epsilon, rel=1e-14)
-            assert sum(map(Fraction, seen.values())) <= Fraction(plan(epsilon).epsilon_center)
+            assert sum(map(Fraction, seen.values())) <= Fraction(plan(epsilon).prices.center)
 
     @pytest.mark.parametrize(
         ("epsilon", "found", "expected"),
@@ -226,7 +227,9 @@ class TestFirstLook:
         monkeypatch.setattr(perturbed_plan, "private_mean", lambda *args: (mean, found))
         original = HazardRecords.within
         monkeypatch.setattr(HazardRecords, "within", lambda *a: seen.append(a[1:]) or original(*a))
-        monkeypatch.setattr(perturbed_plan, "perturb", lambda *args: np.arange(1.0, 6.0))
+        monkeypatch.setattr(
+            perturbed_plan, "perturb", lambda *args: Perturbed(np.arange(1.0, 6.0), np.zeros(5))
+        )
         X = np.random.default_rng(0).uniform(-1, 1, size=(1000, 2))
         records = InMemory([HazardRecords(X, np.full(1000, 7), np.zeros(1000, dtype=bool))])
         one = plan(epsilon)
@@ -264,7 +267,7 @@ class TestSpans:
     @pytest.mark.parametrize("method", ["obj_pert", "out_pert"])
     def test_every_scale_of_noise_is_among_them(self, method):
         one = plan(2.0, method)
-        center = one.epsilon_center
+        center = one.prices.center
         for scale in (
             one.calibration.noise_scale,
             one.calibration.kappa,
