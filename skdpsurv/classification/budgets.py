@@ -190,10 +190,13 @@ class GroupSetting:
         )
 
     def concentrated(
-        self, max_residual: float, group: ColumnGroup, calibration: Calibrated
+        self,
+        max_residual: float,
+        groups: tuple[ColumnGroup, ...],
+        calibrations: Sequence[Calibrated],
     ) -> GroupFit:
-        """Return the plan of one group by Gaussian noise."""
-        plan = self.plan(max_residual, (group,), (calibration,))
+        """Return the plan of models with Gaussian noise."""
+        plan = self.plan(max_residual, groups, calibrations)
         return replace(plan, prices=(self.price_output,) * self.n_outputs)
 
 
@@ -259,22 +262,52 @@ def output(setting: GroupSetting) -> GroupFit:
     calibration = output_perturbation.calibrate_at(
         constants, setting.price_output.mu, n, group.n_params, kappa, SphericalGaussian
     )
-    return setting.concentrated(cap, group, calibration)
+    return setting.concentrated(cap, (group,), (calibration,))
 
 
 def descent(setting: GroupSetting) -> GroupFit:
-    """Plan noisy gradient descent, of one group."""
-    (group,), cap = setting.unit_columns(), setting.capped()
-    constants = setting.constants(group.n_params, group.bound, cap)
-    n = setting.n_records
-    if setting.alpha is None:
-        kappa = auto_ridge(n, group.n_params, setting.epsilon_output, cap) * group.bound**2
-    else:
-        kappa = n * setting.alpha / setting.data_norm**2
-    calibration = noisy_descent.calibrate(
-        constants, setting.price_output.mu, n, group.n_params, ridge=kappa
-    )
-    return setting.concentrated(cap, group, calibration)
+    r"""Plan noisy gradient descents, with noise of deviation :math:`h / (a_k \mu)` in group k.
+
+    Here h bounds the weighted distance that one record can move all groups' gradients by
+    (:func:`~skdpsurv.mechanisms.noisy_descent.joint_distance`), so that they cost
+    :math:`\tfrac12\mu^2` together (docs/proofs/gaussian).
+    """
+    groups, cap = setting.unit_columns(), setting.capped()
+    n, mu = setting.n_records, setting.price_output.mu
+    constants = [setting.constants(g.n_params, g.bound, cap) for g in groups]
+    # One row of norm 1 is shared by the groups; each has a constant column of its own.
+    norm = math.sqrt(1.0 + len(groups) * setting.constant**2)
+    whole = setting.constants(setting.n_features, norm, cap).gradient_sensitivity
+    centers = [longest(center) for center in setting.model_centers(groups)]
+    each = [
+        noisy_descent.apart(c, n, g.n_params, center)
+        for c, g, center in zip(constants, groups, centers, strict=True)
+    ]
+    rounding = sum(d - c.gradient_sensitivity for d, c in zip(each, constants, strict=True))
+    hidden = noisy_descent.joint_distance(each, setting.weights, MARGIN * whole + rounding)
+
+    def calibrated(k: int) -> noisy_descent.DescentCalibration:
+        group, own = groups[k], each[k] * setting.weights[k] * mu / hidden
+        if setting.alpha is None:
+            size = as_laplace(Concentrated(own), group.n_params - 1)
+            kappa = auto_ridge(n, group.n_params, size, cap) * group.bound**2
+            kappa *= setting.ridge_multiple
+        else:
+            kappa = n * setting.alpha / setting.data_norm**2
+        return noisy_descent.calibrate(
+            constants[k], own, n, group.n_params, ridge=kappa, center_norm=centers[k]
+        )
+
+    calibrations = [calibrated(k) for k in range(len(groups))]
+    return setting.concentrated(cap, groups, calibrations)
+
+
+def least_noise(setting: GroupSetting) -> GroupFit:
+    """Plan objective perturbation or, if there is a price for it, descent: what has less noise."""
+    pure = tight(replace(setting, price=None))
+    if setting.price is None:
+        return pure
+    return min(pure, descent(setting), key=lambda fit: fit.noise(setting.weights))
 
 
 def published(setting: GroupSetting) -> GroupFit:
@@ -328,7 +361,7 @@ def unperturbed(setting: GroupSetting) -> GroupFit:
 
 #: Of objective perturbation, by the name that an estimator gives them.
 CALIBRATIONS: dict[str, Callable[[GroupSetting], GroupFit]] = {
-    "tight": tight,
+    "tight": least_noise,
     "published": published,
 }
 #: How a model of all columns may be fitted, by method.

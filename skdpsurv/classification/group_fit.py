@@ -18,6 +18,7 @@ from skdpsurv.blocks import Blocks
 from skdpsurv.classification.column_group import ColumnGroup
 from skdpsurv.likelihoods.linear import LinearBlock
 from skdpsurv.likelihoods.logistic import Logistic, log_odds_slope
+from skdpsurv.mechanisms.methods import deviation
 from skdpsurv.mechanisms.perturbation import Calibrated, Problem, steps_of
 from skdpsurv.priors import Evidence, Prior
 from skdpsurv.privacy import clip_rows
@@ -95,7 +96,7 @@ class GroupFit:
         Rows longer than ``data_norm`` are weighed, and clipped at so many times it; for one group
         of all columns. None: they are scaled down to it.
     prices : tuple of Concentrated, default=()
-        Of Gaussian noise: what each model costs.
+        Of Gaussian noise: what the models of each output cost together.
     """
 
     n_records: int
@@ -157,6 +158,19 @@ class GroupFit:
             return model
         theirs = prior.evidence.scaled(1.0 / log_odds_slope(self.max_residual))
         return model._replace(coef=own.improved(model.coef, theirs))
+
+    def noise(self, weights: Sequence[float]) -> float:
+        """Return how long the noise on all gradients is, in units of the cap.
+
+        Laws are compared by it. Groups count by what their votes do.
+        """
+        squares = (
+            group.n_params * (weight * deviation(calibration)) ** 2
+            for group, weight, calibration in zip(
+                self.groups, weights, self.calibrations, strict=True
+            )
+        )
+        return math.sqrt(math.fsum(squares)) / self.max_residual
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""

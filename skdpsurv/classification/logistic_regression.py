@@ -28,8 +28,8 @@ from skdpsurv.classification.private_classifier import (
 from skdpsurv.classification.public_slope import public_slope
 from skdpsurv.inference import REACH, Inference, Summarised
 from skdpsurv.labels import stated_classes
-from skdpsurv.likelihoods.logistic import Logistic, log_odds, log_odds_slope, probability
-from skdpsurv.mechanisms.methods import NAMES, candidates, check_delta, deviation
+from skdpsurv.likelihoods.logistic import log_odds, log_odds_slope, probability
+from skdpsurv.mechanisms.methods import NAMES, candidates, check_delta
 from skdpsurv.mechanisms.perturbation import Problem, perturb_all
 from skdpsurv.priors import Evidence, Prior, Terms, is_prior
 from skdpsurv.privacy import PrivacyAccountant, RandomSource
@@ -96,10 +96,8 @@ class LogisticPlan:
 
     @property
     def noise(self) -> float:
-        """Deviation of the noise in units of what one record can do: by it laws are compared."""
-        (group,), (calibration,) = self.fit.groups, self.fit.calibrations
-        whole = Logistic(group.n_params, group.bound, self.fit.max_residual).constants
-        return deviation(calibration) / whole.gradient_sensitivity
+        """How much noise there is: laws are compared by it."""
+        return self.fit.noise((1.0,))
 
     @property
     def rho(self) -> float | None:

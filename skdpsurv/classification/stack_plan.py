@@ -21,6 +21,7 @@ from skdpsurv.classification.combiners import meta_rows, votes
 from skdpsurv.classification.group_fit import Coefficients, GroupFit, SignedRows
 from skdpsurv.mechanisms.perturbation import Problem, perturb_all
 from skdpsurv.privacy import RandomSource
+from skdpsurv.privacy.concentrated import together
 from skdpsurv.references import reference
 from skdpsurv.types import IntArray
 
@@ -125,8 +126,12 @@ class Stack:
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
-        plans = [*self.low, *([self.high] if self.high else [])]
-        return [span for plan in plans for span in plan.spans()]
+        return [span for plan in self.levels for span in plan.spans()]
+
+    @property
+    def levels(self) -> tuple[GroupFit, ...]:
+        """The plans of all models below, and of that on top."""
+        return (*self.low, *([self.high] if self.high else []))
 
     def public_inputs(self) -> dict[str, Any]:
         """Return how epsilon was spent."""
@@ -153,6 +158,8 @@ class StackPlan:
     assumptions : tuple of str
     n_jobs, verbose : int
         As for :class:`joblib.Parallel`.
+    allowed_delta : float, default=0.0
+        What Gaussian noise may use.
     """
 
     stack: Stack
@@ -162,8 +169,26 @@ class StackPlan:
     assumptions: tuple[str, ...]
     n_jobs: int | None = None
     verbose: int = 0
+    allowed_delta: float = 0.0
 
-    proof = reference("docs/proofs/stacking", "guo", "chaudhuri")
+    @property
+    def proof(self) -> str:
+        """Where it is proved."""
+        if self.delta:
+            return reference("docs/proofs/gaussian", "bun-steinke", "canonne")
+        return reference("docs/proofs/stacking", "guo", "chaudhuri")
+
+    @property
+    def delta(self) -> float:
+        """What is used of the delta allowed: all of it, or nothing."""
+        return self.allowed_delta if any(plan.prices for plan in self.stack.levels) else 0.0
+
+    @property
+    def rho(self) -> float | None:
+        """What Gaussian noise costs, in zCDP, if there is no other; levels see other rows."""
+        if not all(plan.prices for plan in self.stack.levels):
+            return None
+        return together(*self.stack.low[0].prices).rho
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
@@ -249,7 +274,8 @@ def plan_stack(
         setting,
         n_records=n_high,
         n_outputs=1,
-        epsilon=setting.epsilon_output,
+        epsilon=replace(setting, price=None).epsilon_output,
+        price=None if setting.price is None else setting.price_output,
         groups=(tuple(range(n_parts * len(setting.groups))),),
         weights=(1.0,),
         data_norm=1.0,

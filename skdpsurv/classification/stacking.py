@@ -48,8 +48,10 @@ from skdpsurv.classification.ridge_and_cap import TRANSFER_RIDGE, VOTE_RIDGE
 from skdpsurv.classification.stack_plan import Stack, StackPlan, plan_stack
 from skdpsurv.classification.transfer import prior_centers, released_models
 from skdpsurv.likelihoods.logistic import probability
+from skdpsurv.mechanisms.methods import NAMES
 from skdpsurv.priors import Promises, is_prior
 from skdpsurv.privacy import PrivacyAccountant
+from skdpsurv.privacy.concentrated import Concentrated, parts
 from skdpsurv.release import Release, released_array
 from skdpsurv.types import FloatArray
 
@@ -89,6 +91,10 @@ class PrivateStackingClassifier(PrivateClassifier):
     epsilon : float, default=1.0
         Privacy loss of one ``fit``, of all models together, spent whole. ``numpy.inf`` gives the
         same stack without any privacy, for reference.
+    delta : float in [0, 1), default=0.0
+        Probability with which the bound by epsilon may fail, at most :math:`1/n^2`. With one,
+        models are fitted by noisy gradient descent where that needs less noise than objective
+        perturbation, by public numbers; where no model is, ``guarantee_`` has ``delta=0``.
     columns : transformer or None, default=None
         Public transformer of raw rows, such as a :class:`~skdpsurv.preprocessing.PublicColumns`:
         what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
@@ -223,6 +229,7 @@ class PrivateStackingClassifier(PrivateClassifier):
     """
 
     _rules: ClassVar[dict[str, Check]] = {
+        "delta": number_in(0.0, 1.0, closed="left"),
         "partition": choice(*PARTITIONS),
         "n_partitions": optional(integer()),
         "feature_groups": optional(GROUPS),
@@ -239,6 +246,7 @@ class PrivateStackingClassifier(PrivateClassifier):
         self,
         epsilon: float = 1.0,
         *,
+        delta: float = 0.0,
         columns: Any = None,
         partition: str = "features",
         n_partitions: int | None = None,
@@ -261,6 +269,7 @@ class PrivateStackingClassifier(PrivateClassifier):
         accountant: PrivacyAccountant | None = None,
     ) -> None:
         self.epsilon = epsilon
+        self.delta = delta
         self.columns = columns
         self.partition = partition
         self.n_partitions = n_partitions
@@ -360,6 +369,10 @@ class PrivateStackingClassifier(PrivateClassifier):
 
     def _check_together(self) -> None:
         super()._check_together()
+        if self.delta and self.calibration == "published":
+            raise ValueError(
+                "delta must be 0 with calibration='published', which knows no Gaussian noise."
+            )
         if self.partition == "samples":
             for name in ("feature_groups", "importances", "group_norms", "prior"):
                 if getattr(self, name) is not None:
@@ -412,6 +425,7 @@ class PrivateStackingClassifier(PrivateClassifier):
             group_norms=norms,
             ridge_multiple=self._ridge_multiple(len(groups)),
             centers=self._centers(shape),
+            price=self._price(),
             **self._numbers(),
         )
         n_parts = len(groups) if by_rows else 1
@@ -440,15 +454,25 @@ class PrivateStackingClassifier(PrivateClassifier):
             ),
             n_jobs=self.n_jobs,
             verbose=self.verbose,
+            allowed_delta=float(self.delta),
         )
+
+    def _price(self) -> Concentrated | None:
+        """Return the price of Gaussian noise, on all rows or on any part of them."""
+        if not self.delta or math.isinf(self.epsilon):
+            return None
+        return parts(float(self.epsilon), float(self.delta), (1.0,))[0]
 
     def _mechanism(self, stack: Stack) -> str:
         kind = "groups of columns" if self.partition == "features" else "parts of the rows"
         top = ", and on their votes" if stack.high is not None else ""
+        methods = [NAMES["noisy_gd" if plan.prices else "obj_pert"] for plan in stack.levels]
+        if stack.high is not None and methods[0] != methods[-1]:
+            top = f", and {methods[-1]} on their votes"
         if math.isinf(self.epsilon):
             return f"penalised likelihoods on {kind}{top}, no noise"
         published = ", as published" if self.calibration == "published" else ""
-        return f"objective perturbation of logistic likelihoods on {kind}{top}{published}"
+        return f"{methods[0]} of logistic likelihoods on {kind}{top}{published}"
 
     def _ridge_multiple(self, n_groups: int) -> float:
         if self.prior is not None:

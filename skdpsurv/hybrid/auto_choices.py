@@ -11,8 +11,15 @@ from __future__ import annotations
 import math
 
 from skdpsurv.mechanisms.sums import HISTOGRAM, noise_deviation
+from skdpsurv.privacy.concentrated import Price, as_laplace
 
-__all__ = ["cell_number", "follows_cells", "keeps_signs", "rounds_of_residuals"]
+__all__ = [
+    "cell_number",
+    "follows_cells",
+    "keeps_signs",
+    "rounds_of_gaussian_residuals",
+    "rounds_of_residuals",
+]
 
 #: Cells tell where records are in a few dimensions only.
 MOST_COLUMNS_FOR_CELLS = 4
@@ -42,9 +49,9 @@ def keeps_signs(n_cells: int, n_private: int, rarest: float, epsilon: float) -> 
     return noise <= SIGNED_NOISE * n_private * rarest
 
 
-def noise_of_moments(n_private: int, n_columns: int, bound: float, epsilon: float) -> float:
+def noise_of_moments(n_private: int, n_columns: int, bound: float, price: Price) -> float:
     """Return the standard deviation of one moment's noise."""
-    return math.sqrt(n_columns + 2) * 2.0 * bound / (epsilon * n_private)
+    return math.sqrt(n_columns + 2) * 2.0 * bound / (as_laplace(price, n_columns + 1) * n_private)
 
 
 def follows_cells(noise: float) -> bool:
@@ -53,7 +60,25 @@ def follows_cells(noise: float) -> bool:
 
 
 def rounds_of_residuals(noise: float) -> int:
-    """Return how many times to look at residuals, with equal parts of epsilon."""
+    """Return how many times to look at residuals, with equal parts of epsilon.
+
+    Parameters
+    ----------
+    noise : float
+        Deviation of a moment's noise, with half of epsilon.
+    """
     if noise <= 0.01:
         return 3
     return 2 if noise <= 0.05 else 1
+
+
+def rounds_of_gaussian_residuals(noise: float) -> int:
+    """Return the same for Gaussian noise, of which many rounds have little more each than few.
+
+    Parameters
+    ----------
+    noise : float
+        Deviation of a moment's noise, of one of two rounds.
+    """
+    rounds = ((0.01, 5), (0.03, 4), (0.06, 3), (0.1, 2))
+    return next((number for most, number in rounds if noise <= most), 1)

@@ -13,7 +13,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.blocks import in_blocks
-from skdpsurv.checks import Check, choice, integer, later, list_of, optional
+from skdpsurv.checks import Check, choice, integer, later, list_of, number_in, optional
 from skdpsurv.hybrid.hybrid_plan import METHODS, SHARES, WEIGHTS, HybridPlan, make_plan, shares
 from skdpsurv.hybrid.hybrid_records import (
     HybridRecords,
@@ -75,6 +75,10 @@ class HybridMEstimator(PrivateMetaEstimator):
     epsilon : float, default=1.0
         Privacy loss of one ``fit``, spent whole. ``numpy.inf`` weighs without noise, for
         reference.
+    delta : float in [0, 1), default=0.0
+        Probability with which the bound by epsilon may fail, at most :math:`1/n^2`. With one,
+        moments of residuals have Gaussian noise where that is less, with twenty to thirty columns
+        or more, and more rounds are worth their price. Else ``guarantee_`` has ``delta=0``.
     columns : transformer or None, default=None
         Public transformer of raw rows, such as a :class:`~skdpsurv.preprocessing.PublicColumns`:
         what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
@@ -172,6 +176,7 @@ class HybridMEstimator(PrivateMetaEstimator):
     _beyond_release = "the public records and the estimator inside"
 
     _rules: ClassVar[dict[str, Check]] = {
+        "delta": number_in(0.0, 1.0, closed="left"),
         "method": choice(*METHODS),
         "n_cells": optional(integer()),
         "selection": choice(*SELECTIONS),
@@ -186,6 +191,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         estimator: Any = None,
         epsilon: float = 1.0,
         *,
+        delta: float = 0.0,
         columns: Any = None,
         method: str = "auto",
         n_cells: int | None = None,
@@ -199,6 +205,7 @@ class HybridMEstimator(PrivateMetaEstimator):
     ) -> None:
         self.estimator = estimator
         self.epsilon = epsilon
+        self.delta = delta
         self.columns = columns
         self.method = method
         self.n_cells = n_cells
@@ -455,6 +462,7 @@ class HybridMEstimator(PrivateMetaEstimator):
             selection=self.selection,
             weights=self.weights,
             may_sign=takes_signed_weights(self._estimator),
+            delta=float(self.delta),
         )
         stated = {
             "n_private": public.n_private,
@@ -465,7 +473,13 @@ class HybridMEstimator(PrivateMetaEstimator):
         asked = prediction_assumptions(self._estimator) if spending.predicts else ()
         fit = self._fit_with(spending.signed, public)
         return HybridPlan(
-            spending, float(self.epsilon), stated, (*ASSUMPTIONS, *asked), shape.equal, fit
+            spending,
+            float(self.epsilon),
+            stated,
+            (*ASSUMPTIONS, *asked),
+            shape.equal,
+            fit,
+            float(self.delta),
         )
 
     def __sklearn_tags__(self) -> Any:

@@ -17,6 +17,8 @@ from skdpsurv.hybrid.residual_moments import Residuals
 from skdpsurv.hybrid.weighings import Fit, Weighing
 from skdpsurv.mechanisms.vector_noise import MARGIN
 from skdpsurv.privacy import RandomSource
+from skdpsurv.privacy.concentrated import Concentrated, Price, amount, part, together
+from skdpsurv.privacy.concentrated import parts as gaussian_parts
 from skdpsurv.references import reference
 
 __all__ = ["METHODS", "SHARES", "WEIGHTS", "HybridPlan", "Spending", "make_plan", "shares"]
@@ -42,8 +44,8 @@ class Spending:
         Cells, or distinct public records, that are counted.
     counts : tuple of float
         Epsilon of the counts; of order, candidates and choice for "subset".
-    residuals : tuple of float
-        Epsilon of each round of residuals.
+    residuals : tuple of float or of Concentrated
+        Price of each round of residuals.
     sizes : tuple of int
         Of the candidates.
     selection : str
@@ -54,7 +56,7 @@ class Spending:
     kind: str
     n_cells: int
     counts: tuple[float, ...]
-    residuals: tuple[float, ...]
+    residuals: tuple[Price, ...]
     sizes: tuple[int, ...]
     selection: str
     signed: bool
@@ -77,12 +79,18 @@ class Spending:
         """Whether estimators are asked for predictions of private records."""
         return self.kind == "subset" or bool(self.residuals)
 
+    @property
+    def rho(self) -> float | None:
+        """What Gaussian noise costs, in zCDP; None if there is none."""
+        gaussian = [price for price in self.residuals if isinstance(price, Concentrated)]
+        return together(*gaussian).rho if gaussian else None
+
     def public_inputs(self) -> dict[str, Any]:
         """Return how epsilon is spent."""
         return {
             "n_cells": self.n_cells,
             "epsilon_counts": self.counts,
-            "epsilon_residuals": self.residuals,
+            f"{'mu' if self.rho else 'epsilon'}_residuals": tuple(map(amount, self.residuals)),
             "candidate_sizes": self.sizes,
         }
 
@@ -134,6 +142,8 @@ class HybridPlan:
         Fitted to the public records alone.
     fit : callable
         Fits the estimator to public records with released weights.
+    allowed_delta : float, default=0.0
+        What Gaussian noise may use.
     """
 
     spending: Spending
@@ -142,8 +152,24 @@ class HybridPlan:
     assumptions: tuple[str, ...]
     equal: Any
     fit: Fit
+    allowed_delta: float = 0.0
 
-    proof = reference("docs/proofs/hybrid", "wang", "dwork")
+    @property
+    def rho(self) -> float | None:
+        """What Gaussian noise costs, in zCDP; None if there is none."""
+        return self.spending.rho
+
+    @property
+    def delta(self) -> float:
+        """What is used of the delta allowed: all of it, or nothing."""
+        return 0.0 if self.rho is None else self.allowed_delta
+
+    @property
+    def proof(self) -> str:
+        """Where it is proved."""
+        if self.delta:
+            return reference("docs/proofs/gaussian", "bun-steinke", "canonne")
+        return reference("docs/proofs/hybrid", "wang", "dwork")
 
     @property
     def mechanism(self) -> str:
@@ -206,6 +232,7 @@ def make_plan(
     selection: str,
     weights: str,
     may_sign: bool,
+    delta: float = 0.0,
 ) -> Spending:
     """Decide how epsilon is spent, looking at public records and numbers only.
 
@@ -216,16 +243,18 @@ def make_plan(
         Fitted to the public records alone.
     may_sign : bool
         Whether the estimator is one for which negative weights are sound.
+    delta : float, default=0.0
+        Of Gaussian noise, which residuals have where it is less; 0 for none.
     """
-    parts = [epsilon * part / MARGIN for part in shares(split, method)]
+    parts = [epsilon * share / MARGIN for share in shares(split, method)]
     n, n_public = records.n_private, records.n_public
     X = records.design_public
     counts: tuple[float, ...] = ()
-    rounds: tuple[float, ...] = ()
+    rounds: tuple[Price, ...] = ()
     sizes: tuple[int, ...] = ()
     kind, cells = "", 0
 
-    def noise(budget: float) -> float:
+    def noise(budget: Price) -> float:
         bound = Residuals.at(equal, X, records.y_public).bound
         if not 0.0 < bound < math.inf:
             raise ValueError("public records must have numbers, and predictions, that are finite.")
@@ -241,6 +270,13 @@ def make_plan(
         budget = math.fsum(parts)
         number = auto_choices.rounds_of_residuals(noise(budget / 2.0))
         rounds = (budget / number / MARGIN,) * number
+        if delta and math.isfinite(epsilon):
+            (whole,) = gaussian_parts(epsilon, delta, (1.0,))
+            if noise(whole) < noise(budget):
+                # Of several rounds the squares of mus add up.
+                of_two = noise(part(whole, math.sqrt(0.5)))
+                number = auto_choices.rounds_of_gaussian_residuals(of_two)
+                rounds = (part(whole, 1.0 / math.sqrt(number) / MARGIN),) * number
     else:
         kind, counts = "cells", (parts[0],)
         if method == "auto" and auto_choices.follows_cells(noise(parts[1])):
@@ -254,7 +290,7 @@ def make_plan(
             )
         cells = min(cells, weighings.distinct(records.public_points(weighings.CLIPPED_SHARE)).size)
     if math.isfinite(epsilon) and not all(
-        LEAST_EPSILON <= part <= 1.0 / LEAST_EPSILON for part in (*counts, *rounds)
+        LEAST_EPSILON <= amount(price) <= 1.0 / LEAST_EPSILON for price in (*counts, *rounds)
     ):
         raise ValueError(
             f"epsilon must be such that each part is between {LEAST_EPSILON:g} and "

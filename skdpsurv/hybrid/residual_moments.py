@@ -7,9 +7,10 @@ At a public fit with predictions :math:`\hat y(x)`, every record has the vector
 
 its residual times its standardised columns: for a generalised linear model, the direction in which
 it pulls at the fit. Standardisation, the scale s and the bound R come from public records. The mean
-of g over private records is released with L2-Laplace noise. Neighbours: replace-one among private
-records; sensitivity: the mean moves by at most :math:`2R/n`; so the release is epsilon-
-differentially private (docs/proofs/hybrid). Public weights then move, as little as entropy allows,
+of g over private records is released with L2-Laplace noise, or with Gaussian noise for a mu.
+Neighbours: replace-one among private records; sensitivity: the mean moves by at most :math:`2R/n`;
+so the release is epsilon-differentially private (docs/proofs/hybrid), or :math:`\tfrac12\mu^2`-zCDP
+(docs/proofs/gaussian). Public weights then move, as little as entropy allows,
 towards that mean T:
 
 .. math:: w = \arg\min_w \mathrm{KL}(w \| w_0) + \frac1{2k}\Big\|\sum_i w_i g(z_i) - T\Big\|^2,
@@ -34,6 +35,7 @@ from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabiliti
 from skdpsurv.likelihoods.base import gram
 from skdpsurv.mechanisms.private_mean import noisy_mean
 from skdpsurv.privacy import RandomSource, clip_rows
+from skdpsurv.privacy.concentrated import Price, amount
 from skdpsurv.types import FloatArray
 
 __all__ = ["Residuals", "balance", "private_moments"]
@@ -117,7 +119,7 @@ def private_moments(
     moments: Blocks[FloatArray],
     n_private: int,
     bound: float,
-    epsilon: float,
+    price: Price,
     source: RandomSource,
 ) -> tuple[FloatArray, float]:
     """Release the mean of private moments, and return the variance of its noise.
@@ -130,8 +132,8 @@ def private_moments(
         Number of rows in all; public.
     bound : float
         R, public.
-    epsilon : float
-        inf releases the mean itself.
+    price : float or Concentrated
+        An epsilon of inf releases the mean itself.
     source : RandomSource
 
     Returns
@@ -140,9 +142,9 @@ def private_moments(
     variance : float
         Of each coordinate; public.
     """
-    if np.isinf(epsilon):
+    if np.isinf(amount(price)):
         return moments.map_sum(partial(np.sum, axis=0)) / n_private, 0.0
-    mean, law = noisy_mean(moments, n_private, bound, epsilon, source)
+    mean, law = noisy_mean(moments, n_private, bound, price, source)
     return mean, law.deviation**2
 
 

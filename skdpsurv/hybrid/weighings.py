@@ -24,6 +24,7 @@ from skdpsurv.hybrid.residual_moments import Residuals, balance, private_moments
 from skdpsurv.hybrid.selection import record_losses, select
 from skdpsurv.mechanisms.sums import HISTOGRAM, LOSS
 from skdpsurv.privacy import RandomSource
+from skdpsurv.privacy.concentrated import Price
 from skdpsurv.types import FloatArray, IntArray
 
 __all__ = ["Weighing", "by_cells", "by_points", "by_residuals", "by_subset", "distinct"]
@@ -138,13 +139,13 @@ def _lost_by_each(
 
 def by_residuals(
     records: HybridRecords,
-    epsilons: Sequence[float],
+    prices: Sequence[Price],
     fitted: Any,
     weights: FloatArray,
     fit: Fit,
     source: RandomSource,
 ) -> Weighing:
-    """Weigh by moments of residuals, round after round, each of which costs an epsilon.
+    """Weigh by moments of residuals, round after round, each of which has a price.
 
     Parameters
     ----------
@@ -156,12 +157,12 @@ def by_residuals(
     X, y, n = records.design_public, records.y_public, records.n_private
     weights = np.maximum(weights, 0.0) * (n / max(float(np.maximum(weights, 0.0).sum()), 1e-9))
     weights = weights + LEAST_WEIGHT * n / records.n_public
-    for place, epsilon in enumerate(epsilons):
+    for place, price in enumerate(prices):
         if place > 0:
             fitted = fit(X, y, weights)
         residuals = Residuals.at(fitted, X, y)
         private = records.private.map(partial(_moments, residuals, records.design))
-        target, variance = private_moments(private, n, residuals.bound, epsilon, source)
+        target, variance = private_moments(private, n, residuals.bound, price, source)
         weights = n * balance(residuals.moments(X, y), target, variance, weights)
     return Weighing(np.arange(records.n_public), weights)
 

@@ -29,6 +29,7 @@ so that :math:`-\bar g` takes the place that :math:`\kappa(\bar f - c)` has at a
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,12 +105,16 @@ class DescentCalibration:
 
 def noise_of_mean(constants: PrivacyConstants, n_records: int, mu: float) -> float:
     """Return the deviation of the noise on the mean gradient, for many steps."""
-    return math.sqrt(4.0 / 3.0) * _apart(constants, n_records) / mu
+    return math.sqrt(4.0 / 3.0) * apart(constants, n_records) / mu
 
 
-def _apart(constants: PrivacyConstants, n_records: int) -> float:
+def apart(
+    constants: PrivacyConstants, n_records: int, n_params: int = 0, center_norm: float = 0.0
+) -> float:
     """Return how far one record moves a computed gradient: S, and what rounding may add."""
-    rounding = gradient_tolerance(constants, n_records, 0.0)
+    rounding = gradient_tolerance(
+        constants, n_records, 0.0, center_norm=center_norm, n_params=n_params
+    )
     return MARGIN * (constants.gradient_sensitivity + 2.0 * rounding)
 
 
@@ -121,6 +126,7 @@ def calibrate(
     alpha: float = 0.0,
     *,
     ridge: float | None = None,
+    center_norm: float = 0.0,
 ) -> DescentCalibration:
     """Choose steps and noise from public numbers.
 
@@ -137,18 +143,34 @@ def calibrate(
         Least ridge wanted, on the scale of the mean loss: kappa >= n alpha.
     ridge : float or None, default=None
         Kappa, if there is a better rule for it than the size of the noise.
+    center_norm : float, default=0.0
+        Norm of the start, where it is far from 0: rounding is larger there.
 
     Returns
     -------
     DescentCalibration
     """
-    apart = _apart(constants, n_records)
+    distance = apart(constants, n_records, n_params, center_norm)
     curvature = CURVATURE_PART * n_records * constants.hessian_trace
-    wanted = max(n_records * alpha, RIDGE * apart / mu if ridge is None else ridge)
+    wanted = max(n_records * alpha, RIDGE * distance / mu if ridge is None else ridge)
     kappa = max(wanted, curvature / STEPS_RANGE[1])
     n_steps = min(max(math.ceil(curvature / kappa), STEPS_RANGE[0]), STEPS_RANGE[1])
-    each = SphericalGaussian.hiding(n_params, apart, mu / math.sqrt(n_steps))
+    each = SphericalGaussian.hiding(n_params, distance, mu / math.sqrt(n_steps))
     return DescentCalibration(kappa, n_steps, each, wanted)
+
+
+def joint_distance(distances: Sequence[float], weights: Sequence[float], whole: float) -> float:
+    r"""Return the largest :math:`(\sum_k a_k^2 t_k^2)^{1/2}` for parts within bounds.
+
+    Of several models of parts of one record, model k with noise of deviation proportional to
+    :math:`1/a_k`: its gradient moves by :math:`t_k`, at most ``distances[k]``, and all together by
+    at most ``whole`` in the Euclidean norm.
+    """
+    total, left = 0.0, whole**2
+    for distance, weight in sorted(zip(distances, weights, strict=True), key=lambda p: -p[1]):
+        square = min(distance**2, max(left, 0.0))
+        total, left = total + weight**2 * square, left - square
+    return math.sqrt(total) * MARGIN
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,7 @@ PUBLIC = {
     "mu_center": "price of a first look at the records, in mu of Gaussian noise",
     "mu_fit": "price of the coefficients, in mu of Gaussian noise",
     "mu_inference": "price of standard errors, in mu of Gaussian noise",
+    "mu_residuals": "prices of moments of residuals, in mu of Gaussian noise",
     "mu_recalibration": "price of the table that predictions are recalibrated by, in mu of "
     "Gaussian noise",
     "n_candidates": "how many settings were compared",

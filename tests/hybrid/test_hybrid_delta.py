@@ -1,0 +1,98 @@
+"""Hybrid fits with a delta: Gaussian noise on moments of residuals, where it is less."""
+
+from __future__ import annotations
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from skdpsurv import HybridMEstimator, PrivacyAccountant, PrivacyLeakWarning
+from skdpsurv.hybrid import auto_choices
+from skdpsurv.mechanisms.vector_noise import SphericalGaussian
+from skdpsurv.privacy.concentrated import Concentrated, epsilon_at
+
+N, DELTA = 3000, 1e-8
+
+
+def records(d, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(2 * N, d))
+    public = np.arange(2 * N) < N
+    slope = np.where(public[:, None], 0.2, 0.8) * np.where(np.arange(d) % 3, 1.0, -1.0)
+    y = rng.random(2 * N) < 1.0 / (1.0 + np.exp(-(X * slope).sum(axis=1)))
+    return X, y.astype(int), public
+
+
+def fit(d, seed=None, **parameters):
+    X, y, public = records(d)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PrivacyLeakWarning)
+        model = HybridMEstimator(**{"delta": DELTA, "random_state": seed, **parameters})
+        return model.fit(X, y, public=public)
+
+
+def test_all_rounds_cost_what_is_claimed(monkeypatch):
+    laws, honest = [], SphericalGaussian.draw
+    monkeypatch.setattr(
+        SphericalGaussian, "draw", lambda law, source: laws.append(law) or honest(law, source)
+    )
+    model = fit(40)
+    stated = model.guarantee_.public_inputs
+    assert len(laws) == len(stated["mu_residuals"]) > 1
+    assert {law.dimension for law in laws} == {41}
+    rho = sum(mu**2 for mu in stated["mu_residuals"]) / 2.0
+    assert model.guarantee_.rho == pytest.approx(rho, rel=1e-6)
+    assert epsilon_at(model.guarantee_.rho, DELTA) <= model.guarantee_.epsilon == 1.0
+    assert epsilon_at(model.guarantee_.rho, DELTA) == pytest.approx(1.0, rel=1e-6)
+    assert (model.guarantee_.delta, model.guarantee_.status) == (DELTA, "proved")
+
+
+@pytest.mark.parametrize("parameters", [{"d": 3}, {"d": 10}, {"d": 40, "method": "all"}])
+def test_what_has_no_use_for_it_does_not_use_it(parameters):
+    model = fit(**parameters)
+    assert (model.guarantee_.delta, model.guarantee_.rho) == (0.0, None)
+    assert "epsilon_residuals" in model.guarantee_.public_inputs
+
+
+def test_no_noise_at_all_with_an_infinite_epsilon():
+    model = fit(40, epsilon=math.inf)
+    assert (model.guarantee_.delta, model.guarantee_.status) == (0.0, "none")
+
+
+def test_coefficients_are_nearer():
+    """The private records' slopes, over six seeds."""
+    exact = 0.8 * np.where(np.arange(40) % 3, 1.0, -1.0)
+    away = []
+    for delta in (0.0, DELTA):
+        fits = [fit(40, seed, delta=delta).estimator_.coef_ for seed in range(6)]
+        away.append(np.mean([np.linalg.norm(coef - exact) for coef in fits]))
+    assert away[1] < 0.85 * away[0]
+
+
+@pytest.mark.parametrize("price", [0.7, Concentrated(0.7)])
+def test_noise_of_moments_is_what_is_drawn(price):
+    laplace = not isinstance(price, Concentrated)
+    expected = (math.sqrt(12.0) if laplace else 1.0) * 2.0 * 3.0 / (500 * 0.7)
+    assert auto_choices.noise_of_moments(500, 10, 3.0, price) == pytest.approx(expected)
+
+
+def test_more_rounds_where_there_is_less_noise():
+    found = [auto_choices.rounds_of_gaussian_residuals(noise) for noise in (1.0, 0.08, 0.02, 1e-3)]
+    assert found == [1, 2, 4, 5]
+
+
+def test_ledgers_and_releases_know_it():
+    accountant = PrivacyAccountant(epsilon=1.0, delta=DELTA)
+    model = fit(40, accountant=accountant)
+    assert (accountant.spent(), accountant.spent_delta()) == (1.0, DELTA)
+    X, y, public = records(40)
+    built = HybridMEstimator.from_release(model.release_, X=X[public], y=y[public])
+    assert built.delta == DELTA
+    np.testing.assert_allclose(built.estimator_.coef_, model.estimator_.coef_, rtol=1e-6)
+
+
+def test_of_delta():
+    with pytest.raises(ValueError, match="delta"):
+        fit(40, delta=1.0)
