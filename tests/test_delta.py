@@ -148,7 +148,8 @@ class TestRules:
     )
     def test_other_ways_know_none(self, parameters):
         if "link" in parameters:
-            assert fitted(SURVIVAL, **parameters).guarantee_.delta == DELTA
+            few = records(SURVIVAL, 300)
+            assert fitted(SURVIVAL, few, **parameters).guarantee_.delta == DELTA
             return
         with pytest.raises(ValueError, match="delta must be 0 with"):
             fitted(SURVIVAL, **parameters)
