@@ -60,6 +60,7 @@ def promise(plan: Plan, status: str) -> PrivacyGuarantee:
         # Of plans that say so: those that know Gaussian noise.
         delta=getattr(plan, "delta", 0.0),
         rho=getattr(plan, "rho", None),
+        renyi=getattr(plan, "renyi", ()),
         mechanism=plan.mechanism,
         status=status,
         public_inputs=plan.public_inputs(),

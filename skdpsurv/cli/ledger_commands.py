@@ -51,6 +51,13 @@ def create(
             "--charge-refusals", help="Charge fits that are refused for what their records hold."
         ),
     ] = False,
+    composition: Annotated[
+        str,
+        typer.Option(
+            help="basic: epsilons add up, and deltas. renyi: Renyi divergences, up to what epsilon "
+            "at delta is worth; for many fits with a delta."
+        ),
+    ] = "basic",
     as_json: AsJson = False,
 ) -> None:
     """Make a ledger. One that is there already is opened, if it was made with the same terms."""
@@ -60,6 +67,7 @@ def create(
         delta=delta,
         rehearsal=rehearsal,
         charge_refusals=charge_refusals,
+        composition=composition,
     )
     line = f"{ledger}: a budget of epsilon = {accountant.epsilon:g} for each data set"
     show(Printed({"ledger": ledger_state(accountant)}, [line]), as_json)

@@ -75,7 +75,11 @@ def ledger_state(accountant: PrivacyAccountant | None) -> dict[str, Any] | None:
         "spent": _number(accountant.spent()),
         "remaining": _number(accountant.remaining()),
         **(
-            {"budget_delta": accountant.delta, "spent_delta": accountant.spent_delta()}
+            {
+                "budget_delta": accountant.delta,
+                "spent_delta": accountant.spent_delta(),
+                "composition": accountant.composition,
+            }
             if accountant.delta
             else {}
         ),

@@ -9,20 +9,24 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from skdpsurv.checks import fraction, positive_number
+from skdpsurv.checks import choice, fraction, positive_number
 from skdpsurv.privacy.budget import (
+    COMPOSITIONS,
     Entry,
     Terms,
     dataset_name,
     exact_sum,
     float_above,
+    largest_pure,
     limited_together,
     remaining,
     text,
 )
 from skdpsurv.privacy.composition import compose
+from skdpsurv.privacy.concentrated import MARGIN, SLACK, epsilon_at
 from skdpsurv.privacy.guarantee import PrivacyGuarantee, weakest_status
 from skdpsurv.privacy.ledger import Ledger, MemoryLedger
+from skdpsurv.privacy.renyi import overhead
 from skdpsurv.privacy.sqlite_ledger import SQLiteLedger
 
 if TYPE_CHECKING:
@@ -70,6 +74,12 @@ class PrivacyAccountant:
         Whether a fit that is refused for what its records hold is charged as if it had run. For
         services that fit on behalf of others, who could otherwise learn from refusals for
         nothing. By default False.
+    composition : {"basic", "renyi"}, optional
+        How charges add up. "basic", the default: epsilons, and deltas. "renyi": Renyi divergences
+        of one order, up to what ``epsilon`` at ``delta`` is worth; charges without a delta also by
+        their epsilons alone, whichever lets more pass. For many fits with a delta, each of which
+        says its rho: three of (1, 1e-6) fill a basic budget of (3, 3e-6); one of (3, 1e-6) holds
+        seven of them by Renyi divergences. Needs a finite epsilon and a positive delta.
 
     Raises
     ------
@@ -81,16 +91,25 @@ class PrivacyAccountant:
 
     Notes
     -----
-    Composition is basic: epsilons add up, and so do deltas (:meth:`epsilon_at` says what optimal
-    composition makes of them). Numbers count as the decimals they print as, and sums are exact:
-    ten times 0.1 fills a budget of 1 and leaves nothing. Budgets are per data set, named by
-    the caller (:meth:`for_dataset`); whether two data sets share people is for the caller to know.
+    Basic composition: epsilons add up, and so do deltas (:meth:`epsilon_at` says what optimal
+    composition makes of them). The Renyi filter [1]_ is a theorem about one order, which is chosen
+    from epsilon and delta when the ledger is made, and about charges that are chosen in view of
+    earlier results, as basic composition is.
+
+    Numbers count as the decimals they print as, and sums are exact: ten times 0.1 fills a budget
+    of 1 and leaves nothing. Budgets are per data set, named by the caller (:meth:`for_dataset`);
+    whether two data sets share people is for the caller to know.
 
     Without a path, threads of one process share the ledger safely. A copy that reaches another
     process, by pickle or fork, neither charges nor knows what was charged. Unpickled in the
     process where the original lives it is the original again, so that models fitted by workers
     come home. With a path, an accountant knows its ledger: it refuses a file that was made anew,
     replaced, or restored from an older copy. A pickle holds no entry in either case.
+
+    References
+    ----------
+    .. [1] V. Feldman and T. Zrnic, "Individual privacy accounting via a Renyi filter", NeurIPS
+       2021. Theorem 3.1.
 
     Examples
     --------
@@ -114,25 +133,29 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         *,
         rehearsal: bool | None = None,
         charge_refusals: bool | None = None,
+        composition: str | None = None,
     ) -> None:
+        if composition is not None:
+            choice(*COMPOSITIONS)("composition", composition)
         terms = Terms(
             positive_number("epsilon", epsilon, allow_inf=True),
             fraction("delta", delta, closed="left"),
             _flag("rehearsal", rehearsal),
             _flag("charge_refusals", charge_refusals),
+            composition or "basic",
         )
         self._dataset = _DEFAULT_DATASET
         self._ledger: Ledger
         if path is None:
-            self._ledger = MemoryLedger(terms)
+            self._ledger = MemoryLedger(terms.settled())
             return
         name = os.fspath(path)
         if not isinstance(name, str):
             raise TypeError("path must be a str or an os.PathLike of str.")
-        arguments = (epsilon, delta, rehearsal, charge_refusals)
+        arguments = (epsilon, delta, rehearsal, charge_refusals, composition)
         given = {
             field: value
-            for field, value, argument in zip(Terms._fields, terms, arguments, strict=True)
+            for field, value, argument in zip(Terms._fields, terms, arguments, strict=False)
             if argument is not None and not isinstance(argument, _Omitted)
         }
         self._ledger = SQLiteLedger.open(name, given)
@@ -156,6 +179,11 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
     def charge_refusals(self) -> bool:
         """Whether a fit that is refused for what its records hold is charged as if it had run."""
         return self._ledger.terms.charge_refusals
+
+    @property
+    def composition(self) -> str:
+        """How charges add up: "basic" or "renyi"."""
+        return self._ledger.terms.composition
 
     @property
     def dataset(self) -> str:
@@ -282,29 +310,41 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
             # for good, would cost nothing.
             groups = [[g for g in guarantees if (g.status == "proved") == p] for p in (True, False)]
         self._ledger.charge(
-            *(self._entry(_together(group), dataset, estimator) for group in groups if group)
+            *(self._entry_of_parts(group, dataset, estimator) for group in groups if group)
         )
 
     def spent(self) -> float:
         """Return the sum of the epsilons charged to this accountant's data set.
 
-        Infinite once anything that is not proved was charged; rehearsals are not counted.
+        Infinite once anything that is not proved was charged; rehearsals are not counted. With
+        ``composition="renyi"`` what the sum of divergences is worth at :attr:`delta`, if that is
+        less, or the deltas add up to more.
 
         Returns
         -------
         float
             The exact sum, rounded up where no float prints as it.
         """
-        return _summed(e.epsilon for e in self._own_entries())
+        entries, terms = self._own_entries(), self._ledger.terms
+        plain = _summed(e.epsilon for e in entries)
+        if not terms.order or not entries:
+            return plain
+        divergence = _summed(e.renyi for e in entries)
+        worth = max(0.0, divergence + overhead(terms.order, terms.delta))
+        return worth if any(e.delta for e in entries) else min(plain, worth)
 
     def spent_delta(self) -> float:
         """Return the sum of the deltas charged to this accountant's data set.
 
+        With ``composition="renyi"`` it is that of the budget once, however many charges have one.
+
         Returns
         -------
         float
             The exact sum, rounded up where no float prints as it.
         """
+        if self._ledger.terms.order:
+            return self.delta if any(e.delta for e in self._own_entries()) else 0.0
         return _summed(e.delta for e in self._own_entries())
 
     def rehearsed(self) -> float:
@@ -342,15 +382,32 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         """
         return compose([(e.epsilon, e.delta) for e in self._own_entries()], delta)
 
-    def remaining(self) -> float:
+    def remaining(self, delta: float = 0.0) -> float:
         """Return what is left of this data set's epsilon; infinite if the budget is.
+
+        Parameters
+        ----------
+        delta : float, default=0.0
+            Of the charge that is asked about, which says its rho.
 
         Returns
         -------
         float
-            Rounded down where no float prints as it: a charge of this much fits.
+            Rounded down where no float prints as it: a charge of this much fits. 0 where there is
+            no room for such a delta.
         """
-        return remaining(exact_sum(e.epsilon for e in self._own_entries()), self.epsilon)
+        fraction("delta", delta, closed="left")
+        entries, terms = self._own_entries(), self._ledger.terms
+        if terms.order and delta:
+            left = remaining(exact_sum(e.renyi for e in entries), terms.room)
+            rho = left / terms.order / MARGIN**3
+            return max(0.0, epsilon_at(rho, delta) / MARGIN**2 - 2.0 * SLACK) if rho else 0.0
+        if terms.order:
+            return largest_pure(entries, terms)
+        limited = not math.isinf(terms.epsilon) or terms.delta > 0.0
+        if limited and exact_sum([*(e.delta for e in entries), delta]) > exact_sum([terms.delta]):
+            return 0.0
+        return remaining(exact_sum(e.epsilon for e in entries), terms.epsilon)
 
     def entries(self) -> pd.DataFrame:
         """Return the whole ledger, all data sets, oldest entry first.
@@ -359,20 +416,32 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         -------
         pandas.DataFrame
             Columns ``when`` (ISO 8601, UTC), ``estimator``, ``mechanism``, ``epsilon``,
-            ``delta``, ``status``, ``dataset``. The epsilon is what was charged.
+            ``delta``, ``status``, ``dataset``. The epsilon is what was charged; so is ``renyi``,
+            a last column where the composition is.
         """
         import pandas as pd
 
         table = pd.DataFrame(self._ledger.entries(), columns=list(Entry._fields))
-        return table.astype({"epsilon": float, "delta": float})
+        table = table.astype({"epsilon": float, "delta": float, "renyi": float})
+        return table if self._ledger.terms.order else table.drop(columns="renyi")
 
     def _own_entries(self, *, proved: bool = True) -> list[Entry]:
         return limited_together(
             self._ledger.entries(), self._ledger.terms, self._dataset, proved=proved
         )
 
+    def _entry_of_parts(
+        self, parts: Sequence[PrivacyGuarantee], dataset: str | None, estimator: str
+    ) -> Entry:
+        entry = self._entry(_together(parts), dataset, estimator)
+        order = self._ledger.terms.order
+        if not order or math.isinf(entry.epsilon):
+            return entry
+        return entry._replace(renyi=max(part.renyi_at(order) for part in parts))
+
     def _entry(self, guarantee: PrivacyGuarantee, dataset: str | None, estimator: str) -> Entry:
         counts = self.rehearsal or guarantee.status == "proved"
+        order = self._ledger.terms.order
         return Entry(
             when=datetime.now(UTC).isoformat(timespec="seconds"),
             estimator=text("estimator", str(estimator)),
@@ -381,6 +450,7 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
             delta=guarantee.delta,
             status=guarantee.status,
             dataset=self._dataset if dataset is None else dataset_name(dataset),
+            renyi=guarantee.renyi_at(order) if order and counts else math.inf,
         )
 
     def __sklearn_clone__(self) -> PrivacyAccountant:
@@ -395,6 +465,8 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         shown += [
             f"{name}=True" for name in ("rehearsal", "charge_refusals") if getattr(self, name)
         ]
+        if self.composition != "basic":
+            shown.append(f"composition={self.composition!r}")
         if self.path is not None:
             shown.append(f"path={self.path!r}")
         if self._dataset != _DEFAULT_DATASET:

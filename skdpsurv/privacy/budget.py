@@ -12,6 +12,8 @@ from collections.abc import Iterable, Sequence
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 from typing import NamedTuple
 
+from skdpsurv.privacy.renyi import best_order, of_pure, room
+
 #: Decimals of floats lie between 1e-324 and 2e308: digits enough for the sum of 1e60 of them.
 #: Should they ever not do, a sum fails; it is never rounded.
 _EXACT = Context(
@@ -26,6 +28,25 @@ class Terms(NamedTuple):
     delta: float
     rehearsal: bool = False
     charge_refusals: bool = False
+    composition: str = "basic"
+    #: Of the Renyi divergences that a Renyi filter adds up; 0 for sums of epsilons.
+    order: float = 0.0
+
+    def settled(self) -> Terms:
+        """Return the terms with the order that the best rho for them has."""
+        if self.composition == "basic":
+            return self
+        if math.isinf(self.epsilon) or not self.delta:
+            raise ValueError(
+                "composition='renyi' needs a finite epsilon and a positive delta: it is the "
+                "epsilon at a delta that many charges are worth together."
+            )
+        return self._replace(order=best_order(self.epsilon, self.delta))
+
+    @property
+    def room(self) -> float:
+        """Renyi divergence that a data set may spend, if the filter adds these up."""
+        return room(self.epsilon, self.delta, self.order)
 
 
 class Entry(NamedTuple):
@@ -38,6 +59,8 @@ class Entry(NamedTuple):
     delta: float
     status: str
     dataset: str
+    #: Renyi divergence of the ledger's order; inf if none is known, or none asked for.
+    renyi: float = math.inf
 
     @property
     def proved(self) -> bool:
@@ -56,8 +79,9 @@ class BudgetExceededError(RuntimeError):
         What is left.
     dataset : str
         Name of the data set whose budget it is.
-    quantity : {"epsilon", "delta"}, default="epsilon"
-        Which of the two budgets is exceeded.
+    quantity : str, default="epsilon"
+        Which budget is exceeded: "epsilon", "delta", or "Renyi divergence of order ..." in a
+        ledger with that composition.
     status : str, default="proved"
         Status of the guarantee that was to be charged.
 
@@ -79,6 +103,11 @@ class BudgetExceededError(RuntimeError):
             f"The privacy budget of data set {dataset!r} does not allow this: it asks for "
             f"{quantity}={requested!r}, but only {remaining!r} is left. Nothing was charged."
         )
+        if quantity.startswith("Renyi") and status == "proved" and math.isinf(requested):
+            message += (
+                " A guarantee with a delta must say its rho, or its Renyi divergences of this or a "
+                "higher order, to be added up in them."
+            )
         if status != "proved" and math.isinf(requested):
             message += (
                 f" A guarantee with status {status!r} costs infinity, whatever its epsilon: only "
@@ -132,6 +161,9 @@ def remaining(spent: Decimal, budget: float) -> float:
     return float_below(max(Decimal(0), left))
 
 
+COMPOSITIONS = ("basic", "renyi")
+
+
 def limited_together(
     entries: Iterable[Entry], terms: Terms, dataset: str, *, proved: bool
 ) -> list[Entry]:
@@ -148,17 +180,27 @@ def limited_together(
 
 
 def require_room(entries: Sequence[Entry], requests: Sequence[Entry], terms: Terms) -> None:
-    """Raise BudgetExceededError unless all requests fit together, by basic composition.
+    """Raise BudgetExceededError unless all requests fit together.
 
     Basic composition: mechanisms that are (e_i, d_i)-DP are together (sum e_i, sum d_i)-DP, also
     when each is chosen in view of the earlier results (Dwork and Roth, 2014, theorem 3.16 and
     section 3.5).
+
+    A Renyi filter at the ledger's order (:mod:`skdpsurv.privacy.renyi`): the sum of divergences is
+    held below what epsilon at delta is worth. Beside it, charges that are all pure are held by the
+    sum of their epsilons. Either of the two may let a charge pass: on the results for which the
+    pure sum does, densities differ by at most exp(epsilon); on all others the filter's theorem
+    holds, and delta is paid once (docs/proofs/composition).
     """
     if not requests:
         raise ValueError("a charge must hold at least one request.")
     held = list(entries)
     for request in requests:
         beside = limited_together(held, terms, request.dataset, proved=request.proved)
+        if terms.order:
+            require_divergence(beside, request, terms)
+            held.append(request)
+            continue
         # Without a limit to epsilon none to delta would mean anything, unless it was stated.
         slips = math.inf if math.isinf(terms.epsilon) and not terms.delta else terms.delta
         for quantity, used, asked, limit in (
@@ -170,6 +212,35 @@ def require_room(entries: Sequence[Entry], requests: Sequence[Entry], terms: Ter
                     asked, remaining(used, limit), request.dataset, quantity, request.status
                 )
         held.append(request)
+
+
+def require_divergence(beside: Sequence[Entry], request: Entry, terms: Terms) -> None:
+    """Raise BudgetExceededError unless a Renyi filter lets a charge pass."""
+    together = [*beside, request]
+    all_pure = not any(entry.delta for entry in together)
+    if all_pure and exact_sum(e.epsilon for e in together) <= _decimal(terms.epsilon):
+        return
+    used = exact_sum(entry.renyi for entry in beside)
+    if _EXACT.add(used, _decimal(request.renyi)) > _decimal(terms.room):
+        raise BudgetExceededError(
+            request.renyi,
+            remaining(used, terms.room),
+            request.dataset,
+            f"Renyi divergence of order {terms.order:.4g}",
+            request.status,
+        )
+
+
+def largest_pure(entries: Sequence[Entry], terms: Terms) -> float:
+    """Return the largest pure epsilon, rounded downwards, that a Renyi filter lets pass now."""
+    by_sum = 0.0
+    if not any(entry.delta for entry in entries):
+        by_sum = remaining(exact_sum(entry.epsilon for entry in entries), terms.epsilon)
+    left = remaining(exact_sum(entry.renyi for entry in entries), terms.room)
+    low, high = 0.0, terms.epsilon
+    while low < (middle := 0.5 * (low + high)) < high:
+        low, high = (middle, high) if of_pure(middle, terms.order) <= left else (low, middle)
+    return max(by_sum, low)
 
 
 def dataset_name(name: object) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.privacy.concentrated import epsilon_at
+from skdpsurv.privacy.renyi import of_pure, overhead
 
 _STATUSES = {
     "proved": "proved in real arithmetic",
@@ -135,6 +136,9 @@ class PrivacyGuarantee:
         Steinke 2016). Epsilon at delta follows from it; it composes with others' rho at less than
         their epsilons. None where nothing is said but epsilon and delta; with delta = 0,
         epsilon^2 / 2 holds.
+    renyi : tuple of (float, float), default=()
+        Orders above 1, ascending, and what the Renyi divergence of each is at most: for what is
+        not zCDP, such as the best of a random number of runs.
 
     Raises
     ------
@@ -163,6 +167,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
     source: str = ""
     not_covered: tuple[str, ...] = ()
     rho: float | None = None
+    renyi: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
         epsilon = _number("epsilon", self.epsilon)
@@ -183,6 +188,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
                     f"got {self.rho}."
                 )
             object.__setattr__(self, "rho", rho)
+        object.__setattr__(self, "renyi", _curve(self.renyi, epsilon, delta))
         for name in ("neighbours", "mechanism", "source"):
             if not isinstance(getattr(self, name), str):
                 raise TypeError(f"{name} must be a string.")
@@ -218,12 +224,14 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         Returns
         -------
         dict
-            One key for each field, but no ``rho`` where there is none. ``from_dict`` turns it
-            back.
+            One key for each field, but no ``rho`` and no ``renyi`` where there is none.
+            ``from_dict`` turns it back.
         """
         stated = {f.name: _to_json(getattr(self, f.name)) for f in fields(self)}
         if self.rho is None:
             del stated["rho"]
+        if not self.renyi:
+            del stated["renyi"]
         return stated
 
     @classmethod
@@ -244,7 +252,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
             If a key is unknown or missing: what was not said is not taken for granted.
         """
         known = {f.name for f in fields(cls)}
-        values: dict[str, Any] = {"rho": None, **data}
+        values: dict[str, Any] = {"rho": None, "renyi": (), **data}
         if unknown := sorted(set(data) - known):
             raise ValueError(f"unknown key(s) in a privacy guarantee: {', '.join(unknown)}.")
         if missing := sorted(known - set(values)):
@@ -252,6 +260,35 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         numeric = ("epsilon", "delta", "rho", "public_inputs")
         values.update({k: _from_json(values[k]) for k in numeric})
         return cls(**values)
+
+    def renyi_at(self, order: float) -> float:
+        """Return what the Renyi divergence of an order is at most.
+
+        Parameters
+        ----------
+        order : float
+            Above 1.
+
+        Returns
+        -------
+        float
+            The least that follows from what is said; infinite if nothing is: with a delta and
+            neither rho nor divergences of this or a higher order.
+
+        Examples
+        --------
+        >>> from skdpsurv.privacy import PrivacyGuarantee
+        >>> round(PrivacyGuarantee(0.1).renyi_at(10.0), 3)
+        0.044
+        >>> PrivacyGuarantee(1.0, 1e-6).renyi_at(10.0)
+        inf
+        """
+        known = [] if self.delta else [of_pure(self.epsilon, order)]
+        if self.rho is not None:
+            known.append(math.nextafter(self.rho * order, math.inf))
+        # Divergences grow with the order: that of a higher one holds.
+        known += [value for at, value in self.renyi if at >= order]
+        return min(known, default=math.inf)
 
     @property
     def limits(self) -> tuple[str, ...]:
@@ -357,6 +394,31 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
             f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in rows if v
         )
         return f"<table><caption>Privacy guarantee</caption><tbody>{body}</tbody></table>"
+
+
+def _curve(pairs: Any, epsilon: float, delta: float) -> tuple[tuple[float, float], ...]:
+    """Return orders and divergences as numbers, or raise if they are none that hold together."""
+    if isinstance(pairs, str) or not all(
+        isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs
+    ):
+        raise TypeError("renyi must be a tuple of pairs: orders, and their Renyi divergences.")
+    curve = tuple((_number("renyi", at), _number("renyi", value)) for at, value in pairs)
+    orders, values = [at for at, _ in curve], [value for _, value in curve]
+    if (
+        sorted(set(orders)) != orders
+        or sorted(values) != values
+        or not all(1.0 < at < math.inf for at in orders)
+        or not all(0.0 <= value < math.inf for value in values)
+    ):
+        raise ValueError(
+            "renyi must hold finite orders above 1, ascending, and divergences that are finite, "
+            "not negative, and do not fall."
+        )
+    if curve and not delta:
+        raise ValueError("renyi must be empty where delta is 0: it follows from epsilon.")
+    if curve and min(v + overhead(at, delta) for at, v in curve) > epsilon * (1.0 + 1e-9) + 1e-9:
+        raise ValueError("renyi must be worth no more than epsilon at delta.")
+    return curve
 
 
 def _rounded_up(bound: float) -> str:

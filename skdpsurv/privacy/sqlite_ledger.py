@@ -17,22 +17,24 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from skdpsurv.privacy.budget import Entry, Terms, dataset_name, require_room
+from skdpsurv.privacy.budget import COMPOSITIONS, Entry, Terms, dataset_name, require_room
 from skdpsurv.privacy.file_lock import acquire, is_named, release
 from skdpsurv.privacy.guarantee import PrivacyGuarantee
 
-_SCHEMA_VERSION = 2
+_SCHEMA_VERSION = 3
 # A charge takes milliseconds; a queue of workers must never turn into an error.
 _BUSY_SECONDS = 120.0
 
 _SCHEMA = (
     "CREATE TABLE ledger(schema_version INTEGER NOT NULL, identity TEXT NOT NULL, "
     "epsilon REAL NOT NULL, delta REAL NOT NULL, rehearsal INTEGER NOT NULL, "
-    "charge_refusals INTEGER NOT NULL)",
+    "charge_refusals INTEGER NOT NULL, composition TEXT NOT NULL, "
+    "renyi_order REAL NOT NULL)",
     # serial: random, so that two histories of one ledger differ although the charges are alike.
     'CREATE TABLE entries(id INTEGER PRIMARY KEY, serial TEXT NOT NULL, "when" TEXT NOT NULL, '
     "estimator TEXT NOT NULL, mechanism TEXT NOT NULL, epsilon REAL NOT NULL, "
-    "delta REAL NOT NULL, status TEXT NOT NULL, dataset TEXT NOT NULL)",
+    "delta REAL NOT NULL, status TEXT NOT NULL, dataset TEXT NOT NULL, "
+    "renyi REAL NOT NULL)",
 )
 _COLUMNS = ", ".join(f'"{name}"' for name in ("serial", *Entry._fields))
 
@@ -92,7 +94,7 @@ class SQLiteLedger:
         if not os.path.isdir(os.path.dirname(path)):
             raise FileNotFoundError(f"The directory of path does not exist: {path!r}.")
         if "epsilon" in given:
-            _make_if_missing(path, Terms(**{"delta": 0.0, **given}))
+            _make_if_missing(path, Terms(**{"delta": 0.0, **given}).settled())
         elif not os.path.exists(path):
             raise FileNotFoundError(
                 f"There is no privacy ledger at {path!r}. To make one, state its budget: "
@@ -175,7 +177,7 @@ class SQLiteLedger:
         """Return an entry, checked as if it were charged now."""
         entry = Entry._make(row[1:])
         try:
-            if not all(isinstance(value, str) for value in (*entry[:3], *entry[5:])):
+            if not all(isinstance(value, str) for value in (*entry[:3], *entry[5:7])):
                 raise ValueError("a text is none")
             nominal = entry.epsilon
             if not (self._terms.rehearsal or entry.proved):
@@ -183,6 +185,8 @@ class SQLiteLedger:
                     raise ValueError("what is not proved costs infinity")
                 nominal = 0.0
             PrivacyGuarantee(nominal, entry.delta, status=entry.status)
+            if not (isinstance(entry.renyi, float) and entry.renyi >= 0.0):
+                raise ValueError("a Renyi divergence is a number that is not negative")
             if entry.dataset != dataset_name(entry.dataset):
                 raise ValueError("the data set is not named in its only form")
         except (TypeError, ValueError) as error:
@@ -215,7 +219,7 @@ def _make_if_missing(path: str, terms: Terms) -> None:
                 for statement in _SCHEMA:
                     connection.execute(statement)
                 connection.execute(
-                    "INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?)",
+                    "INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                     (_SCHEMA_VERSION, uuid.uuid4().hex, *terms),
                 )
                 connection.execute("COMMIT")
@@ -240,7 +244,8 @@ def _stored_terms(connection: sqlite3.Connection, path: str) -> tuple[str, Terms
         [version] = connection.execute("SELECT schema_version FROM ledger").fetchone()
         if version == _SCHEMA_VERSION:
             [row] = connection.execute(
-                "SELECT identity, epsilon, delta, rehearsal, charge_refusals FROM ledger"
+                "SELECT identity, epsilon, delta, rehearsal, charge_refusals, composition, "
+                "renyi_order FROM ledger"
             ).fetchall()
     except (sqlite3.OperationalError, TypeError, ValueError) as error:
         if isinstance(error, sqlite3.OperationalError) and "no such" not in str(error):
@@ -251,7 +256,7 @@ def _stored_terms(connection: sqlite3.Connection, path: str) -> tuple[str, Terms
             f"The ledger at {path!r} has schema version {version}; this version of the package "
             f"reads version {_SCHEMA_VERSION}."
         )
-    identity, epsilon, delta, rehearsal, charge_refusals = row
+    identity, epsilon, delta, rehearsal, charge_refusals, composition, order = row
     if not (
         isinstance(identity, str)
         and isinstance(epsilon, float)
@@ -259,9 +264,13 @@ def _stored_terms(connection: sqlite3.Connection, path: str) -> tuple[str, Terms
         and epsilon > 0
         and 0 <= delta < 1
         and {rehearsal, charge_refusals} <= {0, 1}
+        and composition in COMPOSITIONS
+        and isinstance(order, float)
+        and (order > 1 if composition == "renyi" else order == 0)
     ):
         raise ValueError(f"The ledger at {path!r} has terms that no ledger is made with.")
-    return identity, Terms(epsilon, delta, bool(rehearsal), bool(charge_refusals))
+    flags = bool(rehearsal), bool(charge_refusals)
+    return identity, Terms(epsilon, delta, *flags, composition, order)
 
 
 @contextmanager
@@ -334,9 +343,10 @@ def _connection(path: str, *, mode: str) -> Iterator[sqlite3.Connection]:
 
 def _said(terms: Terms) -> str:
     said = [f"epsilon={_shown(terms.epsilon)} and delta={_shown(terms.delta)}"]
-    said += [f"{name}=True" for name in Terms._fields[2:] if getattr(terms, name)]
+    said += [f"{name}=True" for name in Terms._fields[2:4] if getattr(terms, name)]
+    said += [f"composition={terms.composition!r}"] * (terms.composition != "basic")
     return ", ".join(said)
 
 
-def _shown(value: float | bool) -> str:
-    return str(value) if isinstance(value, bool) else f"{value:g}"
+def _shown(value: float | bool | str) -> str:
+    return f"{value:g}" if isinstance(value, float) else repr(value)

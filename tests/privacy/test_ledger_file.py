@@ -108,9 +108,9 @@ class TestFile:
     def test_a_later_schema_is_refused(self, path):
         PrivacyAccountant(1.0, path=path)
         with sqlite3.connect(path) as connection:
-            connection.execute("UPDATE ledger SET schema_version = 3")
+            connection.execute("UPDATE ledger SET schema_version = 4")
         connection.close()
-        with pytest.raises(ValueError, match="schema version 3"):
+        with pytest.raises(ValueError, match="schema version 4"):
             PrivacyAccountant(path=path)
 
     def test_failed_charge_leaves_no_lock(self, path):

@@ -1,0 +1,237 @@
+"""Tests of Renyi divergences of one order, and of the filter that adds them up."""
+
+from __future__ import annotations
+
+import math
+import pickle
+import sqlite3
+
+import mpmath
+import pytest
+
+from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
+from skdpsurv.privacy.concentrated import epsilon_at, rho_for
+from skdpsurv.privacy.renyi import best_order, of_pure, overhead, room
+
+from .costs import cost
+
+BUDGETS = [(0.01, 1e-6), (1.0, 1e-3), (1.0, 1e-12), (3.0, 1e-6), (15.0, 1e-6), (100.0, 1e-200)]
+
+
+def gaussian(epsilon, delta):
+    return PrivacyGuarantee(epsilon, delta, rho=rho_for(epsilon, delta))
+
+
+@pytest.fixture(params=["memory", "file"])
+def make(request, tmp_path):
+    def make_one(epsilon, delta, **terms):
+        path = tmp_path / "ledger.sqlite" if request.param == "file" else None
+        return PrivacyAccountant(epsilon, delta, path=path, composition="renyi", **terms)
+
+    return make_one
+
+
+class TestDivergences:
+    @pytest.mark.parametrize("order", [1.0001, 1.5, 10.0, 1e4])
+    @pytest.mark.parametrize("epsilon", [1e-300, 1e-139, 1e-8, 1e-3, 0.1, 1.0, 30.0, 700.0, 1e308])
+    def test_of_pure_is_that_of_randomised_response(self, epsilon, order):
+        with mpmath.workdps(60):
+            e, a = mpmath.mpf(epsilon), mpmath.mpf(order)
+            if epsilon > 1e3:
+                exact = e  # but for one part in 1e304
+            elif epsilon < 1e-20:
+                exact = a * e**2 / 2
+            else:
+                exact = mpmath.log(
+                    (mpmath.exp(a * e) + mpmath.exp((1 - a) * e)) / (1 + mpmath.exp(e))
+                )
+                exact /= a - 1
+            found = of_pure(epsilon, order)
+            assert exact <= found * (1 + mpmath.mpf(10) ** -50) or found == epsilon
+            if exact > 1e-300:
+                assert found <= exact * (1 + 1e-11)
+        assert found <= epsilon
+
+    def test_nothing_and_everything(self):
+        assert of_pure(0.0, 3.0) == 0.0
+        assert of_pure(math.inf, 3.0) == math.inf
+
+    @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
+    def test_the_room_is_worth_the_budget_and_the_best_order_wastes_nothing(self, epsilon, delta):
+        order = best_order(epsilon, delta)
+        left = room(epsilon, delta, order)
+        assert left + overhead(order, delta) <= epsilon
+        assert left / order == pytest.approx(rho_for(epsilon, delta), rel=1e-8)
+        # What is worth the budget at any order is worth it at the best.
+        assert epsilon_at(left / order, delta) == pytest.approx(epsilon, rel=1e-8)
+
+
+class TestWhatAGuaranteeSays:
+    def test_the_least_that_follows(self):
+        assert PrivacyGuarantee(1.0).renyi_at(7.0) == of_pure(1.0, 7.0)
+        assert PrivacyGuarantee(9.0, 1e-6, rho=0.1).renyi_at(7.0) == pytest.approx(0.7)
+        curve = ((2.0, 0.3), (8.0, 0.5))
+        both = PrivacyGuarantee(9.0, 1e-6, rho=0.1, renyi=curve)
+        assert both.renyi_at(2.0) == pytest.approx(0.2)
+        assert both.renyi_at(7.0) == 0.5  # that of order 8
+        assert both.renyi_at(9.0) == pytest.approx(0.9)
+        alone = PrivacyGuarantee(9.0, 1e-6, renyi=curve)
+        assert (alone.renyi_at(2.0), alone.renyi_at(9.0)) == (0.3, math.inf)
+
+    def test_to_json_and_back(self):
+        guarantee = PrivacyGuarantee(9.0, 1e-6, renyi=[(2.0, 0.3), (8, 1)])
+        assert guarantee.renyi == ((2.0, 0.3), (8.0, 1.0))
+        assert PrivacyGuarantee.from_dict(guarantee.to_dict()) == guarantee
+        assert "renyi" not in PrivacyGuarantee(1.0).to_dict()
+
+    @pytest.mark.parametrize(
+        ("curve", "error"),
+        [
+            ("2, 1", TypeError),
+            ((2.0, 1.0), TypeError),
+            (((2.0, 1.0, 0.0),), TypeError),
+            ((("two", 1.0),), TypeError),
+            (((1.0, 0.1),), ValueError),
+            (((math.inf, 0.1),), ValueError),
+            (((2.0, -0.1),), ValueError),
+            (((2.0, math.nan),), ValueError),
+            (((3.0, 0.1), (2.0, 0.2)), ValueError),
+            (((2.0, 0.2), (3.0, 0.1)), ValueError),
+            (((2.0, 8.0),), ValueError),  # worth more than epsilon at delta
+        ],
+    )
+    def test_what_is_no_curve(self, curve, error):
+        with pytest.raises(error, match="renyi must"):
+            PrivacyGuarantee(9.0, 1e-6, renyi=curve)
+
+    def test_pure_guarantees_need_none(self):
+        with pytest.raises(ValueError, match="must be empty where delta is 0"):
+            PrivacyGuarantee(9.0, renyi=((2.0, 0.1),))
+
+
+class TestFilter:
+    @pytest.mark.parametrize(("epsilon", "delta"), BUDGETS)
+    def test_one_fit_of_the_whole_budget_fits_and_fills_it(self, make, epsilon, delta):
+        accountant = make(epsilon, delta)
+        accountant.charge(gaussian(epsilon, delta))
+        assert accountant.spent() == pytest.approx(epsilon, rel=1e-8)
+        assert accountant.spent_delta() == delta
+        assert accountant.remaining() <= 1e-3 * epsilon
+        with pytest.raises(BudgetExceededError, match="Renyi divergence of order"):
+            accountant.charge(gaussian(0.1 * epsilon, delta))
+
+    def test_seven_where_basic_composition_lets_one_pass(self, make):
+        accountant = make(3.0, 1e-6)
+        each = gaussian(1.0, 1e-6)
+        for _ in range(7):
+            accountant.charge(each)
+        with pytest.raises(BudgetExceededError):
+            accountant.charge(each)
+        assert 2.8 < accountant.spent() <= 3.0
+
+    def test_pure_charges_add_up_by_their_epsilons_too(self, make):
+        accountant = make(3.0, 1e-6)
+        for _ in range(30):
+            accountant.charge(cost(0.1))
+        # 30 epsilons of .1 have a divergence far below what is worth 3.
+        assert accountant.spent() < 2.6
+        assert accountant.remaining() > 0.3
+        large = PrivacyAccountant(3.0, 1e-6, composition="renyi")
+        large.charge(cost(3.0))  # whose divergence would not fit
+        assert (large.spent(), large.remaining()) == (3.0, 0.0)
+        with pytest.raises(BudgetExceededError):
+            large.charge(gaussian(0.1, 1e-6))
+
+    def test_pure_and_gaussian_charges_share_the_room(self, make):
+        accountant = make(3.0, 1e-6)
+        accountant.charge(cost(1.0))
+        left = accountant.remaining(delta=1e-6)
+        assert 1.5 < left < 2.0
+        accountant.charge(gaussian(left, 1e-6))
+        assert accountant.spent() == pytest.approx(3.0, rel=1e-3)
+        with pytest.raises(BudgetExceededError):
+            accountant.charge(cost(0.1))
+
+    @pytest.mark.parametrize("first", [cost(0.7), gaussian(1.3, 1e-7), cost(2.999)])
+    def test_what_is_left_can_be_charged_and_hardly_more(self, make, first):
+        for delta in (0.0, 1e-6, 1e-9):
+            accountant = PrivacyAccountant(3.0, 1e-6, composition="renyi")
+            accountant.charge(first)
+            left = accountant.remaining(delta)
+            assert left >= 0.0
+            more = left * 1.001 + 1e-4
+            with pytest.raises(BudgetExceededError):
+                accountant.check(gaussian(more, delta) if delta else cost(more))
+            if left:
+                accountant.charge(gaussian(left, delta) if delta else cost(left))
+
+    def test_a_delta_without_a_curve_is_refused(self, make):
+        accountant = make(3.0, 1e-6)
+        with pytest.raises(BudgetExceededError, match="must say its rho") as error:
+            accountant.charge(cost(0.1, 1e-9))
+        assert pickle.loads(pickle.dumps(error.value)).args == error.value.args
+        accountant.charge(PrivacyGuarantee(2.9, 1e-6, renyi=((64.0, 0.4),)))
+        assert accountant.entries()["renyi"].tolist() == [0.4]
+
+    def test_what_is_not_proved_costs_infinity_or_stands_apart(self, make):
+        accountant = make(3.0, 1e-6, rehearsal=True)
+        accountant.charge(cost(2.0, status="seeded"))
+        assert (accountant.spent(), accountant.rehearsed()) == (0.0, 2.0)
+        strict = PrivacyAccountant(3.0, 1e-6, composition="renyi")
+        with pytest.raises(BudgetExceededError):
+            strict.charge(cost(0.1, status="seeded"))
+
+    def test_disjoint_parts_cost_the_largest_divergence(self, make):
+        accountant = make(3.0, 1e-6)
+        accountant.charge_parallel([gaussian(2.0, 1e-6), cost(0.5)], disjoint=True)
+        alone = PrivacyAccountant(3.0, 1e-6, composition="renyi")
+        alone.charge(gaussian(2.0, 1e-6))
+        assert accountant.remaining() == alone.remaining()
+        mixed = PrivacyAccountant(3.0, 1e-6, composition="renyi")
+        mixed.charge_parallel([gaussian(0.1, 1e-6), cost(1.0)], disjoint=True)
+        [charged] = mixed.entries()["renyi"]
+        assert charged == cost(1.0).renyi_at(best_order(3.0, 1e-6))
+
+    @pytest.mark.parametrize("terms", [{}, {"epsilon": 1.0}, {"delta": 1e-6}])
+    def test_needs_an_epsilon_and_a_delta(self, terms):
+        with pytest.raises(ValueError, match="needs a finite epsilon and a positive delta"):
+            PrivacyAccountant(**terms, composition="renyi")
+
+    def test_other_words_are_refused(self):
+        with pytest.raises(ValueError, match="composition must be"):
+            PrivacyAccountant(1.0, 1e-6, composition="optimal")
+
+
+class TestFile:
+    @pytest.fixture
+    def path(self, tmp_path):
+        return tmp_path / "ledger.sqlite"
+
+    def test_a_ledger_keeps_its_composition_and_order(self, path):
+        made = PrivacyAccountant(3.0, 1e-6, path=path, composition="renyi")
+        made.charge(gaussian(1.0, 1e-6))
+        opened = PrivacyAccountant(path=path)
+        assert opened.composition == "renyi"
+        assert opened.spent() == made.spent()
+        PrivacyAccountant(path=path, composition="renyi")
+        with pytest.raises(ValueError, match="cannot be reopened with composition='basic'"):
+            PrivacyAccountant(path=path, composition="basic")
+        assert "composition='renyi'" in repr(opened)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "ledger SET renyi_order = 0.0",
+            "ledger SET composition = 'basic'",
+            "ledger SET renyi_order = renyi_order + 1.0",
+            "entries SET renyi = 0.0",
+        ],
+    )
+    def test_changed_by_another_hand(self, path, change):
+        accountant = PrivacyAccountant(3.0, 1e-6, path=path, composition="renyi")
+        accountant.charge(gaussian(1.0, 1e-6))
+        with sqlite3.connect(path) as connection:
+            connection.execute(f"UPDATE {change}")
+        connection.close()
+        with pytest.raises(ValueError, match="ledger"):
+            accountant.charge(cost(0.1))
