@@ -146,7 +146,7 @@ def nonprivate_posterior_chains(
     model._check_parameters()
     shape, plan, _ = model._planned(X, y)
     if not isinstance(plan, PosteriorSampling):
-        raise ValueError("estimator must have method='psgld' and a finite epsilon.")
+        raise ValueError("estimator must have method='psgld', delta=0 and a finite epsilon.")
     with silent_arithmetic():
         records = model._read(shape, X, y)
         chains = [

@@ -51,10 +51,14 @@ def check_delta(fit: Any) -> None:
         raise ValueError(
             "delta must be positive with method='noisy_gd': Gaussian noise has no epsilon without."
         )
-    if fit.delta and (fit.method == "psgld" or fit.calibration == "published"):
+    if fit.delta and fit.calibration == "published":
         raise ValueError(
-            "delta must be 0 with method='psgld' and with calibration='published', which know no "
-            "Gaussian noise."
+            "delta must be 0 with calibration='published', which knows no Gaussian noise."
+        )
+    if fit.delta and fit.method == "psgld" and fit.sampler != "psgld":
+        raise ValueError(
+            "delta must be 0 with method='psgld' and sampler='mala', whose Metropolis test looks "
+            "at records outside any Gaussian mechanism: sampler='psgld' takes a delta."
         )
 
 

@@ -97,6 +97,8 @@ PUBLIC = {
     "rate": "weight of the records in the law that is sampled from",
     "sampler": "the Markov chain",
     "shape_fraction": "share of epsilon for the shape",
+    "step_size": "length of one step of the chain",
     "strategy": "how the search was done",
+    "temperature": "spread of the law that the chain tends to, beside that of the posterior",
     "weights": "weight of each model in the vote",
 }

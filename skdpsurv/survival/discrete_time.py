@@ -39,6 +39,8 @@ from skdpsurv.survival.hazard_plans import (
     HazardRecords,
     MaximumLikelihood,
 )
+from skdpsurv.survival.langevin_plan import LEAST_STEPS as LEAST_NOISY_STEPS
+from skdpsurv.survival.langevin_plan import NoisyLangevin
 from skdpsurv.survival.perturbed_plan import FIRST_LOOK_RECORDS, Perturbation
 from skdpsurv.survival.posterior_plan import (
     LEAST_STEPS,
@@ -403,7 +405,8 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
                 f"n_knots must be at most n_intervals={self.n_intervals}, got {self.n_knots}."
             )
         check_delta(self)
-        looks = self.method != "psgld" and self.calibration == "tight" and self.epsilon < math.inf
+        asymptotic = self.method == "psgld" and not self.delta
+        looks = not asymptotic and self.calibration == "tight" and self.epsilon < math.inf
         shares = self.center_share, self.recalibration_share, self.inference_share
         if looks and not sum(shares) < 1.0:
             raise ValueError(
@@ -422,7 +425,7 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
                     "not say how sure they are of their coefficients."
                 )
             Promises.of(self.prior)
-        uncapped = self.max_cumulative_hazard is None and self.method != "psgld"
+        uncapped = self.max_cumulative_hazard is None and not asymptotic
         if uncapped and self.link != "logit" and not math.isinf(self.epsilon):
             raise ValueError(
                 "max_cumulative_hazard must be a number with link="
@@ -433,6 +436,12 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
             raise ValueError(
                 f"n_epochs must be at least {least} with sampler='mala', got {self.n_epochs}."
             )
+        epochs = self.n_epochs
+        if self._noisy_chain() and not isinstance(epochs, str) and epochs < LEAST_NOISY_STEPS:
+            raise ValueError(
+                f"n_epochs must be at least {LEAST_NOISY_STEPS} with method='psgld' and a delta, "
+                f"got {epochs}."
+            )
         if self._published_chain() and self.sampler != "psgld":
             raise ValueError(
                 "calibration='published' with method='psgld' needs sampler='psgld': the paper has "
@@ -441,6 +450,10 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
 
     def _published_chain(self) -> bool:
         return self.method == "psgld" and self.calibration == "published"
+
+    def _noisy_chain(self) -> bool:
+        """Say whether the steps' noise is what privacy rests on, and not the chain's limit."""
+        return self.method == "psgld" and self.delta > 0.0
 
     def _schedule(self) -> Schedule:
         epochs, step = self.n_epochs, self.step_size
@@ -454,7 +467,7 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
 
     def _status(self, shape: Shape) -> str:
         status = super()._status(shape)
-        if self.method != "psgld":
+        if self.method != "psgld" or self._noisy_chain():
             return status
         if self._published_chain():
             return "none"
@@ -473,7 +486,8 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
         if not isinstance(self.data_norm, str):
             data_norm = float(self.data_norm)
         else:
-            data_norm = math.sqrt(shape.n_features) / (1.0 if self.method == "psgld" else 2.0)
+            exact = self.method == "psgld" and not self._noisy_chain()
+            data_norm = math.sqrt(shape.n_features) / (1.0 if exact else 2.0)
         cap = self.max_cumulative_hazard
         model = HazardModel(
             link=self.link,
@@ -555,7 +569,19 @@ def published(
 def posterior(
     fit: DPDiscreteTimeSurvival, model: HazardModel, epsilon: float, alpha: float
 ) -> HazardPlan:
-    """Plan one draw of the posterior."""
+    """Plan one draw of the posterior: by noisy steps if a delta pays for them."""
+    if fit._noisy_chain():
+        return NoisyLangevin(
+            model,
+            epsilon,
+            fit.method,
+            alpha,
+            float(fit.center_share),
+            float(fit.recalibration_share),
+            delta=float(fit.delta),
+            n_steps=None if isinstance(fit.n_epochs, str) else int(fit.n_epochs),
+            verbose=fit.verbose,
+        )
     chain = fit._schedule()
     return PosteriorSampling(model, epsilon, alpha, chain, fit._published_chain(), fit.verbose)
 

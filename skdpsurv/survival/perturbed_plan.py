@@ -146,11 +146,7 @@ class Perturbation(HazardPlan):
 
     def bounded(self, cap: float | None) -> Bounded:
         """Return the likelihood with a cap, and what it takes to perturb its minimiser."""
-        model = self.model
-        weighed = self.prices.paid("inference")
-        likelihood = DiscreteHazard(
-            self.basis, model.n_features, 1.0, model.bounded_link(), cap, weighed
-        )
+        model, likelihood = self.model, self.capped(cap)
         calibration = methods.calibrate(
             self.method,
             likelihood.constants,
@@ -161,6 +157,11 @@ class Perturbation(HazardPlan):
             self.law,
         )
         return Bounded(likelihood, calibration)
+
+    def capped(self, cap: float | None) -> DiscreteHazard:
+        """Return the likelihood with a cap."""
+        model, weighed = self.model, self.prices.paid("inference")
+        return DiscreteHazard(self.basis, model.n_features, 1.0, model.bounded_link(), cap, weighed)
 
     @cached_property
     def prices(self) -> Prices:
@@ -212,12 +213,17 @@ class Perturbation(HazardPlan):
     @property
     def mechanism(self) -> str:  # type: ignore[override]
         """What was perturbed, in words."""
+        prior = ", together with a prior" if self.prior is not None else ""
+        return self.with_tables(
+            f"{methods.NAMES[self.method]} of a hazard-capped likelihood{prior}"
+        )
+
+    def with_tables(self, fit: str) -> str:
+        """Return what comes before and after a fit, in words."""
         look = "life table and mean first, then " if self.prices.paid("center") else ""
         table = ", then a table of risks over time" if self.prices.paid("recalibration") else ""
         moments = ", then exits and second moments" if self.prices.paid("inference") else ""
-        prior = ", together with a prior" if self.prior is not None else ""
-        fit = f"{methods.NAMES[self.method]} of a hazard-capped likelihood"
-        return f"{look}{fit}{prior}{table}{moments}"
+        return f"{look}{fit}{table}{moments}"
 
     @property
     def proof(self) -> str:  # type: ignore[override]
@@ -391,14 +397,24 @@ class Perturbation(HazardPlan):
         own = self.evidence(problem, minimiser.coef, look)
         baseline, coef = self.unscaled(self.improved(minimiser.coef, own, look), look)
         released = self.released(baseline, coef) | own.values()
-        if self.prices.paid("recalibration"):
-            cells = RiskCells(coef, baseline, LINKS[self.model.link], look.mean, look.spread)
-            price, signal = self.prices.recalibration, self.model.signal(self.epsilon)
-            n_records = self.model.n_records
-            found = recalibrate(cells, records, n_records, price, source, signal)
-            released |= found.values()
+        released |= self.recalibrated(baseline, coef, records, look, source)
         if self.inference is not None:
             scale = Scale(look.mean, look.radius, self.basis)
             truth = self.inference.found(problem, minimiser, records, scale, source)
             released |= truth.values()
         return released
+
+    def recalibrated(
+        self,
+        baseline: FloatArray,
+        coef: FloatArray,
+        records: Blocks[HazardRecords],
+        look: Look,
+        source: RandomSource,
+    ) -> dict[str, FloatArray]:
+        """Release what a table of risks says of a released fit; nothing without its share."""
+        if not self.prices.paid("recalibration"):
+            return {}
+        cells = RiskCells(coef, baseline, LINKS[self.model.link], look.mean, look.spread)
+        price, signal = self.prices.recalibration, self.model.signal(self.epsilon)
+        return recalibrate(cells, records, self.model.n_records, price, source, signal).values()

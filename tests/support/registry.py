@@ -463,6 +463,7 @@ def _settings() -> Iterator[Setting]:
     )
     short = {"sampler": "psgld", "n_epochs": 25, "batch_size": 8, "diverges": True, **chain}
     yield one("psgld", survival, verbose=1, link="cloglog", **short)
+    yield one("noisy Langevin", survival, method="psgld", sampler="psgld", delta=1e-4, epsilon=20.0)
     yield one("psgld as published", survival, calibration="published", slow=True, **short)
 
     one = several(
