@@ -72,7 +72,8 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
     What is released (coefficients and baseline hazard) is epsilon-differentially private under
     replacement of one record: whatever one person's covariates, time and event status are, the
     probability of any release changes by a factor of at most :math:`e^\epsilon`. (With
-    ``method="psgld"`` this guarantee is asymptotic: true at the limit of a Markov chain only.)
+    ``method="psgld"`` and no delta this guarantee is asymptotic: true only at the limit of a Markov
+    chain.)
 
     Time up to ``max_time`` is cut into ``n_intervals`` equal intervals. The hazard h of interval s
     for a person with covariates x is :math:`g(h) = \gamma(s) + x^\top\beta`, with g the link and
@@ -91,11 +92,14 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
         Objective perturbation; noisy gradient descent, which needs a delta; output perturbation
         (simpler, and less accurate). "auto" takes that of the first two which needs less noise, by
         public numbers alone. "psgld", one
-        draw of a sanitised posterior, has an **asymptotic guarantee only**: epsilon holds for the
-        law that its Markov chain tends to, and nothing is proved about a chain of finite length,
-        whatever its diagnostics show.
+        draw of a sanitised posterior, has without a delta an **asymptotic guarantee only**: epsilon
+        holds for the law that its Markov chain tends to, and nothing is proved about a chain of
+        finite length, whatever its diagnostics show.
         Its likelihood is uncapped and it takes no first look, so that ``max_cumulative_hazard``
         and ``center_share`` do not enter, and it works with every link.
+        With a delta and ``sampler="psgld"`` the guarantee is **proved, of the chain that was run**:
+        each step's gradient is a Gaussian mechanism. Likelihood, cap, first look and recalibration
+        are then those of the other methods.
     columns : transformer or None, default=None
         Public transformer of raw rows, such as a :class:`~skdpsurv.preprocessing.PublicColumns`:
         what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
@@ -115,7 +119,7 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
         Public bound on the Euclidean norm of a row of X; longer rows are scaled down to it. "auto"
         is ``sqrt(n_features) / 2``, meant for columns in [-1, 1] as made by
         :class:`~skdpsurv.preprocessing.PublicBoundsScaler`, or twice that, which clips none of
-        them, with ``method="psgld"``: its guarantee needs no bound.
+        them, with ``method="psgld"`` and no delta: its guarantee needs no bound.
     alpha : float, default=0.0
         Least ridge, on the scale of the mean loss, on top of what privacy needs anyway.
     max_cumulative_hazard : float, "auto" or None, default="auto"
@@ -136,8 +140,8 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
         time. It sets predicted survival right: level and course of the hazard, and how far the
         scores spread, which noise in coefficients overstates. 0 leaves it out: ranking is a little
         better, absolute risk mostly much worse where noise is strong or events are many. Skipped
-        where ``n * epsilon`` is below 200; not used with ``calibration="published"`` or
-        ``method="psgld"``.
+        where ``n * epsilon`` is below 200; not used with ``calibration="published"``, nor with
+        ``method="psgld"`` without a delta.
     inference_share : float, default=0.0
         Share of epsilon spent on second moments of the covariates and a table of exits, which
         ``summary`` needs for standard errors: 0.2 is a good choice. 0 leaves them out. Skipped
@@ -154,11 +158,13 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
     sampler : {"mala", "psgld"}, default="mala"
         Markov chain of ``method="psgld"``: the Metropolis-adjusted Langevin algorithm on all
         records, or the paper's stochastic gradients, whose step is corrected. One law, but the
-        first gets there a hundred times faster.
+        first gets there a hundred times faster. With a delta only "psgld", on all records.
     n_epochs : int or "auto", default="auto"
         Passes over the data: one step of "mala", n steps of "psgld" as in the paper, after 100
         passes from a draw of the prior. "auto" is 400 (to 4000 below 10,000 records), and 250. At
-        least 100 with "mala", and so many that "psgld" has 1000 steps.
+        least 100 with "mala", and so many that "psgld" has 1000 steps. With a delta a pass is one
+        step, at least 30, and "auto" follows from public numbers: what is not used is
+        ``batch_size``, ``step_size`` and ``step_exponent``.
     batch_size : int, default=200
         Records in a step of "psgld"; all of them if there are fewer.
     step_size : float or "auto", default="auto"
