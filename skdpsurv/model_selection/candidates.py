@@ -13,6 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.labels import class_indices
+from skdpsurv.model_selection.run_price import Spend
 from skdpsurv.preprocessing.encoding import valid_row
 from skdpsurv.preprocessing.public_steps import input_names, known_names, learned_steps
 from skdpsurv.privacy import PrivacyGuarantee, call_without_data, silence, silent_arithmetic
@@ -24,7 +25,7 @@ from skdpsurv.types import BoolArray
 __all__ = ["Candidate", "Fit", "list_candidates", "private_step"]
 
 #: What the search sets, so that candidates may not.
-RESERVED = ("epsilon", "random_state", "accountant")
+RESERVED = ("epsilon", "delta", "random_state", "accountant")
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,13 @@ class Candidate:
         private_step(estimator)[1].set_params(classes=classes)
         return Candidate(self.params, estimator, reads_classes=True)
 
-    def ready(self, epsilon: float, seed: int | None = None) -> Any:
-        """Return a fresh estimator that spends ``epsilon``; it has no accountant.
+    def ready(self, spend: Spend, seed: int | None = None) -> Any:
+        """Return a fresh estimator that spends so much; it has no accountant.
 
         Parameters
         ----------
-        epsilon : float
+        spend : Spend
+            Where its delta is 0, the estimator's own stays: a plan that has one is refused.
         seed : int or None
             Replaces its ``random_state``; None keeps it.
         """
@@ -76,8 +78,13 @@ class Candidate:
         # Whoever speaks, or keeps what was computed, would tell how many runs there are; whoever
         # writes into the rows that it is given would make a run depend on the one before.
         fresh.set_params(**_calm(fresh))
-        seeds = {} if seed is None else {"random_state": seed}
-        private_step(fresh)[1].set_params(epsilon=epsilon, **seeds)
+        step = private_step(fresh)[1]
+        given: dict[str, Any] = {"epsilon": spend.epsilon}
+        if spend.delta and "delta" in step.get_params(deep=False):
+            given["delta"] = spend.delta
+        if seed is not None:
+            given["random_state"] = seed
+        step.set_params(**given)
         return fresh
 
 
@@ -137,6 +144,7 @@ def list_candidates(
     param_distributions: Any,
     n_candidates: int,
     seed: int | None,
+    delta: float = 0.0,
 ) -> list[Candidate]:
     """Return all candidates, with parameters that break no rule.
 
@@ -156,13 +164,13 @@ def list_candidates(
     )
     with silence():  # of there being fewer than were asked for: all of them are tried then
         settings = list(settings)
-    candidates = [_candidate(estimator, params) for params in settings]
+    candidates = [_candidate(estimator, params, delta) for params in settings]
     if not candidates:
         raise ValueError("param_grid must hold at least one candidate.")
     return candidates
 
 
-def _candidate(estimator: Any, params: Mapping[str, Any]) -> Candidate:
+def _candidate(estimator: Any, params: Mapping[str, Any], delta: float) -> Candidate:
     prefix, _ = private_step(estimator)
     for name in RESERVED:
         if prefix + name in params:
@@ -172,6 +180,8 @@ def _candidate(estimator: Any, params: Mapping[str, Any]) -> Candidate:
             )
     own = clone(estimator).set_params(**clone_values(params))
     step = private_step(own)[1]
+    if delta and "delta" in step.get_params(deep=False):
+        step.set_params(delta=0.0)  # the search's, where a run has one
     unknown = step.get_params(deep=False).get("classes", ...) is None
     candidate = Candidate(dict(params), own, reads_classes=unknown)
     if step.accountant is not None:
@@ -179,7 +189,7 @@ def _candidate(estimator: Any, params: Mapping[str, Any]) -> Candidate:
             "accountant must be passed to PrivateSearchCV, which charges the whole search once, "
             "and not to the estimator inside."
         )
-    private_step(candidate.ready(1.0))[1]._check_parameters()
+    private_step(candidate.ready(Spend(1.0, delta)))[1]._check_parameters()
     return candidate
 
 

@@ -33,6 +33,7 @@ from skdpsurv.model_selection.candidates import (
 )
 from skdpsurv.model_selection.losses import Loss, chosen_loss
 from skdpsurv.model_selection.run_count import RunCount
+from skdpsurv.model_selection.run_price import Spend, run_rho, spend_of
 from skdpsurv.model_selection.search_plan import SearchPlan, SearchShape
 from skdpsurv.model_selection.strategies import STRATEGIES, Repeat, Split
 from skdpsurv.model_selection.trials import SearchRecords
@@ -44,6 +45,7 @@ from skdpsurv.privacy import (
     uniform_below,
     weakest_status,
 )
+from skdpsurv.privacy.concentrated import MARGIN, rho_for
 from skdpsurv.privacy.shares import what_is_left
 from skdpsurv.target import paired
 
@@ -51,6 +53,8 @@ __all__ = ["PrivateSearchCV"]
 
 #: Runs to expect for each candidate, so that most are tried.
 RUNS_PER_CANDIDATE = 10
+#: A split search has as much to spend with a delta as without, but for rounding.
+ALMOST = 1.0 - 1e-6
 #: More runs than anybody will wait for; and a law that rarely, but then by far, has as many.
 MOST_RUNS, LEAST_GAMMA = 100_000, 1e-6
 
@@ -85,6 +89,12 @@ class PrivateSearchCV(BestModel):
         Candidates drawn from ``param_distributions``.
     epsilon : float, default=1.0
         Privacy loss of one ``fit``, spent whole. ``numpy.inf`` searches without privacy.
+    delta : float, default=0.0
+        With an epsilon at a delta the noise of all candidates, and on their scores, is Gaussian:
+        where each of them would choose that by public numbers, for what a run then has to spend.
+        If one would not, the search is pure. Above ``1 / n**2`` a PublicInputWarning asks. With
+        ``eta=0`` and ``expected_runs=10`` a search at delta 1e-6 costs 1.7 times the epsilon of
+        one run; without a delta 2 + eta times, whatever the number of runs.
     strategy : {"repeat", "split"}, default="repeat"
         "repeat": random candidates, a random number of times, each trained on one part of the
         records with ``epsilon / (2 + eta)`` and scored on the other. "split": each candidate once,
@@ -189,6 +199,10 @@ class PrivateSearchCV(BestModel):
     choice. K, drawn exactly, is not bounded; it stays hidden, as losing runs do, but for the run
     time.
 
+    **With a delta** one run is :math:`\rho`-zCDP, and the best of K has Renyi divergences
+    that [3]_, theorem 2, bounds; ``guarantee_.renyi`` states them
+    (docs/proofs/private_search).
+
     **Refit.** The model of the search is dropped, its parameters are kept; basic composition.
 
     Records that need no protection (``public`` of HybridMEstimator) are in every training part.
@@ -228,6 +242,7 @@ class PrivateSearchCV(BestModel):
         "param_grid": later,
         "param_distributions": later,
         "n_candidates": integer(),
+        "delta": number_in(0.0, 1.0, closed="left"),
         "strategy": choice(*STRATEGIES),
         "refit": optional(number_in(0.0, 1.0, closed="neither")),
         "scoring": later,
@@ -246,6 +261,7 @@ class PrivateSearchCV(BestModel):
         param_distributions: Any = None,
         n_candidates: int = 10,
         epsilon: float = 1.0,
+        delta: float = 0.0,
         strategy: str = "repeat",
         refit: float | None = None,
         scoring: str | Loss | None = None,
@@ -262,6 +278,7 @@ class PrivateSearchCV(BestModel):
         self.param_distributions = param_distributions
         self.n_candidates = n_candidates
         self.epsilon = epsilon
+        self.delta = delta
         self.strategy = strategy
         self.refit = refit
         self.scoring = scoring
@@ -316,10 +333,28 @@ class PrivateSearchCV(BestModel):
         if self.accountant is not None and any(candidate.void for candidate in candidates):
             # Classes are read from y, or steps learn from X, before anything is charged.
             self.accountant.check(PrivacyGuarantee(float(self.epsilon), status="none"))
+        gaussian = self._gaussian(strategy)
+        if gaussian.rho:
+            shape = self._shaped(candidates, loss, gaussian, X, y, **fit_params)
+            if all(promise.rho is not None for promise in shape.promises):
+                return shape
+        # A candidate with another law of noise would have hardly anything to spend.
+        return self._shaped(candidates, loss, strategy, X, y, **fit_params)
+
+    def _shaped(
+        self,
+        candidates: list[Candidate],
+        loss: Loss,
+        strategy: Split | Repeat,
+        X: Any,
+        y: Any,
+        **fit_params: Any,
+    ) -> SearchShape:
         X, y = call_without_data(indexable, X, y)
         records = SearchRecords.sorted_out(X, y, fit_params, self.estimator)
         everything = X, y, fit_params
-        first = Fit.planned(candidates[0].ready(strategy.run_epsilon), *everything, records.mask)
+        spend, again = strategy.run_spend, self._refit_spend(strategy)
+        first = Fit.planned(candidates[0].ready(spend), *everything, records.mask)
         candidates = [
             candidate.knowing_classes(y) if candidate.reads_classes else candidate
             for candidate in candidates
@@ -329,16 +364,16 @@ class PrivateSearchCV(BestModel):
         )
         fits = [
             Fit.planned(
-                candidate.ready(strategy.run_epsilon),
+                candidate.ready(spend),
                 *records.training(part),
                 records.mask[records.rows(part)],
             )
             for candidate, part in zip(candidates, parts.training, strict=True)
         ]
         refits = []
-        if self.refit is not None:
+        if again is not None:
             refits = [
-                Fit.planned(candidate.ready(self._refit_epsilon), *everything, records.mask)
+                Fit.planned(candidate.ready(again), *everything, records.mask)
                 for candidate in candidates
             ]
         sizes = records.private.size, records.public.size
@@ -348,8 +383,9 @@ class PrivateSearchCV(BestModel):
         return SearchPlan(
             shape,
             epsilon=float(self.epsilon),
-            refit_epsilon=self._refit_epsilon,
+            refit=self._refit_spend(shape.strategy),
             strategy=self.strategy,
+            refit_rho=self._refit_rho if shape.strategy.rho else 0.0,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
         )
@@ -403,6 +439,34 @@ class PrivateSearchCV(BestModel):
         return 0.0 if self.refit is None else float(self.epsilon) * float(self.refit)
 
     @property
+    def _refit_rho(self) -> float:
+        """Price of the last fit where all noise is Gaussian: its share of mu."""
+        if self.refit is None:
+            return 0.0
+        return float(self.refit) ** 2 * rho_for(float(self.epsilon), float(self.delta))
+
+    def _refit_spend(self, strategy: Split | Repeat) -> Spend | None:
+        """Return what the last fit is given to spend; None if there is none."""
+        if self.refit is None:
+            return None
+        if strategy.rho:
+            return spend_of(self._refit_rho, float(self.delta))
+        return Spend(self._refit_epsilon)
+
+    def _gaussian(self, strategy: Split | Repeat) -> Split | Repeat:
+        """Return the strategy with Gaussian noise, if a run has more to spend then."""
+        epsilon, delta = float(self.epsilon), float(self.delta)
+        if not delta or math.isinf(epsilon):
+            return strategy
+        if isinstance(strategy, Repeat):
+            rho = run_rho(epsilon, delta, strategy.count, self._refit_rho)
+        else:
+            rho = (rho_for(epsilon, delta) - self._refit_rho) / MARGIN**2
+        paid = replace(strategy, delta=delta, rho=rho)
+        # Else a run without a delta has more to spend: hardly ever, with many runs and a small eta.
+        return paid if rho and paid.run_spend.epsilon > ALMOST * strategy.run_epsilon else strategy
+
+    @property
     def _choice_epsilon(self) -> float:
         """Epsilon that is left for the choice: rounded so that both add up to no more than all."""
         if self.refit is None or math.isinf(self.epsilon):
@@ -419,6 +483,7 @@ class PrivateSearchCV(BestModel):
             self.param_distributions,
             int(self.n_candidates),
             uniform_below(2**32, draws),
+            float(self.delta),
         )
         horizons = {getattr(candidate.private, "max_time", None) for candidate in candidates}
         if len(horizons) > 1 and not callable(self.scoring):
@@ -457,7 +522,8 @@ class PrivateSearchCV(BestModel):
         if any(candidate.reads_classes for candidate in shape.candidates):
             reasons.append(CLASSES_FROM_Y)
         for candidate in shape.candidates:
-            reasons += private_step(candidate.ready(self.epsilon))[1]._leaks()
+            spend = Spend(self.epsilon, float(self.delta))
+            reasons += private_step(candidate.ready(spend))[1]._leaks()
         return list(dict.fromkeys(reasons))
 
     def _status(self, shape: SearchShape) -> str:

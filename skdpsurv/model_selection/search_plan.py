@@ -10,9 +10,11 @@ from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
 from skdpsurv.hybrid.predictions import prediction_assumptions
 from skdpsurv.model_selection.candidates import Candidate, Fit
 from skdpsurv.model_selection.losses import Loss
+from skdpsurv.model_selection.run_price import Spend
 from skdpsurv.model_selection.strategies import Parts, Repeat, Split
 from skdpsurv.model_selection.trials import SearchRecords, Trials, fitted, never_asked, new_seed
 from skdpsurv.privacy import PrivacyGuarantee, RandomSource
+from skdpsurv.privacy.concentrated import MARGIN
 
 __all__ = ["SearchPlan", "SearchShape"]
 
@@ -53,6 +55,11 @@ class SearchShape:
     refits: Sequence[Fit]
 
     @property
+    def n_records(self) -> int:
+        """Number of private records."""
+        return self.sizes[0]
+
+    @property
     def promises(self) -> list[PrivacyGuarantee]:
         """What each fit would promise."""
         return [fit.guarantee for fit in (*self.fits, *self.refits)]
@@ -67,32 +74,61 @@ class SearchPlan:
     shape : SearchShape
     epsilon : float
         Of the whole search.
-    refit_epsilon : float
-        Of a last fit to all records; 0 for none.
+    refit : Spend or None
+        Of a last fit to all records; None for none.
     strategy : str
+    refit_rho : float
+        Of the last fit, where all noise is Gaussian.
     n_jobs : int or None
     verbose : int
     """
 
     shape: SearchShape
     epsilon: float
-    refit_epsilon: float
+    refit: Spend | None
     strategy: str
+    refit_rho: float = 0.0
     n_jobs: int | None = None
     verbose: int = 0
 
     def __post_init__(self) -> None:
-        allowed = [
-            *((fit, self.shape.strategy.run_epsilon) for fit in self.shape.fits),
-            *((fit, self.refit_epsilon) for fit in self.shape.refits),
-        ]
+        shape, again = self.shape, self.refit
+        if shape.strategy.rho:
+            allowed = [(fit, shape.strategy.rho) for fit in shape.fits]
+            allowed += [(fit, self.refit_rho) for fit in shape.refits]
+            if any(f.guarantee.rho is None or f.guarantee.rho > most for f, most in allowed):
+                raise ValueError("estimator must be private at the price that it is given.")
+            return
+        allowed = [(fit, shape.strategy.run_epsilon) for fit in shape.fits]
+        allowed += [(fit, 0.0 if again is None else again.epsilon) for fit in shape.refits]
         if any(f.guarantee.delta > 0 or f.guarantee.epsilon > most for f, most in allowed):
-            raise ValueError("estimator must be purely differentially private, with its epsilon.")
+            raise ValueError(
+                "estimator must be purely differentially private, with its epsilon: a delta is "
+                "given to the search."
+            )
+
+    @property
+    def delta(self) -> float:
+        """Of the whole; 0 where noise is not Gaussian."""
+        return self.shape.strategy.delta if self.shape.strategy.rho else 0.0
+
+    @property
+    def rho(self) -> float | None:
+        """Price of the whole in zCDP, if it has one: the best of several runs has a curve."""
+        rho = self.shape.strategy.rho
+        if not rho or self.renyi:
+            return None
+        return (rho + self.refit_rho) * MARGIN
+
+    @property
+    def renyi(self) -> tuple[tuple[float, float], ...]:
+        """Orders, and what the Renyi divergence of each is at most."""
+        return self.shape.strategy.renyi(self.refit_rho)
 
     @property
     def mechanism(self) -> str:
         """What is released, in words."""
-        again = ", then a fit to all records" if self.refit_epsilon else ""
+        again = "" if self.refit is None else ", then a fit to all records"
         fits = "; ".join(dict.fromkeys(promise.mechanism for promise in self.shape.promises))
         return f"{self.shape.strategy.mechanism}{again}: {fits}"
 
@@ -112,7 +148,8 @@ class SearchPlan:
 
     def spans(self) -> list[float]:
         """Return the noise of a choice; each fit has its own, which its plan looks at."""
-        return [1.0 / self.shape.strategy.run_epsilon]
+        strategy = self.shape.strategy
+        return [1.0 / (strategy.rho or strategy.run_epsilon)]
 
     def public_inputs(self) -> dict[str, Any]:
         """Return what the guarantee takes to be public."""
@@ -124,8 +161,10 @@ class SearchPlan:
             "strategy": self.strategy,
             **shape.strategy.public_inputs(),
         }
-        if self.refit_epsilon:
-            inputs["epsilon_refit"] = self.refit_epsilon
+        if self.refit_rho:
+            inputs["rho_refit"] = self.refit_rho
+        elif self.refit is not None:
+            inputs["epsilon_refit"] = self.refit.epsilon
         if shape.sizes[1]:
             inputs["n_public"] = shape.sizes[1]
         behind: list[Any] = [p.public_inputs.get("prior", ()) for p in shape.promises]
@@ -142,15 +181,15 @@ class SearchPlan:
             records=records,
             parts=shape.parts,
             loss=shape.loss,
-            epsilon=strategy.run_epsilon,
+            spend=strategy.run_spend,
             seeds=seeds,
             n_jobs=self.n_jobs,
             verbose=self.verbose,
             counted=strategy.counted,
         )
         best, model = strategy.choose(trials, source)
-        if self.refit_epsilon:
-            again = shape.candidates[best].ready(self.refit_epsilon, new_seed(seeds))
+        if self.refit is not None:
+            again = shape.candidates[best].ready(self.refit, new_seed(seeds))
             model = fitted(again, (records.X, records.y, dict(records.parameters)))
         else:
             model = never_asked(model, records)

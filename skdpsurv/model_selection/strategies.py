@@ -11,7 +11,9 @@ import numpy as np
 
 from skdpsurv.mechanisms.sums import LOSS, Sums
 from skdpsurv.model_selection.run_count import RunCount
+from skdpsurv.model_selection.run_price import Spend, concentrated, curve, spend_of
 from skdpsurv.privacy import RandomSource, uniform_below
+from skdpsurv.privacy.concentrated import Price
 from skdpsurv.privacy.shares import at_most
 from skdpsurv.references import PAPERS
 from skdpsurv.types import IndexArray
@@ -49,11 +51,16 @@ class Split:
     n_candidates : int
     holdout : float
         Share of the records to score on.
+    delta : float, default=0.0
+    rho : float, default=0.0
+        Of each candidate's training, and of the choice, where all noise of training is Gaussian.
     """
 
     epsilon: float
     n_candidates: int
     holdout: float
+    delta: float = 0.0
+    rho: float = 0.0
 
     mechanism: ClassVar[str] = "permute-and-flip among candidates on disjoint parts of the records"
     source: ClassVar[str] = f"{PAPERS['chaudhuri']}, section 6, algorithm 3"
@@ -63,7 +70,17 @@ class Split:
     @property
     def run_epsilon(self) -> float:
         """Epsilon of each candidate's training, and of the choice."""
-        return self.epsilon
+        # Permute-and-flip at e is (e**2 / 2)-zCDP.
+        return concentrated(self.rho).mu if self.rho else self.epsilon
+
+    @property
+    def run_spend(self) -> Spend:
+        """What each candidate is given to spend."""
+        return spend_of(self.rho, self.delta) if self.rho else Spend(self.epsilon)
+
+    def renyi(self, refit_rho: float) -> tuple[tuple[float, float], ...]:
+        """Return nothing: the whole is zCDP."""
+        return ()
 
     def parts(self, n_records: int, source: RandomSource) -> Parts:
         """Deal records to parts, by their number and the stream alone."""
@@ -74,12 +91,12 @@ class Split:
         """Return the place of the chosen candidate, and its model."""
         results = trials(range(self.n_candidates))
         totals = [total for _, total in results]
-        winner = Sums(len(totals), LOSS.sensitivity).least(totals, self.epsilon, source)
+        winner = Sums(len(totals), LOSS.sensitivity).least(totals, self.run_epsilon, source)
         return winner, results[winner][0]
 
     def public_inputs(self) -> dict[str, Any]:
         """Return the numbers that the guarantee rests on."""
-        return {"epsilon_run": self.run_epsilon}
+        return {"rho_run": self.rho} if self.rho else {"epsilon_run": self.run_epsilon}
 
 
 @dataclass(frozen=True)
@@ -97,6 +114,9 @@ class Repeat:
         Of the law of the number of runs.
     expected_runs : float
         Its expectation.
+    delta : float, default=0.0
+    rho : float, default=0.0
+        Of each run, where all of its noise is Gaussian.
     """
 
     epsilon: float
@@ -104,6 +124,8 @@ class Repeat:
     holdout: float
     eta: float
     expected_runs: float
+    delta: float = 0.0
+    rho: float = 0.0
 
     mechanism: ClassVar[str] = "best of a random number of private runs of random candidates"
     source: ClassVar[str] = f"{PAPERS['papernot-steinke']}, pure case; {PAPERS['liu-talwar']}"
@@ -114,6 +136,25 @@ class Repeat:
         """Epsilon of one run: the maximum of training and scoring, on disjoint parts."""
         return at_most(self.epsilon, 2 + Fraction(self.eta))
 
+    @property
+    def run_spend(self) -> Spend:
+        """What each candidate is given to spend."""
+        return spend_of(self.rho, self.delta) if self.rho else Spend(self.run_epsilon)
+
+    @property
+    def run_price(self) -> Price:
+        """What the noise on a sum of losses costs, which shares no record with training."""
+        return concentrated(self.rho) if self.rho else self.run_epsilon
+
+    @property
+    def count(self) -> RunCount:
+        """The law of the number of runs."""
+        return RunCount.with_mean(self.eta, self.expected_runs)
+
+    def renyi(self, refit_rho: float) -> tuple[tuple[float, float], ...]:
+        """Return orders and divergences of the search and a last fit, with Gaussian noise."""
+        return curve(self.rho, self.count, refit_rho) if self.rho else ()
+
     def parts(self, n_records: int, source: RandomSource) -> Parts:
         """Deal records to two parts, by their number and the stream alone."""
         training, scoring = _held_out(n_records, self.holdout, 1, source)
@@ -121,12 +162,12 @@ class Repeat:
 
     def choose(self, trials: RunTrials, source: RandomSource) -> tuple[int, Any]:
         """Return the place of the chosen candidate, and its model."""
-        count = RunCount.with_mean(self.eta, self.expected_runs).draw(source)
+        count = self.count.draw(source)
         drawn = [uniform_below(self.n_candidates, source) for _ in range(count)]
         results = trials(drawn)
         totals = np.array([total for _, total in results], dtype=np.int64)
         # Of each run by itself, which has an epsilon of its own.
-        totals = LOSS.release(totals, self.run_epsilon, source)
+        totals = LOSS.release(totals, self.run_price, source)
         # The first among equals: the runs are exchangeable, so that this is a fair draw.
         best = int(np.argmin(totals))
         return drawn[best], results[best][0]
@@ -134,7 +175,7 @@ class Repeat:
     def public_inputs(self) -> dict[str, Any]:
         """Return the numbers that the guarantee rests on."""
         return {
-            "epsilon_run": self.run_epsilon,
+            **({"rho_run": self.rho} if self.rho else {"epsilon_run": self.run_epsilon}),
             "eta": self.eta,
             "expected_runs": self.expected_runs,
         }

@@ -20,6 +20,7 @@ from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
 from skdpsurv.hybrid.predictions import ROW_WISE
 from skdpsurv.model_selection.candidates import Candidate, private_step
 from skdpsurv.model_selection.losses import Loss, through_pipeline
+from skdpsurv.model_selection.run_price import Spend
 from skdpsurv.model_selection.strategies import Parts
 from skdpsurv.model_selection.summed_losses import summed_losses
 from skdpsurv.preprocessing.raw_table import is_frame
@@ -105,7 +106,7 @@ class Trials:
     records : SearchRecords
     parts : Parts
     loss : callable
-    epsilon : float
+    spend : Spend
         Of each training.
     seeds : RandomSource or None
         Where the runs of a reproducible search have their seeds from.
@@ -119,7 +120,7 @@ class Trials:
     records: SearchRecords
     parts: Parts
     loss: Loss
-    epsilon: float
+    spend: Spend
     seeds: RandomSource | None
     n_jobs: int | None
     verbose: int
@@ -137,7 +138,7 @@ class Trials:
             # joblib, too, whatever parallel_config says: it would tell how many runs there are.
             results = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)(
                 delayed(_trial)(
-                    self.candidates[place].ready(self.epsilon, new_seed(self.seeds)),
+                    self.candidates[place].ready(self.spend, new_seed(self.seeds)),
                     cut[id(self.parts.training[place])],
                     held_out,
                     self.loss,

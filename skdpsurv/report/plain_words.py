@@ -43,6 +43,8 @@ PUBLIC = {
     "epsilon_refit": "part of epsilon for the last fit, with the chosen settings",
     "epsilon_residuals": "parts of epsilon for moments of residuals",
     "epsilon_run": "epsilon of each run of the search",
+    "rho_refit": "price of the last fit, with the chosen settings, in zCDP",
+    "rho_run": "price of each run of the search, in zCDP",
     "estimator": "the model that is fitted to public records",
     "eta": "shape of the law of the number of runs",
     "event_of_interest": "the event that curves are about",

@@ -24,6 +24,7 @@ from skdpsurv.mechanisms.sums import LOSS
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.model_selection.candidates import Candidate
 from skdpsurv.model_selection.losses import brier_loss, error_loss
+from skdpsurv.model_selection.run_price import Spend
 from skdpsurv.model_selection.summed_losses import summed_losses
 from skdpsurv.model_selection.trials import SearchRecords
 
@@ -210,4 +211,4 @@ def test_the_process_s_own_random_streams_do_not_tell_the_number_of_runs(data):
 def test_estimators_that_are_more_silent_than_silent_stay_so():
     for given, ready in ((-1, -1), (0, 0), (3, 0)):
         candidate = Candidate({}, HybridMEstimator(LogisticRegression(verbose=given)))
-        assert candidate.ready(1.0).estimator.verbose == ready
+        assert candidate.ready(Spend(1.0)).estimator.verbose == ready

@@ -691,6 +691,11 @@ def _settings() -> Iterator[Setting]:
     alphas, linear = {"alpha": [0.01, 1.0]}, ("coef", "intercept", "evidence_coef")
     yield search("repeat", logistic, alphas, labelled, linear, flags=("representative",))
     yield search("split", logistic, alphas, labelled, linear, strategy="split", verbose=1)
+    descent = clone(logistic).set_params(method="noisy_gd")
+    gaussian = {"delta": 1e-4, "eta": 0.0}
+    yield search("Gaussian runs", descent, alphas, labelled, linear, **gaussian)
+    again = {**gaussian, "strategy": "split", "refit": 0.4}
+    yield search("Gaussian split", descent, alphas, labelled, linear, **again)
     refit = {"refit": 0.5, "scoring": "brier", "flags": ("checked",)}
     yield search("refit", logistic, alphas, labelled, linear, **refit)
     yield search("classes from y", DPLogisticRegression(), alphas, labelled, linear)
