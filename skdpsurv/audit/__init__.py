@@ -7,6 +7,7 @@ from skdpsurv.audit.epsilon import audit_epsilon
 from skdpsurv.audit.neighbour_pair import NeighbourPair
 from skdpsurv.audit.neighbours import worst_neighbours
 from skdpsurv.audit.posterior_chains import PosteriorChains, nonprivate_posterior_chains
+from skdpsurv.audit.privacy_curve import PrivacyCurveResult, privacy_curve_audit
 from skdpsurv.audit.result import AuditResult
 
 __all__ = [
@@ -14,8 +15,10 @@ __all__ = [
     "DensityRatioResult",
     "NeighbourPair",
     "PosteriorChains",
+    "PrivacyCurveResult",
     "audit_epsilon",
     "density_ratio_audit",
     "nonprivate_posterior_chains",
+    "privacy_curve_audit",
     "worst_neighbours",
 ]

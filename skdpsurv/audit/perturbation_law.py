@@ -13,11 +13,12 @@ import numpy as np
 from scipy import optimize
 
 from skdpsurv.mechanisms.newton import Objective, minimize
+from skdpsurv.mechanisms.noisy_descent import DescentCalibration
 from skdpsurv.mechanisms.perturbation import Problem
-from skdpsurv.mechanisms.vector_noise import NoiseLaw
+from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalGaussian
 from skdpsurv.types import FloatArray
 
-__all__ = ["Law", "Ratio", "largest_ratio", "laws_of"]
+__all__ = ["Law", "Ratio", "largest_ratio", "laws_of", "problems_of"]
 
 
 #: Distances at which densities are compared: in units of what one record can move a minimum by.
@@ -54,7 +55,24 @@ class Law:
 
     @classmethod
     def of(cls, problem: Problem) -> Law:
-        """Return the law of what is released of a problem."""
+        """Return the law of what is released of a problem.
+
+        Raises
+        ------
+        ValueError
+            If noise is Gaussian: no epsilon bounds the ratio of its densities.
+        """
+        how = problem.calibration
+        if isinstance(how, DescentCalibration) or isinstance(how.output, SphericalGaussian):
+            raise ValueError(
+                "delta of the estimator must be 0, or buy no Gaussian noise, whose density ratio "
+                "has no bound: use privacy_curve_audit."
+            )
+        return cls.of_minimum(problem)
+
+    @classmethod
+    def of_minimum(cls, problem: Problem) -> Law:
+        """Return the objective that a problem minimises, and its noise of whatever law."""
         objective = Objective(
             problem.likelihood,
             problem.blocks,
@@ -87,10 +105,21 @@ def laws_of(model: Any, arguments: Mapping[str, Any]) -> list[Law]:
     ValueError
         If the fit releases more than minimisers.
     """
+    return [Law.of(problem) for problem in problems_of(model, arguments)]
+
+
+def problems_of(model: Any, arguments: Mapping[str, Any]) -> list[Problem]:
+    """Return all minimisations of a fit.
+
+    Raises
+    ------
+    ValueError
+        If the fit releases more than minimisers.
+    """
     model._check_parameters()
     shape, plan, _ = model._planned(arguments["X"], arguments["y"])
     records = model._read(shape, arguments["X"], arguments["y"])
-    return [Law.of(problem) for problem in plan.problems(records)]
+    return list(plan.problems(records))
 
 
 def largest_ratio(one: Law, other: Law) -> tuple[Ratio, Ratio]:
