@@ -178,7 +178,13 @@ def _candidate(estimator: Any, params: Mapping[str, Any], delta: float) -> Candi
                 f"{prefix + name} must not vary among candidates: it is set by the search, for "
                 "all of them."
             )
-    own = clone(estimator).set_params(**clone_values(params))
+    try:
+        own = clone(estimator).set_params(**clone_values(params))
+    except AttributeError as error:  # scikit-learn asks whatever stands before the "__"
+        raise ValueError(
+            "param_grid must name parameters that the estimator has: what stands before the '__' "
+            f"in one of {', '.join(sorted(params))} is not set, or has no parameters."
+        ) from error
     step = private_step(own)[1]
     if delta and "delta" in step.get_params(deep=False):
         step.set_params(delta=0.0)  # the search's, where a run has one

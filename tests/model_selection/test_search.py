@@ -140,6 +140,7 @@ class TestBudget:
             ({"grid": {"epsilon": [1.0]}}, "epsilon must not vary"),
             ({"grid": {"random_state": [1]}}, "random_state must not vary"),
             ({"grid": {"accountant": [None]}}, "accountant must not vary"),
+            ({"grid": {"columns__missing": ["error"]}}, "before the '__' in one of columns"),
             ({"grid": {"surprise": [1]}}, "Invalid parameter"),
             ({"grid": None}, "param_grid or param_distributions"),
             ({"grid": []}, "at least one candidate"),
