@@ -8,6 +8,7 @@ import math
 import warnings
 from collections import ChainMap
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ from skdpsurv.privacy import (
     random_source,
     silent_arithmetic,
 )
+from skdpsurv.privacy.chain import Receipt
 from skdpsurv.privacy.refusals import RefusedValueError
 from skdpsurv.release import Release
 from skdpsurv.shape import seen_shape
@@ -122,16 +124,21 @@ class PrivateEstimator(BaseEstimator):
         X, y, options, shape, plan, guarantee, doubts = beforehand
         charged_first = self.accountant is not None and self.accountant.charge_refusals
         if charged_first:
-            self._charge(shape, guarantee, doubts)
+            receipt = self._charge(shape, guarantee, doubts)
         # What is refused must not depend on what NumPy and scikit-learn were told.
         with silent_arithmetic(), config_context(assume_finite=False):
             records = self._read(shape, X, y, **options)
         if not charged_first:
-            self._charge(shape, guarantee, doubts)
+            receipt = self._charge(shape, guarantee, doubts)
         # Past the charge nothing may fail by the records.
         with silent_arithmetic():
             values = self._run(shape, plan, records)
-        return self._publish(guarantee, self._stated(shape), values, target_names(_target(X, y)))
+        published = self._publish(
+            guarantee, self._stated(shape), values, target_names(_target(X, y))
+        )
+        if receipt is not None and "release_" in self.__dict__:
+            self._enter(receipt)
+        return published
 
     def _beforehand(self, X: Any, y: Any, person: Any, options: dict[str, Any]) -> tuple[Any, ...]:
         """Return all that is known before a value is looked at, once the ledger would allow it.
@@ -231,14 +238,21 @@ class PrivateEstimator(BaseEstimator):
             plan = checked_plan(lambda: self._plan(shape), self._deciding)
         return plan, promise(plan, self._status(shape))
 
-    def _charge(self, shape: Any, guarantee: PrivacyGuarantee, doubts: Sequence[str]) -> None:
+    def _charge(
+        self, shape: Any, guarantee: PrivacyGuarantee, doubts: Sequence[str]
+    ) -> Receipt | None:
         """Enter the fit in the ledger, after warnings: of its guarantee, of public numbers."""
         for doubt in doubts:
             warnings.warn(doubt, PublicInputWarning, stacklevel=5)
         for reason in self._reasons(shape):
             warnings.warn(reason, PrivacyLeakWarning, stacklevel=5)
-        if self.accountant is not None:
-            self.accountant.charge(guarantee, estimator=type(self).__name__)
+        if self.accountant is None:
+            return None
+        return self.accountant.charge(guarantee, estimator=type(self).__name__)
+
+    def _enter(self, receipt: Receipt) -> None:
+        """Let the release say where in its ledger it stands."""
+        self.release_ = replace(self.release_, receipt=receipt)
 
     def _publish(
         self,

@@ -43,7 +43,15 @@ _ROOT = Path(skdpsurv.__file__).parent
 #: Where what is raised is about the ledger.
 _LEDGER = tuple(
     str(_ROOT / "privacy" / name)
-    for name in ("accountant.py", "ledger.py", "sqlite_ledger.py", "file_lock.py", "budget.py")
+    for name in (
+        "accountant.py",
+        "ledger.py",
+        "sql_ledger.py",
+        "sqlite_file.py",
+        "postgresql_server.py",
+        "file_lock.py",
+        "budget.py",
+    )
 )
 #: What looks at values: the step of a fit, what counts people before it, what takes raw rows.
 _READING = ("_read", "_gathered", "_labels", "raw_rows", "_refuse_beyond")

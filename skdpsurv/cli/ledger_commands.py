@@ -7,9 +7,10 @@ from typing import Annotated
 
 import typer
 
-from skdpsurv.cli.failures import guarded
+from skdpsurv.cli.failures import CommandError, guarded
 from skdpsurv.cli.options import AsJson, NewFile
 from skdpsurv.cli.printing import Printed, rich_table, show
+from skdpsurv.cli.releases import load_release
 from skdpsurv.cli.saving import save
 from skdpsurv.cli.spending import ledger_line, ledger_state, opened
 
@@ -17,7 +18,10 @@ __all__ = ["app"]
 
 app = typer.Typer(help="Look at a ledger, make one, or export it.", no_args_is_help=True)
 
-LedgerFile = Annotated[Path, typer.Argument(metavar="LEDGER", help="SQLite file of the ledger.")]
+LedgerFile = Annotated[
+    str,
+    typer.Argument(metavar="LEDGER", help="An SQLite file, or postgresql://user@host/database."),
+]
 DataSet = Annotated[str, typer.Option(help="Name of the data set whose sums are shown.")]
 
 
@@ -29,7 +33,7 @@ def show_ledger(ledger: LedgerFile, dataset: DataSet = "default", as_json: AsJso
     entries = accountant.entries()
     content = {"ledger": ledger_state(accountant), "entries": entries.to_dict("records")}
     # What was done is in the export: a terminal is too narrow for it.
-    table = rich_table(entries.drop(columns="mechanism"))
+    table = rich_table(entries.drop(columns=["mechanism", "neighbours", "who", "purpose"]))
     show(Printed(content, [table, ledger_line(accountant)]), as_json)
 
 
@@ -71,6 +75,49 @@ def create(
     )
     line = f"{ledger}: a budget of epsilon = {accountant.epsilon:g} for each data set"
     show(Printed({"ledger": ledger_state(accountant)}, [line]), as_json)
+
+
+@app.command()
+@guarded
+def copy(
+    ledger: LedgerFile,
+    to: Annotated[str, typer.Argument(metavar="TO", help="Where it shall be: such a place, too.")],
+    as_json: AsJson = False,
+) -> None:
+    """Move a ledger, from a file to a server, say. Where it was, it is closed."""
+    from skdpsurv.privacy.ledger_copy import copy_ledger
+
+    try:
+        moved = copy_ledger(ledger, to)
+    except (ValueError, OSError, RuntimeError, ImportError) as error:
+        raise CommandError("ledger", str(error)) from error
+    n_entries = len(moved.entries())
+    content = {"ledger": ledger_state(opened(to)), "entries": n_entries}
+    show(Printed(content, [f"{n_entries} entries: {to}. {ledger} is closed."]), as_json)
+
+
+@app.command()
+@guarded
+def verify(
+    ledger: LedgerFile,
+    release: Annotated[
+        list[Path],
+        typer.Option(help="A release that was charged to it. May be given several times."),
+    ] = [],  # noqa: B006, typer copies it
+    as_json: AsJson = False,
+) -> None:
+    """Check that a ledger holds what it held when releases were charged to it."""
+    accountant = opened(ledger)
+    read = [load_release(path) for path in release]
+    for path, one in zip(release, read, strict=True):
+        try:
+            accountant.verify(one)
+        except ValueError as error:
+            raise CommandError("ledger", f"{path}: {error}") from error
+    n_entries = len(accountant.entries())
+    line = f"{ledger}: {n_entries} entries fit their hashes, and {len(read)} releases fit them"
+    content = {"entries": n_entries, "releases": [str(path) for path in release]}
+    show(Printed({"ledger": ledger_state(accountant), "verified": content}, [line]), as_json)
 
 
 @app.command()

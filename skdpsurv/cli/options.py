@@ -147,10 +147,10 @@ class Spending:
         float, typer.Option(help="Privacy loss, spent whole.", rich_help_panel=_SPENT)
     ]
     ledger: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            help="SQLite file that adds up what was spent on these people, and refuses more than "
-            "its budget.",
+            help="What adds up what was spent on these people, and refuses more than its budget: "
+            "an SQLite file, or postgresql://user@host/database.",
             rich_help_panel=_SPENT,
             show_default=False,
         ),

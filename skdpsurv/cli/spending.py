@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from skdpsurv.cli.failures import CommandError
@@ -13,8 +12,8 @@ from skdpsurv.report.text import exact
 __all__ = ["ledger_line", "ledger_state", "open_ledger", "opened", "promise_line"]
 
 
-def opened(path: Path, **terms: Any) -> PrivacyAccountant:
-    """Open a ledger, or make it if its budget is given.
+def opened(path: str, **terms: Any) -> PrivacyAccountant:
+    """Open a ledger, in a file or on a server, or make it if its budget is given.
 
     Raises
     ------
@@ -22,6 +21,8 @@ def opened(path: Path, **terms: Any) -> PrivacyAccountant:
         If there is none, or it is something else.
     """
     try:
+        if "://" in path:
+            return PrivacyAccountant(url=path, **terms)
         return PrivacyAccountant(path=path, **terms)
     except FileNotFoundError as error:
         message = str(error)
@@ -30,7 +31,7 @@ def opened(path: Path, **terms: Any) -> PrivacyAccountant:
                 f"there is no ledger {path}. --budget makes one, with the epsilon that all "
                 "analyses of these people may spend together; so does skdpsurv ledger create."
             )
-    except (ValueError, TypeError, OSError, RuntimeError) as error:
+    except (ValueError, TypeError, OSError, RuntimeError, ImportError) as error:
         message = str(error)
         if "cannot be reopened with epsilon" in message:
             message = (
@@ -54,14 +55,23 @@ def open_ledger(spending: Spending) -> PrivacyAccountant | None:
         return None
     if spending.budget is not None and not spending.budget > 0:
         raise CommandError("parameter", "--budget must be a positive number.")
-    if spending.dry_run and not spending.ledger.exists():
+    terms = {} if spending.budget is None else {"epsilon": spending.budget}
+    if spending.dry_run and not _there(spending.ledger):
         if spending.budget is None:
             raise CommandError("ledger", f"there is no ledger {spending.ledger}.")
-        accountant = PrivacyAccountant(spending.budget)  # in memory: a rehearsal leaves no file
+        accountant = PrivacyAccountant(spending.budget)  # in memory: a rehearsal makes no ledger
     else:
-        terms = {} if spending.budget is None else {"epsilon": spending.budget}
         accountant = opened(spending.ledger, **terms)
     return accountant.for_dataset(spending.dataset)
+
+
+def _there(path: str) -> bool:
+    """Return whether there is a ledger; one that cannot be used is there."""
+    try:
+        opened(path)
+    except CommandError as error:
+        return "there is no ledger" not in str(error)
+    return True
 
 
 def ledger_state(accountant: PrivacyAccountant | None) -> dict[str, Any] | None:
@@ -69,7 +79,7 @@ def ledger_state(accountant: PrivacyAccountant | None) -> dict[str, Any] | None:
     if accountant is None:
         return None
     return {
-        "path": accountant.path,
+        "path": accountant.path or accountant.url,
         "dataset": accountant.dataset,
         "budget": _number(accountant.epsilon),
         "spent": _number(accountant.spent()),

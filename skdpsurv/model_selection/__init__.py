@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from skdpsurv.model_selection.charges import charges_of
 from skdpsurv.model_selection.search import PrivateSearchCV
+from skdpsurv.privacy import PrivacyAccountant
 
 __all__ = ["PrivateSearchCV"]
+
+# A ledger says beforehand what fits will charge, and lies too low to know them.
+PrivacyAccountant._charges_of = staticmethod(charges_of)

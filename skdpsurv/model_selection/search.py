@@ -45,6 +45,7 @@ from skdpsurv.privacy import (
     uniform_below,
     weakest_status,
 )
+from skdpsurv.privacy.chain import Receipt
 from skdpsurv.privacy.concentrated import MARGIN, rho_for
 from skdpsurv.privacy.shares import what_is_left
 from skdpsurv.target import paired
@@ -432,6 +433,11 @@ class PrivateSearchCV(BestModel):
         self.guarantee_ = guarantee
         self.release_ = step.release_
         return self
+
+    def _enter(self, receipt: Receipt) -> None:
+        """Let the release say where in its ledger it stands; so does that of the best model."""
+        super()._enter(receipt)
+        private_step(self.best_estimator_)[1].release_ = self.release_
 
     @property
     def _refit_epsilon(self) -> float:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from skdpsurv.privacy.accountant import PrivacyAccountant
 from skdpsurv.privacy.budget import BudgetExceededError
+from skdpsurv.privacy.chain import Receipt
 from skdpsurv.privacy.composition import compose
 from skdpsurv.privacy.domain import (
     check_finite,
@@ -48,6 +49,7 @@ __all__ = [
     "PrivacyGuarantee",
     "PrivacyLeakWarning",
     "RandomSource",
+    "Receipt",
     "RefusedValueError",
     "call_without_data",
     "check_finite",

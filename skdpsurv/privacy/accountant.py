@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import getpass
 import html
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from skdpsurv.checks import choice, fraction, positive_number
 from skdpsurv.privacy.budget import (
     COMPOSITIONS,
+    BudgetExceededError,
     Entry,
     Terms,
     dataset_name,
@@ -22,12 +24,12 @@ from skdpsurv.privacy.budget import (
     remaining,
     text,
 )
+from skdpsurv.privacy.chain import Receipt
 from skdpsurv.privacy.composition import compose
 from skdpsurv.privacy.concentrated import MARGIN, SLACK, epsilon_at
 from skdpsurv.privacy.guarantee import PrivacyGuarantee, weakest_status
 from skdpsurv.privacy.ledger import Ledger, MemoryLedger
 from skdpsurv.privacy.renyi import overhead
-from skdpsurv.privacy.sqlite_ledger import SQLiteLedger
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,6 +82,14 @@ class PrivacyAccountant:
         their epsilons alone, whichever lets more pass. For many fits with a delta, each of which
         says its rho: three of (1, 1e-6) fill a basic budget of (3, 3e-6); one of (3, 1e-6) holds
         seven of them by Renyi divergences. Needs a finite epsilon and a positive delta.
+    url : str, optional
+        In place of ``path``: the database that keeps the ledger, for people on several machines,
+        ``"postgresql://user@host/database"``. One database keeps one ledger, in its schema
+        ``skdpsurv``. No password may stand in it (use ``~/.pgpass``). Needs the extra ``server``.
+    purpose : str, default=""
+        What the charges are for; kept with each of them.
+    who : str, optional
+        Who charges; kept with each charge. By default the operating system's name of the user.
 
     Raises
     ------
@@ -115,7 +125,7 @@ class PrivacyAccountant:
     --------
     >>> from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee
     >>> accountant = PrivacyAccountant(epsilon=1.0)
-    >>> accountant.charge(PrivacyGuarantee(0.75, mechanism="lattice Laplace"))
+    >>> receipt = accountant.charge(PrivacyGuarantee(0.75, mechanism="lattice Laplace"))
     >>> accountant.spent(), accountant.remaining()
     (0.75, 0.25)
     >>> accountant.charge(PrivacyGuarantee(0.5))
@@ -124,6 +134,10 @@ class PrivacyAccountant:
     skdpsurv.privacy.budget.BudgetExceededError: The privacy budget of data set 'default' does \
 not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was charged.
     """
+
+    #: Who knows what fits charge, which nothing here does: the floor that knows estimators enters
+    #: its function.
+    _charges_of: ClassVar[Callable[..., list[PrivacyGuarantee]]]
 
     def __init__(
         self,
@@ -134,6 +148,9 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         rehearsal: bool | None = None,
         charge_refusals: bool | None = None,
         composition: str | None = None,
+        url: str | None = None,
+        purpose: str = "",
+        who: str | None = None,
     ) -> None:
         if composition is not None:
             choice(*COMPOSITIONS)("composition", composition)
@@ -145,20 +162,21 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
             composition or "basic",
         )
         self._dataset = _DEFAULT_DATASET
+        self._purpose = _words("purpose", purpose)
+        self._who = None if who is None else _words("who", who)
         self._ledger: Ledger
-        if path is None:
+        if path is not None and url is not None:
+            raise ValueError("path and url must not be given together: a ledger is in one place.")
+        if path is None and url is None:
             self._ledger = MemoryLedger(terms.settled())
             return
-        name = os.fspath(path)
-        if not isinstance(name, str):
-            raise TypeError("path must be a str or an os.PathLike of str.")
         arguments = (epsilon, delta, rehearsal, charge_refusals, composition)
         given = {
             field: value
             for field, value, argument in zip(Terms._fields, terms, arguments, strict=False)
             if argument is not None and not isinstance(argument, _Omitted)
         }
-        self._ledger = SQLiteLedger.open(name, given)
+        self._ledger = _opened(path, url, given)
 
     @property
     def epsilon(self) -> float:
@@ -192,8 +210,18 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
 
     @property
     def path(self) -> str | None:
-        """Absolute path of the SQLite ledger, links resolved; None for a ledger in memory."""
-        return self._ledger.path if isinstance(self._ledger, SQLiteLedger) else None
+        """Absolute path of the SQLite ledger, links resolved; None for a ledger elsewhere."""
+        return getattr(getattr(self._ledger, "place", None), "path", None)
+
+    @property
+    def url(self) -> str | None:
+        """Address of the server that keeps the ledger; None for a ledger elsewhere."""
+        return getattr(getattr(self._ledger, "place", None), "url", None)
+
+    @property
+    def purpose(self) -> str:
+        """What the charges of this accountant are for."""
+        return self._purpose
 
     def for_dataset(self, name: str) -> PrivacyAccountant:
         """Return an accountant on the same ledger that charges another data set.
@@ -209,7 +237,21 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         -------
         PrivacyAccountant
         """
-        return _restore(self._ledger, dataset_name(name))
+        return _restore(self._ledger, dataset_name(name), self._purpose, self._who)
+
+    def for_purpose(self, purpose: str) -> PrivacyAccountant:
+        """Return an accountant on the same ledger whose charges say another purpose.
+
+        Parameters
+        ----------
+        purpose : str
+            Such as "interim analysis, protocol 7". It is kept with each charge.
+
+        Returns
+        -------
+        PrivacyAccountant
+        """
+        return _restore(self._ledger, self._dataset, _words("purpose", purpose), self._who)
 
     def check(self, guarantee: PrivacyGuarantee, dataset: str | None = None) -> None:
         """Raise if the guarantee would not fit the budget now; record nothing.
@@ -231,7 +273,7 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
 
     def charge(
         self, guarantee: PrivacyGuarantee, dataset: str | None = None, *, estimator: str = ""
-    ) -> None:
+    ) -> Receipt:
         """Record a guarantee, or raise and record nothing.
 
         What is proved costs its epsilon. What is not costs infinity, or stands apart in a ledger
@@ -247,14 +289,21 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         estimator : str, default=""
             Name of the estimator, for the table.
 
+        Returns
+        -------
+        Receipt
+            How far the ledger had come with this charge: ``ledger`` (its identity), ``entries``
+            and ``hash``. Public; :meth:`verify` holds the ledger against it later.
+
         Raises
         ------
         BudgetExceededError
             If it does not fit.
         RuntimeError
-            If this is a copy, in another process, of an accountant without a path.
+            If this is a copy, in another process, of an accountant without a path; if the ledger
+            cannot be used.
         """
-        self._ledger.charge(self._entry(_guarantee(guarantee), dataset, estimator))
+        return self._ledger.charge(self._entry(_guarantee(guarantee), dataset, estimator))
 
     def charge_parallel(
         self,
@@ -263,7 +312,7 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         disjoint: bool,
         dataset: str | None = None,
         estimator: str = "",
-    ) -> None:
+    ) -> Receipt:
         """Charge mechanisms run on disjoint parts of the data: the largest epsilon and delta.
 
         One part that is not proved makes the whole cost infinity; in a ledger for rehearsals the
@@ -282,6 +331,11 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
             Name of the data set; this accountant's own if omitted.
         estimator : str, default=""
             Name of the estimator, for the table.
+
+        Returns
+        -------
+        Receipt
+            As of :meth:`charge`.
 
         Raises
         ------
@@ -309,7 +363,7 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
             # Together they would be one rehearsal, and the proved parts, which are released
             # for good, would cost nothing.
             groups = [[g for g in guarantees if (g.status == "proved") == p] for p in (True, False)]
-        self._ledger.charge(
+        return self._ledger.charge(
             *(self._entry_of_parts(group, dataset, estimator) for group in groups if group)
         )
 
@@ -416,14 +470,128 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         -------
         pandas.DataFrame
             Columns ``when`` (ISO 8601, UTC), ``estimator``, ``mechanism``, ``epsilon``,
-            ``delta``, ``status``, ``dataset``. The epsilon is what was charged; so is ``renyi``,
-            a last column where the composition is.
+            ``delta``, ``status``, ``dataset``, ``neighbours``, ``who``, ``purpose``. The epsilon
+            is what was charged; so is ``renyi``, a column where the composition is.
         """
         import pandas as pd
 
         table = pd.DataFrame(self._ledger.entries(), columns=list(Entry._fields))
         table = table.astype({"epsilon": float, "delta": float, "renyi": float})
         return table if self._ledger.terms.order else table.drop(columns="renyi")
+
+    def plan(self, fits: Iterable[Sequence[Any]]) -> pd.DataFrame:
+        """Return what fits would charge to this data set, one after another; nothing is spent.
+
+        Parameters
+        ----------
+        fits : iterable of (estimator, X, y) or (estimator, X, y, options)
+            A private estimator, `PrivateSearchCV`, a pipeline that ends in a private step, or a
+            `GridSearchCV` or `RandomizedSearchCV` of one, each of whose fits is a charge. Only what
+            is public of the records is looked at. ``options``: further arguments of ``fit``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each: ``estimator``; ``charges``, how many; the sums of their ``epsilon`` and
+            ``delta``; the weakest ``status``; ``allowed``, how many of them the budget has room
+            for; and ``remaining``, the epsilon that is left after these.
+
+        Examples
+        --------
+        >>> from sklearn.model_selection import GridSearchCV
+        >>> from skdpsurv import DPLogisticRegression
+        >>> from skdpsurv.privacy import PrivacyAccountant
+        >>> X, y = [[0.0], [0.5], [0.25], [0.75]] * 25, [0, 1] * 50
+        >>> model = DPLogisticRegression(0.5, classes=[0, 1])
+        >>> search = GridSearchCV(model, {"alpha": [0.01, 0.1]}, cv=3)
+        >>> table = PrivacyAccountant(epsilon=2.0).plan([(model, X, y), (search, X, y)])
+        >>> table[["charges", "epsilon", "allowed", "remaining"]].values.tolist()
+        [[1.0, 0.5, 1.0, 1.5], [7.0, 3.5, 3.0, 0.0]]
+        """
+        import pandas as pd
+
+        copy = MemoryLedger(self._ledger.terms, self._ledger.entries())
+        rehearsed = _restore(copy, self._dataset)
+        rows = []
+        for fit in fits:
+            estimator, X, y, *options = fit
+            charges = self._charges_of(estimator, X, y, *options)
+            allowed = 0
+            for charge in charges:
+                try:
+                    rehearsed.charge(charge)
+                except BudgetExceededError:
+                    break
+                allowed += 1
+            rows.append(
+                {
+                    "estimator": type(estimator).__name__,
+                    "charges": len(charges),
+                    "epsilon": _summed(charge.epsilon for charge in charges),
+                    "delta": _summed(charge.delta for charge in charges),
+                    "status": weakest_status(charge.status for charge in charges),
+                    "allowed": allowed,
+                    "remaining": rehearsed.remaining(),
+                }
+            )
+        columns = ["estimator", "charges", "epsilon", "delta", "status", "allowed", "remaining"]
+        return pd.DataFrame(rows, columns=columns)
+
+    def verify(self, *releases: object) -> None:
+        """Check that the ledger still holds what it held when releases were charged to it.
+
+        Entries are chained by hashes, and each release carries the hash of all that came before
+        it. A ledger that was edited, shortened, or put together anew cannot have the same.
+
+        Parameters
+        ----------
+        *releases : Release or Receipt
+            Made by fits that this ledger was charged for. Without any, only the chain itself is
+            checked: whoever can write to a ledger can make another whole chain.
+
+        Raises
+        ------
+        ValueError
+            If an entry does not fit its hash, or a release the ledger.
+
+        Examples
+        --------
+        >>> from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee
+        >>> accountant = PrivacyAccountant(epsilon=1.0)
+        >>> receipt = accountant.charge(PrivacyGuarantee(0.5))
+        >>> receipt.entries
+        1
+        >>> accountant.verify(receipt)
+        """
+        entries = self._ledger.entries()
+        receipts = self._ledger.receipts()
+        for number, release in enumerate(releases):
+            receipt = getattr(release, "receipt", release)
+            if not isinstance(receipt, Receipt):
+                raise ValueError(f"release {number} was charged to no ledger: it has no receipt.")
+            if receipt.ledger != self._ledger.identity:
+                raise ValueError(f"release {number} was charged to another ledger.")
+            if receipt.entries > len(receipts):
+                raise ValueError(
+                    f"release {number} is entry {receipt.entries} of this ledger, which has "
+                    f"{len(receipts)} now: it was cut off, or restored from an older copy."
+                )
+            if receipt != receipts[receipt.entries - 1]:
+                raise ValueError(
+                    f"release {number} was charged to another history of this ledger: it was "
+                    "edited, or restored from an older copy and charged again."
+                )
+            guarantee = getattr(release, "guarantee", None)
+            entry = entries[receipt.entries - 1]
+            if guarantee is not None and (
+                (guarantee.mechanism, guarantee.delta, guarantee.status)
+                != (entry.mechanism, entry.delta, entry.status)
+                or entry.epsilon not in (guarantee.epsilon, math.inf)
+            ):
+                raise ValueError(
+                    f"release {number} states another guarantee than the one that was charged "
+                    "for it."
+                )
 
     def _own_entries(self, *, proved: bool = True) -> list[Entry]:
         return limited_together(
@@ -451,14 +619,17 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
             status=guarantee.status,
             dataset=self._dataset if dataset is None else dataset_name(dataset),
             renyi=guarantee.renyi_at(order) if order and counts else math.inf,
+            neighbours=text("neighbours", guarantee.neighbours),
+            who=_user() if self._who is None else self._who,
+            purpose=self._purpose,
         )
 
     def __sklearn_clone__(self) -> PrivacyAccountant:
         # A clone with a ledger of its own would let every fold of a grid search spend the budget.
         return self
 
-    def __reduce__(self) -> tuple[object, tuple[Ledger, str]]:
-        return _restore, (self._ledger, self._dataset)
+    def __reduce__(self) -> tuple[object, tuple[Ledger, str, str, str | None]]:
+        return _restore, (self._ledger, self._dataset, self._purpose, self._who)
 
     def __repr__(self) -> str:
         shown = [f"epsilon={self.epsilon:g}", f"delta={self.delta:g}"]
@@ -469,6 +640,8 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
             shown.append(f"composition={self.composition!r}")
         if self.path is not None:
             shown.append(f"path={self.path!r}")
+        if self.url is not None:
+            shown.append(f"url={self.url!r}")
         if self._dataset != _DEFAULT_DATASET:
             shown.append(f"dataset={self._dataset!r}")
         try:
@@ -500,11 +673,49 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         return isinstance(self._ledger, MemoryLedger) and self._ledger.detached
 
 
-def _restore(ledger: Ledger, dataset: str) -> PrivacyAccountant:
+def _restore(
+    ledger: Ledger, dataset: str, purpose: str = "", who: str | None = None
+) -> PrivacyAccountant:
     accountant = PrivacyAccountant.__new__(PrivacyAccountant)
     accountant._ledger = ledger
     accountant._dataset = dataset
+    accountant._purpose = purpose
+    accountant._who = who
     return accountant
+
+
+def _opened(
+    path: str | os.PathLike[str] | None, url: str | None, given: dict[str, object]
+) -> Ledger:
+    # Databases are not needed for a ledger in memory, and take a while to import.
+    from skdpsurv.privacy.sql_ledger import SQLLedger
+
+    if url is not None:
+        from skdpsurv.privacy.postgresql_server import PostgreSQLServer
+
+        if not isinstance(url, str):
+            raise TypeError(f"url must be a str or None, got {type(url).__name__}.")
+        return SQLLedger.open(PostgreSQLServer(url), given)
+    from skdpsurv.privacy.sqlite_file import SQLiteFile
+
+    name = os.fspath(path) if path is not None else None
+    if not isinstance(name, str):
+        raise TypeError("path must be a str or an os.PathLike of str.")
+    return SQLLedger.open(SQLiteFile(name), given)
+
+
+def _user() -> str:
+    """Return the name of the operating system's user, if there is one."""
+    try:
+        return text("who", getpass.getuser())
+    except (ImportError, KeyError, OSError, ValueError):
+        return ""
+
+
+def _words(name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be text, got {type(value).__name__}.")
+    return text(name, value)
 
 
 def _guarantee(value: object) -> PrivacyGuarantee:

@@ -61,6 +61,10 @@ class Entry(NamedTuple):
     dataset: str
     #: Renyi divergence of the ledger's order; inf if none is known, or none asked for.
     renyi: float = math.inf
+    neighbours: str = ""
+    #: Who charged it, and what for, as they said.
+    who: str = ""
+    purpose: str = ""
 
     @property
     def proved(self) -> bool:

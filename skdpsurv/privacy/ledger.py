@@ -11,13 +11,15 @@ import os
 import threading
 import uuid
 import weakref
+from collections.abc import Iterable
 from typing import ClassVar, Protocol
 
 from skdpsurv.privacy.budget import Entry, Terms, require_room
+from skdpsurv.privacy.chain import Receipt, linked, start
 
 _ADVICE = (
     "Make it with a path, PrivacyAccountant(epsilon=..., path='ledger.sqlite'), to share one "
-    "ledger between processes."
+    "ledger between processes, or with the url of a server, to share it between machines."
 )
 
 
@@ -28,13 +30,20 @@ class Ledger(Protocol):
     def terms(self) -> Terms:
         """What it was made with."""
 
+    @property
+    def identity(self) -> str:
+        """Made at random with it."""
+
     def entries(self) -> list[Entry]:
         """All entries, oldest first."""
 
     def check(self, *requests: Entry) -> None:
         """Raise BudgetExceededError if the requests do not fit now."""
 
-    def charge(self, *requests: Entry) -> None:
+    def receipts(self) -> list[Receipt]:
+        """Return the receipt of each entry, oldest first."""
+
+    def charge(self, *requests: Entry) -> Receipt:
         """Check and record in one step: all of them, or nothing."""
 
 
@@ -48,23 +57,33 @@ class MemoryLedger:
     Parameters
     ----------
     terms : Terms
+    entries : iterable of Entry, default=()
+        What was charged before, to another ledger.
     """
 
     # Ledgers alive in this process, so that unpickling finds the original again.
     _alive: ClassVar[weakref.WeakValueDictionary[str, MemoryLedger]] = weakref.WeakValueDictionary()
 
-    def __init__(self, terms: Terms) -> None:
+    def __init__(self, terms: Terms, entries: Iterable[Entry] = ()) -> None:
         self._terms = terms
         self._entries: list[Entry] = []
         self._lock = threading.Lock()
         self._id = uuid.uuid4().hex
+        self._receipts: list[Receipt] = []
         self._pid: int | None = os.getpid()
         self._alive[self._id] = self
+        for entry in entries:
+            self._append(entry)
 
     @property
     def terms(self) -> Terms:
         """What it was made with."""
         return self._terms
+
+    @property
+    def identity(self) -> str:
+        """Made at random with it."""
+        return self._id
 
     @property
     def detached(self) -> bool:
@@ -86,12 +105,25 @@ class MemoryLedger:
         self._refuse_detached()
         require_room(self._entries, requests, self._terms)
 
-    def charge(self, *requests: Entry) -> None:
+    def receipts(self) -> list[Receipt]:
+        """Return the receipt of each entry, oldest first."""
+        self._refuse_detached()
+        return list(self._receipts)
+
+    def charge(self, *requests: Entry) -> Receipt:
         """Check and record in one step: all of them, or nothing."""
         self._refuse_detached()
         with self._lock:
             require_room(self._entries, requests, self._terms)
-            self._entries.extend(requests)
+            for request in requests:
+                self._append(request)
+            return self._receipts[-1]
+
+    def _append(self, entry: Entry) -> None:
+        head = self._receipts[-1] if self._receipts else start(self._id)
+        link = linked(head.hash, uuid.uuid4().hex, entry)
+        self._receipts.append(Receipt(self._id, head.entries + 1, link))
+        self._entries.append(entry)
 
     def _refuse_detached(self) -> None:
         if self.detached:
@@ -113,6 +145,7 @@ class MemoryLedger:
         copy = cls.__new__(cls)
         copy._terms = terms
         copy._entries = []
+        copy._receipts = []
         copy._lock = threading.Lock()
         copy._id = key
         copy._pid = None

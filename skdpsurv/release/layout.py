@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.privacy import PrivacyGuarantee
+from skdpsurv.privacy.chain import Receipt
 from skdpsurv.privacy.guarantee import thawed
 
 __all__ = ["SCHEMA_VERSION", "read", "save", "written"]
@@ -34,7 +35,7 @@ FIELDS = {
         "made_with",
     },
 }
-LATER = {1: {"feature_names_in", "fit_guarantee"}, 2: set()}
+LATER = {1: {"feature_names_in", "fit_guarantee"}, 2: {"receipt"}}
 
 
 def written(release: Any, indent: int | None) -> str:
@@ -46,6 +47,8 @@ def written(release: Any, indent: int | None) -> str:
     content["parameters"] = dict(release.parameters)
     content["values"] = {name: np.asarray(v).tolist() for name, v in release.values.items()}
     content["columns"] = thawed(release.columns)
+    if release.receipt is not None:
+        content["receipt"] = release.receipt._asdict()
     return json.dumps(content, indent=indent, allow_nan=False, sort_keys=True)
 
 
@@ -78,6 +81,8 @@ def read(text: str) -> dict[str, Any]:
         data["guarantee"] = _guarantee(data["guarantee"], version)
         if data.get("fit_guarantee") is not None:
             data["fit_guarantee"] = _guarantee(data["fit_guarantee"], version)
+        if data.get("receipt") is not None:
+            data["receipt"] = Receipt.checked(**data["receipt"])
     except (TypeError, AttributeError):
         data = None
     if data is None:

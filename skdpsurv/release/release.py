@@ -19,6 +19,7 @@ from skdpsurv.preprocessing.public_leaves import MOST_FEATURES
 from skdpsurv.preprocessing.public_steps import features_in, known_names
 from skdpsurv.preprocessing.step_description import rebuild
 from skdpsurv.privacy import FrozenMapping, PrivacyGuarantee
+from skdpsurv.privacy.chain import Receipt
 from skdpsurv.privacy.guarantee import frozen
 from skdpsurv.release import layout
 from skdpsurv.release.explanation import explanation
@@ -68,6 +69,9 @@ class Release:
         Names of what was predicted, such as those of event and time, if they had any.
     made_with : str
         The software.
+    receipt : Receipt or None, default=None
+        Where in a ledger the charge for it stands: the ledger's identity, how many entries it held
+        with this one, and the hash of its history. None: it was charged to no ledger.
 
     Examples
     --------
@@ -91,6 +95,7 @@ class Release:
     columns: Mapping[str, Any] | None = None
     target_names: tuple[str, ...] = ()
     made_with: str = f"skdpsurv {__version__}"
+    receipt: Receipt | None = None
 
     #: Estimators by their names: each class enters itself.
     kinds: ClassVar[dict[str, Any]] = {}
@@ -115,6 +120,8 @@ class Release:
         if not all(isinstance(text, str) for text in (self.made_with, *self.target_names)):
             raise TypeError("made_with and target_names of a release must be text.")
         object.__setattr__(self, "target_names", tuple(self.target_names))
+        if self.receipt is not None:
+            object.__setattr__(self, "receipt", Receipt.checked(*self.receipt))
         if self.columns is not None:
             self._keep_columns()
 

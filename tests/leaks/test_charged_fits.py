@@ -50,6 +50,8 @@ def strict_fit(setting: Setting, data: Data, seed: int) -> checks.Outcome:
         except Exception as error:
             outcome.error = error
     outcome.charges = accountant.entries()["epsilon"].tolist()
+    if outcome.fitted is not None:
+        checks.forget_accountant(outcome.fitted)
     return outcome
 
 

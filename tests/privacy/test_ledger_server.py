@@ -1,0 +1,268 @@
+"""Tests of the ledger on a server: what a file keeps, a PostgreSQL database keeps, too."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import sqlalchemy as sa
+
+from skdpsurv import DPKaplanMeierFitter
+from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant
+from skdpsurv.privacy.chain import linked, start
+from skdpsurv.privacy.ledger_place import UnansweredCommitError
+from skdpsurv.privacy.postgresql_server import PostgreSQLServer
+
+from .conftest import run
+from .costs import cost
+
+AWAY = "postgresql://nobody@127.0.0.1:9/ledger"
+
+
+class TestAddress:
+    @pytest.mark.parametrize(
+        "url",
+        [
+            "postgresql://anna:secret@host/ledger",
+            "postgresql+psycopg://anna:secret@host/ledger",
+            "postgresql://anna@host/ledger?password=secret",
+        ],
+    )
+    def test_a_password_is_refused_and_not_repeated(self, url):
+        with pytest.raises(ValueError, match="must hold no password") as error:
+            PrivacyAccountant(1.0, url=url)
+        assert "secret" not in str(error.value)
+
+    @pytest.mark.parametrize("url", ["mysql://host/ledger", "anna:secret@host", "", "sqlite://"])
+    def test_something_else(self, url):
+        with pytest.raises(ValueError, match="url must be that of a database") as error:
+            PrivacyAccountant(1.0, url=url)
+        assert "secret" not in str(error.value)
+
+    def test_types(self):
+        with pytest.raises(TypeError, match="url must be a str"):
+            PrivacyAccountant(1.0, url=7)
+        with pytest.raises(ValueError, match="path and url"):
+            PrivacyAccountant(1.0, path="a.sqlite", url=AWAY)
+
+    def test_a_server_that_is_away(self):
+        pytest.importorskip("psycopg")
+        with pytest.raises(RuntimeError, match=r"could not be used .* Nothing was charged"):
+            PrivacyAccountant(1.0, url=AWAY)
+
+
+class TestServer:
+    def test_a_new_session_goes_on(self, url):
+        made = PrivacyAccountant(1.0, url=url, who="anna", purpose="protocol 7")
+        made.charge(cost(0.75), estimator="Fitter")
+        again = PrivacyAccountant(url=url)
+        assert (again.epsilon, again.spent(), again.path) == (1.0, 0.75, None)
+        assert again.url == made.url == sa.make_url(url).render_as_string()
+        entry = again.entries().iloc[0]
+        assert (entry["who"], entry["purpose"]) == ("anna", "protocol 7")
+        with pytest.raises(BudgetExceededError):
+            again.charge(cost(0.5))
+        with pytest.raises(ValueError, match="made with epsilon=1"):
+            PrivacyAccountant(2.0, url=url)
+
+    def test_only_a_stated_epsilon_makes_a_ledger(self, url):
+        with pytest.raises(FileNotFoundError, match="There is no privacy ledger"):
+            PrivacyAccountant(url=url)
+
+    def test_pickles_go_on_and_hold_no_entry(self, url):
+        accountant = PrivacyAccountant(9.0, url=url)
+        accountant.charge(cost(1.0), "hiv-clinic-2019")
+        content = pickle.dumps(accountant)
+        assert b"hiv-clinic" not in content
+        pickle.loads(content).charge(cost(2.0))
+        assert accountant.spent() == 2.0
+
+    @pytest.mark.parametrize(
+        "statement",
+        [
+            "UPDATE skdpsurv.ledger SET epsilon = 100.0",
+            "UPDATE skdpsurv.ledger SET rehearsal = 1",
+            "UPDATE skdpsurv.ledger SET schema_version = 5",
+            "DELETE FROM skdpsurv.entries",
+            "DELETE FROM skdpsurv.entries WHERE id = 1",
+            "DELETE FROM skdpsurv.entries WHERE id = 2",
+            "UPDATE skdpsurv.entries SET epsilon = 0.125 WHERE id = 1",
+            "UPDATE skdpsurv.entries SET dataset = 'other' WHERE id = 2",
+            "TRUNCATE skdpsurv.ledger",
+            "DROP TABLE skdpsurv.entries",
+            "DROP SCHEMA skdpsurv CASCADE",
+        ],
+    )
+    def test_altered_under_an_accountant(self, url, statement):
+        accountant = PrivacyAccountant(1.0, url=url)
+        for _ in range(2):
+            accountant.charge(cost(0.25))
+        run(url, statement)
+        for call in (lambda: accountant.charge(cost(0.125)), accountant.spent):
+            with pytest.raises((ValueError, FileNotFoundError), match=r"ledger"):
+                call()
+
+    def test_another_ledger_in_its_place(self, url):
+        accountant = PrivacyAccountant(1.0, url=url)
+        run(url, "DROP SCHEMA skdpsurv CASCADE")
+        PrivacyAccountant(1.0, url=url)
+        with pytest.raises(ValueError, match="is not the one"):
+            accountant.charge(cost(0.5))
+
+    def test_a_trigger(self, url):
+        accountant = PrivacyAccountant(1.0, url=url)
+        run(
+            url,
+            "CREATE FUNCTION skdpsurv.less() RETURNS trigger AS "
+            "'BEGIN NEW.epsilon = 0.001; RETURN NEW; END' LANGUAGE plpgsql",
+            "CREATE TRIGGER less BEFORE INSERT ON skdpsurv.entries "
+            "FOR EACH ROW EXECUTE FUNCTION skdpsurv.less()",
+        )
+        with pytest.raises(ValueError, match="does not keep what is written"):
+            accountant.charge(cost(0.5))
+        assert accountant.spent() == 0.0
+
+    def test_a_lock_that_somebody_holds(self, url, monkeypatch):
+        accountant = PrivacyAccountant(1.0, url=url)
+        monkeypatch.setattr("skdpsurv.privacy.ledger_place.BUSY_SECONDS", 0.2)
+        held = PostgreSQLServer(url).transaction(write=True)
+        with held, pytest.raises(RuntimeError, match=r"timeout.*Nothing was charged"):
+            accountant.charge(cost(0.5))
+        accountant.charge(cost(0.5))
+        assert accountant.spent() == 0.5
+
+    def test_a_database_that_is_read_only(self, url):
+        accountant = PrivacyAccountant(1.0, url=url)
+        run(url, "ALTER DATABASE postgres SET default_transaction_read_only = on")
+        try:
+            with pytest.raises(RuntimeError, match=r"read-only.*Nothing was charged"):
+                accountant.charge(cost(0.5))
+            assert accountant.spent() == 0.0
+        finally:
+            run(url, "SET default_transaction_read_only = off", "ALTER DATABASE postgres RESET ALL")
+        accountant.charge(cost(0.5))
+
+    def test_who_may_only_add_entries(self, url):
+        """What the page for custodians grants is enough to charge, and not enough to edit."""
+        PrivacyAccountant(1.0, url=url)
+        run(
+            url,
+            "DO $$ BEGIN CREATE ROLE analyst LOGIN; EXCEPTION WHEN duplicate_object THEN END $$",
+            "GRANT USAGE ON SCHEMA skdpsurv TO analyst",
+            "GRANT SELECT ON ALL TABLES IN SCHEMA skdpsurv TO analyst",
+            "GRANT INSERT ON skdpsurv.entries TO analyst",
+        )
+        own = url.replace("postgres@", "analyst@")
+        accountant = PrivacyAccountant(1.0, url=own)
+        accountant.charge(cost(0.5))
+        assert accountant.spent() == 0.5
+        for statement in (
+            "DELETE FROM skdpsurv.entries",
+            "UPDATE skdpsurv.entries SET epsilon = 0",
+            "UPDATE skdpsurv.ledger SET epsilon = 9",
+        ):
+            with pytest.raises(Exception, match="permission denied"):
+                run(own, statement)
+
+    def test_a_fit_is_not_run_without_its_ledger(self, url):
+        accountant = PrivacyAccountant(1.0, url=url)
+        run(url, "DROP SCHEMA skdpsurv CASCADE")
+        fitter = DPKaplanMeierFitter(epsilon=0.5, max_time=5.0, accountant=accountant)
+        with pytest.raises(FileNotFoundError):
+            fitter.fit(np.arange(9.0) / 2, np.ones(9, dtype=bool))
+        assert not hasattr(fitter, "release_")
+
+
+class TestCommit:
+    """A connection may be lost while the server is asked to commit."""
+
+    @pytest.mark.parametrize("committed", [True, False])
+    def test_nobody_said_whether(self, url, monkeypatch, committed):
+        accountant = PrivacyAccountant(1.0, url=url)
+
+        def lost(self, connection):
+            if committed:
+                connection.commit()
+            raise UnansweredCommitError("the connection was lost")
+
+        monkeypatch.setattr(PostgreSQLServer, "commit", lost)
+        if committed:
+            receipt = accountant.charge(cost(0.5))
+            accountant.verify(receipt)
+        else:
+            with pytest.raises(RuntimeError, match="Nothing was charged"):
+                accountant.charge(cost(0.5))
+        assert accountant.spent() == 0.5 * committed
+        assert len(accountant.entries()) == committed
+
+    def test_the_server_does_not_come_back(self, url, monkeypatch):
+        accountant = PrivacyAccountant(1.0, url=url)
+        transaction = PostgreSQLServer.transaction
+
+        def lost(self, connection):
+            monkeypatch.setattr(PostgreSQLServer, "transaction", gone)
+            raise UnansweredCommitError("the connection was lost")
+
+        def gone(self, **how):
+            raise RuntimeError("away")
+
+        monkeypatch.setattr(PostgreSQLServer, "commit", lost)
+        monkeypatch.setattr("skdpsurv.privacy.sql_ledger._RETURN_SECONDS", 0.0)
+        with pytest.raises(RuntimeError, match="does not say whether it was recorded"):
+            accountant.charge(cost(0.5))
+        monkeypatch.setattr(PostgreSQLServer, "transaction", transaction)
+        assert accountant.spent() == 0.0
+
+
+class TestReceipts:
+    def test_a_release_says_where_it_stands(self, make):
+        accountant = make(2.0)
+        times, events = np.arange(9.0) / 2, np.ones(9, dtype=bool)
+        fitters = [
+            DPKaplanMeierFitter(epsilon=0.5, max_time=5.0, accountant=accountant).fit(times, events)
+            for _ in range(2)
+        ]
+        first, second = (fitter.release_ for fitter in fitters)
+        assert [first.receipt.entries, second.receipt.entries] == [1, 2]
+        again = type(first).from_json(second.to_json())
+        assert again == second
+        accountant.verify(first, again)
+        other = PrivacyAccountant(2.0)
+        with pytest.raises(ValueError, match="another ledger"):
+            other.verify(first)
+        bare = DPKaplanMeierFitter(epsilon=0.5, max_time=5.0).fit(times, events).release_
+        with pytest.raises(ValueError, match="charged to no ledger"):
+            accountant.verify(bare)
+
+    @pytest.mark.parametrize("altered", ["edited", "shorter", "another charge"])
+    def test_a_chain_made_anew_does_not_fit_releases(self, url, altered):
+        """Whoever may write all can make a whole chain, and not one that releases fit."""
+        accountant = PrivacyAccountant(4.0, url=url)
+        receipts = [accountant.charge(cost(1.0)) for _ in range(3)]
+        names = 'nonce, "when", estimator, mechanism, epsilon, delta, status, dataset, renyi, '
+        rows = [
+            list(row)
+            for row in run(
+                url, f"SELECT {names} neighbours, who, purpose FROM skdpsurv.entries ORDER BY id"
+            )
+        ]
+        if altered == "edited":
+            rows[0][4] = 0.5
+        elif altered == "shorter":
+            rows.pop()
+        else:
+            rows[2][0] = "0" * 32
+        hash_ = start(receipts[0].ledger).hash
+        statements = ["DELETE FROM skdpsurv.entries"]
+        for number, row in enumerate(rows, 1):
+            hash_ = linked(hash_, row[0], row[1:])
+            values = ", ".join(f"'{value}'" for value in (number, *row, hash_))
+            statements.append(f"INSERT INTO skdpsurv.entries VALUES ({values})")
+        run(url, *statements)
+        fresh = PrivacyAccountant(url=url)
+        fresh.verify()
+        with pytest.raises(ValueError, match=r"cut off|another history"):
+            fresh.verify(receipts[-1])
+        with pytest.raises(ValueError, match="lost or changed"):
+            accountant.spent()

@@ -1,0 +1,115 @@
+"""Tests of one ledger under many processes, kills, restarts and lost connections."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import signal
+import time
+
+import pytest
+
+from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant
+
+from .conftest import run
+from .costs import cost
+
+PROCESSES, ROOM = 8, 600
+
+
+def spend(place, acknowledged):
+    """Charge until nothing is left; write each hash that came back to a file of this process."""
+    accountant = None
+    with open(acknowledged, "a", encoding="ascii") as file:
+        while True:
+            try:
+                accountant = accountant or PrivacyAccountant(**place)
+                receipt = accountant.charge(cost(0.1))
+            except BudgetExceededError:
+                return
+            except RuntimeError:  # away, or cut off
+                time.sleep(0.05)
+                continue
+            file.write(f"{receipt.hash}\n")
+            file.flush()
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # forking with threads
+@pytest.mark.parametrize("kind", ["file", "server"])
+def test_never_overspent_and_nothing_acknowledged_is_lost(kind, request, tmp_path):
+    place = {"path": str(tmp_path / "ledger.sqlite")}
+    if kind == "server":
+        place = {"url": request.getfixturevalue("url")}
+        server = request.getfixturevalue("server")
+    accountant = PrivacyAccountant(0.1 * ROOM, **place)
+    context = multiprocessing.get_context("fork")
+    draws = random.Random(0)
+
+    def begin(number):
+        process = context.Process(target=spend, args=(place, tmp_path / f"{number}.txt"))
+        process.start()
+        return process
+
+    alive = [begin(number) for number in range(PROCESSES)]
+    started = PROCESSES
+    deadline = time.monotonic() + 120.0
+    turn = 0
+    while any(process.is_alive() for process in alive) and time.monotonic() < deadline:
+        time.sleep(0.05)
+        turn += 1
+        if turn % 2 == 0 and started < 3 * PROCESSES:
+            # Somewhere in a charge, or between two.
+            victim = draws.randrange(len(alive))
+            if alive[victim].is_alive():
+                os.kill(alive[victim].pid, signal.SIGKILL)
+                alive[victim].join()
+                alive[victim] = begin(started)
+                started += 1
+        if kind == "server" and turn % 3 == 0:
+            try:
+                run(
+                    place["url"],
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+                    "WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'",
+                )
+            except Exception:  # it is being restarted
+                continue
+        if kind == "server" and turn in (10, 30):
+            restart(server)
+    assert not any(process.is_alive() for process in alive)
+    entries = accountant.entries()
+    assert len(entries) == ROOM
+    assert accountant.remaining() == 0.0
+    kept = {receipt.hash for receipt in accountant._ledger.receipts()}
+    written = [
+        line.strip()
+        for number in range(started)
+        if (tmp_path / f"{number}.txt").exists()
+        for line in (tmp_path / f"{number}.txt").read_text().splitlines(keepends=True)
+        if line.endswith("\n")
+    ]
+    assert len(written) == len(set(written))
+    assert set(written) <= kept
+    # What was not acknowledged: at most the one charge that each killed process was at.
+    assert ROOM - len(written) <= started - PROCESSES
+
+
+def restart(server):
+    """Stop a server as a crash would, and start it again."""
+    os.kill(server.get_pid(), signal.SIGQUIT)
+    for _ in range(100):
+        time.sleep(0.05)
+        if server.get_pid() is None or not _runs(server.get_pid()):
+            break
+    server.ensure_postgres_running()
+
+
+def _runs(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
