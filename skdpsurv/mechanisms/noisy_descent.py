@@ -38,12 +38,7 @@ import numpy as np
 from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants
 from skdpsurv.mechanisms.newton import gradient_tolerance
-from skdpsurv.mechanisms.vector_noise import (
-    LATTICE_FRACTION,
-    MARGIN,
-    SphericalGaussian,
-)
-from skdpsurv.privacy import lattice_step, round_to_lattice
+from skdpsurv.mechanisms.vector_noise import MARGIN, Drawn, SphericalGaussian, with_noise
 from skdpsurv.types import FloatArray
 
 #: Steps are so many, or else the ridge so large, that one step times the curvature of n records
@@ -193,17 +188,16 @@ class Descent:
     blocks: Blocks[Any]
     calibration: DescentCalibration
     start: FloatArray
-    noise: FloatArray
+    noise: Sequence[Drawn]
 
     def run(self) -> tuple[FloatArray, FloatArray]:
         """Return the mean of all points, and the mean of their noisy gradients."""
         how = self.calibration
         step = 1.0 / (how.kappa * how.n_steps)
-        lattice = lattice_step(how.each.scale * LATTICE_FRACTION)
         point, points = self.start, np.zeros_like(self.start)
         gradients = np.zeros_like(self.start)
         for weight, noise in zip(how.weights, self.noise, strict=True):
-            noisy = round_to_lattice(self._gradient(point) + noise, lattice)
+            noisy = with_noise(self._gradient(point), noise, how.each)
             points = points + weight * point
             gradients = gradients + weight * noisy
             point = point - step * noisy

@@ -30,7 +30,7 @@ from typing import Any
 from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants
 from skdpsurv.mechanisms.noisy_descent import apart
-from skdpsurv.mechanisms.vector_noise import LATTICE_FRACTION, MARGIN, SphericalGaussian
+from skdpsurv.mechanisms.vector_noise import LATTICE_FRACTION, MARGIN, SphericalGaussian, add_noise
 from skdpsurv.privacy import RandomSource, lattice_step, round_to_lattice
 from skdpsurv.types import FloatArray
 
@@ -157,11 +157,10 @@ class Chain:
         They are on a public lattice, far finer than one step's noise.
         """
         how = self.calibration
-        fine = lattice_step(how.each.scale * LATTICE_FRACTION)
         lattice = lattice_step(how.step_size * how.each.scale * LATTICE_FRACTION)
         point = self.start
         for _ in range(how.n_steps):
-            noisy = round_to_lattice(self._gradient(point) + how.each.draw(source), fine)
+            noisy = add_noise(self._gradient(point), how.each, source)
             pull = noisy + how.kappa * (point - self.start)
             point = point - how.step_size * pull
             yield round_to_lattice(point, lattice)

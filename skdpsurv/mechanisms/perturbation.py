@@ -23,7 +23,7 @@ from skdpsurv.blocks import Blocks, InMemory
 from skdpsurv.likelihoods.base import Likelihood
 from skdpsurv.mechanisms.newton import Objective, minimize, minimize_without_privacy
 from skdpsurv.mechanisms.noisy_descent import Descent, DescentCalibration
-from skdpsurv.mechanisms.vector_noise import NoiseLaw, add_noise
+from skdpsurv.mechanisms.vector_noise import NoiseLaw, add_noise, draw_noise, nearest_doubles
 from skdpsurv.privacy import RandomSource, silent_arithmetic
 from skdpsurv.types import FloatArray
 
@@ -119,9 +119,13 @@ class Problem:
         """Return what is to be computed, with its noise drawn."""
         how, blocks = self.calibration, self.blocks.held()  # for every step
         if isinstance(how, DescentCalibration):
-            noise = np.stack([how.each.draw(source) for _ in range(how.n_steps)])
+            noise = [draw_noise(how.each, source) for _ in range(how.n_steps)]
             return Descent(self.likelihood, blocks, how, self.center, noise)
-        linear = how.linear.draw(source) if how.linear else np.zeros(self.likelihood.n_params)
+        linear = (
+            nearest_doubles(draw_noise(how.linear, source))
+            if how.linear
+            else np.zeros(self.likelihood.n_params)
+        )
         return Objective(self.likelihood, blocks, how.kappa, self.center, linear)
 
 

@@ -4,7 +4,7 @@ Neighbours: replace-one. Sensitivity: with rows clipped to :math:`\|x\|_2 \le R`
 rows moves the mean by at most :math:`2R/n`. Theorem: adding noise with density :math:`\propto
 e^{-\epsilon n\|e\|_2/(2R)}` is epsilon-differentially private (docs/proofs/noise), and Gaussian
 noise of deviation :math:`2R/(n\mu)` is :math:`\tfrac12\mu^2`-zCDP (docs/proofs/gaussian). The
-sum is exact; the theorem about the noise is one in real arithmetic (docs/user_guide/limits).
+sum is exact, and the noise as a program within 1e-30 of its law (docs/proofs/noise).
 """
 
 from __future__ import annotations

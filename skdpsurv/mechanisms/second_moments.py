@@ -10,7 +10,7 @@ that the Euclidean norm of the upper triangle is that norm, noise of density :ma
 e^{-\epsilon\|e\|_2/(\sqrt2 R^2)}` makes the release epsilon-differentially private
 (docs/proofs/inference; Chaudhuri, Monteleoni and Sarwate 2011 for the law), and Gaussian noise of
 deviation :math:`\sqrt2 R^2/\mu` is :math:`\tfrac12\mu^2`-zCDP (docs/proofs/gaussian). The sums are
-exact; the theorem about the noise is one in real arithmetic (docs/user_guide/limits).
+exact, and the noise as a program within 1e-30 of its law (docs/proofs/noise).
 """
 
 from __future__ import annotations

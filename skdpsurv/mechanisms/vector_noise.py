@@ -1,7 +1,8 @@
 """Noise on a vector: its law, and a sum with it that is rounded to a public lattice.
 
-The theorem is about real numbers; noise and sum are floating-point, and the lattice is a safeguard
-(docs/user_guide/limits).
+Without a seed, the sum with a spherical law has the law of the theorem about real numbers within a
+total variation of 1e-30 (:mod:`~skdpsurv.privacy.exact_vectors`). Other laws, and seeded noise, are
+drawn in doubles; for these the lattice is a safeguard and no proof (docs/user_guide/limits).
 """
 
 from __future__ import annotations
@@ -20,6 +21,11 @@ from skdpsurv.privacy import (
     spherical_laplace,
 )
 from skdpsurv.privacy.concentrated import Concentrated, Price
+from skdpsurv.privacy.exact_vectors import (
+    ExactVector,
+    exact_spherical_gaussian,
+    exact_spherical_laplace,
+)
 from skdpsurv.types import FloatArray
 
 #: A sum is rounded to this fraction of its noise's scale.
@@ -94,6 +100,10 @@ class SphericalLaplace:
         """Return noise."""
         return spherical_laplace(self.dimension, self.scale, source)
 
+    def draw_exactly(self, source: RandomSource) -> ExactVector:
+        """Return noise in more digits than doubles have."""
+        return exact_spherical_laplace(self.dimension, self.scale, source.bits)
+
     @property
     def deviation(self) -> float:
         """Standard deviation of each coordinate: the radius has mean square d (d + 1) scale^2."""
@@ -107,9 +117,8 @@ class SphericalLaplace:
     def largest_norm(self) -> float:
         """Return a norm that the noise does not exceed.
 
-        The radius is a sum of ``dimension`` exponential variables of mean ``scale``; the
-        probability of more than this, below 1e-200, is less than what a sampler of doubles can
-        produce.
+        With a probability below 1e-200: the radius is a sum of ``dimension`` exponential variables
+        of mean ``scale``.
         """
         return self.scale * (2.0 * self.dimension + 1000.0)
 
@@ -142,6 +151,10 @@ class SphericalGaussian:
     def draw(self, source: RandomSource) -> FloatArray:
         """Return noise."""
         return spherical_gaussian(self.dimension, self.scale, source)
+
+    def draw_exactly(self, source: RandomSource) -> ExactVector:
+        """Return noise in more digits than doubles have."""
+        return exact_spherical_gaussian(self.dimension, self.scale, source.bits)
 
     @property
     def deviation(self) -> float:
@@ -177,6 +190,32 @@ def law_hiding(dimension: int, sensitivity: float, price: Price) -> Spherical:
     return SphericalLaplace.hiding(dimension, sensitivity, price)
 
 
-def add_noise(values: FloatArray, law: NoiseLaw, source: RandomSource) -> FloatArray:
+#: Noise that was drawn: in many digits where no seed was given and the law is spherical.
+Drawn = ExactVector | FloatArray
+
+
+def draw_noise(law: NoiseLaw, source: RandomSource) -> Drawn:
+    """Return noise, to be added by :func:`with_noise`."""
+    # A class that is derived of these may have a law of its own.
+    own = type(law) in (SphericalLaplace, SphericalGaussian)
+    if isinstance(law, Spherical) and own and not source.seeded:
+        return law.draw_exactly(source)
+    return law.draw(source)
+
+
+def with_noise(values: FloatArray, noise: Drawn, law: NoiseLaw) -> FloatArray:
     """Return values plus noise, rounded to a lattice that is public as the law is."""
-    return round_to_lattice(values + law.draw(source), lattice_step(law.scale * LATTICE_FRACTION))
+    step = lattice_step(law.scale * LATTICE_FRACTION)
+    if isinstance(noise, ExactVector):
+        return noise.added_to(values, step)
+    return round_to_lattice(values + noise, step)
+
+
+def add_noise(values: FloatArray, law: NoiseLaw, source: RandomSource) -> FloatArray:
+    """Draw noise, and return values with it."""
+    return with_noise(values, draw_noise(law, source), law)
+
+
+def nearest_doubles(noise: Drawn) -> FloatArray:
+    """Return noise in doubles, for a mechanism that allows for how near they are."""
+    return noise.nearest_doubles() if isinstance(noise, ExactVector) else noise

@@ -44,9 +44,9 @@ _NOT_COVERED = (
     "Other releases about the same people: their epsilons add up.",
     "Floating-point arithmetic: the theorems are about real numbers. Laplace noise on counts and "
     "sums, permute-and-flip and ladders are drawn exactly, in integers, so theirs hold on the "
-    "computer too. Noise on vectors (perturbed objectives, coefficients, means) is drawn, and "
-    "minima are computed, in floating point (docs/user_guide/limits.md, in the source "
-    "distribution).",
+    "computer too, and with a delta of about 1e-30 those of noise on vectors (perturbed "
+    "objectives, coefficients, means). Minima are computed in floating point, and their rounding "
+    "is bounded by an estimate (docs/user_guide/limits.md, in the source distribution).",
 )
 
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from skdpsurv.checks import positive_int, positive_number
 from skdpsurv.privacy.domain import as_float_array, check_finite
+from skdpsurv.privacy.exact_vectors import exact_spherical_gaussian, exact_spherical_laplace
 from skdpsurv.privacy.randomness import AskedSource, RandomSource
 from skdpsurv.types import FloatArray, IntArray
 
@@ -399,12 +400,13 @@ def spherical_laplace(dimension: int, scale: float, source: RandomSource) -> Flo
     the uniform law on the sphere, so :math:`\|b\| \sim` Gamma(d, scale), with mean d * scale, and
     the direction is that of a standard normal vector.
 
-    The theorem is for real numbers; the draw is floating-point, and not quite of this law. Tails
-    end: the radius, at d = 1 one of NumPy's exponential variates, is at most
-    :math:`7.697 + 53 \log 2 = 44.434` scales, and at d > 1 at most a multiple that depends on d.
-    So values that one data set can produce may be out of its neighbour's reach. And the last bits
-    of a float sum betray its terms: round the released sum with :func:`round_to_lattice`. Count
-    both among the limits of the guarantee.
+    The theorem is for real numbers. With operating-system entropy the doubles are those nearest to
+    a draw in :data:`~skdpsurv.privacy.exact_vectors.DIGITS` digits, whose law is this one within a
+    total variation of 1e-30. But the last bits of a float sum betray its terms: add the draw of
+    :func:`~skdpsurv.privacy.exact_vectors.exact_spherical_laplace` by
+    :meth:`~skdpsurv.privacy.exact_vectors.ExactVector.added_to`, which rounds the sum exactly, as
+    the estimators do. A seeded source's draw is made in doubles, whose tails end: it is
+    reproducible and hence not private.
 
     References
     ----------
@@ -419,6 +421,8 @@ def spherical_laplace(dimension: int, scale: float, source: RandomSource) -> Flo
     """
     dimension = positive_int("dimension", dimension)
     scale = positive_number("scale", scale)
+    if not source.seeded:
+        return exact_spherical_laplace(dimension, scale, source.bits).nearest_doubles()
     generator = source.generator
     radius = generator.gamma(dimension, scale)
     length = 0.0
@@ -446,9 +450,8 @@ def spherical_gaussian(dimension: int, deviation: float, source: RandomSource) -
     Notes
     -----
     Neighbours: replace-one, or any relation for which the sensitivity bounds the L2 distance of the
-    released vectors. Theorem: value + draw is :math:`\tfrac12\mu^2`-zCDP [1]_, in real arithmetic:
-    the draw is floating-point, its tails end, and a sum with it must be rounded
-    (:func:`round_to_lattice`), as that of :func:`spherical_laplace`.
+    released vectors. Theorem: value + draw is :math:`\tfrac12\mu^2`-zCDP [1]_, in real arithmetic.
+    How draws are made, and a sum with them must be rounded, is as for :func:`spherical_laplace`.
 
     References
     ----------
@@ -463,4 +466,6 @@ def spherical_gaussian(dimension: int, deviation: float, source: RandomSource) -
     """
     dimension = positive_int("dimension", dimension)
     deviation = positive_number("deviation", deviation)
+    if not source.seeded:
+        return exact_spherical_gaussian(dimension, deviation, source.bits).nearest_doubles()
     return np.asarray(deviation * source.generator.standard_normal(dimension), dtype=np.float64)

@@ -76,6 +76,22 @@ class RandomSource:
         self._refuse_fork()
         return self._generator
 
+    def bits(self, count: int) -> int:
+        """Return so many independent fair bits of the stream, as a non-negative integer.
+
+        Parameters
+        ----------
+        count : int
+            Public, at least 1.
+
+        Returns
+        -------
+        int
+        """
+        whole, rest = divmod(count, 8)
+        drawn = int.from_bytes(self.generator.bytes(whole + (rest > 0)), "big")
+        return drawn >> (8 - rest if rest else 0)
+
     @property
     def seeded(self) -> bool:
         """Whether the stream can be reproduced from a public integer."""

@@ -11,7 +11,7 @@ from scipy import stats
 from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.linear import LinearBlock
 from skdpsurv.likelihoods.logistic import Logistic
-from skdpsurv.mechanisms import noisy_descent
+from skdpsurv.mechanisms import vector_noise
 from skdpsurv.mechanisms.newton import Objective, minimize
 from skdpsurv.mechanisms.noisy_descent import STEPS_RANGE, calibrate, noise_of_mean
 from skdpsurv.mechanisms.perturbation import Problem, perturb
@@ -58,14 +58,14 @@ class TestPrice:
 
     def test_records_reach_the_points_through_noisy_gradients_alone(self, monkeypatch):
         """Where those are replaced, whose records they were does not show."""
-        honest = noisy_descent.round_to_lattice
+        honest = vector_noise.round_to_lattice
         answers = iter([])
 
         def replaced(values, step):
             honest(values, step)
             return next(answers)
 
-        monkeypatch.setattr(noisy_descent, "round_to_lattice", replaced)
+        monkeypatch.setattr(vector_noise, "round_to_lattice", replaced)
         given = list(np.random.default_rng(0).normal(size=(200, D)))
         found = []
         for seed in (1, 2):
@@ -75,13 +75,13 @@ class TestPrice:
         np.testing.assert_array_equal(found[0].center, found[1].center)
 
     def test_noisy_gradients_are_on_a_public_lattice(self, monkeypatch):
-        seen, honest = [], noisy_descent.round_to_lattice
+        seen, honest = [], vector_noise.round_to_lattice
 
         def spy(values, step):
             seen.append((honest(values, step), step))
             return seen[-1][0]
 
-        monkeypatch.setattr(noisy_descent, "round_to_lattice", spy)
+        monkeypatch.setattr(vector_noise, "round_to_lattice", spy)
         one = problem()
         perturb(one, random_source(0))
         assert len({step for _, step in seen}) == 1
@@ -113,7 +113,7 @@ class TestLaw:
                     "draw",
                     lambda *args: drawn.append(scale * honest(*args)) or drawn[-1],
                 )
-                patch.setattr(noisy_descent, "round_to_lattice", lambda values, step: values)
+                patch.setattr(vector_noise, "round_to_lattice", lambda values, step: values)
                 found = []
                 for seed in range(800):
                     drawn.clear()

@@ -46,10 +46,18 @@ class Planted(NamedTuple):
 def sixth_of_the_vector_noise() -> Iterator[None]:
     honest = vector_noise.spherical_laplace
 
+    exact = vector_noise.exact_spherical_laplace
+
     def small(dimension, scale, source):
         return honest(dimension, scale / 6, source)
 
-    with mock.patch.object(vector_noise, "spherical_laplace", small):
+    def small_exact(dimension, scale, bits):
+        return exact(dimension, scale / 6, bits)
+
+    with (
+        mock.patch.object(vector_noise, "spherical_laplace", small),
+        mock.patch.object(vector_noise, "exact_spherical_laplace", small_exact),
+    ):
         yield
 
 

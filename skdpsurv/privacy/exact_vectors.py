@@ -1,0 +1,195 @@
+r"""Vectors of noise from random bits, in so many digits that a theorem covers the program.
+
+A sampler of doubles ends its tails, leaves out most doubles, and betrays by its last bits what it
+was added to. Here a draw is a vector of rational numbers, made of whole random integers by
+correctly rounded logarithms, roots and divisions in :data:`DIGITS` decimals, and the sum with the
+private value is rounded to a public lattice exactly, in rational arithmetic.
+
+Theorem (docs/proofs/noise, "The program's noise"): if the bits are independent and fair, the
+rounded sum has the law of the ideal one, value plus noise in real numbers, rounded to the lattice,
+within a total variation of :math:`10^{-30}`, for up to :math:`10^5` coordinates. So what is
+:math:`\epsilon`-private in real arithmetic is :math:`(\epsilon, (1 + e^\epsilon) 10^{-30})`-private
+as a program, for each such sum.
+"""
+
+from __future__ import annotations
+
+import decimal
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from skdpsurv.types import FloatArray
+
+#: Random bits in each uniform number.
+BITS = 320
+#: Digits of each operation. 2^-320 is about 10^-96.
+DIGITS = 110
+#: Digits after the point of a drawn vector, in units of its scale.
+PLACES = 100
+#: Total variation from the ideal law that the theorem allows for, up to MOST_COORDINATES.
+TOTAL_VARIATION = 1e-30
+MOST_COORDINATES = 10**5
+
+#: Gives so many independent fair bits, as a non-negative integer.
+Bits = Callable[[int], int]
+
+# Traps are off and exponents unlimited, as no outcome may be an error.
+_CONTEXT = decimal.Context(
+    prec=DIGITS,
+    rounding=decimal.ROUND_HALF_EVEN,
+    Emin=decimal.MIN_EMIN,
+    Emax=decimal.MAX_EMAX,
+    traps=[],
+)
+_ONE = decimal.Decimal(1)
+_WHOLE = 1 << BITS
+_SQUARE = decimal.Decimal(_WHOLE * _WHOLE)  # exact, in more digits than DIGITS
+_TEN = 10**PLACES
+_MOST = sys.float_info.max
+
+
+@dataclass(frozen=True)
+class ExactVector:
+    """A vector of rational numbers, ``multiples * scale / 10^PLACES``.
+
+    Parameters
+    ----------
+    multiples : list of int
+        Private, as the noise is.
+    scale : float
+        Public, positive and finite.
+    """
+
+    multiples: list[int]
+    scale: float
+
+    def nearest_doubles(self) -> FloatArray:
+        """Return the doubles nearest to the numbers."""
+        top, bottom = self.scale.as_integer_ratio()
+        return np.array([_quotient(k * top, bottom * _TEN) for k in self.multiples])
+
+    def added_to(self, values: FloatArray, step: float) -> FloatArray:
+        """Round values plus this vector to multiples of a step: exactly, ties to even.
+
+        Parameters
+        ----------
+        values : ndarray of shape (n,)
+            Private. What is not finite stays as it is.
+        step : float
+            Public power of two.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            The doubles nearest to the multiples, which beyond 2^53 steps need not be doubles: a
+            function of the multiples. Zero is +0.0.
+        """
+        top, bottom = self.scale.as_integer_ratio()
+        step_top, step_bottom = step.as_integer_ratio()
+
+        def rounded(value: float, k: int) -> float:
+            if not math.isfinite(value):
+                return value
+            over, under = value.as_integer_ratio()
+            # (over / under + k top / (bottom 10^PLACES)) / step
+            sum_over = (over * bottom * _TEN + k * top * under) * step_bottom
+            nearest = _round_half_even(sum_over, under * bottom * _TEN * step_top)
+            return _quotient(nearest * step_top, step_bottom)
+
+        return np.array([rounded(float(v), k) for v, k in zip(values, self.multiples, strict=True)])
+
+
+def exact_spherical_laplace(dimension: int, scale: float, bits: Bits) -> ExactVector:
+    r"""Draw a vector of density :math:`\propto e^{-\|b\|_2 / \text{scale}}`.
+
+    The radius is :math:`-\log \prod_{i=1}^d U_i` scales, a Gamma variable of shape d; the
+    direction is that of a standard normal vector, in one dimension a sign.
+
+    Parameters
+    ----------
+    dimension : int
+    scale : float
+        Public, positive and finite.
+    bits : callable
+
+    Returns
+    -------
+    ExactVector
+        With ``dimension`` coordinates.
+    """
+    with decimal.localcontext(_CONTEXT):
+        radius = -math.prod((_uniform(bits) for _ in range(dimension)), start=_ONE).ln()
+        if dimension == 1:
+            vector = [radius if bits(1) else -radius]
+        else:
+            normal = _normals(dimension, bits)
+            stretch = radius / sum((z * z for z in normal), decimal.Decimal(0)).sqrt()
+            vector = [stretch * z for z in normal]
+        return ExactVector([_whole(v) for v in vector], scale)
+
+
+def exact_spherical_gaussian(dimension: int, deviation: float, bits: Bits) -> ExactVector:
+    """Draw a vector of independent normal numbers.
+
+    Parameters
+    ----------
+    dimension : int
+    deviation : float
+        Public, positive and finite.
+    bits : callable
+
+    Returns
+    -------
+    ExactVector
+        With ``dimension`` coordinates.
+    """
+    with decimal.localcontext(_CONTEXT):
+        return ExactVector([_whole(z) for z in _normals(dimension, bits)], deviation)
+
+
+def _uniform(bits: Bits) -> decimal.Decimal:
+    """Return a number that is uniform on the multiples of 2^-BITS in (0, 1]."""
+    return decimal.Decimal(bits(BITS) + 1) / _WHOLE
+
+
+def _normals(n: int, bits: Bits) -> list[decimal.Decimal]:
+    r"""Return n normal numbers, by Marsaglia's polar method.
+
+    For (x, y) uniform in the unit disc and s = x^2 + y^2, the numbers
+    x, y times :math:`\sqrt{-2 \log s / s}` are normal and independent.
+    """
+    drawn: list[decimal.Decimal] = []
+    while len(drawn) < n:
+        # The middles of the cells of a square: odd multiples of 2^-BITS between -1 and 1.
+        x, y = 2 * bits(BITS) + 1 - _WHOLE, 2 * bits(BITS) + 1 - _WHOLE
+        square = x * x + y * y  # exact
+        if square >= _WHOLE * _WHOLE:
+            continue
+        s = square / _SQUARE
+        stretch = (-2 * s.ln() / s).sqrt() / _WHOLE
+        drawn += [stretch * x, stretch * y]
+    return drawn[:n]
+
+
+def _whole(value: decimal.Decimal) -> int:
+    """Return how many 10^-PLACES a number is, cut off."""
+    return int(value.scaleb(PLACES))
+
+
+def _round_half_even(over: int, under: int) -> int:
+    """Return the integer nearest to over / under, for under > 0."""
+    nearest, rest = divmod(over, under)
+    above = 2 * rest > under or (2 * rest == under and nearest % 2 == 1)
+    return nearest + above
+
+
+def _quotient(over: int, under: int) -> float:
+    """Return the double nearest to a quotient, or the largest double."""
+    try:
+        return over / under
+    except OverflowError:
+        return _MOST if over > 0 else -_MOST

@@ -1,0 +1,223 @@
+"""Noise in many digits: its law, how far from it, and sums that are rounded exactly."""
+
+from __future__ import annotations
+
+import decimal
+import math
+import random
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from skdpsurv.mechanisms import vector_noise
+from skdpsurv.mechanisms.vector_noise import (
+    LATTICE_FRACTION,
+    SphericalGaussian,
+    SphericalLaplace,
+    add_noise,
+    draw_noise,
+)
+from skdpsurv.privacy import (
+    exact_vectors,
+    lattice_step,
+    random_source,
+    spherical_gaussian,
+    spherical_laplace,
+)
+from skdpsurv.privacy.exact_vectors import (
+    BITS,
+    MOST_COORDINATES,
+    TOTAL_VARIATION,
+    ExactVector,
+    exact_spherical_gaussian,
+    exact_spherical_laplace,
+)
+
+#: Each statistical test is seeded; a p-value below this is an alarm, false at this rate.
+REJECT = 1e-7
+LAWS = (exact_spherical_laplace, exact_spherical_gaussian)
+
+
+def draws(law, dimension, scale, n, seed=0):
+    bits = random.Random(seed).getrandbits
+    return np.array([law(dimension, scale, bits).nearest_doubles() for _ in range(n)])
+
+
+def exact(vector):
+    return [Fraction(k) * Fraction(vector.scale) / 10**100 for k in vector.multiples]
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 5])
+def test_length_and_direction_of_laplace(dimension):
+    noise = draws(exact_spherical_laplace, dimension, 0.3, 3000)
+    length = np.linalg.norm(noise, axis=1)
+    assert stats.kstest(length, stats.gamma(dimension, scale=0.3).cdf).pvalue > REJECT
+    assert stats.kstest(length, stats.gamma(dimension, scale=0.36).cdf).pvalue < REJECT
+    direction = noise / length[:, None]
+    if dimension == 1:
+        assert stats.binomtest(int((direction > 0).sum()), 3000).pvalue > REJECT
+    else:
+        # The square of one coordinate of a uniform direction is a Beta variable.
+        beta = stats.beta(0.5, (dimension - 1) / 2).cdf
+        for j in range(dimension):
+            assert stats.kstest(direction[:, j] ** 2, beta).pvalue > REJECT
+            assert stats.binomtest(int((direction[:, j] > 0).sum()), 3000).pvalue > REJECT
+            assert abs(stats.spearmanr(direction[:, j], length).statistic) < 6.5 / math.sqrt(3000)
+
+
+def test_coordinates_of_gaussian():
+    noise = draws(exact_spherical_gaussian, 3, 2.0, 3000)
+    for j in range(3):
+        assert stats.kstest(noise[:, j], stats.norm(scale=2.0).cdf).pvalue > REJECT
+        assert stats.kstest(noise[:, j], stats.norm(scale=2.4).cdf).pvalue < REJECT
+    joint = stats.kstest((noise**2).sum(axis=1) / 4.0, stats.chi2(3).cdf)
+    assert joint.pvalue > REJECT
+
+
+class Refined:
+    """Bits of uniform numbers in twice as many digits, the first half of them as given."""
+
+    def __init__(self, seed):
+        self.first, self.rest = random.Random(seed), random.Random(seed + 1000)
+
+    def __call__(self, count):
+        if count == 1:
+            return self.first.getrandbits(1)
+        return (self.first.getrandbits(BITS) << BITS) + self.rest.getrandbits(BITS)
+
+
+@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize("dimension", [1, 2, 7, 40])
+def test_more_bits_and_digits_change_what_the_proof_allows(law, dimension, monkeypatch):
+    """The uniform numbers are refined inside their cells, and nothing is rounded any more."""
+    coarse = [law(dimension, 1.0, random.Random(seed).getrandbits) for seed in range(20)]
+    monkeypatch.setattr(exact_vectors, "BITS", 2 * BITS)
+    monkeypatch.setattr(exact_vectors, "_WHOLE", 1 << (2 * BITS))
+    monkeypatch.setattr(exact_vectors, "_SQUARE", decimal.Decimal(1 << (4 * BITS)))
+    finer = exact_vectors._CONTEXT.copy()
+    finer.prec = 260
+    monkeypatch.setattr(exact_vectors, "_CONTEXT", finer)
+    fine = [law(dimension, 1.0, Refined(seed)) for seed in range(20)]
+    allowed = Fraction(math.isqrt((2 * dimension + 1000) ** 3), 2**160)
+    for one, other in zip(coarse, fine, strict=True):
+        gaps = [abs(a - b) for a, b in zip(exact(one), exact(other), strict=True)]
+        assert 0 < max(gaps) <= allowed
+        assert max(abs(a) for a in exact(one)) > 1e-6
+
+
+def test_constants_of_the_proof():
+    d = MOST_COORDINATES
+    step = LATTICE_FRACTION / 2.0
+    # docs/proofs/noise: rare events, and noise that is near an edge of a cell of the lattice.
+    rare = (2 * d + 2) * 2.0**-150
+    near = (2 * d + 1000) ** 1.5 * 2.0**-160
+    assert rare + 2 * d * near * (1.0 / step + 0.5) <= TOTAL_VARIATION
+    assert 10 ** -(exact_vectors.DIGITS - 5) < 2.0**-330
+
+
+def test_tails_do_not_end_where_those_of_doubles_do():
+    """An exponential variate of NumPy is at most 44.434."""
+    vector = exact_spherical_laplace(1, 1.0, lambda count: 0)
+    assert -vector.nearest_doubles().item() == pytest.approx(BITS * math.log(2))
+    # A normal number from the middle of the disc.
+    middle = 1 << (BITS - 1)
+    normal = exact_spherical_gaussian(2, 1.0, lambda count: middle).nearest_doubles()
+    assert normal == pytest.approx(np.full(2, math.sqrt((2 * BITS - 1) * math.log(2))))
+
+
+def test_points_outside_the_disc_are_drawn_again():
+    given_bits = iter([0, 0, (1 << BITS) - 1, 0, 1 << (BITS - 1), 3 << (BITS - 2)])
+    first, second = exact_spherical_gaussian(2, 1.0, lambda count: next(given_bits)).multiples
+    assert 0 < first < 10**5 < second
+    assert next(given_bits, None) is None
+
+
+@given(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.integers(-(10**104), 10**104),
+    st.floats(1e-12, 1e12),
+    st.integers(-60, 20),
+)
+def test_sums_are_rounded_exactly(value, multiple, scale, exponent):
+    vector = ExactVector([multiple], scale)
+    (found,) = vector.added_to(np.array([value]), 2.0**exponent)
+    unit = Fraction(2) ** exponent
+    expected = round((Fraction(value) + exact(vector)[0]) / unit) * unit  # ties to even
+    assert found == min(max(expected, -(2**1024 - 2**970)), 2**1024 - 2**970) or found == float(
+        expected
+    )
+    assert math.copysign(1.0, found) == 1.0 or found < 0.0
+    assert vector.nearest_doubles()[0] == float(exact(vector)[0])
+
+
+def test_halves_go_to_the_even_multiple():
+    vector = ExactVector([0, 0, 0, 10**100, 1], 1.0)
+    found = vector.added_to(np.array([0.5, 1.5, -0.5, 1.5, 0.5]), 1.0)
+    assert found.tolist() == [0.0, 2.0, 0.0, 2.0, 1.0]
+    assert not np.signbit(found).any()
+
+
+def test_what_is_not_finite_or_too_large_is_no_error():
+    vector = ExactVector([10**103, -(10**103), 0, 0], 1e308)
+    found = vector.added_to(np.array([1e308, -1e308, np.inf, np.nan]), 1.0)
+    assert found[:2].tolist() == [np.finfo(float).max, -np.finfo(float).max]
+    assert found[2] == np.inf
+    assert np.isnan(found[3])
+    assert vector.nearest_doubles()[0] == np.finfo(float).max
+
+
+@pytest.mark.parametrize("law", [SphericalLaplace(3, 0.7), SphericalGaussian(3, 0.7)])
+class TestWhoDrawsThem:
+    def test_without_a_seed(self, law):
+        assert isinstance(draw_noise(law, random_source(None)), ExactVector)
+        step = lattice_step(law.scale * LATTICE_FRACTION)
+        found = add_noise(np.zeros(3), law, random_source(None))
+        assert np.array_equal(found / step, np.rint(found / step))
+        assert not np.array_equal(found, add_noise(np.zeros(3), law, random_source(None)))
+
+    def test_with_a_seed_noise_is_drawn_in_doubles(self, law):
+        assert isinstance(draw_noise(law, random_source(0)), np.ndarray)
+
+    def test_a_law_that_is_derived_draws_for_itself(self, law):
+        class Other(type(law)):
+            def draw(self, source):
+                return np.ones(3)
+
+        assert draw_noise(Other(3, 0.7), random_source(None)).tolist() == [1.0, 1.0, 1.0]
+
+    def test_doubles_alone(self, law, monkeypatch):
+        """What the public functions return is nearest to what they would draw in digits."""
+        function = spherical_laplace if type(law) is SphericalLaplace else spherical_gaussian
+        source, twin = random_source(None), random.Random(1)
+        monkeypatch.setattr(type(source), "bits", lambda self, count: twin.getrandbits(count))
+        found = function(3, 0.7, source)
+        twin.seed(1)
+        assert np.array_equal(found, law.draw_exactly(source).nearest_doubles())
+
+
+def test_bits_of_a_source_are_fair():
+    source = random_source(None)
+    assert {source.bits(1) for _ in range(60)} == {0, 1}  # fails once in 2^59
+    drawn = [source.bits(11) for _ in range(4000)]
+    assert min(drawn) >= 0
+    assert 2**10 <= max(drawn) < 2**11
+    places = np.array([[(k >> j) & 1 for j in range(11)] for k in drawn]).sum(axis=0)
+    assert all(stats.binomtest(int(k), 4000).pvalue > 1e-8 for k in places)
+
+
+def test_planted_noise_is_of_the_drawn_scale(monkeypatch):
+    """The scale that a mechanism asks for is the one that is drawn."""
+    asked = []
+    honest = vector_noise.exact_spherical_laplace
+
+    def spy(dimension, scale, bits):
+        asked.append((dimension, scale))
+        return honest(dimension, scale, bits)
+
+    monkeypatch.setattr(vector_noise, "exact_spherical_laplace", spy)
+    add_noise(np.zeros(2), SphericalLaplace(2, 0.7), random_source(None))
+    assert asked == [(2, 0.7)]
