@@ -14,6 +14,7 @@ from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, PrivacyLeakWarning
 from skdpsurv.privacy.concentrated import epsilon_at
+from tests.support.spies import laws_drawn
 
 N, D, DELTA = 2000, 40, 1e-7
 SURVIVAL, CLASSES = "survival", "classes"
@@ -45,21 +46,17 @@ def fitted(kind, data=None, **parameters):
 class TestPrice:
     def test_all_noise_that_is_drawn_costs_rho(self, monkeypatch, kind, method, inference_share):
         """Counted from draws and sensitivities that are known here, not from the plan."""
-        spent = []
-        gaussian, discrete = SphericalGaussian.draw, sums.lattice_gaussian
-
-        def draw(law, source):
-            spent.append(("vector", law.dimension, law.scale))
-            return gaussian(law, source)
+        spent, discrete = [], sums.lattice_gaussian
+        laws = laws_drawn(monkeypatch, SphericalGaussian)
 
         def counts(value, deviation, source):
             spent.append(("integers", np.size(value), deviation))
             return discrete(value, deviation, source)
 
-        monkeypatch.setattr(SphericalGaussian, "draw", draw)
         monkeypatch.setattr(sums, "lattice_gaussian", counts)
         monkeypatch.setattr(sums, "lattice_laplace", pytest.fail)
         one = fitted(kind, method=method, inference_share=inference_share)
+        spent += [("vector", law.dimension, law.scale) for law in laws]
         guarantee = one.guarantee_
         stated = guarantee.public_inputs
         names = [name for name in stated if name.startswith("mu_")]

@@ -12,6 +12,7 @@ from skdpsurv import PrivacyAccountant, PrivateStackingClassifier
 from skdpsurv.mechanisms.noisy_descent import joint_distance
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 from skdpsurv.privacy.concentrated import epsilon_at
+from tests.support.spies import laws_drawn
 
 N, D, DELTA = 2000, 60, 1e-8
 
@@ -49,10 +50,7 @@ class TestPrice:
     @pytest.mark.parametrize("n_classes", [2, 3])
     def test_all_draws_together_cost_mu(self, monkeypatch, importances, n_classes):
         """For the worst pair of rows, counted from the draws; weights do not matter."""
-        laws, honest = [], SphericalGaussian.draw
-        monkeypatch.setattr(
-            SphericalGaussian, "draw", lambda law, source: laws.append(law) or honest(law, source)
-        )
+        laws = laws_drawn(monkeypatch, SphericalGaussian)
         model = fit(n_classes=n_classes, importances=importances)
         guarantee, stated = model.guarantee_, model.guarantee_.public_inputs
         steps = stated["n_steps"]

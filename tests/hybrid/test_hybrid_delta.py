@@ -12,6 +12,7 @@ from skdpsurv import HybridMEstimator, PrivacyAccountant, PrivacyLeakWarning
 from skdpsurv.hybrid import auto_choices
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 from skdpsurv.privacy.concentrated import Concentrated, epsilon_at
+from tests.support.spies import laws_drawn
 
 N, DELTA = 3000, 1e-8
 
@@ -34,10 +35,7 @@ def fit(d, seed=None, **parameters):
 
 
 def test_all_rounds_cost_what_is_claimed(monkeypatch):
-    laws, honest = [], SphericalGaussian.draw
-    monkeypatch.setattr(
-        SphericalGaussian, "draw", lambda law, source: laws.append(law) or honest(law, source)
-    )
+    laws = laws_drawn(monkeypatch, SphericalGaussian)
     model = fit(40)
     stated = model.guarantee_.public_inputs
     assert len(laws) == len(stated["mu_residuals"]) > 1

@@ -1,4 +1,4 @@
-"""What is asked of records: queries, on their way to the noise."""
+"""What is asked of records, and the noise that is drawn for it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.mechanisms import sums
+from skdpsurv.mechanisms.vector_noise import Spherical
 
 
 def queries_without_noise(monkeypatch: Any) -> list[tuple[int, Any, float]]:
@@ -22,3 +23,22 @@ def queries_without_noise(monkeypatch: Any) -> list[tuple[int, Any, float]]:
 
     monkeypatch.setattr(sums, "_released", spy)
     return seen
+
+
+def laws_drawn(monkeypatch: Any, law_class: type[Spherical]) -> list[Any]:
+    """Return a list of the laws of a class that noise was drawn from, with a seed or without.
+
+    It grows with every draw.
+    """
+    seen = []
+    for name in ("draw", "draw_exactly"):
+        monkeypatch.setattr(law_class, name, _noting(seen, getattr(law_class, name)))
+    return seen
+
+
+def _noting(seen: list[Any], honest: Any) -> Any:
+    def spy(law: Any, source: Any) -> Any:
+        seen.append(law)
+        return honest(law, source)
+
+    return spy

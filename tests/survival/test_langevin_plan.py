@@ -11,6 +11,7 @@ from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PrivacyLeakWarni
 from skdpsurv.audit import nonprivate_posterior_chains
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 from skdpsurv.privacy.concentrated import epsilon_at
+from tests.support.spies import laws_drawn
 
 N, D, DELTA = 2000, 4, 1e-7
 
@@ -42,18 +43,12 @@ class TestGuarantee:
         assert {"n_steps", "step_size", "prior_precision", "noise_scale"} <= set(stated)
 
     def test_every_step_draws_the_noise_that_is_paid_for(self, data, monkeypatch):
-        drawn, draw = [], SphericalGaussian.draw
-
-        def watched(law, source):
-            drawn.append((law.dimension, law.scale))
-            return draw(law, source)
-
-        monkeypatch.setattr(SphericalGaussian, "draw", watched)
+        laws = laws_drawn(monkeypatch, SphericalGaussian)
         # Without tables the price of the fit is the whole price.
         found = model(center_share=0.0, recalibration_share=0.0).fit(*data).guarantee_
         stated = found.public_inputs
-        assert drawn == [(D + 3, stated["noise_scale"])] * stated["n_steps"]
-        spent = 0.5 * stated["n_steps"] * (stated["gradient_sensitivity"] / drawn[0][1]) ** 2
+        assert laws == [SphericalGaussian(D + 3, stated["noise_scale"])] * stated["n_steps"]
+        spent = 0.5 * stated["n_steps"] * (stated["gradient_sensitivity"] / laws[0].scale) ** 2
         assert spent <= found.rho
         assert spent == pytest.approx(found.rho, rel=1e-6)
 
