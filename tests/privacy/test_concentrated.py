@@ -123,3 +123,18 @@ def test_as_laplace_is_the_epsilon_of_noise_as_large():
     assert as_laplace(0.4, 9) == 0.4
     # Laplace noise of scale S / epsilon deviates by S sqrt(d + 1) / epsilon, Gaussian by S / mu.
     assert math.sqrt(10.0) / as_laplace(Concentrated(0.2), 9) == pytest.approx(1.0 / 0.2)
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-5])
+@pytest.mark.parametrize("mu", [0.1, 1.0, 4.0])
+def test_dp_accounting_says_the_same(mu, delta):
+    """Its Renyi accountant finds the same epsilon; its exact one, a smaller one."""
+    accounting = pytest.importorskip("dp_accounting")
+    from dp_accounting import pld, rdp
+
+    event = accounting.GaussianDpEvent(1.0 / mu)
+    ours = epsilon_at(0.5 * mu**2, delta)
+    orders = 1.0 + np.geomspace(1e-3, 1e4, 20_000)
+    theirs = rdp.RdpAccountant(orders.tolist()).compose(event).get_epsilon(delta)
+    assert ours == pytest.approx(theirs, rel=1e-6)
+    assert ours > pld.PLDAccountant().compose(event).get_epsilon(delta)

@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import pytest
 
+from skdpsurv import DPLogisticRegression
+from skdpsurv.audit import audit_epsilon
 from skdpsurv.mechanisms import vector_noise
+from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 from tests.support.hazard_attacks import PAIRS, audit
 
 
@@ -52,3 +55,28 @@ def test_a_cheat_is_caught(quarter_of_the_noise, name, method):
     # Where epsilon is 1 a bound above 1 takes as many fits as one near it.
     bound, epsilon = audit({**parameters, "method": method}, one, other, 3000)
     assert bound > epsilon
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("part", "passed"), [(1.0, True), (0.25, False)])
+def test_with_a_delta(monkeypatch, part, passed):
+    """One record, of either label. A pair at delta sees a quarter of the noise, and not a half."""
+    honest = SphericalGaussian.hiding
+    monkeypatch.setattr(
+        SphericalGaussian,
+        "hiding",
+        lambda dimension, sensitivity, mu: honest(dimension, part * sensitivity, mu),
+    )
+    model = DPLogisticRegression(
+        classes=[0, 1], method="out_pert", delta=0.05, alpha=60.0, max_residual=0.5
+    )
+    result = audit_epsilon(
+        model,
+        ([[1.0]], [0]),
+        ([[1.0]], [1]),
+        n_trials=3000,
+        random_state=0,
+        confidence=1.0 - 1e-7,
+    )
+    assert result.delta == 0.05
+    assert result.passed == passed
