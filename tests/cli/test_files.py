@@ -267,7 +267,7 @@ def test_a_fit_may_refuse_values_beyond_the_bounds(study):
     result = study.survival("--strict", data="@beyond.csv")
     assert result.exit_code == 3
     assert "age" in result.stderr
-    assert "99" not in result.stderr
+    assert "99" not in result.stderr.replace(study.path("beyond.csv"), "")
     assert study.survival("--strict").exit_code == 0
     assert study.survival("--strict", "--dask", out="@x.json").exit_code == 2
     PrivacyAccountant(3.0, path=study.path("l.sqlite"), charge_refusals=True)
