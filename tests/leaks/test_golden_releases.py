@@ -74,6 +74,9 @@ def check_same(one: Any, other: Any, near: float = 1e-8, path: str = "") -> None
         assert len(one) == len(other), path
         for place, pair in enumerate(zip(one, other, strict=True)):
             check_same(*pair, near, f"{path}[{place}]")
+    elif path.endswith(".sha256"):
+        # Of a fit's numbers, whose last bits are a processor's.
+        assert len(one) == len(other), path
     elif isinstance(one, float):
         assert one == pytest.approx(other, rel=near, abs=near / 100), path
     else:
