@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from skdpsurv.version import __version__
 
-__all__ = ["PAPERS", "REAL_ARITHMETIC", "reference"]
+__all__ = ["DOUBLES", "PAPERS", "REAL_ARITHMETIC", "reference"]
 
-#: An assumption of whatever draws noise on vectors.
+#: An assumption of whatever draws noise on vectors or computes gradients: the proof is of the
+#: program.
+DOUBLES = (
+    "the machine computes as docs/proofs/rounding.md of the source distribution of skdpsurv "
+    "supposes (IEEE 754 doubles; exp and the like to eight units in the last place), and its "
+    "random bits are fair"
+)
+#: An assumption of noise and losses that somebody else has written: the proof is of a mechanism.
 REAL_ARITHMETIC = (
     "real arithmetic: where floating point departs from it is said in docs/user_guide/limits.md of "
     "the source distribution of skdpsurv"

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import optimize
 
+from skdpsurv.mechanisms.certificate import Center, certificate
 from skdpsurv.mechanisms.newton import Objective, minimize
 from skdpsurv.mechanisms.noisy_descent import DescentCalibration
 from skdpsurv.mechanisms.perturbation import Problem
@@ -85,9 +86,10 @@ class Law:
     @property
     def minimum(self) -> FloatArray:
         """Where the objective without noise is least."""
-        n = self.objective.n_records
-        sensitivity = self.objective.likelihood.constants.gradient_sensitivity
-        return minimize(self.objective, 1e-12 * (n + 1.0) * (sensitivity + 1.0))
+        task = self.objective
+        constants, center = task.likelihood.constants, float(np.linalg.norm(task.center))
+        reached = certificate(constants, task.n_records, task.kappa, 0.0, Center(center))
+        return minimize(task, reached)
 
     def log_density(self, point: FloatArray) -> float:
         """Return the log density, up to a constant of public numbers."""

@@ -279,10 +279,7 @@ def descent(setting: GroupSetting) -> GroupFit:
     norm = math.sqrt(1.0 + len(groups) * setting.constant**2)
     whole = setting.constants(setting.n_features, norm, cap).gradient_sensitivity
     centers = [longest(center) for center in setting.model_centers(groups)]
-    each = [
-        noisy_descent.apart(c, n, g.n_params, center)
-        for c, g, center in zip(constants, groups, centers, strict=True)
-    ]
+    each = [noisy_descent.apart(c, n, center) for c, center in zip(constants, centers, strict=True)]
     rounding = sum(d - c.gradient_sensitivity for d, c in zip(each, constants, strict=True))
     hidden = noisy_descent.joint_distance(each, setting.weights, MARGIN * whole + rounding)
 

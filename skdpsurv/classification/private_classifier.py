@@ -20,7 +20,7 @@ from skdpsurv.labels import class_indices, one_vs_rest, stated_classes
 from skdpsurv.lazy import lazily
 from skdpsurv.priors import Promises
 from skdpsurv.privacy import PrivacyGuarantee, check_unclipped
-from skdpsurv.references import REAL_ARITHMETIC
+from skdpsurv.references import DOUBLES
 from skdpsurv.release import Release
 from skdpsurv.shape import Shape
 from skdpsurv.sources import require_in_memory
@@ -34,7 +34,7 @@ CLASSES_FROM_Y = (
 ASSUMPTIONS = (
     "n, the columns, the classes and every constructor parameter are public",
     "bounds were not read off these records",
-    REAL_ARITHMETIC,
+    DOUBLES,
 )
 
 

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
+from skdpsurv.blocks import in_pairs
 from skdpsurv.pieces import row_pieces
 from skdpsurv.types import FloatArray, IntArray
 
 #: Rows that are added up one after another; longer sums are made of such pieces, in pairs, so that
 #: rounding cannot pile up however many equal records there are.
 SUM_ROWS = 256
+#: Records whose derivatives are added up at once: a larger block is cut, so that the number of such
+#: pieces is bounded whoever made the blocks.
+LARGEST_BLOCK = 2**16
+#: Units of 2^-53 that exp, expm1, expit and erfcx may be off by, relative to their values: eight in
+#: the last place. An assumption about NumPy and SciPy, which the tests compare with 40 digits.
+ELEMENTARY = 16.0
+#: Roundings of the longest sum of :func:`weighted_sum`: of a piece, of pieces in pairs, and of what
+#: is left over.
+SUM_DEPTH = SUM_ROWS + 64.0 + 2.0
 
 
 @dataclass(frozen=True)
@@ -30,20 +41,27 @@ class PrivacyConstants:
     hessian_rank : int
         r, the largest rank of that Hessian.
     rounding : float
-        Units of 2^-53 n S that the computed gradient of n records in one block may be off by: an
-        estimate, for linear predictors of up to about 50, and the one constant here that is not
-        proved.
+        Units of 2^-53 S that the computed gradient of one record, and its place in the sum over a
+        block, may be off by, beside what the predictor is off by (docs/proofs/rounding).
+    predictor_rounding : float
+        Units of 2^-53 that a linear predictor may be off by, for coefficients and a row of norm 1.
+    loss_at_zero : float
+        The largest loss of a record at the coefficients 0, less the least anywhere. inf: not known.
 
     Notes
     -----
     Every proof about perturbation in this package starts from the first three numbers and from the
-    convexity of a loss that is continuously differentiable with a Lipschitz gradient.
+    convexity of a loss that is continuously differentiable with a Lipschitz gradient; the others
+    are for the proof about the program (docs/proofs/rounding). Their defaults are for a likelihood
+    that nobody has proved anything of.
     """
 
     gradient_sensitivity: float
     hessian_trace: float
     hessian_rank: int
-    rounding: float = 2.0**11
+    rounding: float = 2.0**12
+    predictor_rounding: float = 2.0**8
+    loss_at_zero: float = math.inf
 
 
 class Derivatives(NamedTuple):
@@ -94,7 +112,7 @@ class Likelihood(Protocol):
         """Return every ``step``-th record, for a cheap starting point."""
         ...
 
-    def take(self, block: Any, rows: IntArray) -> Any:
+    def take(self, block: Any, rows: IntArray | slice) -> Any:
         """Return the records at the positions ``rows``, ascending, possibly more than once."""
         ...
 
@@ -118,6 +136,21 @@ class Likelihood(Protocol):
     ) -> Derivatives:
         """Return the sums over the block of the (weighted) gradients and, at order 2, Hessians."""
         ...
+
+
+def summed(likelihood: Likelihood, coef: FloatArray, block: Any, order: int) -> Derivatives:
+    """Return the derivatives summed over a block of any size, in pieces of ``LARGEST_BLOCK``."""
+    n = likelihood.n_records(block)
+    if n <= LARGEST_BLOCK:
+        return likelihood.derivatives(coef, block, order=order)
+    pieces = (
+        likelihood.take(block, slice(start, start + LARGEST_BLOCK))
+        for start in range(0, n, LARGEST_BLOCK)
+    )
+    total: Derivatives = in_pairs(
+        likelihood.derivatives(coef, piece, order=order) for piece in pieces
+    )
+    return total
 
 
 AnyBlock = TypeVar("AnyBlock", bound=tuple[Any, ...])

@@ -35,7 +35,6 @@ from typing import NamedTuple
 import numpy as np
 
 from skdpsurv.likelihoods.base import (
-    SUM_ROWS,
     Derivatives,
     Linearized,
     PrivacyConstants,
@@ -44,7 +43,13 @@ from skdpsurv.likelihoods.base import (
     gram,
     weighted_sum,
 )
-from skdpsurv.likelihoods.hazard_bounds import extent, gradient_sensitivity
+from skdpsurv.likelihoods.hazard_bounds import (
+    PREDICTOR_ROUNDING,
+    extent,
+    gradient_sensitivity,
+    hazard_rounding,
+    loss_at_zero,
+)
 from skdpsurv.likelihoods.hazard_cap import cap_knees, least_knees
 from skdpsurv.likelihoods.hazard_expansion import FULL, expand
 from skdpsurv.likelihoods.hazard_kernel import (
@@ -163,9 +168,18 @@ class DiscreteHazard:
             hessian_trace=(survival_curvature + link.event_curvature)
             * (radius**2 + self.data_norm**2),
             hessian_rank=min(q, n_basis),
-            # Pieces of rows, sums over intervals and over chunks, and predictors up to about 50.
-            rounding=4.0 * SUM_ROWS + 4.0 * q + 2.0 * self.n_params + 200.0,
+            rounding=hazard_rounding(q),
+            predictor_rounding=self.n_params + PREDICTOR_ROUNDING,
+            loss_at_zero=loss_at_zero(link, q, self.cap),
         )
+
+    def loss_within(self, predictor: float) -> float:
+        """Return a bound on a record's loss where covariates have no effect.
+
+        For baselines whose linear predictors are all within +-``predictor``.
+        """
+        survived = float(self.basis.shape[0]) if self.cap is None else self.cap
+        return self.constants.loss_at_zero + (survived + self.link.event_slope) * predictor
 
     def n_records(self, block: HazardBlock) -> int:
         """Return the number of records in a block."""
@@ -175,9 +189,9 @@ class DiscreteHazard:
         """Return every ``step``-th record."""
         return each_field(block, lambda field: np.ascontiguousarray(field[::step]))
 
-    def take(self, block: HazardBlock, rows: IntArray) -> HazardBlock:
+    def take(self, block: HazardBlock, rows: IntArray | slice) -> HazardBlock:
         """Return the records at the positions ``rows``, ascending."""
-        return each_field(block, lambda field: field.take(rows, axis=0))
+        return each_field(block, lambda field: field[rows])
 
     def losses(self, coef: FloatArray, block: HazardBlock) -> FloatArray:
         """Return the loss of each record, in the block's order."""
@@ -296,7 +310,7 @@ class DiscreteHazard:
             return hessian
         sums.slope[capped] += self.cap * w[capped]
         levels, where = np.unique(survived[capped], return_inverse=True)
-        mass = np.bincount(where, weights=w[capped])
+        _, mass = sums_by_level(w[capped], survived[capped])
         at = np.empty(levels.size)
         at[where] = knees[capped]
         for chunk in chunks(levels):

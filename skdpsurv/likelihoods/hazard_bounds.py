@@ -1,4 +1,7 @@
-"""Bounds on one record's gradient in the hazard likelihood (docs/proofs/discrete_hazard)."""
+"""Bounds on one record's gradient in the hazard likelihood, and on how it is rounded.
+
+Proofs: docs/proofs/discrete_hazard, and docs/proofs/rounding.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,46 @@ from itertools import product
 
 import numpy as np
 
+from skdpsurv.likelihoods.base import LARGEST_BLOCK, SUM_DEPTH, SUM_ROWS
+from skdpsurv.likelihoods.links import Link
+from skdpsurv.pieces import CHUNK_ELEMENTS
 from skdpsurv.types import FloatArray
+
+#: Units of 2^-53 that a predictor a_s + b is off by beside its two products, for coefficients and a
+#: row of norm 1: its own rounding, that of a series' exponents, or that of a knee.
+PREDICTOR_ROUNDING = 14.0
+#: Units that a slope is off by, relative to it, whatever the number of intervals, and for each of
+#: them. The links' constants, of which the largest is that of the powers of cloglog.
+SLOPE_ROUNDING, INTERVAL_ROUNDING = 1500.0, 4.0
+
+
+def hazard_rounding(n_intervals: int) -> float:
+    """Return the units of 2^-53 S that a record's gradient and its place in sums are off by.
+
+    Slopes; then either a record's sum over its intervals and the sum over records, or, for the
+    baseline, the sums over records of each interval (of pieces, of pieces in a chunk, of chunks)
+    and that over intervals. Weights are two roundings.
+    """
+    q = float(n_intervals)
+    slope = SLOPE_ROUNDING + INTERVAL_ROUNDING * q
+    rows = min(SUM_ROWS, max(1, CHUNK_ELEMENTS // n_intervals))
+    n_chunks = LARGEST_BLOCK / rows + 2.0
+    baseline = 2.0 * SUM_ROWS + n_chunks + 2.0 * q
+    return slope + 2.0 + max(baseline, SUM_DEPTH)
+
+
+def loss_at_zero(link: Link, n_intervals: int, cap: float | None) -> float:
+    r"""Return a bound on the loss of a record at the coefficients 0; no loss is below 0.
+
+    That of the intervals survived is the least over c of :math:`q\varphi(-c) + Cc`, so that any c
+    gives a bound.
+    """
+    shifts = np.linspace(0.0, 2.0 * np.log(n_intervals + 1.0), 65)
+    if cap is None:
+        shifts = shifts[:1]
+    survived = n_intervals * link.survival(-shifts).value + (cap or 0.0) * shifts
+    event = link.event(np.zeros(1)).value
+    return float(survived.min() + event[0]) * (1.0 + 2.0**-40)
 
 
 def extent(basis: FloatArray) -> tuple[float, float]:

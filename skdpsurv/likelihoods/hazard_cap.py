@@ -13,12 +13,20 @@ from skdpsurv.likelihoods.hazard_kernel import chunks, slopes
 from skdpsurv.likelihoods.links import Link
 from skdpsurv.types import FloatArray, IntArray
 
+#: Newton steps towards a knee, of which a handful are usual, before its bracket is halved; and
+#: steps in all, more than it takes to halve any bracket of doubles to nothing.
+NEWTON_STEPS, MOST_STEPS = 60, 2300
+#: Of lower bounds on knees, relative to the size of the baseline.
+SLACK = 2.0**-20
+
 
 def cap_knees(link: Link, a: FloatArray, counts: IntArray, cap: float) -> FloatArray:
     """Return the knee of each k in ``counts``; inf where the sum of slopes never reaches the cap.
 
-    Newton on the logarithm of the sum, whose slope is bounded, inside a shrinking bracket. The
-    answer depends on the baseline and on public numbers only.
+    Newton on the logarithm of the sum, whose slope is bounded, inside a shrinking bracket, which is
+    halved should that take long. It ends when sums differ from the cap by no more than rounding
+    can make them (docs/proofs/rounding). The answer depends on the baseline and on public numbers
+    only.
     """
     knees = np.full(counts.size, np.inf)
     reachable = counts > (cap if link.bounded_slope else 0.0)
@@ -28,35 +36,42 @@ def cap_knees(link: Link, a: FloatArray, counts: IntArray, cap: float) -> FloatA
     k = counts[todo]
     low, high = _knee_bracket(link, a, k, cap)
     b = np.clip(least_knees(a, k, cap), low, high)
-    for _ in range(60):
-        total, bend = np.empty(k.size), np.empty(k.size)
-        for chunk in chunks(k):
-            slope, curvature = slopes(link, a, b, chunk, 2)
-            assert curvature is not None
-            total[chunk.part], bend[chunk.part] = slope.sum(axis=1), curvature.sum(axis=1)
-        low = np.where(total <= cap, b, low)
-        high = np.where(total >= cap, b, high)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            step = np.log(total / cap) * total / bend
-        new = b - step
-        outside = ~((new >= low) & (new <= high))
-        new = np.where(outside, 0.5 * (low + high), new)
-        moved = np.max(np.abs(new - b) / (1.0 + np.abs(b)))
-        b = new
-        if moved < 1e-9:  # the convergence is quadratic
+    size = np.max(np.abs(a))
+    for step in range(MOST_STEPS):
+        total, bend = _sums(link, a, b, k)
+        off = total - cap
+        rounding = (a.size + 64.0) * cap + 2.0 * bend * (size + np.abs(b))
+        if (np.abs(off) <= rounding * 2.0**-53).all():
             break
+        low = np.where(off <= 0.0, b, low)
+        high = np.where(off >= 0.0, b, high)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            new = b - np.log(total / cap) * total / bend
+        outside = ~((new >= low) & (new <= high)) | (step >= NEWTON_STEPS)
+        b = np.where(outside, low + 0.5 * (high - low), new)
     knees[todo] = b
     return knees
+
+
+def _sums(link: Link, a: FloatArray, b: FloatArray, k: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Return the sums of slopes and of curvatures of the first k intervals, at each b."""
+    total, bend = np.empty(k.size), np.empty(k.size)
+    for chunk in chunks(k):
+        slope, curvature = slopes(link, a, b, chunk, 2)
+        assert curvature is not None
+        total[chunk.part], bend[chunk.part] = slope.sum(axis=1), curvature.sum(axis=1)
+    return total, bend
 
 
 def least_knees(a: FloatArray, k: IntArray, cap: float) -> FloatArray:
     r"""Return a lower bound on the knee of each k, close where hazards are small.
 
     All links have :math:`\varphi'(\eta) \le e^\eta`, so a knee is at least where
-    :math:`e^b \sum_{s \le k} e^{a_s}` reaches the cap; inf for k = 0.
+    :math:`e^b \sum_{s \le k} e^{a_s}` reaches the cap; inf for k = 0. It is lowered by more than
+    rounding can raise it.
     """
     total = np.concatenate([[-np.inf], np.logaddexp.accumulate(a)])
-    return np.asarray(np.log(cap) - total[k])
+    return np.asarray(np.log(cap) - total[k] - SLACK * (1.0 + np.max(np.abs(a))))
 
 
 def _knee_bracket(

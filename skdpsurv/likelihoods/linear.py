@@ -16,13 +16,14 @@ most :math:`KR^2`. S and :math:`\tau` are as before.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from skdpsurv.likelihoods.base import (
-    SUM_ROWS,
+    SUM_DEPTH,
     Derivatives,
     Linearized,
     PrivacyConstants,
@@ -33,6 +34,9 @@ from skdpsurv.likelihoods.base import (
 )
 from skdpsurv.types import FloatArray, IntArray
 
+#: Units of 2^-53 of the largest slope that a slope is off by, if its loss does not say.
+SLOPE_ROUNDING = 64.0
+
 
 class ScalarLoss(Protocol):
     """A convex function of one predictor, for each outcome of a public domain.
@@ -40,6 +44,11 @@ class ScalarLoss(Protocol):
     Its slope is continuous and does not fall, and it is the integral of the curvature. The bounds
     hold for every predictor and every outcome of the domain, and are public constants: privacy
     rests on them.
+
+    For the proof about the program a loss may also state ``slope_rounding``, how many units of
+    2^-53 c computed slopes are off by at the predictor that they are computed at
+    (``SLOPE_ROUNDING`` if it does not), and ``loss_at_zero``, the largest value at the predictor 0
+    less the least anywhere.
     """
 
     @property
@@ -110,13 +119,15 @@ class LinearLikelihood:
     def constants(self) -> PrivacyConstants:
         """S, tau and r of one record."""
         c, curvature = self.loss.largest_slope, self.loss.largest_curvature
-        # What rounding does to a predictor reaches the gradient by way of the curvature.
-        steepness = max(1.0, curvature / c)
+        slope_rounding = getattr(self.loss, "slope_rounding", SLOPE_ROUNDING)
         return PrivacyConstants(
             gradient_sensitivity=2.0 * c * self.data_norm,
             hessian_trace=curvature * self.data_norm**2,
             hessian_rank=1,
-            rounding=2.0 * SUM_ROWS + steepness * (2.0 * self.n_features + 200.0),
+            # A gradient is no longer than S/2; two roundings are for weights.
+            rounding=(slope_rounding + 2.0 + SUM_DEPTH) / 2.0,
+            predictor_rounding=float(self.n_features),
+            loss_at_zero=getattr(self.loss, "loss_at_zero", math.inf),
         )
 
     def n_records(self, block: LinearBlock) -> int:
@@ -127,9 +138,9 @@ class LinearLikelihood:
         """Return every ``step``-th record."""
         return each_field(block, lambda field: np.ascontiguousarray(field[::step]))
 
-    def take(self, block: LinearBlock, rows: IntArray) -> LinearBlock:
+    def take(self, block: LinearBlock, rows: IntArray | slice) -> LinearBlock:
         """Return the records at the positions ``rows``."""
-        return each_field(block, lambda field: field.take(rows, axis=0))
+        return each_field(block, lambda field: field[rows])
 
     def losses(self, coef: FloatArray, block: LinearBlock) -> FloatArray:
         """Return the loss of each record."""

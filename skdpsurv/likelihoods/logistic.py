@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
+from skdpsurv.likelihoods.base import ELEMENTARY
 from skdpsurv.likelihoods.linear import LinearLikelihood
 from skdpsurv.types import FloatArray
 
@@ -29,6 +30,8 @@ class LogisticLoss:
 
     largest_slope: float = 1.0
     largest_curvature = 0.25
+    slope_rounding = ELEMENTARY
+    loss_at_zero = math.log(2.0)
 
     def value(self, predictor: FloatArray, outcome: FloatArray) -> FloatArray:
         margin = outcome * predictor

@@ -8,7 +8,7 @@ Model k sees part k of every record and is perturbed by noise :math:`b_k` of its
 
 with public weights :math:`a_k`. Neighbours: replace-one. Sensitivity: the gradients of one record
 in model k differ by at most :math:`S_k`, and all of them together, as one vector, by at most S.
-Theorem (docs/proofs/stacking), in real arithmetic: the K minimisers together are
+Theorem (docs/proofs/stacking): the K minimisers together are
 :math:`(\epsilon_b + J)`-differentially private with
 
 .. math::
@@ -27,12 +27,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skdpsurv.likelihoods.base import PrivacyConstants
-from skdpsurv.mechanisms.newton import LEAST_RIDGE, gradient_tolerance
+from skdpsurv.mechanisms.certificate import Center, certificate
 from skdpsurv.mechanisms.objective_perturbation import (
-    LARGEST_SOLVER_SCALE,
     SOLVER_SHARE,
     Calibration,
     curvature_cost,
+    least_ridge,
 )
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, MARGIN, NoiseLaw, SphericalLaplace
 
@@ -170,11 +170,10 @@ def calibrate_jointly(
     least_noise = (1.0 - SOLVER_SHARE - curvature_share) * epsilon
     wanted = []
     for part in parts:
-        # As in objective_perturbation.least_ridge: what a solver can work with.
         noise = law.hiding(part.n_params, sensitivity, least_noise * part.weight)
-        g = _tolerance(part, n_records, noise, part.ridge)
-        solvable = 2.0 * g / (_each_solver(parts, epsilon) * LARGEST_SOLVER_SCALE)
-        wanted.append(max(part.ridge, LEAST_RIDGE * part.constants.hessian_trace, solvable))
+        solver, center = _each_solver(parts, epsilon), Center(part.center_norm)
+        solvable = least_ridge(part.constants, n_records, noise, solver, center=center)
+        wanted.append(max(part.ridge, solvable))
     ridges = affordable_ridges(constants, wanted, trace, curvature_share * epsilon)
     cost = joint_curvature_cost(constants, ridges, trace)
     epsilon_noise = ((1.0 - SOLVER_SHARE) * epsilon - cost) / MARGIN
@@ -209,13 +208,14 @@ def with_noise(
     each_solver = _each_solver(parts, epsilon)
     calibrations = []
     for part, kappa, noise in zip(parts, ridges, noises, strict=True):
-        g = _tolerance(part, n_records, noise, kappa)
-        solver_scale = max(2.0 * g / (kappa * each_solver), LEAST_NOISE)
+        norm, center = noise.largest_norm(), Center(part.center_norm)
+        certified = certificate(part.constants, n_records, kappa, norm, center)
+        solver_scale = max(MARGIN * 2.0 * certified.tolerance / (kappa * each_solver), LEAST_NOISE)
         calibrations.append(
             Calibration(
                 kappa=kappa,
                 linear=noise,
-                tolerance=g,
+                certificate=certified,
                 output=SphericalLaplace(part.n_params, solver_scale),
                 epsilon_noise=noise.cost(part.constants.gradient_sensitivity),
                 epsilon_curvature=curvature_cost(part.constants, kappa),
@@ -227,17 +227,6 @@ def with_noise(
 
 def _each_solver(parts: Sequence[Part], epsilon: float) -> float:
     return SOLVER_SHARE * epsilon / len(parts) / MARGIN
-
-
-def _tolerance(part: Part, n_records: int, noise: NoiseLaw, kappa: float) -> float:
-    return gradient_tolerance(
-        part.constants,
-        n_records,
-        noise.largest_norm(),
-        center_norm=part.center_norm,
-        kappa=kappa,
-        n_params=part.n_params,
-    )
 
 
 def affordable_ridges(

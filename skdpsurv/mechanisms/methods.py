@@ -6,6 +6,7 @@ from typing import Any
 
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.mechanisms import noisy_descent, objective_perturbation, output_perturbation
+from skdpsurv.mechanisms.certificate import ZERO, Center
 from skdpsurv.mechanisms.noisy_descent import DescentCalibration
 from skdpsurv.mechanisms.perturbation import Calibrated
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalGaussian, SphericalLaplace
@@ -70,8 +71,9 @@ def calibrate(
     n_params: int,
     alpha: float,
     law: type[NoiseLaw] = SphericalLaplace,
+    center: Center = ZERO,
 ) -> Calibrated:
-    """Return ridge, tolerance and laws of noise, from public numbers.
+    """Return ridge, certificate and laws of noise, from public numbers.
 
     Parameters
     ----------
@@ -85,6 +87,8 @@ def calibrate(
         Least ridge wanted, on the scale of the mean loss.
     law : type of NoiseLaw, default=SphericalLaplace
         Of what epsilon pays for.
+    center : Center, default=ZERO
+        What is known of what coefficients are shrunk to.
 
     Returns
     -------
@@ -92,12 +96,16 @@ def calibrate(
     """
     if not isinstance(price, Concentrated):
         module = objective_perturbation if method == "obj_pert" else output_perturbation
-        found: Calibrated = module.calibrate(constants, price, n_records, n_params, alpha, law=law)
+        found: Calibrated = module.calibrate(
+            constants, price, n_records, n_params, alpha, law=law, center=center
+        )
         return found
     if method == "noisy_gd":
-        return noisy_descent.calibrate(constants, price.mu, n_records, n_params, alpha)
+        return noisy_descent.calibrate(
+            constants, price.mu, n_records, n_params, alpha, center_norm=center.norm
+        )
     return output_perturbation.calibrate(
-        constants, price.mu, n_records, n_params, alpha, law=SphericalGaussian
+        constants, price.mu, n_records, n_params, alpha, law=SphericalGaussian, center=center
     )
 
 

@@ -4,13 +4,15 @@ r"""Minimise a regularised likelihood to a certified gradient norm.
 
 Privacy rests on the certificate alone: the point returned has :math:`\|\nabla F\| \le g`, hence
 lies within :math:`g/\kappa` of the minimiser. How it was found is free, so starting from a thinned
-sample is too. The certificate is a computed gradient below g/2; that rounding takes less than the
-other half rests on an estimate, and not on a theorem (docs/proofs/objective_perturbation).
+sample is too. The certificate is a computed gradient below 3/4 of g, at a point that is not too far
+out; that rounding takes no more than the rest, and that such a point is found, is a theorem about
+the program (docs/proofs/rounding).
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -18,8 +20,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from skdpsurv.blocks import MOST_LEVELS, Blocks
-from skdpsurv.likelihoods.base import Derivatives, Likelihood, PrivacyConstants
+from skdpsurv.blocks import Blocks
+from skdpsurv.likelihoods.base import Derivatives, Likelihood, summed
+from skdpsurv.mechanisms.certificate import Certificate
 from skdpsurv.types import FloatArray
 
 #: Newton steps before the method with a proved number of steps takes over. Six to ten are usual.
@@ -37,43 +40,6 @@ LEAST_RIDGE = 0.01
 
 #: Coefficients of a fit without privacy stay inside this box: an optimum at infinity stops there.
 PUBLIC_BOX = 50.0
-
-
-def gradient_tolerance(
-    constants: PrivacyConstants,
-    n_records: int,
-    noise_norm: float,
-    *,
-    center_norm: float = 0.0,
-    kappa: float = 0.0,
-    n_params: int = 0,
-) -> float:
-    r"""Return g, the norm of a gradient that rounding cannot keep a solver from certifying.
-
-    Parameters
-    ----------
-    constants : PrivacyConstants
-    n_records : int
-        n, public.
-    noise_norm : float
-        Bound on the norm of the linear term b, public.
-    center_norm, kappa, n_params : float, float, int
-        Where c is far from 0: its norm, the ridge and the number of parameters. Linear predictors
-        are then large, and f - c is rounded by what f is.
-
-    Returns
-    -------
-    float
-        At least 1e-9, and at least twice an estimated bound on rounding: that of a sum of n
-        gradients, and that of :math:`\kappa(f - c) + b`, which near the minimum is no longer than
-        nS + 2||b||.
-        :func:`minimize` certifies half of it; the other half is left to rounding.
-    """
-    total = n_records * constants.gradient_sensitivity
-    # Blocks are added in pairs: a unit for each level of the tree.
-    rounding = constants.rounding + MOST_LEVELS
-    far = center_norm * (n_records * constants.hessian_trace * (n_params + 2.0) + 4.0 * kappa)
-    return max(1e-9, 2.0**-52 * (rounding * total + 8.0 * (total + 2.0 * noise_norm) + 2.0 * far))
 
 
 @dataclass(frozen=True)
@@ -108,9 +74,7 @@ class Objective:
         """Return gradient and, at order 2, Hessian of F at ``center + shift``."""
         coef = self.center + shift
         # What goes to the blocks is what they need: neither the noise, nor other blocks.
-        gradient, hessian = self.blocks.map_sum(
-            partial(self.likelihood.derivatives, coef, order=order)
-        )
+        gradient, hessian = self.blocks.map_sum(partial(_summed, self.likelihood, coef, order))
         if hessian is not None:
             hessian = self.kappa * np.eye(coef.size) + hessian
         return Derivatives(gradient + (self.kappa * shift + self.linear), hessian)
@@ -127,21 +91,23 @@ class Objective:
         )
 
 
+def _summed(likelihood: Likelihood, coef: FloatArray, order: int, block: Any) -> Derivatives:
+    return summed(likelihood, coef, block, order)
+
+
 def _thin(likelihood: Likelihood, step: int, block: Any) -> Any:
     return likelihood.thin(block, step)
 
 
-def minimize(objective: Objective, tolerance: float) -> FloatArray:
-    """Return a point whose computed gradient is at most half of ``tolerance``.
-
-    The other half is left to rounding.
+def minimize(objective: Objective, certificate: Certificate) -> FloatArray:
+    """Return a point that satisfies a certificate.
 
     Parameters
     ----------
     objective : Objective
         With ``kappa`` > 0.
-    tolerance : float
-        The certified gradient norm; public.
+    certificate : Certificate
+        Of this objective, or a weaker one.
 
     Returns
     -------
@@ -150,14 +116,21 @@ def minimize(objective: Objective, tolerance: float) -> FloatArray:
     Notes
     -----
     Newton's method with the exact Hessian, started from the solution on a thinned sample. Should it
-    stall, Nesterov's accelerated gradient finishes, in real arithmetic, within
-    :func:`accelerated_steps` steps, a number made of public quantities, for any convex loss with
-    the stated constants. Nothing is raised for reasons that depend on data.
+    stall, Nesterov's accelerated gradient goes on, which in real arithmetic needs at most
+    :func:`accelerated_steps` steps; and where rounding is in its way, gradient descent from the
+    centre, which surely ends in double precision, too (docs/proofs/rounding). Nothing is raised for
+    reasons that depend on data.
     """
-    computed = 0.5 * tolerance
+    computed = certificate.computed
+
+    def allowed(shift: FloatArray) -> bool:
+        return float(np.linalg.norm(shift)) <= certificate.reach
+
     shift, certified = _newton(objective, _pilot(objective, computed), computed)
-    if not certified:
-        shift = accelerated_gradient(objective, shift, computed)
+    if not (certified and allowed(shift)):
+        shift, certified = accelerated_gradient(objective, shift, computed)
+    if not (certified and allowed(shift)):
+        shift = gradient_descent(objective, computed)
     return objective.center + shift
 
 
@@ -302,11 +275,17 @@ def accelerated_steps(objective: Objective, gradient_norm: float, tolerance: flo
 
 def _smoothness(objective: Objective) -> float:
     trace = objective.likelihood.constants.hessian_trace
-    return objective.n_records * trace + objective.kappa
+    # Rounded upwards.
+    return (objective.n_records * trace + objective.kappa) * (1.0 + 2.0**-40)
 
 
-def accelerated_gradient(objective: Objective, start: FloatArray, tolerance: float) -> FloatArray:
-    """Minimise by Nesterov's method for strongly convex functions, to a certified gradient."""
+def accelerated_gradient(
+    objective: Objective, start: FloatArray, tolerance: float
+) -> tuple[FloatArray, bool]:
+    """Minimise by Nesterov's method for strongly convex functions.
+
+    Returns the last point, and whether its gradient is small enough.
+    """
     smooth = _smoothness(objective)
     momentum = (math.sqrt(smooth) - math.sqrt(objective.kappa)) / (
         math.sqrt(smooth) + math.sqrt(objective.kappa)
@@ -319,5 +298,34 @@ def accelerated_gradient(objective: Objective, start: FloatArray, tolerance: flo
         point = new
         gradient = objective.derivatives(ahead, order=1).gradient
         if np.linalg.norm(gradient) <= tolerance:
-            return ahead
-    return point
+            return ahead, True
+    return ahead, bool(np.linalg.norm(gradient) <= tolerance)
+
+
+def descent_steps(objective: Objective, gradient_norm: float, tolerance: float) -> int:
+    r"""Return how many steps of gradient descent surely reach ``tolerance``, in doubles.
+
+    If computed gradients are within E = ``tolerance`` / 3 of the true ones, each step from a longer
+    one lowers :math:`F - F^*` by a part :math:`\tfrac{3\kappa}{4L}` of it; it is at most
+    :math:`\|\nabla F\|^2/(2\kappa)` at first, and no less than :math:`2E^2/L` at the last.
+    """
+    smooth, kappa = _smoothness(objective), objective.kappa
+    first = (4.0 / 3.0 * gradient_norm) ** 2 / (2.0 * kappa)
+    last = 2.0 * (tolerance / 3.0) ** 2 / smooth
+    if first <= last:
+        return 1
+    logs = math.log(first) - math.log(max(last, sys.float_info.min))
+    return math.ceil(4.0 * smooth / (3.0 * kappa) * logs) + 2
+
+
+def gradient_descent(objective: Objective, tolerance: float) -> FloatArray:
+    """Minimise by steps of 1/L from the centre, to a certified gradient (docs/proofs/rounding)."""
+    smooth = _smoothness(objective)
+    shift = np.zeros_like(objective.center)
+    gradient = objective.derivatives(shift, order=1).gradient
+    for _ in range(descent_steps(objective, float(np.linalg.norm(gradient)), tolerance)):
+        if np.linalg.norm(gradient) <= tolerance:
+            break
+        shift = shift - gradient / smooth
+        gradient = objective.derivatives(shift, order=1).gradient
+    return shift

@@ -9,7 +9,7 @@ from a public start :math:`f_0 = c`. Released is the mean of the points, later o
 .. math:: \bar f = \sum_t w_t f_t, \qquad w_t = \frac{2t}{T(T - 1)}.
 
 Neighbours: replace-one. Sensitivity: S of :class:`~skdpsurv.likelihoods.base.PrivacyConstants` for
-every gradient, wherever it is taken. Theorem (docs/proofs/gaussian), in real arithmetic: with
+every gradient, wherever it is taken. Theorem (docs/proofs/gaussian): with
 :math:`\sigma = \sqrt T S/\mu` all T noisy gradients together are :math:`\tfrac12\mu^2`-zCDP (Bun
 and Steinke 2016, adaptive composition of Gaussian mechanisms); the points are functions of them.
 Nothing rests on convergence, on convexity or on how exactly anything is minimised, and no part of
@@ -36,8 +36,8 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants
-from skdpsurv.mechanisms.newton import gradient_tolerance
+from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants, summed
+from skdpsurv.mechanisms.certificate import gradient_error
 from skdpsurv.mechanisms.vector_noise import MARGIN, Drawn, SphericalGaussian, with_noise
 from skdpsurv.types import FloatArray
 
@@ -45,6 +45,9 @@ from skdpsurv.types import FloatArray
 #: like the most curved one is at most 2: points may overshoot, and never swing up.
 CURVATURE_PART = 0.5
 STEPS_RANGE = (30, 1000)
+#: How far points may be from the start, in units of S / tau: as far as gradients alone could take
+#: them. Useful models are within a few such units.
+REACH = 2000.0
 #: The ridge, in units of the noise that one gradient of the whole price would have
 #: (docs/benchmarks/delta).
 RIDGE = 0.7
@@ -71,7 +74,7 @@ class DescentCalibration:
     each: SphericalGaussian
     wanted: float
     #: Nothing is minimised, so nothing is certified.
-    tolerance: float = math.inf
+    certificate: None = None
     #: There is no noise on the point itself.
     output: None = None
 
@@ -103,14 +106,25 @@ def noise_of_mean(constants: PrivacyConstants, n_records: int, mu: float) -> flo
     return math.sqrt(4.0 / 3.0) * apart(constants, n_records) / mu
 
 
-def apart(
-    constants: PrivacyConstants, n_records: int, n_params: int = 0, center_norm: float = 0.0
-) -> float:
-    """Return how far one record moves a computed gradient: S, and what rounding may add."""
-    rounding = gradient_tolerance(
-        constants, n_records, 0.0, center_norm=center_norm, n_params=n_params
-    )
+def reach(constants: PrivacyConstants) -> float:
+    """Return how far from the start points may be: beyond, they are put back to that distance."""
+    return REACH * constants.gradient_sensitivity / constants.hessian_trace
+
+
+def apart(constants: PrivacyConstants, n_records: int, center_norm: float = 0.0) -> float:
+    """Return how far one record moves a computed gradient: S, and what rounding may add.
+
+    At any point within :func:`reach` of a start of norm ``center_norm`` (docs/proofs/rounding).
+    """
+    rounding = gradient_error(constants, n_records, center_norm, reach(constants))
     return MARGIN * (constants.gradient_sensitivity + 2.0 * rounding)
+
+
+def within(point: FloatArray, start: FloatArray, distance: float) -> FloatArray:
+    """Return a point, or that on the way to it at a distance from the start."""
+    shift = point - start
+    length = float(np.linalg.norm(shift))
+    return point if length <= distance else start + shift * (distance / length)
 
 
 def calibrate(
@@ -145,7 +159,7 @@ def calibrate(
     -------
     DescentCalibration
     """
-    distance = apart(constants, n_records, n_params, center_norm)
+    distance = apart(constants, n_records, center_norm)
     curvature = CURVATURE_PART * n_records * constants.hessian_trace
     wanted = max(n_records * alpha, RIDGE * distance / mu if ridge is None else ridge)
     kappa = max(wanted, curvature / STEPS_RANGE[1])
@@ -194,17 +208,18 @@ class Descent:
         """Return the mean of all points, and the mean of their noisy gradients."""
         how = self.calibration
         step = 1.0 / (how.kappa * how.n_steps)
+        farthest = reach(self.likelihood.constants)
         point, points = self.start, np.zeros_like(self.start)
         gradients = np.zeros_like(self.start)
         for weight, noise in zip(how.weights, self.noise, strict=True):
             noisy = with_noise(self._gradient(point), noise, how.each)
             points = points + weight * point
             gradients = gradients + weight * noisy
-            point = point - step * noisy
+            point = within(point - step * noisy, self.start, farthest)
         return points, gradients
 
     def _gradient(self, point: FloatArray) -> FloatArray:
         def of_block(block: Any) -> FloatArray:
-            return self.likelihood.derivatives(point, block, order=1).gradient
+            return summed(self.likelihood, point, block, 1).gradient
 
         return self.blocks.map_sum(of_block)

@@ -7,7 +7,7 @@ r"""Noisy Langevin steps: a draw of a posterior whose guarantee is that of the c
 from the public point :math:`f_0 = c`. Released is the last point, :math:`f_T`.
 
 Neighbours: replace-one. Sensitivity: S of :class:`~skdpsurv.likelihoods.base.PrivacyConstants` for
-every gradient, wherever it is taken. Theorem (docs/proofs/posterior_sampling), in real arithmetic:
+every gradient, wherever it is taken. Theorem (docs/proofs/posterior_sampling):
 with :math:`\sigma \ge \sqrt T S/\mu` all T noisy gradients together are
 :math:`\tfrac12\mu^2`-zCDP (Bun and Steinke 2016, adaptive composition of Gaussian mechanisms), and
 the last point is a function of them. It is the chain that was run which is private, whether or not
@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants
-from skdpsurv.mechanisms.noisy_descent import apart
+from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants, summed
+from skdpsurv.mechanisms.noisy_descent import apart, reach, within
 from skdpsurv.mechanisms.vector_noise import LATTICE_FRACTION, MARGIN, SphericalGaussian, add_noise
 from skdpsurv.privacy import RandomSource, lattice_step, round_to_lattice
 from skdpsurv.types import FloatArray
@@ -68,7 +68,7 @@ class LangevinCalibration:
     each: SphericalGaussian
     temperature: float
     #: Nothing is minimised, so nothing is certified.
-    tolerance: float = math.inf
+    certificate: None = None
     #: There is no noise but that of the steps.
     linear: None = None
     output: None = None
@@ -91,6 +91,7 @@ def calibrate(
     n_params: int,
     prior_precision: float,
     n_steps: int | None = None,
+    center_norm: float = 0.0,
 ) -> LangevinCalibration:
     """Choose prior, steps and noise from public numbers.
 
@@ -107,12 +108,14 @@ def calibrate(
         Least precision wanted: it is raised to what makes the chain forget its start.
     n_steps : int or None, default=None
         T; None for as many as it takes.
+    center_norm : float, default=0.0
+        Norm of the start, or a bound on it.
 
     Returns
     -------
     LangevinCalibration
     """
-    distance = apart(constants, n_records, n_params)
+    distance = apart(constants, n_records, center_norm)
     curvature = n_records * constants.hessian_trace
     most = STEPS_RANGE[1] if n_steps is None else n_steps
     # Stability is max(prior, FORGETTING / time) + curvature <= steps / time, solved for time.
@@ -158,15 +161,15 @@ class Chain:
         """
         how = self.calibration
         lattice = lattice_step(how.step_size * how.each.scale * LATTICE_FRACTION)
-        point = self.start
+        point, farthest = self.start, reach(self.likelihood.constants)
         for _ in range(how.n_steps):
             noisy = add_noise(self._gradient(point), how.each, source)
             pull = noisy + how.kappa * (point - self.start)
-            point = point - how.step_size * pull
+            point = within(point - how.step_size * pull, self.start, farthest)
             yield round_to_lattice(point, lattice)
 
     def _gradient(self, point: FloatArray) -> FloatArray:
         def of_block(block: Any) -> FloatArray:
-            return self.likelihood.derivatives(point, block, order=1).gradient
+            return summed(self.likelihood, point, block, 1).gradient
 
         return self.blocks.map_sum(of_block)

@@ -12,8 +12,8 @@ the minimiser is :math:`(\epsilon_b + J)`-differentially private with
 
 one logarithm, where Chaudhuri, Monteleoni and Sarwate (2011) and Nguyen and Hui (2017) pay two.
 What is released is a point within :math:`g/\kappa` of the minimiser plus noise that hides the
-difference at the price :math:`\epsilon_o`; :math:`\epsilon_b + J + \epsilon_o = \epsilon`. All
-of this in real arithmetic (docs/user_guide/limits).
+difference at the price :math:`\epsilon_o`; :math:`\epsilon_b + J + \epsilon_o = \epsilon`. Of the
+program this holds with a delta of 1e-29 or so (docs/proofs/rounding, docs/proofs/noise).
 """
 
 from __future__ import annotations
@@ -23,13 +23,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from skdpsurv.likelihoods.base import PrivacyConstants
-from skdpsurv.mechanisms.newton import LEAST_RIDGE, gradient_tolerance
+from skdpsurv.mechanisms.certificate import (
+    ZERO,
+    Center,
+    Certificate,
+    certifiable_ridge,
+    certificate,
+)
+from skdpsurv.mechanisms.newton import LEAST_RIDGE
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, MARGIN, NoiseLaw, SphericalLaplace
 
-#: Share of epsilon kept to hide that minima are found inexactly.
-SOLVER_SHARE = 1e-3
+#: Share of epsilon kept to hide that minima are found inexactly; and the share where the first
+#: would need a larger ridge, as with a million records.
+SOLVER_SHARE, LARGEST_SOLVER_SHARE = 1e-3, 1e-2
 #: The largest scale of the solver's noise: see ``least_ridge``.
-LARGEST_SOLVER_SCALE = 1e-5
+LARGEST_SOLVER_SCALE = 1e-4
 #: The same scale for the published calibration, whose ridge should be the paper's if it can be.
 LARGEST_SOLVER_SCALE_PUBLISHED = 1e-2
 
@@ -44,8 +52,8 @@ class Calibration:
         Ridge strength, in the sum over records.
     linear : NoiseLaw
         Of b, which hides S for epsilon_b.
-    tolerance : float
-        g, the certified norm of the gradient at the point released.
+    certificate : Certificate
+        g, the certified norm of the gradient at the point released, and how far out that may be.
     output : NoiseLaw
         Of the noise that hides it: of scale 2 g / (kappa epsilon_o), or more.
     epsilon_noise, epsilon_curvature, epsilon_solver : float
@@ -54,7 +62,7 @@ class Calibration:
 
     kappa: float
     linear: NoiseLaw
-    tolerance: float
+    certificate: Certificate
     output: NoiseLaw
     epsilon_noise: float
     epsilon_curvature: float
@@ -85,23 +93,22 @@ def smallest_ridge(constants: PrivacyConstants, cost: float) -> float:
 
 def least_ridge(
     constants: PrivacyConstants,
-    epsilon: float,
     n_records: int,
-    n_params: int,
-    noise_share: float,
-    solver_scale: float,
-    law: type[NoiseLaw] = SphericalLaplace,
+    noise: NoiseLaw,
+    epsilon_solver: float,
+    solver_scale: float = LARGEST_SOLVER_SCALE,
+    center: Center = ZERO,
 ) -> float:
     """Return a ridge that a solver can work with, however large epsilon or n is.
 
     A hundredth of one record's curvature, and enough for the noise that hides the solver to have a
     scale of at most ``solver_scale``.
     """
-    noise = law.hiding(n_params, constants.gradient_sensitivity, noise_share * epsilon)
-    tolerance = gradient_tolerance(constants, n_records, noise.largest_norm())
-    return max(
+    norm = noise.largest_norm()
+    return certifiable_ridge(
+        lambda kappa: certificate(constants, n_records, kappa, norm, center).tolerance,
         LEAST_RIDGE * constants.hessian_trace,
-        2.0 * tolerance / (SOLVER_SHARE * epsilon * solver_scale),
+        0.5 * epsilon_solver * solver_scale,
     )
 
 
@@ -114,6 +121,7 @@ def calibrate(
     *,
     curvature_share: float = 0.1,
     law: type[NoiseLaw] = SphericalLaplace,
+    center: Center = ZERO,
 ) -> Calibration:
     """Split epsilon between the noise, the curvature and the solver, from public numbers.
 
@@ -132,21 +140,28 @@ def calibrate(
         Share of epsilon that J may use; the ridge is as large as that needs.
     law : type of NoiseLaw, default=SphericalLaplace
         Of the noise in the objective.
+    center : Center, default=Center()
+        What is known of c.
 
     Returns
     -------
     Calibration
     """
-    noise_share = 1.0 - SOLVER_SHARE - curvature_share
-    kappa = max(
+    wanted = max(
         n_records * alpha,
         smallest_ridge(constants, curvature_share * epsilon),
-        least_ridge(
-            constants, epsilon, n_records, n_params, noise_share, LARGEST_SOLVER_SCALE, law
-        ),
+        LEAST_RIDGE * constants.hessian_trace,
     )
+    for share in (SOLVER_SHARE, LARGEST_SOLVER_SHARE):
+        least_noise = law.hiding(
+            n_params, constants.gradient_sensitivity, (1.0 - share - curvature_share) * epsilon
+        )
+        solver = share * epsilon
+        kappa = max(wanted, least_ridge(constants, n_records, least_noise, solver, center=center))
+        if kappa == wanted:
+            break
     cost = curvature_cost(constants, kappa)
-    return split_budget(constants, epsilon, n_records, n_params, kappa, cost, law)
+    return split_budget(constants, epsilon, n_records, n_params, kappa, cost, law, center, share)
 
 
 def calibrate_to_cost(
@@ -178,9 +193,11 @@ def calibrate_to_cost(
         With epsilon_o taken out of epsilon first, which the paper leaves out.
     """
     available = (1.0 - SOLVER_SHARE) * epsilon
+    noise = SphericalLaplace.hiding(n_params, constants.gradient_sensitivity, 0.49 * epsilon)
+    solver = SOLVER_SHARE * epsilon
     kappa = max(
         n_records * alpha,
-        least_ridge(constants, epsilon, n_records, n_params, 0.49, LARGEST_SOLVER_SCALE_PUBLISHED),
+        least_ridge(constants, n_records, noise, solver, LARGEST_SOLVER_SCALE_PUBLISHED),
     )
     if cost_of(kappa) > available / 2.0:
         low, high = kappa, 2.0 * kappa
@@ -201,17 +218,19 @@ def split_budget(
     kappa: float,
     cost: float,
     law: type[NoiseLaw] = SphericalLaplace,
+    center: Center = ZERO,
+    solver_share: float = SOLVER_SHARE,
 ) -> Calibration:
     """Give the solver its sliver, the curvature its cost, and the noise all the rest."""
-    epsilon_solver = SOLVER_SHARE * epsilon
+    epsilon_solver = solver_share * epsilon
     epsilon_noise = (epsilon - epsilon_solver - cost) / MARGIN
     noise = law.hiding(n_params, constants.gradient_sensitivity, epsilon_noise)
-    tolerance = gradient_tolerance(constants, n_records, noise.largest_norm())
-    solver_scale = max(2.0 * tolerance / (kappa * epsilon_solver), LEAST_NOISE)
+    certified = certificate(constants, n_records, kappa, noise.largest_norm(), center)
+    solver_scale = max(MARGIN * 2.0 * certified.tolerance / (kappa * epsilon_solver), LEAST_NOISE)
     return Calibration(
         kappa=kappa,
         linear=noise,
-        tolerance=tolerance,
+        certificate=certified,
         output=SphericalLaplace(n_params, solver_scale),
         epsilon_noise=epsilon_noise,
         epsilon_curvature=cost,

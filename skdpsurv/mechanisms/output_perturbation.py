@@ -8,9 +8,9 @@ r"""Output perturbation: minimise a ridged objective, then add noise to the mini
 Neighbours: replace-one. Sensitivity: the objective is kappa-strongly convex and the gradients of
 neighbours differ by at most S, so their exact minimisers differ by at most :math:`S/\kappa`, and
 points whose gradients are below g by at most :math:`\Delta`. Theorem: the L2-Laplace mechanism
-(docs/proofs/output_perturbation; Chaudhuri, Monteleoni and Sarwate 2011, algorithm 1), in real
-arithmetic (docs/user_guide/limits). Gaussian noise of deviation :math:`\Delta/\mu` is
-:math:`\tfrac12\mu^2`-zCDP instead (docs/proofs/gaussian).
+(docs/proofs/output_perturbation; Chaudhuri, Monteleoni and Sarwate 2011, algorithm 1); of the
+program, with a delta of 1e-29 or so (docs/proofs/rounding, docs/proofs/noise). Gaussian noise of
+deviation :math:`\Delta/\mu` is :math:`\tfrac12\mu^2`-zCDP instead (docs/proofs/gaussian).
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ import math
 from dataclasses import dataclass
 
 from skdpsurv.likelihoods.base import PrivacyConstants
-from skdpsurv.mechanisms.newton import LEAST_RIDGE, gradient_tolerance
+from skdpsurv.mechanisms.certificate import ZERO, Center, Certificate, certificate
+from skdpsurv.mechanisms.newton import LEAST_RIDGE
 from skdpsurv.mechanisms.vector_noise import (
     LEAST_NOISE,
     MARGIN,
@@ -38,14 +39,14 @@ class OutputCalibration:
     ----------
     kappa : float
         Ridge strength, in the sum over records.
-    tolerance : float
-        g.
+    certificate : Certificate
+        Of g, and of how far out a minimum may be.
     output : NoiseLaw
         Hides (S + 2 g) / kappa for epsilon, or more.
     """
 
     kappa: float
-    tolerance: float
+    certificate: Certificate
     output: NoiseLaw
     #: There is no noise in the objective.
     linear: NoiseLaw | None = None
@@ -64,6 +65,7 @@ def calibrate(
     alpha: float = 0.0,
     *,
     law: type[NoiseLaw] = SphericalLaplace,
+    center: Center = ZERO,
 ) -> OutputCalibration:
     r"""Choose the ridge and the noise from public numbers.
 
@@ -80,6 +82,8 @@ def calibrate(
         Least ridge wanted, on the scale of the mean loss: kappa >= n alpha.
     law : type of NoiseLaw, default=SphericalLaplace
         Of the noise on the minimiser.
+    center : Center, default=Center()
+        What is known of c.
 
     Returns
     -------
@@ -97,7 +101,7 @@ def calibrate(
         n_records * alpha,
         math.sqrt(RIDGE * n_records * n_params * constants.gradient_sensitivity / size),
     )
-    return calibrate_at(constants, epsilon, n_records, n_params, kappa, law)
+    return calibrate_at(constants, epsilon, n_records, n_params, kappa, law, center)
 
 
 #: Found on simulated survival data and flchain; see docs/benchmarks/accuracy.
@@ -111,12 +115,13 @@ def calibrate_at(
     n_params: int,
     kappa: float,
     law: type[NoiseLaw] = SphericalLaplace,
+    center: Center = ZERO,
 ) -> OutputCalibration:
     """Return the calibration at a given ridge, or at the least that a solver can work with."""
     kappa = max(kappa, LEAST_RIDGE * constants.hessian_trace)
-    tolerance = gradient_tolerance(constants, n_records, 0.0)
-    apart = MARGIN * (constants.gradient_sensitivity + 2.0 * tolerance) / kappa
+    certified = certificate(constants, n_records, kappa, 0.0, center)
+    apart = MARGIN * (constants.gradient_sensitivity + 2.0 * certified.tolerance) / kappa
     noise = law.hiding(n_params, apart, epsilon)
     if noise.scale < LEAST_NOISE:  # to hide more than is asked
         noise = law.hiding(n_params, apart * LEAST_NOISE / noise.scale, epsilon)
-    return OutputCalibration(kappa, tolerance, noise)
+    return OutputCalibration(kappa, certified, noise)

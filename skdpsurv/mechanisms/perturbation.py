@@ -11,7 +11,6 @@ calling process: workers get a linear term or noise, never a stream of random nu
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
@@ -21,6 +20,7 @@ from joblib import Parallel, delayed
 
 from skdpsurv.blocks import Blocks, InMemory
 from skdpsurv.likelihoods.base import Likelihood
+from skdpsurv.mechanisms.certificate import Certificate
 from skdpsurv.mechanisms.newton import Objective, minimize, minimize_without_privacy
 from skdpsurv.mechanisms.noisy_descent import Descent, DescentCalibration
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, add_noise, draw_noise, nearest_doubles
@@ -37,8 +37,8 @@ class Calibrated(Protocol):
         ...
 
     @property
-    def tolerance(self) -> float:
-        """g, the certified norm of the gradient at the point released; inf for no certificate."""
+    def certificate(self) -> Certificate | None:
+        """What the released point satisfies; None for nothing."""
         ...
 
     @property
@@ -73,7 +73,7 @@ class Unperturbed:
     """
 
     kappa: float
-    tolerance: float = math.inf
+    certificate: None = None
     linear: NoiseLaw | None = None
     output: NoiseLaw | None = None
     noise_scale: float = 0.0
@@ -143,7 +143,7 @@ def perturb(problem: Problem, source: RandomSource) -> Perturbed:
     Perturbed
     """
     calibration = problem.calibration
-    found = _computed(problem.task(source), calibration.tolerance)
+    found = _computed(problem.task(source), calibration.certificate)
     return _released(found, calibration, source)
 
 
@@ -174,7 +174,7 @@ def perturb_all(
     # Blocks that are somewhere else stay there: threads of this process wait for their sums.
     here = all(isinstance(task.blocks, InMemory) for task in tasks)
     minima = Parallel(n_jobs=n_jobs, verbose=verbose, require=None if here else "sharedmem")(
-        delayed(_computed)(task, problem.calibration.tolerance)
+        delayed(_computed)(task, problem.calibration.certificate)
         for task, problem in zip(tasks, problems, strict=True)
     )
     return [
@@ -183,15 +183,15 @@ def perturb_all(
     ]
 
 
-def _computed(task: Objective | Descent, tolerance: float) -> Perturbed:
+def _computed(task: Objective | Descent, certificate: Certificate | None) -> Perturbed:
     # What the caller silenced does not follow into threads and processes.
     with silent_arithmetic():
         if isinstance(task, Descent):
             mean, gradient = task.run()
             return Perturbed(mean, mean + gradient / task.calibration.kappa)
-        if math.isinf(tolerance):
+        if certificate is None:
             return Perturbed(minimize_without_privacy(task), task.center)
-        return Perturbed(minimize(task, tolerance), task.center)
+        return Perturbed(minimize(task, certificate), task.center)
 
 
 def _released(found: Perturbed, calibration: Calibrated, source: RandomSource) -> Perturbed:

@@ -26,6 +26,7 @@ from skdpsurv.privacy.exact_vectors import (
     exact_spherical_gaussian,
     exact_spherical_laplace,
 )
+from skdpsurv.references import DOUBLES, REAL_ARITHMETIC
 from skdpsurv.types import FloatArray
 
 #: A sum is rounded to this fraction of its noise's scale.
@@ -117,10 +118,12 @@ class SphericalLaplace:
     def largest_norm(self) -> float:
         """Return a norm that the noise does not exceed.
 
-        With a probability below 1e-200: the radius is a sum of ``dimension`` exponential variables
-        of mean ``scale``.
+        With a probability below 1e-43: the radius is a sum of d = ``dimension`` exponential
+        variables of mean ``scale``, which is beyond d + sqrt(2 d x) + x with one of at most
+        exp(-x) (Boucheron, Lugosi and Massart 2013, section 2.4).
         """
-        return self.scale * (2.0 * self.dimension + 1000.0)
+        d, x = float(self.dimension), 100.0
+        return self.scale * (d + math.sqrt(2.0 * d * x) + x)
 
     def log_density(self, noise: FloatArray) -> float:
         """Return the log density, up to a constant."""
@@ -169,10 +172,11 @@ class SphericalGaussian:
     def largest_norm(self) -> float:
         """Return a norm that the noise does not exceed.
 
-        With a probability below 1e-200: the norm has mean at most the root of d, and is a function
-        of normal numbers of Lipschitz constant 1.
+        With a probability below 1e-43: the norm has mean at most the root of d, and is a function
+        of normal numbers of Lipschitz constant 1, so that it is x above with one of at most
+        exp(-x^2 / 2).
         """
-        return self.scale * (math.sqrt(self.dimension) + 31.0)
+        return self.scale * (math.sqrt(self.dimension) + 15.0)
 
     def log_density(self, noise: FloatArray) -> float:
         """Return the log density, up to a constant."""
@@ -188,6 +192,11 @@ def law_hiding(dimension: int, sensitivity: float, price: Price) -> Spherical:
     if isinstance(price, Concentrated):
         return SphericalGaussian.hiding(dimension, sensitivity, price.mu)
     return SphericalLaplace.hiding(dimension, sensitivity, price)
+
+
+def arithmetic(law: type[NoiseLaw]) -> str:
+    """Return the assumption about numbers that the proof of a fit with such noise rests on."""
+    return DOUBLES if law in (SphericalLaplace, SphericalGaussian) else REAL_ARITHMETIC
 
 
 #: Noise that was drawn: in many digits where no seed was given and the law is spherical.

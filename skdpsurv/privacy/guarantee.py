@@ -21,8 +21,8 @@ from skdpsurv.privacy.concentrated import epsilon_at
 from skdpsurv.privacy.renyi import of_pure, overhead
 
 _STATUSES = {
-    "proved": "proved in real arithmetic",
-    "asymptotic": "true only in the limit of the sampler, in real arithmetic",
+    "proved": "proved",
+    "asymptotic": "true only in the limit of the sampler",
     "none": "no guarantee",
     "seeded": "no guarantee: reproducible from a known seed",
 }
@@ -42,11 +42,11 @@ _NOT_COVERED = (
     "The number of records, if rows were dropped for what they contain; it counts as public "
     "only if every row was kept.",
     "Other releases about the same people: their epsilons add up.",
-    "Floating-point arithmetic: the theorems are about real numbers. Laplace noise on counts and "
-    "sums, permute-and-flip and ladders are drawn exactly, in integers, so theirs hold on the "
-    "computer too, and with a delta of about 1e-30 those of noise on vectors (perturbed "
-    "objectives, coefficients, means). Minima are computed in floating point, and their rounding "
-    "is bounded by an estimate (docs/user_guide/limits.md, in the source distribution).",
+    "A probability of (1 + exp(epsilon)) 1e-29 for each noisy vector (perturbed objectives, "
+    "coefficients, gradients, means): so near to its law is the program's noise. Counts, sums and "
+    "choices are drawn exactly.",
+    "A machine that computes otherwise than is supposed, and what running times show "
+    "(docs/user_guide/limits.md, in the source distribution).",
 )
 
 
@@ -110,16 +110,17 @@ class PrivacyGuarantee:
     epsilon : float
         Privacy loss; ``numpy.inf`` promises nothing.
     delta : float, default=0.0
-        Probability with which the bound by epsilon may fail; 0 is pure differential privacy. Like
-        epsilon, of the mechanism in real arithmetic.
+        Probability with which the bound by epsilon may fail; 0 is pure differential privacy, but
+        for some 1e-28 for each noisy vector that is not counted (docs/user_guide/limits).
     neighbours : str, default="replace-one"
         Relation between the data sets that cannot be told apart: "replace-one" record, or
         "replace-one-person" with all of that person's records.
     mechanism : str
         What was perturbed, and how.
     status : {"proved", "asymptotic", "none", "seeded"}, default="proved"
-        "proved": a theorem, in real arithmetic (what the computer makes of it:
-        docs/user_guide/limits); "asymptotic": true only at the limit of the sampler; "none": no
+        "proved": a theorem about the program (what it supposes of the machine:
+        docs/proofs/rounding), or about the mechanism in real arithmetic where that is among the
+        assumptions; "asymptotic": true only at the limit of the sampler; "none": no
         guarantee, such as a fit with epsilon=inf; "seeded": the noise came from a known integer,
         so epsilon is nominal and there is no privacy.
     public_inputs : mapping of str to object
@@ -326,8 +327,23 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         delta = f", delta = {self.delta:g}" if self.delta else ""
         if self.rho is not None:
             delta += f" (rho = {self.rho:.4g}, zCDP)"
-        status = f"{self.status} in real arithmetic" if self.status == "proved" else self.status
+        status = self.status + (self._of_what_numbers if self.status == "proved" else "")
         return f"Differential privacy with epsilon = {self.epsilon:g}{delta}: status {status}."
+
+    @property
+    def in_real_arithmetic(self) -> bool:
+        """Whether the theorem is about a mechanism in real numbers, and not about the program."""
+        return any(a.startswith("real arithmetic") for a in self.assumptions)
+
+    @property
+    def _of_what_numbers(self) -> str:
+        return " in real arithmetic" if self.in_real_arithmetic else ""
+
+    @property
+    def meaning(self) -> str:
+        """What the status says, in a few words."""
+        numbers = self._of_what_numbers if self.status in ("proved", "asymptotic") else ""
+        return _STATUSES[self.status] + numbers
 
     def _promise(self) -> str:
         if self.status == "seeded":
@@ -349,8 +365,8 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         promise = (
             f"Promise: somebody who sees the result, and knows every other {unit}, learns little "
             f"about the values in {values}: replacing them by any other values makes no result "
-            f"more than exp({self.epsilon!r}), at most {factor}, times as probable{slack}, in "
-            "real arithmetic."
+            f"more than exp({self.epsilon!r}), at most {factor}, times as probable{slack}"
+            f"{self._of_what_numbers}."
         )
         if self.status == "asymptotic":
             promise += (
@@ -384,7 +400,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
             ("rho", "" if self.rho is None else f"{self.rho:g}"),
             ("neighbours", self.neighbours),
             ("mechanism", self.mechanism),
-            ("status", _STATUSES[self.status]),
+            ("status", self.meaning),
             *((f"public: {k}", _show(v)) for k, v in self.public_inputs.items()),
             *(("assumption", a) for a in self.assumptions),
             *(("not covered", part) for part in self.not_covered),

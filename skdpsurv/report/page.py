@@ -61,7 +61,7 @@ def html_report(release: Any, *, title: str | None = None, evaluation: Any = Non
         raise TypeError(f"title must be text, got {type(title).__name__}.")
     guarantee = release.guarantee
     promise = Promise.of(guarantee)
-    headline, meaning = status_words(guarantee.status)
+    headline, meaning = status_words(guarantee)
     return _template().render(
         title=title or f"Privacy report: {release.estimator}",
         guarantee=guarantee,

@@ -35,9 +35,9 @@ HARDLY_A_LIMIT = 0.9
 
 STATUS = {
     "proved": (
-        "Proved, in real arithmetic",
-        "There is a proof about the mechanism in real numbers. What the computer makes of them is "
-        "said under “Not covered”.",
+        "Proved",
+        "There is a proof about the program that made this release. What it supposes of the "
+        "machine is said under “What it rests on” and “Not covered”.",
     ),
     "asymptotic": (
         "No promise: true only at the limit of a sampler",
@@ -56,9 +56,19 @@ STATUS = {
 }
 
 
-def status_words(status: str) -> tuple[str, str]:
-    """Return a headline for a status, and what it means."""
-    return STATUS[status]
+#: In place of the first, where the proof does not reach the program.
+REAL_NUMBERS = (
+    "Proved, in real arithmetic",
+    "There is a proof about the mechanism in real numbers. That the computer only comes near to "
+    "them is not part of it.",
+)
+
+
+def status_words(guarantee: PrivacyGuarantee) -> tuple[str, str]:
+    """Return a headline for a guarantee's status, and what it means."""
+    if guarantee.status == "proved" and guarantee.in_real_arithmetic:
+        return REAL_NUMBERS
+    return STATUS[guarantee.status]
 
 
 def unit_of(guarantee: PrivacyGuarantee) -> str:

@@ -76,7 +76,7 @@ def _with_interval(estimate: Any) -> str:
 
 def _price(fit: PrivacyGuarantee, own: PrivacyGuarantee) -> list[Block]:
     """Return what the evaluation promises itself, and what both promise together."""
-    headline, meaning = status_words(own.status)
+    headline, meaning = status_words(own)
     blocks: list[Block] = [
         Note(
             f"The evaluation read records too, and has a guarantee of its own: epsilon = "

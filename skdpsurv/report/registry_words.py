@@ -114,9 +114,9 @@ def parameter_details(release: Any) -> str:
     bound = Advantage.of(guarantee)
     return "\n\n".join(
         [
-            "Proved in real arithmetic. An attacker who knows all else, and guesses which of two "
-            "equally likely neighbouring data sets was fitted, is right with a probability of at "
-            f"most {percent_up(bound.right)}.",
+            f"{guarantee.meaning.capitalize()}. An attacker who knows all else, and guesses which "
+            "of two equally likely neighbouring data sets was fitted, is right with a probability "
+            f"of at most {percent_up(bound.right)}.",
             "Not covered:",
             bullets(map(plain, guarantee.limits)),
         ]

@@ -19,7 +19,7 @@ from skdpsurv.likelihoods.links import LINKS, Link
 from skdpsurv.mechanisms import newton
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.privacy import RandomSource, clip_rows, row_weights
-from skdpsurv.references import REAL_ARITHMETIC, reference
+from skdpsurv.references import DOUBLES, reference
 from skdpsurv.survival.spline import orthogonal_basis, to_published
 from skdpsurv.survival.time_grid import exit_intervals
 from skdpsurv.types import BoolArray, FloatArray, IntArray
@@ -114,7 +114,7 @@ class HazardPlan(ABC):
     assumptions: ClassVar[tuple[str, ...]] = (
         "n, the columns and every constructor parameter are public",
         "max_time and data_norm were not read off these records",
-        REAL_ARITHMETIC,
+        DOUBLES,
     )
 
     @abstractmethod

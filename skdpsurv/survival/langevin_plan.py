@@ -55,6 +55,7 @@ class NoisyLangevin(Perturbation):
                 likelihood.n_params,
                 PRIOR_PRECISION + model.n_records * self.alpha,
                 self.n_steps,
+                self.center_of(likelihood).norm,
             ),
         )
 

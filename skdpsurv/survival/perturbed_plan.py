@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,9 +14,10 @@ from skdpsurv.inference import REACH
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock
 from skdpsurv.likelihoods.links import LINKS, Curve, steepness
 from skdpsurv.mechanisms import methods
+from skdpsurv.mechanisms.certificate import Center
 from skdpsurv.mechanisms.perturbation import Calibrated, Problem, perturb, steps_of
 from skdpsurv.mechanisms.private_mean import private_mean
-from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
+from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace, arithmetic
 from skdpsurv.priors import Evidence, Prior
 from skdpsurv.privacy import RandomSource
 from skdpsurv.privacy.concentrated import (
@@ -43,6 +45,9 @@ from skdpsurv.types import FloatArray
 LEVEL_SIZE, SHAPE_SIZE = 0.4, 0.15
 #: Shares of ``center_share`` for the life table and for the covariates' mean.
 TABLE_PART, MEAN_PART = 1.0 / 3.0, 2.0 / 3.0
+#: Linear predictors of the baseline that a fit starts from are no larger: hazards of 1e-11 and
+#: less in an interval are taken for that.
+LARGEST_PREDICTOR = 25.0
 #: Below this n * epsilon a first look, or a table of risks, sees nothing but its own noise, and is
 #: skipped.
 FIRST_LOOK_RECORDS = 200.0
@@ -155,8 +160,14 @@ class Perturbation(HazardPlan):
             likelihood.n_params,
             self.alpha,
             self.law,
+            self.center_of(likelihood),
         )
         return Bounded(likelihood, calibration)
+
+    def center_of(self, likelihood: DiscreteHazard) -> Center:
+        """Return what is known of the centre before it is released."""
+        least = np.linalg.svd(self.basis, compute_uv=False)[-1] / math.sqrt(self.basis.shape[0])
+        return Center(LARGEST_PREDICTOR / float(least), likelihood.loss_within(LARGEST_PREDICTOR))
 
     def capped(self, cap: float | None) -> DiscreteHazard:
         """Return the likelihood with a cap."""
@@ -236,7 +247,8 @@ class Perturbation(HazardPlan):
     def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
         """What else must be true."""
         promised = () if self.prior is None else self.prior.promises.assumptions()
-        return HazardPlan.assumptions + promised
+        *public, _ = HazardPlan.assumptions
+        return (*public, arithmetic(self.law), *promised)
 
     @cached_property
     def _bounds(self) -> list[Bounded]:
@@ -304,8 +316,8 @@ class Perturbation(HazardPlan):
         price = part(self.prices.center, TABLE_PART)
         exits = records.map(lambda block: (block.interval, block.event))
         table = private_life_table(exits, model.n_intervals, price, source)
-        center[:n_knots] = baseline_from_life_table(
-            table, price, basis, likelihood.link, center[:n_knots]
+        center[:n_knots] = self.moderate(
+            baseline_from_life_table(table, price, basis, likelihood.link, center[:n_knots])
         )
         mean, spread = private_mean(
             records.map(lambda block: block.X),
@@ -325,7 +337,13 @@ class Perturbation(HazardPlan):
         model, likelihood = self.model, self.likelihood
         center = np.zeros(likelihood.n_params)
         center[0] = likelihood.link.predictor(model.prior_hazard) / likelihood.basis[0, 0]
+        center[: model.n_knots] = self.moderate(center[: model.n_knots])
         return Look(center, np.zeros(model.n_features), model.data_norm, model.data_norm)
+
+    def moderate(self, baseline: FloatArray) -> FloatArray:
+        """Return a baseline whose linear predictors are within ``LARGEST_PREDICTOR``."""
+        largest = float(np.max(np.abs(self.basis @ baseline)))
+        return baseline * min(1.0, LARGEST_PREDICTOR / max(largest, LARGEST_PREDICTOR))
 
     def after(self, look: Look) -> Bounded:
         """Return the fit with the cap that the level of a released life table asks for."""

@@ -79,7 +79,7 @@ class TestTight:
         kappas = [c.kappa for c in plan.calibrations]
         J = joint_curvature_cost(constants, kappas, (1 + 3 * constant**2) / 4)
         solver = sum(
-            2 * Fraction(c.tolerance) / (Fraction(c.kappa) * Fraction(c.solver_scale))
+            2 * Fraction(c.certificate.tolerance) / (Fraction(c.kappa) * Fraction(c.solver_scale))
             for c in plan.calibrations
         )
         spent = n_outputs * (max(noise) + Fraction(J) + solver)
@@ -187,7 +187,7 @@ class TestPublished:
             for g, c in zip(plan.groups, plan.calibrations, strict=True)
         )
         solver = sum(
-            2 * Fraction(c.tolerance) / (Fraction(c.kappa) * Fraction(c.solver_scale))
+            2 * Fraction(c.certificate.tolerance) / (Fraction(c.kappa) * Fraction(c.solver_scale))
             for c in plan.calibrations
         )
         assert n_outputs * (noise + Fraction(logs) + solver) <= Fraction(epsilon)
@@ -206,7 +206,7 @@ class TestOutput:
         (c,) = budgets.output(setting).calibrations
         S = 2 * cap * math.hypot(1.0, 0.1)
         assert c.kappa == pytest.approx(40.0)
-        assert c.output.scale == pytest.approx((S + 2 * c.tolerance) / (40.0 * 1.0))
+        assert c.output.scale == pytest.approx((S + 2 * c.certificate.tolerance) / (40.0 * 1.0))
         assert c.linear is None
 
     def test_a_public_ridge_by_default(self):

@@ -10,6 +10,7 @@ import pytest
 from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood
 from skdpsurv.likelihoods.logistic import LogisticLoss
+from skdpsurv.mechanisms.certificate import Certificate, gradient_error
 from skdpsurv.mechanisms.newton import Objective, minimize
 from skdpsurv.mechanisms.objective_perturbation import calibrate
 from skdpsurv.mechanisms.perturbation import Problem, perturb
@@ -134,17 +135,18 @@ def test_a_steep_loss_allows_for_more_rounding():
     """Against a longer double, of equal records, whose errors do not cancel."""
     n, count = 1000, 100.0
     steep = LinearLikelihood(CappedPoisson(0.01, int(count)), 2)
-    flat = LinearLikelihood(CappedPoisson(0.01, 0), 2).constants
-    unit = 2.0**-53 * n * flat.gradient_sensitivity
-    worst = 0.0
+    flat = LinearLikelihood(CappedPoisson(0.01, 0), 2)
+    worst, length = 0.0, 0.0
     for x in np.random.default_rng(2).uniform(0.3, 0.7, size=(50, 2)):
         coef = np.array([40.0, (np.log(count) - 40.0 * x[0]) / x[1]])  # slopes of nearly 0
         block = LinearBlock(np.tile(x, (n, 1)), np.full(n, count))
         computed = steep.derivatives(coef, block, order=1).gradient
         predictor = np.sum(x.astype(np.longdouble) * coef)
         exact = n * (np.exp(predictor) - count) * x
-        worst = max(worst, np.linalg.norm((computed - exact).astype(float)) / unit)
-    assert flat.rounding < worst < steep.constants.rounding
+        worst = max(worst, np.linalg.norm((computed - exact).astype(float)))
+        length = max(length, np.linalg.norm(coef))
+    low, high = (gradient_error(each.constants, n, 0.0, length) for each in (flat, steep))
+    assert low < worst < high
 
 
 def test_private_fit(likelihood):
@@ -161,15 +163,19 @@ def test_private_fit(likelihood):
     objective = problem.task(random_source(7))  # the same noise
     gradient = sum(likelihood.derivatives(released, block).gradient for block in blocks)
     total = gradient + calibration.kappa * released + objective.linear
-    # Noise that hides the solver moves the gradient by its Lipschitz constant at most: 40 scales
-    # are exceeded with probability 41 e^-40.
-    lipschitz = n * likelihood.constants.hessian_trace + calibration.kappa
-    allowed = calibration.tolerance + 40.0 * calibration.solver_scale * lipschitz
+    # Noise that hides the solver moves the gradient by the curvature: 40 scales are exceeded with
+    # probability 41 e^-40.
+    bend = sum(likelihood.derivatives(released, block).hessian for block in blocks)
+    curvature = np.linalg.norm(bend, 2) + calibration.kappa
+    moved = 1.01 * 40.0 * calibration.solver_scale * curvature
+    allowed = calibration.certificate.tolerance + moved
     assert np.linalg.norm(total) <= allowed
     assert allowed < 0.2 * np.linalg.norm(objective.linear)
 
     zeros = np.zeros(2)
-    exact = minimize(Objective(likelihood, held, calibration.kappa, zeros, zeros), 1e-6)
+    exact = minimize(
+        Objective(likelihood, held, calibration.kappa, zeros, zeros), Certificate(1e-6, np.inf)
+    )
     # Strong convexity: noise moves the minimum no further than its own length over the curvature
     # of the records, which is more than n / 20 near here.
     assert 0.0 < np.linalg.norm(released - exact) < 20.0 * np.linalg.norm(objective.linear) / n

@@ -12,7 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.linear import LinearBlock
 from skdpsurv.likelihoods.logistic import Logistic, knee_of, probability
-from skdpsurv.mechanisms.newton import Objective, gradient_tolerance, minimize
+from skdpsurv.mechanisms.certificate import Certificate, certificate
+from skdpsurv.mechanisms.newton import Objective, minimize
 
 R = 1.7
 N_FEATURES = 3
@@ -165,7 +166,7 @@ def test_minimum_is_that_of_scikit_learn(likelihood, kappa):
     zeros = np.zeros(N_FEATURES)
     halves = LinearBlock(block.X[:1000], y[:1000]), LinearBlock(block.X[1000:], y[1000:])
     parts = InMemory(halves)
-    coef = minimize(Objective(likelihood, parts, kappa, zeros, zeros), 1e-9)
+    coef = minimize(Objective(likelihood, parts, kappa, zeros, zeros), Certificate(1e-9, np.inf))
     reference = LogisticRegression(
         C=1 / kappa, fit_intercept=False, solver="newton-cholesky", tol=1e-10
     ).fit(block.X, y)
@@ -179,14 +180,14 @@ def test_many_equal_records_are_certified():
     likelihood = Logistic(2)
     row = np.array([0.6, -0.7])
     y = np.where(np.arange(n) < n_positive, 1.0, -1.0)
-    tolerance = gradient_tolerance(likelihood.constants, n, 6.0)
+    found = certificate(likelihood.constants, n, 2.0, 6.0)
     block, linear = LinearBlock(np.tile(row, (n, 1)), y), np.array([3.0, -5.0])
     objective = Objective(likelihood, InMemory([block]), 2.0, np.zeros(2), linear)
-    coef = minimize(objective, tolerance).astype(np.longdouble)
+    coef = minimize(objective, found).astype(np.longdouble)
     z = row.astype(np.longdouble)
     share = 1 / (1 + np.exp(-(z @ coef)))
     gradient = z * (n * share - n_positive) + 2 * coef + linear
-    assert np.sqrt(gradient @ gradient) <= tolerance
+    assert np.sqrt(gradient @ gradient) <= found.tolerance
 
 
 CAPS = [0.5, 0.6, 0.75, 0.9, 1.0]
@@ -360,7 +361,9 @@ def test_capped_minimum_is_certified_and_that_of_scipy(cap):
     block, kappa = records(400), 0.5
     likelihood = Logistic(N_FEATURES, R, cap)
     zeros = np.zeros(N_FEATURES)
-    coef = minimize(Objective(likelihood, InMemory([block]), kappa, zeros, zeros), 1e-9)
+    coef = minimize(
+        Objective(likelihood, InMemory([block]), kappa, zeros, zeros), Certificate(1e-9, np.inf)
+    )
     found = optimize.minimize(
         lambda f: likelihood.losses(f, block).sum() + 0.5 * kappa * f @ f, zeros, tol=1e-9
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import astuple
 from fractions import Fraction
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy import optimize
 
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.mechanisms import objective_perturbation
+from skdpsurv.mechanisms.certificate import certificate
 from skdpsurv.mechanisms.joint_calibration import (
     MARGIN,
     Part,
@@ -20,7 +22,6 @@ from skdpsurv.mechanisms.joint_calibration import (
     joint_sensitivity,
     with_noise,
 )
-from skdpsurv.mechanisms.newton import gradient_tolerance
 from skdpsurv.mechanisms.objective_perturbation import (
     LARGEST_SOLVER_SCALE,
     LEAST_RIDGE,
@@ -260,7 +261,7 @@ class TestCalibrateJointly:
             [p.constants for p in parts], [c.kappa for c in plans], whole.hessian_trace
         )
         solver = [
-            2 * Fraction(c.tolerance) / (Fraction(c.kappa) * Fraction(c.solver_scale))
+            2 * Fraction(c.certificate.tolerance) / (Fraction(c.kappa) * Fraction(c.solver_scale))
             for c in plans
         ]
         spent = max(noise) + Fraction(J) + sum(solver)
@@ -282,7 +283,7 @@ class TestCalibrateJointly:
             assert c.kappa >= max(p.ridge, LEAST_RIDGE * p.constants.hessian_trace)
             assert LEAST_NOISE <= c.solver_scale <= LARGEST_SOLVER_SCALE * (1 + 1e-9)
             norm = c.linear.largest_norm()
-            assert c.tolerance == gradient_tolerance(p.constants, n, norm)
+            assert c.certificate == certificate(p.constants, n, c.kappa, norm)
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 20.0, 1e4])
@@ -297,13 +298,16 @@ def test_a_single_part_is_objective_perturbation(epsilon, n, alpha, bounded):
     for name in (
         "kappa",
         "noise_scale",
-        "tolerance",
+        "certificate",
         "solver_scale",
         "epsilon_noise",
         "epsilon_curvature",
         "epsilon_solver",
     ):
-        assert getattr(joint, name) == pytest.approx(getattr(alone, name), rel=1e-6)
+        found, expected = (getattr(each, name) for each in (joint, alone))
+        if name == "certificate":
+            found, expected = astuple(found), astuple(expected)
+        assert found == pytest.approx(expected, rel=1e-6)
 
 
 def test_a_bound_on_the_whole_lowers_the_noise():

@@ -12,6 +12,7 @@ from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.linear import LinearBlock
 from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms import vector_noise
+from skdpsurv.mechanisms.certificate import Certificate
 from skdpsurv.mechanisms.newton import Objective, minimize
 from skdpsurv.mechanisms.noisy_descent import STEPS_RANGE, calibrate, noise_of_mean
 from skdpsurv.mechanisms.perturbation import Problem, perturb
@@ -165,7 +166,7 @@ class TestWhereItLeads:
         one = problem(n=20_000, mu=50.0, ridge=1.0)
         found = perturb(one, random_source(0)).coef
         objective = Objective(one.likelihood, one.blocks, 1e-6, np.zeros(D), np.zeros(D))
-        exact = minimize(objective, 1e-8)
+        exact = minimize(objective, Certificate(1e-8, np.inf))
         np.testing.assert_allclose(found, exact, atol=0.05)
 
     def test_its_centre_balances_the_records(self):

@@ -33,6 +33,13 @@ class Quadratic(NamedTuple):
     curvature: float
     n_params: int
 
+    @property
+    def constants(self):
+        return CONSTANTS
+
+    def n_records(self, block):
+        return 1
+
     def derivatives(self, coef, block, weights=None, order=2):
         return Derivatives(self.curvature * coef - block, None)
 
@@ -49,7 +56,7 @@ def chain(calibration, n_params, curvature=0.0, pull=0.0):
 class TestCalibration:
     def test_all_gradients_cost_mu(self, n, mu, n_steps, prior):
         how = calibrate(CONSTANTS, mu, n, 5, prior, n_steps)
-        together = math.sqrt(how.n_steps) * apart(CONSTANTS, n, 5) / how.each.scale
+        together = math.sqrt(how.n_steps) * apart(CONSTANTS, n) / how.each.scale
         assert together <= mu
         if how.n_steps < (n_steps or STEPS_RANGE[1]):
             assert together == pytest.approx(mu)

@@ -10,7 +10,8 @@ from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.mechanisms.newton import Objective, gradient_tolerance, minimize
+from skdpsurv.mechanisms.certificate import Certificate, certificate
+from skdpsurv.mechanisms.newton import Objective, minimize
 from skdpsurv.mechanisms.output_perturbation import calibrate, calibrate_at
 from skdpsurv.mechanisms.perturbation import Problem, perturb
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE
@@ -23,8 +24,8 @@ def test_scale_is_the_sensitivity_of_certified_minima(epsilon, n, alpha):
     constants = PrivacyConstants(3.0, 2.0, 2)
     c = calibrate(constants, epsilon, n, 4, alpha)
     assert c.kappa >= n * alpha
-    assert c.noise_scale == pytest.approx((3.0 + 2 * c.tolerance) / (c.kappa * epsilon))
-    assert c.tolerance == gradient_tolerance(constants, n, 0.0) > 0
+    assert c.noise_scale == pytest.approx((3.0 + 2 * c.certificate.tolerance) / (c.kappa * epsilon))
+    assert c.certificate == certificate(constants, n, c.kappa, 0.0)
     at = calibrate_at(constants, epsilon, n, 4, c.kappa)
     assert at == c
 
@@ -59,7 +60,10 @@ def test_law_of_the_release():
     likelihood, X, interval, event = problem(np.random.default_rng(0))
     blocks, center = InMemory([hazard_block(X, interval, event)]), np.array([-1.0, 0.0])
     calibration = calibrate(likelihood.constants, 1.0, 12, 2)
-    exact = minimize(Objective(likelihood, blocks, calibration.kappa, center, np.zeros(2)), 1e-10)
+    exact = minimize(
+        Objective(likelihood, blocks, calibration.kappa, center, np.zeros(2)),
+        Certificate(1e-10, np.inf),
+    )
     noise = np.array(
         [
             perturb(Problem(likelihood, blocks, calibration, center), random_source(i)).coef - exact
@@ -88,7 +92,7 @@ def test_minima_of_neighbours_are_within_the_sensitivity():
             block = hazard_block(X, interval, event)
             center = np.array([4.0, 0.0])
             objective = Objective(likelihood, InMemory([block]), kappa, center, np.zeros(2))
-            minima.append(minimize(objective, 1e-10))
+            minima.append(minimize(objective, Certificate(1e-10, np.inf)))
         gap = np.linalg.norm(minima[0] - minima[1]) * kappa
         worst = max(worst, gap / likelihood.constants.gradient_sensitivity)
     assert 0.5 < worst <= 1.0

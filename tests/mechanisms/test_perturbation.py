@@ -13,6 +13,7 @@ from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.linear import LinearBlock
 from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms import noisy_descent, output_perturbation, perturbation
+from skdpsurv.mechanisms.certificate import Certificate
 from skdpsurv.mechanisms.newton import Objective, minimize
 from skdpsurv.mechanisms.noisy_descent import Descent
 from skdpsurv.mechanisms.objective_perturbation import calibrate
@@ -115,7 +116,10 @@ def test_law_of_the_noise():
 def test_without_perturbation_it_is_the_minimum():
     free = problem(3, Unperturbed(2.0))
     ((coef, _),) = perturb_all([free], random_source(None))
-    exact = minimize(Objective(free.likelihood, free.blocks, 2.0, free.center, np.zeros(D)), 1e-10)
+    exact = minimize(
+        Objective(free.likelihood, free.blocks, 2.0, free.center, np.zeros(D)),
+        Certificate(1e-10, np.inf),
+    )
     np.testing.assert_allclose(coef, exact, atol=1e-6)
 
 
@@ -152,9 +156,9 @@ def test_workers_get_no_stream_of_random_numbers(problems, monkeypatch):
     monkeypatch.setattr(perturbation, "_computed", spy)
     perturb_all(problems, random_source(0))
     assert len(seen) == 5
-    for objective, tolerance in seen:
+    for objective, certificate in seen:
         assert isinstance(objective, Objective | Descent)
-        assert isinstance(tolerance, float)
+        assert certificate is None or isinstance(certificate, Certificate)
         pickle.dumps(objective)
         assert not any(isinstance(v, RandomSource) for v in vars(objective).values())
     linear = [objective.linear for objective, _ in seen[:4]]

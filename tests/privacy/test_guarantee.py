@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from skdpsurv.privacy import PrivacyGuarantee, PrivacyLeakWarning
+from skdpsurv.references import DOUBLES, REAL_ARITHMETIC
 
 
 @pytest.fixture
@@ -181,17 +182,20 @@ def test_description_of_a_proof(guarantee):
     assert max(map(len, text.splitlines())) <= 88
 
 
-def test_a_proof_is_one_in_real_arithmetic(guarantee):
-    """Floating point is among what is not covered; what is drawn in integers is told apart."""
+def test_a_proof_is_of_the_program_unless_it_says_otherwise(guarantee):
+    """What a program cannot have is among what is not covered, with its size."""
     promised, uncovered = guarantee.describe().split("Not covered")
-    assert "status proved in real arithmetic" in promised
-    assert "times as probable, in real arithmetic." in " ".join(promised.split())
-    (item,) = (line for line in uncovered.split("\n  - ") if line.startswith("Floating-point"))
-    item = " ".join(item.split())
-    assert "theorems are about real numbers" in item
-    assert "counts and sums, permute-and-flip and ladders are drawn exactly" in item
-    assert "proved in real arithmetic" in guarantee._repr_html_()
+    assert "status proved." in promised
+    assert "real arithmetic" not in promised
+    assert "(1 + exp(epsilon)) 1e-29 for each noisy vector" in " ".join(uncovered.split())
     assert PrivacyGuarantee.from_dict(guarantee.to_dict()).status == "proved"
+
+    real = replace(guarantee, assumptions=(REAL_ARITHMETIC,))
+    promised, _ = real.describe().split("Not covered")
+    assert "status proved in real arithmetic" in promised
+    assert "times as probable in real arithmetic." in " ".join(promised.split())
+    assert "proved in real arithmetic" in real._repr_html_()
+    assert "real arithmetic" not in replace(guarantee, assumptions=(DOUBLES,)).meaning
 
 
 @pytest.mark.parametrize("status", ["none", "seeded"])

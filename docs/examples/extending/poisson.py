@@ -19,6 +19,8 @@ class CappedPoisson:
     def largest_curvature(self):
         return self.largest_slope + self.largest_count
 
+    loss_at_zero = property(lambda self: 1 + self.largest_slope * np.log1p(self.largest_count))
+
     def _within(self, eta, y):
         c = self.largest_slope
         return np.clip(eta, np.log(np.maximum(y - c, 1e-300)), np.log(y + c))
