@@ -41,8 +41,8 @@ STATEMENT = re.compile(
 #: A theorem of a page of proofs: a statement in italics, not a word of emphasis.
 THEOREM = re.compile(r"(?<![*\w])\*(?=[A-Z$])([^*]{25,}?)(?<!\s)\*(?![*\w])")
 MATHS = re.compile(r"\$[^$]+\$")
-#: What is no statement: the arithmetic that a theorem leaves to the program, described where readers
-#: ask for it. (Page, and beginning of a section or paragraph.)
+#: What is no statement: the arithmetic that a theorem leaves to the program, which is described
+#: where readers ask for it. (Page, and beginning of a section or paragraph.)
 ARITHMETIC = (
     ("README.md", "**Honest limits.**"),
     ("docs/user_guide/limits.md", "## Floating-point numbers"),
