@@ -255,9 +255,11 @@ def test_a_new_statement_is_found():
 
 
 @pytest.mark.parametrize("page", sorted(p.name for p in PROOFS.glob("*.md")))
-def test_every_page_of_proofs_has_a_claim(page):
+def test_every_page_of_proofs_has_a_claim_and_names_tests_that_exist(page):
     if page not in ("index.md", "claims.md"):
         assert any(link.startswith(page) for row in ROWS for link in row.theorems)
+    for node in re.findall(r"`(tests/[\w/]+\.py::[\w:]+)`", read(f"docs/proofs/{page}")):
+        assert node in nodes(node.partition("::")[0]), node
 
 
 def test_what_is_proved_names_a_page_with_a_claim():

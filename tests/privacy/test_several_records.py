@@ -12,7 +12,9 @@ import pytest
 from scipy import special
 
 from skdpsurv.mechanisms.sums import COUNT, least_scale
+from skdpsurv.privacy import PrivacyGuarantee
 from skdpsurv.privacy.concentrated import rho_for
+from skdpsurv.report.registry_words import unit_details
 
 
 def delta_of_gaussian(mu: float, epsilon: float) -> float:
@@ -45,3 +47,11 @@ def test_a_delta_grows_by_more_than_the_number_of_records(k):
     several = delta_of_gaussian(k * mu, k * epsilon)
     assert one <= delta
     assert k * one < several <= most(one, epsilon, k)
+
+
+def test_a_guarantee_with_a_delta_says_so():
+    with_delta, without = PrivacyGuarantee(1.0, 1e-6), PrivacyGuarantee(1.0)
+    assert "more than k times the delta" in with_delta.describe()
+    assert "k times the delta" not in without.describe()
+    assert "more than k times delta" in unit_details(with_delta)
+    assert "delta" not in unit_details(without)
