@@ -15,7 +15,7 @@ from skdpsurv.model_selection.run_price import Spend, concentrated, curve, spend
 from skdpsurv.privacy import RandomSource, uniform_below
 from skdpsurv.privacy.concentrated import Price
 from skdpsurv.privacy.shares import at_most
-from skdpsurv.references import PAPERS
+from skdpsurv.references import reference
 from skdpsurv.types import IndexArray
 
 __all__ = ["STRATEGIES", "Parts", "Repeat", "Split"]
@@ -63,7 +63,7 @@ class Split:
     rho: float = 0.0
 
     mechanism: ClassVar[str] = "permute-and-flip among candidates on disjoint parts of the records"
-    source: ClassVar[str] = f"{PAPERS['chaudhuri']}, section 6, algorithm 3"
+    source: ClassVar[str] = reference("docs/proofs/private_search", "chaudhuri")
     #: Whether the number of runs is public.
     counted: ClassVar[bool] = True
 
@@ -128,7 +128,9 @@ class Repeat:
     rho: float = 0.0
 
     mechanism: ClassVar[str] = "best of a random number of private runs of random candidates"
-    source: ClassVar[str] = f"{PAPERS['papernot-steinke']}, pure case; {PAPERS['liu-talwar']}"
+    source: ClassVar[str] = reference(
+        "docs/proofs/private_search", "papernot-steinke", "liu-talwar"
+    )
     counted: ClassVar[bool] = False
 
     @property

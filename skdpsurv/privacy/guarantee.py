@@ -377,10 +377,11 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
 
     def _about_whom(self) -> str:
         if self.neighbours == "replace-one":
+            more = ", and with more than k times the delta" if self.delta else ""
             return (
                 "About whom: each single record (replace-one: neighbouring data sets have the "
                 "same number of records and differ in the values of one). Somebody with k "
-                "records is protected with k times the epsilon only."
+                f"records is protected with k times the epsilon only{more}."
             )
         if self.neighbours == PERSON:
             return (

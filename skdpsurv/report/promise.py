@@ -157,7 +157,8 @@ def _relation(guarantee: PrivacyGuarantee) -> tuple[str, ...]:
         )
     if guarantee.neighbours == "replace-one":
         # k times an epsilon that promises nothing is no promise either.
-        several = "Somebody with k records is protected with k times the epsilon only."
+        more = ", and with more than k times the delta" if guarantee.delta else ""
+        several = f"Somebody with k records is protected with k times the epsilon only{more}."
         return (
             "Neighbours: two data sets with the same number of records that differ in the values "
             "of one record (replace-one).",

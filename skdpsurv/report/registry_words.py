@@ -101,10 +101,11 @@ def unit_details(guarantee: PrivacyGuarantee) -> str:
             "also in how many these are (replace-one-person). Bound on contribution: of each "
             "person one record is used, the first one."
         )
+    more = " and more than k times delta" if guarantee.delta else ""
     return (
         "Neighbouring data sets have the same number of records, and differ in the values of one "
         "record (replace-one). Bound on contribution: none is enforced; somebody with k records "
-        "is protected with k times epsilon."
+        f"is protected with k times epsilon{more}."
     )
 
 

@@ -1,0 +1,31 @@
+"""The table of constants in docs/proofs/noise.md has the values that the program has."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.docs.test_claims import ROOT, imported
+
+PAGE = (ROOT / "docs" / "proofs" / "noise.md").read_text(encoding="utf-8")
+ROWS = re.findall(r"^\| `([\w.]+)` \| \$([^$]+)\$ \|", PAGE, flags=re.MULTILINE)
+
+
+def number(maths: str) -> float:
+    """Return what is written as a sum of powers, such as 1 + 2^{-40}."""
+    total = 0.0
+    for term in maths.split(" + "):
+        base, _, power = term.partition("^")
+        total += float(base) ** float(power.strip("{}") or 1)
+    return total
+
+
+def test_the_table_is_found():
+    assert len(ROWS) == 14
+    assert number("1 + 2^{-40}") == 1.0 + 2.0**-40
+
+
+@pytest.mark.parametrize(("name", "maths"), ROWS)
+def test_a_constant_is_what_the_page_says(name, maths):
+    assert imported(name) == number(maths)
