@@ -41,17 +41,6 @@ STATEMENT = re.compile(
 #: A theorem of a page of proofs: a statement in italics, not a word of emphasis.
 THEOREM = re.compile(r"(?<![*\w])\*(?=[A-Z$])([^*]{25,}?)(?<!\s)\*(?![*\w])")
 MATHS = re.compile(r"\$[^$]+\$")
-#: What is no statement: the arithmetic that a theorem leaves to the program, which is described
-#: where readers ask for it. (Page, and beginning of a section or paragraph.)
-ARITHMETIC = (
-    ("README.md", "**Honest limits.**"),
-    ("docs/user_guide/limits.md", "## Floating-point numbers"),
-    ("docs/proofs/index.md", "**What is proved is proved"),
-    ("docs/proofs/gaussian.md", "## In which arithmetic"),
-    ("docs/proofs/objective_perturbation.md", "## What the theorem assumes"),
-    ("docs/proofs/output_perturbation.md", "**What the theorem assumes."),
-)
-
 
 @dataclass(frozen=True)
 class Claim:
@@ -113,15 +102,9 @@ def pages() -> list[str]:
 
 
 def without_code_and_proofs(page: str) -> str:
-    """Return a page's text: no blocks of code, no proofs (to their squares), no arithmetic."""
+    """Return a page's text: no blocks of code, no proofs (to their squares)."""
     text = re.sub(r"^(```+|~~~+).*?^\1[ \t]*$", "", read(page), flags=re.MULTILINE | re.DOTALL)
     text = re.sub(r"^%.*$", "", text, flags=re.MULTILINE)
-    for where, start in ARITHMETIC:
-        if where != page or start not in text:
-            continue
-        at = text.index(start)
-        end = re.compile(r"\n#|\Z" if start.startswith("#") else r"\n\n|\Z").search(text, at + 1)
-        text = text[:at] + text[end.start() :]
     kept, at = [], 0
     for proof in re.finditer(r"^\*{0,2}Proof\b", text, flags=re.MULTILINE):
         if proof.start() < at:
