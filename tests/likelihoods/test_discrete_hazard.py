@@ -279,6 +279,28 @@ class TestCap:
             assert (between <= chord + 1e-8 * (1 + np.abs(chord))).all()
 
     @pytest.mark.parametrize(("name", "cap"), CASES[1:])
+    def test_the_gradient_is_lipschitz_wherever_the_cap_sets_in(self, name, cap):
+        """With the constant of the proof, also between points on either side of a knee."""
+        likelihood = make_likelihood(name, cap)
+        bound = likelihood.link.event_slope * cap
+        curvature = {"logit": 0.25, "cloglog": np.e * bound, "probit": 1.0}[name]
+        rng = np.random.default_rng(11)
+        apart = 0
+        for _ in range(300):
+            k, x = int(rng.integers(1, Q + 1)), records(1, seed=int(rng.integers(99)))[0]
+            block = hazard_block(x, np.array([k]), np.array([False]))
+            rows = np.column_stack([likelihood.basis[:k], np.repeat(x, k, axis=0)])
+            ends = rng.normal(size=(2, likelihood.n_params))
+            ends[1] = ends[0] + 10.0 ** rng.uniform(-4, 0.5) * ends[1]
+            gradients = [likelihood.derivatives(end, block, order=1).gradient for end in ends]
+            moved = np.linalg.norm(gradients[1] - gradients[0])
+            largest = curvature * np.linalg.norm(rows, 2) ** 2
+            assert moved <= largest * np.linalg.norm(ends[1] - ends[0]) * (1 + 1e-6) + 1e-9
+            sums = [likelihood.link.survival(rows @ end).slope.sum() for end in ends]
+            apart += (sums[0] > bound) != (sums[1] > bound)
+        assert apart > 3 or cap > 2.0
+
+    @pytest.mark.parametrize(("name", "cap"), CASES[1:])
     def test_value_and_gradient_are_continuous_across_the_knee(self, name, cap):
         likelihood = make_likelihood(name, cap)
         coef = some_coefs(likelihood)[0]
