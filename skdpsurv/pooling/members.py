@@ -10,7 +10,7 @@ from skdpsurv.priors.promises import sha256
 from skdpsurv.privacy.guarantee import frozen
 from skdpsurv.release import Release
 
-__all__ = ["common", "in_order", "leaves", "named", "require_same"]
+__all__ = ["columns", "common", "in_order", "leaves", "named", "require_same"]
 
 
 def in_order(releases: Any, kinds: Collection[str]) -> list[Release]:
@@ -137,6 +137,12 @@ def common(members: Sequence[Release]) -> dict[str, Any]:
             for other in others
         )
     }
+
+
+def columns(members: Sequence[Release]) -> Any:
+    """Return how one of them describes the columns: that with most units, where some state none."""
+    stated = [sum(bool(feature.unit) for feature in member.features) for member in members]
+    return members[stated.index(max(stated))].columns
 
 
 def named(members: Sequence[Release]) -> dict[str, Any]:

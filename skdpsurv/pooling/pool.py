@@ -10,7 +10,7 @@ from skdpsurv.inference import Inference
 from skdpsurv.pooling.between_studies import Spread
 from skdpsurv.pooling.inverse_variance import together, with_spread
 from skdpsurv.pooling.joint_guarantee import joint_guarantee
-from skdpsurv.pooling.members import common, in_order, named
+from skdpsurv.pooling.members import columns, common, in_order, named
 from skdpsurv.pooling.regressions import Hazards, LogOdds, Regression
 from skdpsurv.pooling.tables import check_tables, sum_of_tables
 from skdpsurv.pooling.weibull import Distributions
@@ -127,7 +127,7 @@ def pool_releases(
             guarantee=guarantee,
             parameters=common(members),
             values=values,
-            columns=members[0].columns,
+            columns=columns(members),
             **named(members),
         )
     )

@@ -11,6 +11,7 @@ import numpy as np
 from skdpsurv.inference import Inference
 from skdpsurv.labels import stated_classes
 from skdpsurv.pooling.members import n_records, require_same
+from skdpsurv.preprocessing.feature import require_same_units
 from skdpsurv.priors import Evidence
 from skdpsurv.release import Release, released_array
 from skdpsurv.types import FloatArray
@@ -62,6 +63,7 @@ class Regression(ABC):
                     "releases must have the same columns, with the same bounds, categories, names "
                     "and order: fit with columns=release.transformer() of one of them."
                 )
+        require_same_units("releases", *(member.features for member in members))
 
     def estimates(self, members: Sequence[Release]) -> list[Inference]:
         """Return what each release says of all parameters by its own records alone.

@@ -18,6 +18,7 @@ from skdpsurv import (
 )
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.inference import Inference
+from skdpsurv.pooling import heterogeneity
 from skdpsurv.pooling.inverse_variance import together
 from skdpsurv.priors.promises import sha256
 from tests.support.pooling_sites import PARAMETERS, guarantee, site
@@ -284,6 +285,27 @@ def test_columns_must_be_read_alike():
         pool_releases([a, c])
     with pytest.raises(ValueError, match="releases must have the same columns"):
         pool_releases([a, replace(b, columns=None)])
+
+
+def in_units(unit, seed=0):
+    """A site whose formulas are the same in every unit."""
+    columns = PublicColumns({"age": {"bounds": [40, 90], **({"unit": unit} if unit else {})}})
+    rng = np.random.default_rng(seed)
+    model = DPDiscreteTimeSurvival(
+        5.0, columns=columns, max_time=1.0, n_intervals=20, inference_share=0.2, random_state=0
+    )
+    frame = pd.DataFrame({"age": rng.uniform(40, 90, 400)})
+    return model.fit(frame, make_discrete_time_survival(400, 1, random_state=seed).y).release_
+
+
+def test_units_must_be_the_same_where_they_are_stated():
+    years, others, months = in_units("years"), in_units(None, 1), in_units("months", 2)
+    for members in ([years, months], [others, years, months], [pool_releases([others, years])]):
+        with pytest.raises(ValueError, match="releases must measure column 'age' in the same unit"):
+            pool_releases([*members, months] if len(members) == 1 else members)
+    with pytest.raises(ValueError, match="releases must measure column 'age' in the same unit"):
+        heterogeneity([years, months])
+    assert [f.unit for f in pool_releases([others, years]).features] == ["years"]
 
 
 def test_a_pool_can_be_a_prior(fitted):

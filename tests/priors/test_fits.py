@@ -16,6 +16,7 @@ from skdpsurv import (
     PrivacyAccountant,
     PrivacyLeakWarning,
     PrivateSearchCV,
+    PrivateStackingClassifier,
     PublicColumns,
     PublicInputWarning,
     Release,
@@ -426,3 +427,29 @@ class TestLogistic:
             np.linalg.norm(m._evidence(m.release_, "odds", [0, 1])[0].coef) for m in (one, two)
         ]
         assert ratios[0] == pytest.approx(ratios[1], rel=0.25)
+
+
+@pytest.mark.parametrize("model", ["hazard", "odds", "stack"])
+def test_units_are_compared_although_formulas_are_the_same(model):
+    """Bounds are the same numbers: nothing but the unit tells years from months."""
+
+    def made(unit, **parameters):
+        described = {"bounds": [20, 80], "unit": unit} if unit else {"bounds": [20, 80]}
+        columns = PublicColumns({"age": described, "dose": (0, 1)})
+        if model == "hazard":
+            return hazard(columns=columns, **parameters)
+        common = {"columns": columns, "classes": [False, True], "random_state": 0, **parameters}
+        if model == "odds":
+            return DPLogisticRegression(1.0, **common)
+        return PrivateStackingClassifier(
+            1.0, partition="features", feature_groups=[[0], [1]], **common
+        )
+
+    X, y = frame(300, 0)
+    X = X[["age"]].assign(dose=0.5)
+    y = y if model == "hazard" else y["event"]
+    prior = fit(made("years"), X, y).release_
+    with pytest.raises(ValueError, match="prior must measure column 'age' in the same unit, mon"):
+        fit(made("months", prior=prior), X, y)
+    for unit in ("years", None):
+        assert fit(made(unit, prior=prior), X, y).guarantee_.public_inputs["prior"]
