@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from skdpsurv.classification.group_fit import Coefficients
-from skdpsurv.preprocessing.feature import Feature
+from skdpsurv.preprocessing.feature import Feature, require_same_units
 from skdpsurv.priors import check_same_features
 from skdpsurv.release import Release, released_array
 
@@ -57,6 +57,8 @@ def prior_centers(
             "prior must have read its columns as these are read, by the same bounds and "
             "categories: pass columns=prior.transformer(), which is None if it does not say."
         )
+    if features is not None:
+        require_same_units("prior", features, prior.features)
     check_same_features(prior, n_features, names)
     if parameters.get("partition") != "features":
         raise ValueError("prior must come from a stack with partition='features'.")

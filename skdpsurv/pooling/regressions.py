@@ -8,9 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from skdpsurv.classification.logistic_regression import ENOUGH
 from skdpsurv.inference import Inference
 from skdpsurv.labels import stated_classes
 from skdpsurv.pooling.members import n_records, require_same
+from skdpsurv.preprocessing.feature import require_same_units
 from skdpsurv.priors import Evidence
 from skdpsurv.release import Release, released_array
 from skdpsurv.types import FloatArray
@@ -26,6 +28,8 @@ class Regression(ABC):
 
     #: Public parameters that decide what coefficients mean.
     same: ClassVar[tuple[str, ...]]
+    #: What a fit needs beside a share of epsilon to have standard errors.
+    hint: ClassVar[str] = ""
 
     @abstractmethod
     def n_common(self, release: Release) -> int:
@@ -62,6 +66,7 @@ class Regression(ABC):
                     "releases must have the same columns, with the same bounds, categories, names "
                     "and order: fit with columns=release.transformer() of one of them."
                 )
+        require_same_units("releases", *(member.features for member in members))
 
     def estimates(self, members: Sequence[Release]) -> list[Inference]:
         """Return what each release says of all parameters by its own records alone.
@@ -74,7 +79,8 @@ class Regression(ABC):
         found = [self._estimate(member) for member in members]
         if any(one is None for one in found):
             raise ValueError(
-                "releases must have standard errors to be weighed by: fit with inference_share=0.2."
+                "releases must have standard errors to be weighed by: fit with inference_share=0.2"
+                f"{self.hint}."
             )
         return [one for one in found if one is not None]
 
@@ -128,6 +134,7 @@ class LogOdds(Regression):
     """Of DPLogisticRegression, of two classes."""
 
     same = ("classes", "fit_intercept")
+    hint = f", and n_records times epsilon of {ENOUGH:g} or more"
 
     def check(self, members: Sequence[Release]) -> None:
         """Refuse other than two classes, too."""

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Expression", "Feature", "raw_features", "same_features"]
+__all__ = ["Expression", "Feature", "raw_features", "require_same_units", "same_features"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,3 +107,32 @@ def same_features(some: Sequence[Feature], others: Sequence[Feature]) -> bool:
     return len(some) == len(others) and all(
         same(a.expression, b.expression) for a, b in zip(some, others, strict=True)
     )
+
+
+def require_same_units(who: str, *tables: Sequence[Feature]) -> None:
+    """Refuse tables that measure a column in different units, of those that state one.
+
+    Formulas are the same in years and in months where bounds are, and :func:`same_features` looks
+    at no unit.
+
+    Parameters
+    ----------
+    who : str
+        Whose fault it is, for the message.
+    *tables : sequence of Feature
+
+    Raises
+    ------
+    ValueError
+        Naming the column, the unit that is stated first, and another one.
+    """
+    units: dict[str, str] = {}
+    for feature in (feature for features in tables for feature in features):
+        if feature.column is None or not feature.unit:
+            continue
+        first = units.setdefault(feature.column, feature.unit)
+        if feature.unit != first:
+            raise ValueError(
+                f"{who} must measure column {feature.column!r} in the same unit, {first}, "
+                f"got {feature.unit}."
+            )

@@ -9,12 +9,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from skdpsurv.privacy import PrivacyGuarantee
+from skdpsurv.privacy.guarantee import PERSON
 from skdpsurv.release import Release
 
 __all__ = ["Promises", "earlier", "sha256"]
 
 #: Status of what everybody can read already, such as a table in a journal.
 PUBLISHED = "published"
+#: Whom a promise is about, by its relation of neighbours.
+_ABOUT = {
+    "replace-one": "about single records",
+    PERSON: "about whole persons",
+    "": "about it does not say whom",
+}
 
 
 @dataclass(frozen=True)
@@ -28,20 +35,24 @@ class Promise:
         That of a guarantee, or "published".
     sha256 : str
         Of the release's JSON; "" where nobody has written it down.
+    neighbours : str, default=""
+        The relation that it holds for, as a guarantee has it; "" where nobody has written it down,
+        or nothing is promised as all was public.
     """
 
     epsilon: float
     delta: float
     status: str
     sha256: str
+    neighbours: str = ""
 
     @classmethod
     def of(cls, release: Release) -> Promise:
         """Return that of a release."""
         made = release.guarantee
         public = release.estimator == "PublishedCoefficients"
-        status = PUBLISHED if public else made.status
-        return cls(made.epsilon, made.delta, status, sha256(release))
+        status, neighbours = (PUBLISHED, "") if public else (made.status, made.neighbours)
+        return cls(made.epsilon, made.delta, status, sha256(release), neighbours)
 
     @classmethod
     def said(cls, entry: Mapping[str, Any]) -> Promise:
@@ -54,15 +65,26 @@ class Promise:
         """
         status, digest = entry["status"], entry.get("sha256", "")
         checked = "none" if status == PUBLISHED else status
-        made = PrivacyGuarantee(entry["epsilon"], entry["delta"], status=checked)
-        return cls(made.epsilon, made.delta, str(status), str(digest))
+        neighbours = entry.get("neighbours", "")
+        made = PrivacyGuarantee(entry["epsilon"], entry["delta"], neighbours, status=checked)
+        return cls(made.epsilon, made.delta, str(status), str(digest), made.neighbours)
 
     def words(self) -> str:
         """Return it in words."""
         if self.status == PUBLISHED:
             return "none, as it was public before"
         delta = f", delta = {self.delta:g}" if self.delta else ""
-        return f"epsilon = {self.epsilon:g}{delta}, status {self.status}"
+        about = _ABOUT.get(self.neighbours, f"about neighbours by {self.neighbours!r}")
+        return f"epsilon = {self.epsilon:g}{delta}, status {self.status}, {about}"
+
+    def of_whoever_is_in_both(self) -> str:
+        """Return what holds for somebody whose records are here, too; nothing if all was public."""
+        if self.status == PUBLISHED:
+            return ""
+        return (
+            ", and whoever is among both has the sum of both epsilons, of which one about single "
+            "records counts once for each record of that person"
+        )
 
 
 @dataclass(frozen=True)
@@ -112,8 +134,8 @@ class Promises:
         """Return who is protected by what."""
         return tuple(
             f"this guarantee is about the records fitted here, not about those that {which} was "
-            f"learned from: these have its own promise, {promise.words()}, and whoever is among "
-            "both has the sum of both epsilons"
+            f"learned from: these have its own promise, {promise.words()}"
+            f"{promise.of_whoever_is_in_both()}"
             for which, promise in self._named()
         )
 

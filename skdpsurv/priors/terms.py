@@ -9,7 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from skdpsurv.preprocessing.column_kinds import Category
-from skdpsurv.preprocessing.feature import Expression, Feature, same_features
+from skdpsurv.preprocessing.feature import (
+    Expression,
+    Feature,
+    require_same_units,
+    same_features,
+)
 from skdpsurv.priors.evidence import Evidence, unknown
 from skdpsurv.types import FloatArray
 
@@ -65,6 +70,7 @@ class Terms(NamedTuple):
         ValueError
             If a column has another unit, or no term is common.
         """
+        require_same_units("prior", self.features, theirs.features)
         alike = self.references == theirs.references or not (self.whole and theirs.whole)
         if alike and same_features(self.features, theirs.features):
             return evidence
@@ -134,8 +140,7 @@ class _Effects:
         return next(found, None)
 
     def _number(self, feature: Feature, other: Feature, column: str, step: float) -> Effect | None:
-        stated = feature.unit and other.unit and feature.unit != other.unit
-        if stated or _is_date(feature.expression) != _is_date(other.expression):
+        if _is_date(feature.expression) != _is_date(other.expression):
             raise ValueError(
                 f"prior must measure column {column!r} in the same unit, "
                 f"{feature.unit or 'not stated'}, got {other.unit or 'not stated'}."

@@ -16,6 +16,7 @@ from skdpsurv import (
     PrivacyAccountant,
     PrivacyLeakWarning,
     PrivateSearchCV,
+    PrivateStackingClassifier,
     PublicColumns,
     PublicInputWarning,
     Release,
@@ -146,6 +147,36 @@ class TestPromises:
             warnings.simplefilter("error")
             private.set_params(prior=proved).fit(here.X, here.y)
 
+    @pytest.mark.parametrize("by_person", [False, True])
+    def test_it_is_said_whom_the_prior_s_own_promise_is_about(self, elsewhere, here, by_person):
+        """Of a release about records, whoever has k of them has k times its epsilon."""
+        prior = elsewhere
+        if by_person:
+            people = replace(elsewhere.guarantee, neighbours="replace-one-person")
+            prior = replace(elsewhere, guarantee=people)
+        model = hazard(prior=prior)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyLeakWarning)
+            model.fit(here.X, here.y, person=np.arange(400) // 2)
+        (said,) = model.guarantee_.public_inputs["prior"]
+        assert said["neighbours"] == ("replace-one-person" if by_person else "replace-one")
+        (assumption,) = (a for a in model.guarantee_.assumptions if "whoever is among both" in a)
+        assert ("about whole persons" if by_person else "about single records,") in assumption
+        assert "counts once for each record of that person" in assumption
+        assert said["neighbours"] in model.release_.to_html()
+
+    def test_a_promise_that_was_written_down_without_neighbours_is_read(self, elsewhere, here):
+        first = fit(hazard(prior=elsewhere), here.X, here.y).release_
+        (entry,) = first.guarantee.public_inputs["prior"]
+        public = {
+            **first.guarantee.public_inputs,
+            "prior": [{key: value for key, value in entry.items() if key != "neighbours"}],
+        }
+        older = replace(first, guarantee=replace(first.guarantee, public_inputs=public))
+        made = fit(hazard(prior=older), here.X, here.y).guarantee_
+        assert [one["neighbours"] for one in made.public_inputs["prior"]] == ["replace-one", ""]
+        assert any("it does not say whom" in a for a in made.assumptions)
+
     def test_only_the_fit_is_charged(self, elsewhere, here):
         accountant = PrivacyAccountant(rehearsal=True)
         fit(hazard(0.7, prior=elsewhere, accountant=accountant), here.X, here.y)
@@ -182,7 +213,8 @@ class TestColumns:
         assert -2.0 < units["ward", "north"] < -0.5
         said = model.guarantee_.public_inputs["prior"][0]
         assert said["status"] == "published"
-        assert any("as it was public before" in a for a in model.guarantee_.assumptions)
+        (assumption,) = (a for a in model.guarantee_.assumptions if "public before" in a)
+        assert "whoever is among both" not in assumption
 
     def test_it_is_public_so_that_nobody_is_warned(self):
         X, y = frame(300, 0)
@@ -426,3 +458,29 @@ class TestLogistic:
             np.linalg.norm(m._evidence(m.release_, "odds", [0, 1])[0].coef) for m in (one, two)
         ]
         assert ratios[0] == pytest.approx(ratios[1], rel=0.25)
+
+
+@pytest.mark.parametrize("model", ["hazard", "odds", "stack"])
+def test_units_are_compared_although_formulas_are_the_same(model):
+    """Bounds are the same numbers: nothing but the unit tells years from months."""
+
+    def made(unit, **parameters):
+        described = {"bounds": [20, 80], "unit": unit} if unit else {"bounds": [20, 80]}
+        columns = PublicColumns({"age": described, "dose": (0, 1)})
+        if model == "hazard":
+            return hazard(columns=columns, **parameters)
+        common = {"columns": columns, "classes": [False, True], "random_state": 0, **parameters}
+        if model == "odds":
+            return DPLogisticRegression(1.0, **common)
+        return PrivateStackingClassifier(
+            1.0, partition="features", feature_groups=[[0], [1]], **common
+        )
+
+    X, y = frame(300, 0)
+    X = X[["age"]].assign(dose=0.5)
+    y = y if model == "hazard" else y["event"]
+    prior = fit(made("years"), X, y).release_
+    with pytest.raises(ValueError, match="prior must measure column 'age' in the same unit, mon"):
+        fit(made("months", prior=prior), X, y)
+    for unit in ("years", None):
+        assert fit(made(unit, prior=prior), X, y).guarantee_.public_inputs["prior"]
