@@ -102,7 +102,7 @@ class SphericalLaplace:
 
     def draw_exactly(self, source: RandomSource) -> ExactVector:
         """Return noise in more digits than doubles have."""
-        return exact_spherical_laplace(self.dimension, self.scale, source.bits)
+        return exact_spherical_laplace(self.dimension, self.scale, source)
 
     @property
     def deviation(self) -> float:
@@ -154,7 +154,7 @@ class SphericalGaussian:
 
     def draw_exactly(self, source: RandomSource) -> ExactVector:
         """Return noise in more digits than doubles have."""
-        return exact_spherical_gaussian(self.dimension, self.scale, source.bits)
+        return exact_spherical_gaussian(self.dimension, self.scale, source)
 
     @property
     def deviation(self) -> float:
@@ -198,7 +198,7 @@ def draw_noise(law: NoiseLaw, source: RandomSource) -> Drawn:
     """Return noise, to be added by :func:`with_noise`."""
     # A class that is derived of these may have a law of its own.
     own = type(law) in (SphericalLaplace, SphericalGaussian)
-    if isinstance(law, Spherical) and own and not source.seeded:
+    if isinstance(law, Spherical) and own and source.exact:
         return law.draw_exactly(source)
     return law.draw(source)
 

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdpsurv.privacy.randomness import AskedSource, Draw, RandomSource
 from skdpsurv.types import FloatArray
 
 #: Random bits in each uniform number.
@@ -103,7 +104,7 @@ class ExactVector:
         return np.array([rounded(float(v), k) for v, k in zip(values, self.multiples, strict=True)])
 
 
-def exact_spherical_laplace(dimension: int, scale: float, bits: Bits) -> ExactVector:
+def exact_spherical_laplace(dimension: int, scale: float, source: RandomSource) -> ExactVector:
     r"""Draw a vector of density :math:`\propto e^{-\|b\|_2 / \text{scale}}`.
 
     The radius is :math:`-\log \prod_{i=1}^d U_i` scales, a Gamma variable of shape d; the
@@ -114,13 +115,17 @@ def exact_spherical_laplace(dimension: int, scale: float, bits: Bits) -> ExactVe
     dimension : int
     scale : float
         Public, positive and finite.
-    bits : callable
+    source : RandomSource
 
     Returns
     -------
     ExactVector
         With ``dimension`` coordinates.
     """
+    if isinstance(source, AskedSource):
+        asked: ExactVector = source.ask(Draw("Laplace on a vector", scale, dimension))
+        return asked
+    bits = source.bits
     with decimal.localcontext(_CONTEXT):
         radius = -math.prod((_uniform(bits) for _ in range(dimension)), start=_ONE).ln()
         if dimension == 1:
@@ -132,7 +137,7 @@ def exact_spherical_laplace(dimension: int, scale: float, bits: Bits) -> ExactVe
         return ExactVector([_whole(v) for v in vector], scale)
 
 
-def exact_spherical_gaussian(dimension: int, deviation: float, bits: Bits) -> ExactVector:
+def exact_spherical_gaussian(dimension: int, deviation: float, source: RandomSource) -> ExactVector:
     """Draw a vector of independent normal numbers.
 
     Parameters
@@ -140,15 +145,18 @@ def exact_spherical_gaussian(dimension: int, deviation: float, bits: Bits) -> Ex
     dimension : int
     deviation : float
         Public, positive and finite.
-    bits : callable
+    source : RandomSource
 
     Returns
     -------
     ExactVector
         With ``dimension`` coordinates.
     """
+    if isinstance(source, AskedSource):
+        asked: ExactVector = source.ask(Draw("Gaussian on a vector", deviation, dimension))
+        return asked
     with decimal.localcontext(_CONTEXT):
-        return ExactVector([_whole(z) for z in _normals(dimension, bits)], deviation)
+        return ExactVector([_whole(z) for z in _normals(dimension, source.bits)], deviation)
 
 
 def _uniform(bits: Bits) -> decimal.Decimal:
