@@ -70,13 +70,28 @@ def ratio(one: DrawnOnce, other: DrawnOnce, n_cells: int, *, each: bool = False)
     return float(gaps[one.answer // _step(one, n_cells)])
 
 
-def best_answer(one: DrawnOnce, other: DrawnOnce, n_cells: int) -> Any:
-    """Return the answer to a choice at which the log ratio is largest."""
+def best_answer(one: DrawnOnce, other: DrawnOnce, n_cells: int, n_before: int) -> Any:
+    """Return the answer to a choice at which the log ratio is largest.
+
+    Parameters
+    ----------
+    one, other : DrawnOnce
+        Of neighbours.
+    n_cells : int
+        Of a ladder, that are looked at.
+    n_before : int
+        Choices that were answered before.
+    """
     if one.law is None or other.law is None:
         return int(np.argmax(_gaps(one, other, n_cells))) * _step(one, n_cells)
     laws = _with_scale(one), _with_scale(other)
     points = near_points(*laws)
     gaps = [laws[0].log_density(point) - laws[1].log_density(point) for point in points]
+    if not np.any(gaps):
+        # Where the records are the same: models that say much, and contradict each other, have the
+        # votes and losses that other records can move farthest.
+        sums = points.sum(axis=1) * (-1.0) ** n_before
+        return points[int(np.argmax(sums))]
     return points[int(np.nanargmax(gaps))]
 
 

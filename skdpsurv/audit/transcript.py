@@ -267,7 +267,7 @@ def _one_way(
         # What is drawn later may depend on a choice; what follows at once does not.
         place = open_[0]
         while place in open_:
-            chosen[place] = best_answer(*pairs[place], n_cells)
+            chosen[place] = best_answer(*pairs[place], n_cells, len(chosen))
             place += 1
     parts, released = audited_parts(one, other, n_cells), _released(fitted)
     whole = whole_of(fitted, parts, epsilon)
