@@ -12,7 +12,7 @@ from skdpsurv.audit.choice_law import log_exponential_mechanism, log_permute_and
 from skdpsurv.audit.ladder_law import grid_step, log_law
 from skdpsurv.audit.perturbation_law import Law, near_points
 from skdpsurv.audit.replay import DrawnOnce
-from skdpsurv.mechanisms.vector_noise import SphericalLaplace
+from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalGaussian, SphericalLaplace
 from skdpsurv.types import FloatArray
 
 __all__ = ["best_answer", "comparable", "is_gaussian", "ratio"]
@@ -59,8 +59,10 @@ def ratio(one: DrawnOnce, other: DrawnOnce, n_cells: int, *, each: bool = False)
     if one.draw.law.endswith("on a vector"):
         if not one.used:
             return math.inf  # drawn, and added to nothing
-        distance = float(np.linalg.norm(_gap(one.exact, other.exact))) / one.draw.scale
-        return distance**2 if is_gaussian(one) else distance
+        law, gap = _noise_of(one), _gap(one.exact, other.exact)
+        if is_gaussian(one):
+            return law.cost(float(np.linalg.norm(gap))) ** 2
+        return law.log_density(np.zeros_like(gap)) - law.log_density(gap)
     if one.draw.law.startswith("discrete"):
         moved = [abs(a - b) / one.draw.scale for a, b in zip(one.exact, other.exact, strict=True)]
         if is_gaussian(one):
@@ -98,7 +100,16 @@ def best_answer(one: DrawnOnce, other: DrawnOnce, n_cells: int, n_before: int) -
 def _with_scale(one: DrawnOnce) -> Law:
     """Return the law of a minimum for the noise that was drawn, whatever was planned."""
     assert one.law is not None
-    return replace(one.law, linear=SphericalLaplace(int(one.draw.given), one.draw.scale))
+    return replace(one.law, linear=_noise_of(one))
+
+
+def _noise_of(one: DrawnOnce) -> NoiseLaw:
+    given = one.draw.given
+    if not isinstance(given, int):
+        law: NoiseLaw = given
+        return law
+    kind = SphericalGaussian if is_gaussian(one) else SphericalLaplace
+    return kind(given, one.draw.scale)
 
 
 def _gap(one: FloatArray, other: FloatArray) -> FloatArray:

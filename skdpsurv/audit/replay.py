@@ -166,7 +166,9 @@ class AskedVector(ExactVector):
     """Noise on a vector that is drawn when it is known what it is added to."""
 
     def __init__(self, asked: DrawnOnce, place: int, replay: Replay) -> None:
-        super().__init__([0] * int(asked.draw.given), asked.draw.scale)
+        given = asked.draw.given
+        size = given if isinstance(given, int) else given.dimension
+        super().__init__([0] * size, asked.draw.scale)
         object.__setattr__(self, "_asked", (asked, place, replay))
 
     def added_to(self, values: FloatArray, step: float) -> FloatArray:

@@ -207,9 +207,12 @@ def replayed_fits(
     def fit(named: Mapping[str, Any]) -> Any:
         # A seed: what is replayed was never private, and says so.
         model = subject.seeded(0)
-        names = {name: name.split("__")[-1] for name in model.get_params()}
-        model.set_params(**{name: 1 for name, last in names.items() if last == "n_jobs"})
-        model.set_params(**{name: 0 for name, last in names.items() if last == "verbose"})
+        for name, value in model.get_params().items():
+            match name.split("__")[-1]:
+                case "n_jobs":  # answers are for this thread
+                    model.set_params(**{name: 1})
+                case "verbose":
+                    model.set_params(**{name: type(value)(0)})
         return model.fit(**named)
 
     return _both_ways(fit, arguments, subject.epsilon, n_cells)

@@ -26,6 +26,7 @@ from skdpsurv.privacy.exact_vectors import (
     exact_spherical_gaussian,
     exact_spherical_laplace,
 )
+from skdpsurv.privacy.randomness import AskedSource, Draw
 from skdpsurv.types import FloatArray
 
 #: A sum is rounded to this fraction of its noise's scale.
@@ -200,6 +201,9 @@ def draw_noise(law: NoiseLaw, source: RandomSource) -> Drawn:
     own = type(law) in (SphericalLaplace, SphericalGaussian)
     if isinstance(law, Spherical) and own and source.exact:
         return law.draw_exactly(source)
+    if isinstance(source, AskedSource):
+        asked: Drawn = source.ask(Draw("stated on a vector", law.scale, law))
+        return asked
     return law.draw(source)
 
 

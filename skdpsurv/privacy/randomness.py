@@ -192,8 +192,8 @@ class Draw(NamedTuple):
     scale : float
         Scale or standard deviation of the noise; of a ladder, its epsilon; of a choice, 1.
     given : Any
-        Exact integers; of vectors, their dimension; of choices, the exponents of their chances;
-        of a ladder, its rungs and how many there are.
+        Exact integers; of vectors, their dimension, or a law of noise; of choices, the exponents of
+        their chances; of a ladder, its rungs and how many there are.
     """
 
     law: str
