@@ -18,7 +18,12 @@ from skdpsurv import (
     PrivacyAccountant,
     Release,
 )
-from skdpsurv.audit import audit_epsilon, density_ratio_audit, worst_neighbours
+from skdpsurv.audit import (
+    audit_epsilon,
+    density_ratio_audit,
+    transcript_audit,
+    worst_neighbours,
+)
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.mechanisms import output_perturbation
@@ -167,6 +172,12 @@ class TestNoiseLaw:
         ]
         assert all(result.passed for result in results)
         assert max(result.largest for result in results) > 0.3
+        transcripts = [
+            transcript_audit(model, pair.data, pair.neighbour)
+            for pair in list(worst_neighbours(model, n=1, n_features=2))[:4]
+        ]
+        assert all(result.passed for result in transcripts)
+        assert max(result.total for result in transcripts) > 0.3
 
     def test_a_survival_fit_draws_it(self):
         class Survival(DPDiscreteTimeSurvival):

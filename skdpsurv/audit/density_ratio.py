@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from skdpsurv.audit.ladder_law import ladder_ratio, plan_and_tables
 from skdpsurv.audit.perturbation_law import largest_ratio, laws_of
 from skdpsurv.audit.subject import Subject, check_neighbours
-from skdpsurv.audit.transcript import fit_ratio
+from skdpsurv.audit.transcript import replayed_fits
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
 from skdpsurv.privacy import silent_arithmetic
 from skdpsurv.regression import PrivateLinearModel
@@ -99,6 +101,7 @@ def density_ratio_audit(
 
     See Also
     --------
+    transcript_audit : Part by part, for all that is drawn and of any estimator of this package.
     audit_epsilon : For any estimator, by experiment.
 
     Notes
@@ -121,13 +124,8 @@ def density_ratio_audit(
     several means are tried, at the number of events of ``data``.
 
     **All of a Weibull fit.** Counts and sums with discrete Laplace noise, and the ladder, one after
-    the other: at the exact values of one data set, the log ratios of all draws add up to the
-    largest of the whole. The neighbour is run with the same answers, and must return the same
-    estimate: a sum that is released without noise makes the ratio infinite, if anything follows
-    from it at these answers (from the mean of log times little does where records are few). A sum
-    with too little noise is refuted if the pair moves it far enough: no pair moves all of them as
-    far as it may, so look at several n. Reported is what is nearer to its claim, the ladder alone
-    or all together.
+    the other, replayed by :func:`transcript_audit`. Reported is what is nearer to its claim, the
+    ladder alone or all together.
 
     References
     ----------
@@ -146,9 +144,8 @@ def density_ratio_audit(
     subject = Subject.of(estimator)
     arguments = [subject.fit_arguments(data, "data"), subject.fit_arguments(neighbour, "neighbour")]
     check_neighbours(*arguments)
-    models = [subject.seeded(None) for _ in arguments]
     with silent_arithmetic():
-        return _comparer(models[0])(models, arguments, n_cells)
+        return _comparer(subject.step)(subject, arguments, n_cells)
 
 
 #: What these release are minimisers with noise: their plans have ``problems``.
@@ -158,7 +155,7 @@ MINIMISERS = (
     PrivateStackingClassifier,
     PrivateLinearModel,
 )
-Comparer = Callable[[list[Any], list[Any], int], DensityRatioResult]
+Comparer = Callable[[Subject, list[Mapping[str, Any]], int], DensityRatioResult]
 
 #: Of any release: audits ask for laws, and draw nothing.
 SAMPLERS = "samplers, and that drawn noise follows its stated law"
@@ -177,8 +174,9 @@ def _comparer(model: Any) -> Comparer:
 
 
 def _compare_minimisers(
-    models: list[Any], arguments: list[Any], n_cells: int
+    subject: Subject, arguments: list[Mapping[str, Any]], n_cells: int
 ) -> DensityRatioResult:
+    models = [subject.seeded(None) for _ in arguments]
     laws = [laws_of(model, each) for model, each in zip(models, arguments, strict=True)]
     ratios = [largest_ratio(one, other) for one, other in zip(*laws, strict=True)]
     # In either direction, the same for all models.
@@ -197,7 +195,10 @@ def _compare_minimisers(
     )
 
 
-def _compare_ladders(models: list[Any], arguments: list[Any], n_cells: int) -> DensityRatioResult:
+def _compare_ladders(
+    subject: Subject, arguments: list[Mapping[str, Any]], n_cells: int
+) -> DensityRatioResult:
+    models = [subject.seeded(None) for _ in arguments]
     plan, tables = plan_and_tables(models, arguments, n_cells)
     shown = {
         "audited": ("draw of the shape", "noisy counts and sums", "what follows from all of these"),
@@ -205,9 +206,10 @@ def _compare_ladders(models: list[Any], arguments: list[Any], n_cells: int) -> D
     }
     largest, shape, claimed = ladder_ratio(plan, tables, n_cells)
     ladder = DensityRatioResult(largest, claimed, (shape,), "law of the shape", **shown)
-    largest, where = fit_ratio(plan, tables, n_cells)
+    transcript = replayed_fits(subject, arguments, n_cells)
+    where = tuple(float(np.ravel(value)[0]) for value in transcript.released.values())
     whole = DensityRatioResult(
-        largest, float(plan.epsilon), where, "law of all draws together", **shown
+        transcript.total, float(plan.epsilon), where, "law of all draws together", **shown
     )
     # The one that comes nearer to its claim, or is further beyond it.
     return max(ladder, whole, key=lambda result: result.largest / result.claimed)

@@ -1,127 +1,314 @@
-r"""The ratio of two whole fits of a Weibull distribution: of all draws that they make, in turn.
-
-A fit is replayed with a source that is asked instead of drawn from. On one data set each sum is
-answered by itself, without noise; on its neighbour the same answers are given. A noisy sum has
-:math:`P(k) \propto e^{-|k - v|/s}`, so that at :math:`k = v` the log ratio of the two laws is
-:math:`|v - v'|/s`, the largest that there is; of the ladder's cells the one with the largest ratio
-is taken. All draws are independent given what was released before: their log ratios add up.
-Whatever a fit returns must follow from the answers. If it does not, or noise has another scale on
-the neighbour, the records show without bound.
-"""
+"""transcript_audit: replay a fit on two neighbours, and compare the laws of all that it draws."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+import functools
+import inspect
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from skdpsurv.audit.ladder_law import grid_step, log_law
-from skdpsurv.privacy.randomness import AskedSource
-from skdpsurv.survival.weibull_counts import CountTable
-from skdpsurv.survival.weibull_plans import Estimate, WeibullPlan
+from skdpsurv.audit.draw_ratio import best_answer, comparable
+from skdpsurv.audit.part_ratio import AuditedPart, audited_parts
+from skdpsurv.audit.repeated_fits import released_numbers
+from skdpsurv.audit.replay import Replay
+from skdpsurv.audit.subject import Subject, check_neighbours
+from skdpsurv.audit.whole_price import whole_of
+from skdpsurv.checks import integer
+from skdpsurv.privacy import silence, silent_arithmetic
 
-__all__ = ["fit_ratio"]
+__all__ = ["TranscriptResult", "transcript_audit"]
+
+#: What no transcript shows.
+NOT_AUDITED = (
+    "samplers, and that drawn noise follows its stated law",
+    "draws that no record has a part in, as orders of records and numbers of runs",
+    "what is released without a mechanism, unless it changes the release of this pair",
+)
+#: Public fits within a private one may draw, as of a tree: in each replay the same.
+PUBLIC_SEED = 0
+
+#: Fits, and returns what was fitted or found.
+Run = Callable[[Mapping[str, Any]], Any]
 
 
-class Question(NamedTuple):
-    """A draw: of numbers around their exact values, or of a cell between rungs."""
-
-    exact: Sequence[int]
-    scale: float
-    rungs: Any = None
-    n_rungs: int | None = None
-
-
-@dataclass
-class Replay:
-    """Answers to one fit's questions: those that were given before or, without these, its own.
+@dataclass(frozen=True, repr=False)
+class TranscriptResult:
+    """How far the laws of all draws of two fits are apart, part by part and together.
 
     Parameters
     ----------
-    cell : int
-        The answer to what cell is drawn.
-    given : list of list of int, or None
+    parts : tuple of AuditedPart
+        In the order in which they were drawn.
+    total : float
+        The log ratio of all draws together, as far as it was found; in zCDP where some noise is
+        Gaussian; inf if what is released does not follow from the draws.
+    claimed : float
+        What it may be: epsilon, or rho.
+    price : float
+        What the parts that the pair moves may cost together.
+    unit : {"epsilon", "rho"}
+        Of these three.
+    follows : bool
+        Whether what is released follows from what was drawn.
+    released : mapping
+        What is released at the largest ratio of all.
+    not_audited : tuple of str
+
+    Notes
+    -----
+    Nothing here is private, and no noise is drawn.
     """
 
-    cell: int
-    given: list[list[int]] | None = None
-    asked: list[Question] = field(default_factory=list)
-    answers: list[list[int]] = field(default_factory=list)
+    parts: tuple[AuditedPart, ...]
+    total: float
+    claimed: float
+    price: float
+    unit: str
+    follows: bool
+    released: Mapping[str, Any]
+    not_audited: tuple[str, ...] = NOT_AUDITED
 
-    def laplace(self, exact: list[int], scale: float) -> list[int]:
-        """Answer what numbers with noise are released."""
-        return self._answered(Question(exact, scale), exact)
+    @property
+    def refuted(self) -> tuple[str, ...]:
+        """What does not hold, in words; nothing if the claim was not refuted."""
+        found = [
+            f"{part.name}: {part.found:.4g} of {part.allowed:.4g}"
+            for part in self.parts
+            if not part.passed
+        ]
+        if not self.follows:
+            found.append("the release does not follow from what was drawn")
+        if not _at_most(self.total, self.claimed):
+            found.append(f"all draws together: {self.total:.4g} of {self.claimed:.4g}")
+        if not _at_most(self.price, self.claimed):
+            found.append(f"prices of all parts: {self.price:.4g} of {self.claimed:.4g}")
+        return tuple(found)
 
-    def draw_cell(self, rungs: Any, epsilon: float, n_rungs: int | None) -> int:
-        """Answer what cell is drawn."""
-        return self._answered(Question((), epsilon, rungs, n_rungs), [self.cell])[0]
+    @property
+    def passed(self) -> bool:
+        """Whether no part, and not all together, exceeds what it may cost."""
+        return not self.refuted
 
-    def _answered(self, question: Question, own: list[int]) -> list[int]:
-        place = len(self.asked)
-        self.asked.append(question)
-        known = self.given is not None and place < len(self.given)
-        self.answers.append(self.given[place] if known and self.given else own)
-        return self.answers[-1]
-
-    def of(self, plan: WeibullPlan, table: CountTable) -> Estimate:
-        """Run the fit."""
-        return plan.run_on_counts(table, AskedSource(self.laplace, self.draw_cell))
+    def __repr__(self) -> str:
+        verdict = "not refuted" if self.passed else f"REFUTED ({'; '.join(self.refuted)})"
+        parts = ", ".join(f"{part.name} {part.found:.3g}" for part in self.parts)
+        return (
+            f"TranscriptResult(claim of {self.unit}={self.claimed:.4g} {verdict}: all draws "
+            f"{self.total:.4g}; {parts})"
+        )
 
 
-def fit_ratio(
-    plan: WeibullPlan, tables: Sequence[CountTable], n_cells: int
-) -> tuple[float, tuple[float, ...]]:
-    """Return the largest log ratio of two fits that was found, and the estimate that it is at.
+def _at_most(found: float, allowed: float) -> bool:
+    # Sums over thousands of records are rounded.
+    return found <= allowed * (1.0 + 1e-9)
+
+
+def transcript_audit(
+    estimator: Any,
+    data: tuple[Any, ...],
+    neighbour: tuple[Any, ...],
+    *,
+    n_cells: int = 512,
+) -> TranscriptResult:
+    r"""Compare the laws of all that two fits draw, part by part, without sampling.
 
     Parameters
     ----------
-    plan : WeibullPlan
-    tables : sequence of CountTable
-        Of both data sets.
+    estimator : estimator or functools.partial
+        Not fitted; also a Pipeline, or a search. Or a function of records that has parameters
+        ``epsilon`` and ``random_state``, as ``partial(private_survival_metrics, model,
+        max_time=10.0, epsilon=1.0)``.
+    data, neighbour : tuple
+        Arguments of ``fit``: the same but for one record. As for :func:`audit_epsilon`.
+    n_cells : int, default=512
+        Of a ladder: about as many cells it draws from here.
+
+    Returns
+    -------
+    TranscriptResult
+
+    Raises
+    ------
+    TypeError
+        If something is drawn whose law is not known, as the state of a Markov chain is.
+    ValueError
+        If the data sets do not differ in exactly one record.
+
+    See Also
+    --------
+    worst_neighbours : Pairs of data sets that move parts as far as they may.
+    density_ratio_audit : The minimiser alone, searched harder.
+    audit_epsilon : For any estimator, by experiment.
+
+    Notes
+    -----
+    The fit is run with a source that answers in place of samplers: on ``data`` with the exact
+    values, on ``neighbour`` with the same answers; then the other way round. What each sampler is
+    given says by which law the answer is drawn:
+
+    * of a Laplace law the log ratio is the distance of the exact values over the scale, which is
+      the largest there is;
+    * of a Gaussian law :math:`\mu` is that quotient, and :math:`\tfrac12\mu^2` the price in zCDP;
+    * of a choice or a ladder all probabilities are computed, and the answer with the largest ratio
+      is given;
+    * a minimiser with noise in its objective is answered by the point with the largest ratio of
+      densities that a short search finds.
+
+    A part may cost what the plan has given it, whose noise is what the query makes of it: **half of
+    the noise in one part is refuted** by a pair that moves it by more than half of what a record
+    may, and so is a sensitivity of half of what it is. All parts together may cost what the fit
+    claims. A part for which nothing is drawn, or for which draws are not used, is refuted, and so
+    is a release that does not follow from the answers.
+
+    A pair that does not move a part says nothing about it. A part's ``share`` is how much of its
+    price was found: what is above a half would show half of the noise.
+
+    The runs of a search see the same records, and the best alone is released: of these the largest
+    total is taken, as often as the theorem says.
+
+    Examples
+    --------
+    >>> from skdpsurv import DPKaplanMeierFitter
+    >>> from skdpsurv.audit import transcript_audit
+    >>> model = DPKaplanMeierFitter(max_time=10.0)
+    >>> result = transcript_audit(model, ([1.0, 4.0], [1, 1]), ([9.0, 4.0], [1, 1]))
+    >>> result.passed, round(result.total, 6)
+    (True, 1.0)
+    >>> [part.name for part in result.parts]
+    ['Histogram']
+    """
+    integer(at_least=2)("n_cells", n_cells)
+    if isinstance(estimator, functools.partial):
+        return _of_function(estimator, data, neighbour, n_cells)
+    subject = Subject.of(estimator)
+    arguments = [subject.fit_arguments(data, "data"), subject.fit_arguments(neighbour, "neighbour")]
+    check_neighbours(*arguments)
+    return replayed_fits(subject, arguments, n_cells)
+
+
+def replayed_fits(
+    subject: Subject, arguments: Sequence[Mapping[str, Any]], n_cells: int
+) -> TranscriptResult:
+    """Compare two fits of an estimator, whose arguments are neighbours.
+
+    Parameters
+    ----------
+    subject : Subject
+    arguments : sequence of mapping
+        Of ``fit``, by name: two.
     n_cells : int
-        Of the ladder, that are looked at.
+        Of a ladder, that are looked at.
     """
-    found = [_one_way(plan, one, other, n_cells) for one, other in (tables, tables[::-1])]
-    return max(found, key=lambda each: each[0])
+
+    def fit(named: Mapping[str, Any]) -> Any:
+        # A seed: what is replayed was never private, and says so.
+        model = subject.seeded(0)
+        for name, value in model.get_params().items():
+            match name.split("__")[-1]:
+                case "n_jobs":  # answers are for this thread
+                    model.set_params(**{name: 1})
+                case "verbose":
+                    model.set_params(**{name: type(value)(0)})
+        return model.fit(**named)
+
+    return _both_ways(fit, arguments, subject.epsilon, n_cells)
+
+
+def _of_function(
+    function: functools.partial[Any],
+    data: tuple[Any, ...],
+    neighbour: tuple[Any, ...],
+    n_cells: int,
+) -> TranscriptResult:
+    parameters = inspect.signature(function).parameters
+    if not {"epsilon", "random_state"} <= set(parameters):
+        raise TypeError("estimator must be a function with parameters epsilon and random_state.")
+    arguments = [dict(zip(parameters, each, strict=False)) for each in (data, neighbour)]
+    check_neighbours(*arguments)
+    epsilon = float(parameters["epsilon"].default)
+    return _both_ways(lambda named: function(**named, random_state=0), arguments, epsilon, n_cells)
+
+
+def _both_ways(
+    run: Run, arguments: Sequence[Mapping[str, Any]], epsilon: float, n_cells: int
+) -> TranscriptResult:
+    ways = [
+        _one_way(run, one, other, epsilon, n_cells) for one, other in (arguments, arguments[::-1])
+    ]
+    # What is not drawn in both ways depends on the records: then the release does not follow.
+    both = list(zip(*(way.parts for way in ways), strict=False))
+    parts = tuple(max(each, key=lambda part: part.found) for each in both)
+    worst = max(ways, key=lambda way: way.total)
+    return replace(
+        worst,
+        parts=parts,
+        price=max(way.price for way in ways),
+        follows=all(way.follows for way in ways),
+    )
 
 
 def _one_way(
-    plan: WeibullPlan, table: CountTable, neighbour: CountTable, n_cells: int
-) -> tuple[float, tuple[float, ...]]:
-    # What follows the cell depends on it; what comes before does not.
-    first, second, *_ = _both(plan, table, neighbour, 0)
-    cell = 0
-    for one, other in zip(first, second, strict=False):
-        if one.rungs is not None and other.rungs is not None:
-            cell = int(np.argmax(_gaps(one, other, n_cells))) * grid_step(one.rungs, n_cells)
-    first, second, estimates = _both(plan, table, neighbour, cell)
-    where = tuple(math.nan if value is None else float(value) for value in estimates[0])
-    if estimates[0] != estimates[1] or len(first) != len(second):
-        return math.inf, where
-    pairs = list(zip(first, second, strict=True))
-    return sum(_ratio(one, other, cell, n_cells) for one, other in pairs), where
+    run: Run, data: Mapping[str, Any], neighbour: Mapping[str, Any], epsilon: float, n_cells: int
+) -> TranscriptResult:
+    """Compare with the answers of the first data set."""
+    chosen: dict[int, Any] = {}
+    while True:
+        one, fitted = _replayed(run, data, Replay(chosen))
+        other, again = _replayed(run, neighbour, Replay(chosen, one.answers))
+        pairs = list(zip(one.drawn, other.drawn, strict=False))
+        open_ = [
+            i
+            for i, pair in enumerate(pairs)
+            if i not in chosen and pair[0].is_choice and comparable(*pair)
+        ]
+        if not open_:
+            break
+        # What is drawn later may depend on a choice; what follows at once does not.
+        place = open_[0]
+        while place in open_:
+            chosen[place] = best_answer(*pairs[place], n_cells, len(chosen))
+            place += 1
+    parts, released = audited_parts(one, other, n_cells), _released(fitted)
+    whole = whole_of(fitted, parts, epsilon)
+    same = len(one.drawn) == len(other.drawn) and _same(released, _released(again))
+    total = whole.total if same else np.inf
+    return TranscriptResult(
+        tuple(parts), total, whole.claimed, whole.price, whole.unit, same, released
+    )
 
 
-def _both(
-    plan: WeibullPlan, table: CountTable, neighbour: CountTable, cell: int
-) -> tuple[list[Question], list[Question], tuple[Estimate, Estimate]]:
-    own = Replay(cell)
-    estimate = own.of(plan, table)
-    again = Replay(cell, own.answers)
-    return own.asked, again.asked, (estimate, again.of(plan, neighbour))
+def _replayed(run: Run, named: Mapping[str, Any], replay: Replay) -> tuple[Replay, Any]:
+    numpy_state, python_state = np.random.get_state(), random.getstate()  # noqa: NPY002
+    np.random.seed(PUBLIC_SEED)  # noqa: NPY002
+    random.seed(PUBLIC_SEED)
+    try:
+        with silence(), silent_arithmetic(), replay.instead_of_noise():
+            fitted = run(named)
+    except Exception:
+        if not replay.refused:
+            raise
+    finally:
+        np.random.set_state(numpy_state)  # noqa: NPY002
+        random.setstate(python_state)
+    if replay.refused:
+        raise TypeError(
+            "estimator draws from a law that is not known, such as that of a Markov chain's state: "
+            "there is no transcript to compare."
+        )
+    return replay, fitted
 
 
-def _ratio(one: Question, other: Question, cell: int, n_cells: int) -> float:
-    if one.scale != other.scale or (one.rungs is None) != (other.rungs is None):
-        return math.inf
-    if one.rungs is not None:
-        return float(_gaps(one, other, n_cells)[cell // grid_step(one.rungs, n_cells)])
-    return sum(abs(a - b) for a, b in zip(one.exact, other.exact, strict=True)) / one.scale
+def _released(fitted: Any) -> Mapping[str, Any]:
+    found = getattr(fitted, "released", None)
+    return found if isinstance(found, Mapping) else released_numbers(fitted)
 
 
-def _gaps(one: Question, other: Question, n_cells: int) -> Any:
-    laws = [log_law(each.rungs, each.scale, each.n_rungs, n_cells) for each in (one, other)]
-    return laws[0] - laws[1]
+def _same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    return one.keys() == other.keys() and all(
+        np.array_equal(np.asarray(one[name], float), np.asarray(other[name], float), equal_nan=True)
+        for name in one
+    )

@@ -187,6 +187,7 @@ class GroupSetting:
             groups,
             tuple(calibrations),
             self.model_centers(groups),
+            epsilon_output=self.epsilon_output,
         )
 
     def concentrated(

@@ -19,7 +19,7 @@ from skdpsurv.classification.column_group import ColumnGroup
 from skdpsurv.likelihoods.linear import LinearBlock
 from skdpsurv.likelihoods.logistic import Logistic, log_odds_slope
 from skdpsurv.mechanisms.methods import deviation
-from skdpsurv.mechanisms.perturbation import Calibrated, Problem, steps_of
+from skdpsurv.mechanisms.perturbation import Calibrated, Problem, SharedPrice, steps_of
 from skdpsurv.priors import Evidence, Prior
 from skdpsurv.privacy import clip_rows
 from skdpsurv.privacy.concentrated import Concentrated
@@ -97,6 +97,8 @@ class GroupFit:
         of all columns. None: they are scaled down to it.
     prices : tuple of Concentrated, default=()
         Of Gaussian noise: what the models of each output cost together.
+    epsilon_output : float, default=inf
+        Of other noise, the same.
     """
 
     n_records: int
@@ -108,6 +110,7 @@ class GroupFit:
     centers: tuple[FloatArray, ...]
     reach: float | None = None
     prices: tuple[Concentrated, ...] = ()
+    epsilon_output: float = math.inf
 
     def problems(self, records: Blocks[SignedRows]) -> list[Problem]:
         """Return the minimisations, group by group and output by output within.
@@ -122,6 +125,7 @@ class GroupFit:
         longest = self.data_norm * (1.0 if self.reach is None else self.reach)
         clipped = records.map(lambda block: block.within(longest))
         problems = []
+        shared = [SharedPrice(p) for p in self.prices or [self.epsilon_output] * self.n_outputs]
         for group, calibration, centers in zip(
             self.groups, self.calibrations, self.centers, strict=True
         ):
@@ -129,7 +133,13 @@ class GroupFit:
             seen = clipped.map(partial(_seen, group, self.data_norm))
             labelled = _labelled if self.reach is None else partial(_weighed, group)
             problems += [
-                Problem(likelihood, seen.map(partial(labelled, output)), calibration, center)
+                Problem(
+                    likelihood,
+                    seen.map(partial(labelled, output)),
+                    calibration,
+                    center,
+                    shared[output],
+                )
                 for output, center in enumerate(centers)
             ]
         return problems

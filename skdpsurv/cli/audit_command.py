@@ -7,7 +7,12 @@ from typing import Annotated, Any
 
 import typer
 
-from skdpsurv.audit import audit_epsilon, density_ratio_audit, worst_neighbours
+from skdpsurv.audit import (
+    audit_epsilon,
+    density_ratio_audit,
+    transcript_audit,
+    worst_neighbours,
+)
 from skdpsurv.cli.failures import CommandError, guarded
 from skdpsurv.cli.fitting import make, working
 from skdpsurv.cli.groups import grouped
@@ -55,14 +60,21 @@ def audit(
                 n_trials=trials,
                 confidence=1.0 - FALSE_ALARM / len(tried),
             )
-            law = _law(estimator, data, neighbour)
+            law = _known(density_ratio_audit, estimator, data, neighbour)
+            drawn = _known(transcript_audit, estimator, data, neighbour)
         found.append(
             {
                 "pair": name,
-                "passed": result.passed and (law is None or law.passed),
+                "passed": all(each is None or each.passed for each in (result, law, drawn)),
                 "lower_bound": result.lower_bound,
                 "resolution": result.resolution,
                 "largest_log_ratio": None if law is None else law.largest,
+                "parts": None
+                if drawn is None
+                else [
+                    {"name": part.name, "found": part.found, "allowed": part.allowed}
+                    for part in drawn.parts
+                ],
             }
         )
     content = {
@@ -84,10 +96,10 @@ def audit(
         raise CommandError("refuted", f"epsilon = {epsilon:g} does not hold.")
 
 
-def _law(estimator: Any, data: Any, neighbour: Any) -> Any:
-    """Return the exact comparison of laws, where these are known."""
+def _known(compare: Any, estimator: Any, data: Any, neighbour: Any) -> Any:
+    """Return an exact comparison of laws, where these are known."""
     try:
-        return density_ratio_audit(estimator, data, neighbour)
+        return compare(estimator, data, neighbour)
     except TypeError:
         return None
 
@@ -96,6 +108,9 @@ def _line(row: dict[str, Any]) -> str:
     verdict = "not refuted" if row["passed"] else "REFUTED"
     exact = row["largest_log_ratio"]
     law = "" if exact is None else f"; exact law: largest log ratio {exact:.3g}"
+    if row["parts"] is not None:
+        shares = [f"{part['found']:.3g} of {part['allowed']:.3g}" for part in row["parts"]]
+        law += f"; part by part: {', '.join(shares)}"
     return (
         f"  {row['pair']}: {verdict}; epsilon >= {row['lower_bound']:.2g} by experiment, which can "
         f"show up to {row['resolution']:.2g}{law}"

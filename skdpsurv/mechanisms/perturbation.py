@@ -25,6 +25,7 @@ from skdpsurv.mechanisms.newton import Objective, minimize, minimize_without_pri
 from skdpsurv.mechanisms.noisy_descent import Descent, DescentCalibration
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, add_noise, draw_noise, nearest_doubles
 from skdpsurv.privacy import RandomSource, silent_arithmetic
+from skdpsurv.privacy.concentrated import Price
 from skdpsurv.types import FloatArray
 
 
@@ -94,6 +95,18 @@ class Perturbed(NamedTuple):
     center: FloatArray
 
 
+@dataclass(frozen=True, eq=False)
+class SharedPrice:
+    """What one minimisation may cost, or all together that hold this very object.
+
+    Parameters
+    ----------
+    price : float or Concentrated
+    """
+
+    price: Price
+
+
 @dataclass(frozen=True)
 class Problem:
     """One private minimisation.
@@ -108,12 +121,19 @@ class Problem:
         As made by a ``calibrate`` of this package.
     center : ndarray of shape (n_params,)
         c, public.
+    price : SharedPrice or None, default=None
+        That the calibration was made for.
     """
 
     likelihood: Likelihood
     blocks: Blocks[Any]
     calibration: Calibrated
     center: FloatArray
+    price: SharedPrice | None = None
+
+    def part(self, source: RandomSource) -> RandomSource:
+        """Return the source of all noise of this minimisation."""
+        return source.part(self, None if self.price is None else self.price.price)
 
     def task(self, source: RandomSource) -> Objective | Descent:
         """Return what is to be computed, with its noise drawn."""
@@ -142,7 +162,7 @@ def perturb(problem: Problem, source: RandomSource) -> Perturbed:
     -------
     Perturbed
     """
-    calibration = problem.calibration
+    calibration, source = problem.calibration, problem.part(source)
     found = _computed(problem.task(source), calibration.certificate)
     return _released(found, calibration, source)
 
@@ -169,7 +189,8 @@ def perturb_all(
     -------
     list of Perturbed
     """
-    sources = source.spawn(len(problems))
+    children = source.spawn(len(problems))
+    sources = [p.part(child) for p, child in zip(problems, children, strict=True)]
     tasks = [p.task(s) for p, s in zip(problems, sources, strict=True)]
     # Blocks that are somewhere else stay there: threads of this process wait for their sums.
     here = all(isinstance(task.blocks, InMemory) for task in tasks)

@@ -55,7 +55,7 @@ def noisy_mean(
     slack = math.sqrt(total.size) * (2.0**-31 + n_records * 2.0**-52)
     law = law_hiding(total.size, 2.0 * (1.0 + slack) * data_norm / n_records, price)
     mean = np.asarray(total * (2.0**-30 * data_norm / n_records))
-    return add_noise(mean, law, source), law
+    return add_noise(mean, law, source.part("mean of rows", price)), law
 
 
 def _lattice_total(data_norm: float, rows: FloatArray) -> IntArray:

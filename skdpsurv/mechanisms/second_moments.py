@@ -111,6 +111,7 @@ class SecondMoments:
             return found
 
         exact = blocks.map_sum(total).astype(np.float64) * 2.0 ** (2 * EXPONENT)
+        source = source.part("second moments of rows", self.price)
         return self.unpacked(add_noise(self.packed(exact), self.law, source))
 
     def noise(self, source: RandomSource) -> FloatArray:

@@ -218,7 +218,8 @@ class Sums:
 
     def release(self, exact: Sequence[int], price: Price, source: RandomSource) -> list[int]:
         """Return all sums with noise, for one price together."""
-        return [_released(self, one, price, source) for one in exact]
+        source = source.part(self, price)
+        return [_drawn(self, one, price, source) for one in exact]
 
     def least(self, exact: Sequence[int], epsilon: float, source: RandomSource) -> int:
         """Return the place of a small sum, by permute-and-flip, whatever their number.
@@ -227,6 +228,7 @@ class Sums:
         scores of sensitivity ``each`` is epsilon-differentially private (McKenna and Sheldon 2020;
         :func:`~skdpsurv.privacy.permute_and_flip`).
         """
+        source = source.part(self, epsilon)
         return permute_and_flip([-total for total in exact], epsilon, float(self.each), source)
 
 
@@ -262,6 +264,10 @@ def noise_deviation(query: Query, price: Price) -> float:
 
 
 def _released(query: Query, exact: Any, price: Price, source: RandomSource) -> Any:
+    return _drawn(query, exact, price, source.part(query, price))
+
+
+def _drawn(query: Query, exact: Any, price: Price, source: RandomSource) -> Any:
     if isinstance(price, Concentrated):
         return lattice_gaussian(exact, least_deviation(query.squared_distance, price.mu), source)
     if math.isinf(price):

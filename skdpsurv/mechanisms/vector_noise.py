@@ -29,6 +29,7 @@ from skdpsurv.privacy.exact_vectors import (
     exact_spherical_laplace,
     require_theorem,
 )
+from skdpsurv.privacy.randomness import AskedSource, Draw
 from skdpsurv.references import DOUBLES, REAL_ARITHMETIC
 from skdpsurv.types import FloatArray
 
@@ -109,7 +110,7 @@ class SphericalLaplace:
 
     def draw_exactly(self, source: RandomSource) -> ExactVector:
         """Return noise in more digits than doubles have."""
-        return exact_spherical_laplace(self.dimension, self.scale, source.bits)
+        return exact_spherical_laplace(self.dimension, self.scale, source)
 
     @property
     def deviation(self) -> float:
@@ -166,7 +167,7 @@ class SphericalGaussian:
 
     def draw_exactly(self, source: RandomSource) -> ExactVector:
         """Return noise in more digits than doubles have."""
-        return exact_spherical_gaussian(self.dimension, self.scale, source.bits)
+        return exact_spherical_gaussian(self.dimension, self.scale, source)
 
     @property
     def deviation(self) -> float:
@@ -216,8 +217,11 @@ def draw_noise(law: NoiseLaw, source: RandomSource) -> Drawn:
     """Return noise, to be added by :func:`with_noise`."""
     # A class that is derived of these may have a law of its own.
     own = type(law) in (SphericalLaplace, SphericalGaussian)
-    if isinstance(law, Spherical) and own and not source.seeded:
+    if isinstance(law, Spherical) and own and source.exact:
         return law.draw_exactly(source)
+    if isinstance(source, AskedSource):
+        asked: Drawn = source.ask(Draw("stated on a vector", law.scale, law))
+        return asked
     return law.draw(source)
 
 

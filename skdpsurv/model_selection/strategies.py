@@ -164,8 +164,8 @@ class Repeat:
 
     def choose(self, trials: RunTrials, source: RandomSource) -> tuple[int, Any]:
         """Return the place of the chosen candidate, and its model."""
-        count = self.count.draw(source)
-        drawn = [uniform_below(self.n_candidates, source) for _ in range(count)]
+        count = self.count.draw(source.independent)
+        drawn = [uniform_below(self.n_candidates, source.independent) for _ in range(count)]
         results = trials(drawn)
         totals = np.array([total for _, total in results], dtype=np.int64)
         # Of each run by itself, which has an epsilon of its own.

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from skdpsurv.privacy.randomness import AskedSource, Draw, RandomSource
 from skdpsurv.types import FloatArray
 
 #: Random bits in each uniform number.
@@ -119,7 +120,7 @@ def require_theorem(dimension: int) -> None:
         )
 
 
-def exact_spherical_laplace(dimension: int, scale: float, bits: Bits) -> ExactVector:
+def exact_spherical_laplace(dimension: int, scale: float, source: RandomSource) -> ExactVector:
     r"""Draw a vector of density :math:`\propto e^{-\|b\|_2 / \text{scale}}`.
 
     The radius is :math:`-\log \prod_{i=1}^d U_i` scales, a Gamma variable of shape d; the
@@ -130,7 +131,7 @@ def exact_spherical_laplace(dimension: int, scale: float, bits: Bits) -> ExactVe
     dimension : int
     scale : float
         Public, positive and finite.
-    bits : callable
+    source : RandomSource
 
     Returns
     -------
@@ -143,6 +144,10 @@ def exact_spherical_laplace(dimension: int, scale: float, bits: Bits) -> ExactVe
         As :func:`require_theorem` does.
     """
     require_theorem(dimension)
+    if isinstance(source, AskedSource):
+        asked: ExactVector = source.ask(Draw("Laplace on a vector", scale, dimension))
+        return asked
+    bits = source.bits
     with decimal.localcontext(_CONTEXT):
         radius = -math.prod((_uniform(bits) for _ in range(dimension)), start=_ONE).ln()
         if dimension == 1:
@@ -154,7 +159,7 @@ def exact_spherical_laplace(dimension: int, scale: float, bits: Bits) -> ExactVe
         return ExactVector([_whole(v) for v in vector], scale)
 
 
-def exact_spherical_gaussian(dimension: int, deviation: float, bits: Bits) -> ExactVector:
+def exact_spherical_gaussian(dimension: int, deviation: float, source: RandomSource) -> ExactVector:
     """Draw a vector of independent normal numbers.
 
     Parameters
@@ -162,7 +167,7 @@ def exact_spherical_gaussian(dimension: int, deviation: float, bits: Bits) -> Ex
     dimension : int
     deviation : float
         Public, positive and finite.
-    bits : callable
+    source : RandomSource
 
     Returns
     -------
@@ -175,8 +180,11 @@ def exact_spherical_gaussian(dimension: int, deviation: float, bits: Bits) -> Ex
         As :func:`require_theorem` does.
     """
     require_theorem(dimension)
+    if isinstance(source, AskedSource):
+        asked: ExactVector = source.ask(Draw("Gaussian on a vector", deviation, dimension))
+        return asked
     with decimal.localcontext(_CONTEXT):
-        return ExactVector([_whole(z) for z in _normals(dimension, bits)], deviation)
+        return ExactVector([_whole(z) for z in _normals(dimension, source.bits)], deviation)
 
 
 def _uniform(bits: Bits) -> decimal.Decimal:

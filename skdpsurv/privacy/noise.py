@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from skdpsurv.checks import positive_int, positive_number
 from skdpsurv.privacy.domain import as_float_array, check_finite
 from skdpsurv.privacy.exact_vectors import exact_spherical_gaussian, exact_spherical_laplace
-from skdpsurv.privacy.randomness import AskedSource, RandomSource
+from skdpsurv.privacy.randomness import AskedSource, Draw, RandomSource
 from skdpsurv.types import FloatArray, IntArray
 
 _INT64 = np.iinfo(np.int64)
@@ -248,7 +248,7 @@ def lattice_laplace(value: int | IntArray, scale: float, source: RandomSource) -
     scale = positive_number("scale", scale)
     exact = _integers(value)
     if isinstance(source, AskedSource):
-        noisy = source.laplace(exact, scale)
+        noisy = source.ask(Draw("discrete Laplace", scale, exact))
     elif source.seeded:
         noisy = _added(exact, _geometric_difference(len(exact), scale, source.generator))
     else:
@@ -313,7 +313,9 @@ def lattice_gaussian(
     """
     deviation = positive_number("deviation", deviation)
     exact = _integers(value)
-    if source.seeded:
+    if isinstance(source, AskedSource):
+        noisy = source.ask(Draw("discrete Gaussian", deviation, exact))
+    elif source.seeded:
         noisy = _added(exact, _by_rejection(len(exact), deviation, source.generator))
     else:
         noisy = _opendp("gaussian", exact, deviation)
@@ -421,8 +423,8 @@ def spherical_laplace(dimension: int, scale: float, source: RandomSource) -> Flo
     """
     dimension = positive_int("dimension", dimension)
     scale = positive_number("scale", scale)
-    if not source.seeded:
-        return exact_spherical_laplace(dimension, scale, source.bits).nearest_doubles()
+    if source.exact:
+        return exact_spherical_laplace(dimension, scale, source).nearest_doubles()
     generator = source.generator
     radius = generator.gamma(dimension, scale)
     length = 0.0
@@ -466,6 +468,6 @@ def spherical_gaussian(dimension: int, deviation: float, source: RandomSource) -
     """
     dimension = positive_int("dimension", dimension)
     deviation = positive_number("deviation", deviation)
-    if not source.seeded:
-        return exact_spherical_gaussian(dimension, deviation, source.bits).nearest_doubles()
+    if source.exact:
+        return exact_spherical_gaussian(dimension, deviation, source).nearest_doubles()
     return np.asarray(deviation * source.generator.standard_normal(dimension), dtype=np.float64)

@@ -21,7 +21,13 @@ from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.checks import Check, choice, positive, zero_or
 from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, ScalarLoss
 from skdpsurv.mechanisms.methods import NAMES, PURE, calibrate
-from skdpsurv.mechanisms.perturbation import Calibrated, Problem, Unperturbed, perturb
+from skdpsurv.mechanisms.perturbation import (
+    Calibrated,
+    Problem,
+    SharedPrice,
+    Unperturbed,
+    perturb,
+)
 from skdpsurv.privacy import (
     RandomSource,
     check_unclipped,
@@ -88,7 +94,8 @@ class LinearPlan:
     def problems(self, records: Blocks[LinearBlock]) -> list[Problem]:
         """Return the one minimisation, which an audit attacks as it is."""
         center = np.zeros(self.likelihood.n_params)
-        return [Problem(self.likelihood, records, self.calibration, center)]
+        price = SharedPrice(self.epsilon)
+        return [Problem(self.likelihood, records, self.calibration, center, price)]
 
     def run(self, records: Blocks[LinearBlock], source: RandomSource) -> dict[str, Any]:
         """Release the coefficients, that of the constant last."""

@@ -85,7 +85,8 @@ class NoisyLangevin(Perturbation):
         """Yield the chain's states, on the scale of the fit."""
         likelihood, calibration = self.after(look)
         blocks = self.seen(records, look).held()
-        return Chain(likelihood, blocks, _chain(calibration), look.center).states(source)
+        chain = Chain(likelihood, blocks, _chain(calibration), look.center)
+        return chain.states(source.part("noisy Langevin steps", self.prices.fit))
 
     def drawn(self, records: Blocks[HazardRecords], look: Look, source: RandomSource) -> Fitted:
         """Return the last state as a baseline on the grid and coefficients on the scale of X."""

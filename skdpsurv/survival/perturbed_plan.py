@@ -15,7 +15,7 @@ from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock
 from skdpsurv.likelihoods.links import LINKS, Curve, steepness
 from skdpsurv.mechanisms import methods
 from skdpsurv.mechanisms.certificate import Center
-from skdpsurv.mechanisms.perturbation import Calibrated, Problem, perturb, steps_of
+from skdpsurv.mechanisms.perturbation import Calibrated, Problem, SharedPrice, perturb, steps_of
 from skdpsurv.mechanisms.private_mean import private_mean
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace, arithmetic
 from skdpsurv.priors import Evidence, Prior
@@ -389,7 +389,8 @@ class Perturbation(HazardPlan):
     def problem(self, records: Blocks[HazardRecords], look: Look) -> Problem:
         """Return the minimisation after a first look."""
         likelihood, calibration = self.after(look)
-        return Problem(likelihood, self.seen(records, look), calibration, look.center)
+        seen, price = self.seen(records, look), SharedPrice(self.prices.fit)
+        return Problem(likelihood, seen, calibration, look.center, price)
 
     def seen(self, records: Blocks[HazardRecords], look: Look) -> Blocks[HazardBlock]:
         """Return what the likelihood sees of records, after a first look."""

@@ -23,7 +23,7 @@ import numpy as np
 from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.mechanisms import objective_perturbation, output_perturbation
-from skdpsurv.mechanisms.perturbation import Problem, perturb
+from skdpsurv.mechanisms.perturbation import Problem, SharedPrice, perturb
 from skdpsurv.privacy import RandomSource
 from skdpsurv.references import reference
 from skdpsurv.survival.hazard_plans import Fitted, HazardModel, HazardPlan, HazardRecords
@@ -124,7 +124,8 @@ class PublishedPerturbation(HazardPlan):
         norm = self.model.data_norm
         blocks = records.map(lambda block: block.within(0.0, norm))
         center = np.zeros(self.likelihood.n_params)
-        return [Problem(self.likelihood, blocks, self.calibration, center)]
+        price = SharedPrice(self.epsilon)
+        return [Problem(self.likelihood, blocks, self.calibration, center, price)]
 
     def fit(self, records: Blocks[HazardRecords], source: RandomSource) -> Fitted:
         """Release a private baseline and coefficients."""

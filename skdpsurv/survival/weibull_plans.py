@@ -282,7 +282,7 @@ class NoisyEstimates(WeibullPlan):
         m = self.n_blocks
         if m > 1:
             # The order depends on n alone, so a record is in one block whatever its values are.
-            order = source.generator.permutation(x.size)
+            order = source.independent.generator.permutation(x.size)
             x, event = x[order], event[order]
         starts = np.arange(m) * x.size // m
         shape, log_scale = maximum_likelihood(x, event, self.max_shape, starts)
@@ -375,7 +375,7 @@ class PublishedLadder(Ladder):
         rungs = PublishedRungs(table, self.max_shape, self._highest_rung(epsilon))
         cell = draw_cell(rungs, epsilon, source, self.n_rungs)
         # The first cell begins at 0, which is no shape.
-        return self._within_range(rungs.shape_at(cell + source.generator.random()))
+        return self._within_range(rungs.shape_at(cell + source.independent.generator.random()))
 
 
 class ExactLadder(Ladder):

@@ -42,6 +42,7 @@ STATEMENT = re.compile(
 THEOREM = re.compile(r"(?<![*\w])\*(?=[A-Z$])([^*]{25,}?)(?<!\s)\*(?![*\w])")
 MATHS = re.compile(r"\$[^$]+\$")
 
+
 @dataclass(frozen=True)
 class Claim:
     """A row of a table."""

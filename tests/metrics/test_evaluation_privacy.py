@@ -6,6 +6,7 @@ import copy
 import math
 import pickle
 import warnings
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,9 +14,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from skdpsurv import PrivacyAccountant
-from skdpsurv.mechanisms.sums import Sums
+from skdpsurv.audit import transcript_audit
 from skdpsurv.metrics import evaluation, private_survival_metrics, released_values
-from skdpsurv.privacy.randomness import AskedSource
 from tests.support import checks
 from tests.support.registry import MAX_TIME, NAME, NUMBER, ROW, survival
 
@@ -110,37 +110,14 @@ TARGETS = (
 )
 
 
-def replay(monkeypatch, data, model, given=None, **options):
-    """Evaluate without noise, or with the answers that were given to a neighbour."""
-    asked = []
-
-    def answered(exact, scale, own):
-        answer = own if given is None else given[len(asked)][2]
-        asked.append((np.array(exact, dtype=float), scale, answer))
-        return answer
-
-    def least(query, misses, epsilon, source):
-        return answered(misses, query.each / epsilon, int(np.argmin(misses)))
-
+def transcript(monkeypatch, data, neighbour, model, **options):
+    """Compare all draws of two evaluations; their intervals are made of what was released."""
+    evaluate = partial(
+        private_survival_metrics, model, epsilon=EPSILON, max_time=0.9 * MAX_TIME, **options
+    )
     with monkeypatch.context() as patch:
-        source = AskedSource(lambda exact, scale: answered(exact, scale, exact), None)
-        patch.setattr(Sums, "least", least)
-        patch.setattr(evaluation, "random_source", lambda seed: source)
         patch.setattr(evaluation, "intervals", lambda reading, released, found, level: (found,) * 2)
-        found = private_survival_metrics(
-            model, data.X, data.y, EPSILON, max_time=0.9 * MAX_TIME, **options
-        )
-    return asked, found
-
-
-def ratio(one, other):
-    """Return the largest log ratio of both laws: Laplace noise adds up, a choice has a maximum."""
-    assert [scale for _, scale, _ in one] == [scale for _, scale, _ in other]
-    total = 0.0
-    for (exact, scale, answer), (near, _, _) in zip(one, other, strict=True):
-        moved = np.abs(exact - near)
-        total += (moved.max() if np.ndim(answer) == 0 and exact.size > 1 else moved.sum()) / scale
-    return total
+        return transcript_audit(evaluate, (data.X, data.y), (neighbour.X, neighbour.y))
 
 
 @pytest.mark.parametrize("edges", [pytest.param(False, marks=pytest.mark.slow), True])
@@ -156,23 +133,26 @@ def test_no_neighbour_exceeds_epsilon(name, edges, monkeypatch):
     records += [((0.1, 0.0, 0.0), target) for target in TARGETS]
     for record in records[:: len(records) // 2]:
         one = data.replaced(*record)
-        asked, found = replay(monkeypatch, one, model, **options)
         for other in records:
-            again, same = replay(monkeypatch, data.replaced(*other), model, asked, **options)
-            assert same == found
-            largest = max(largest, ratio(asked, again))
-    assert largest <= EPSILON
+            if other is record:
+                continue
+            result = transcript(monkeypatch, one, data.replaced(*other), model, **options)
+            assert result.passed, result
+            largest = max(largest, result.total)
     assert largest > 0.5 * EPSILON
 
 
 def test_the_noise_of_a_cell_has_scale_two_over_its_share(monkeypatch):
-    asked, found = replay(monkeypatch, survival(), Model(), risk_edges=[0.5, 0.8], time_edges=[2.0])
-    cells, in_groups, in_bands, brier = (scale for _, scale, _ in asked)
-    steps = 2**20
-    spent = [2.0 / cells, steps / in_groups, steps / in_bands, 2**30 / brier]
-    assert sum(spent) <= EPSILON
-    np.testing.assert_allclose(sum(spent), EPSILON, rtol=1e-12)
-    assert np.shape(found.released["table"]) == (3, 5)
+    data = survival()
+    pair = data.replaced((0.0, 0.0, 0.0), (True, 0.0)), data.replaced((1.0, 0.0, 0.0), (False, 9.5))
+    result = transcript(monkeypatch, *pair, Model(), risk_edges=[0.5, 0.8], time_edges=[2.0])
+    assert result.passed
+    assert [part.name for part in result.parts] == ["Histogram", "CellSums", "CellSums", "Sum"]
+    assert result.parts[0].share == pytest.approx(1.0)
+    spent = sum(part.allowed for part in result.parts)
+    assert spent <= EPSILON
+    np.testing.assert_allclose(spent, EPSILON, rtol=1e-12)
+    assert np.shape(result.released["table"]) == (3, 5)
 
 
 class Unstable(Model):

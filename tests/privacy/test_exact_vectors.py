@@ -7,6 +7,7 @@ import math
 import random
 import warnings
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -47,9 +48,13 @@ REJECT = 1e-7
 LAWS = (exact_spherical_laplace, exact_spherical_gaussian)
 
 
+def given_bits(bits):
+    return SimpleNamespace(bits=bits)
+
+
 def draws(law, dimension, scale, n, seed=0):
-    bits = random.Random(seed).getrandbits
-    return np.array([law(dimension, scale, bits).nearest_doubles() for _ in range(n)])
+    source = given_bits(random.Random(seed).getrandbits)
+    return np.array([law(dimension, scale, source).nearest_doubles() for _ in range(n)])
 
 
 def exact(vector):
@@ -99,14 +104,16 @@ class Refined:
 @pytest.mark.parametrize("dimension", [1, 2, 7, 40])
 def test_more_bits_and_digits_change_what_the_proof_allows(law, dimension, monkeypatch):
     """The uniform numbers are refined inside their cells, and nothing is rounded any more."""
-    coarse = [law(dimension, 1.0, random.Random(seed).getrandbits) for seed in range(20)]
+    coarse = [
+        law(dimension, 1.0, given_bits(random.Random(seed).getrandbits)) for seed in range(20)
+    ]
     monkeypatch.setattr(exact_vectors, "BITS", 2 * BITS)
     monkeypatch.setattr(exact_vectors, "_WHOLE", 1 << (2 * BITS))
     monkeypatch.setattr(exact_vectors, "_SQUARE", decimal.Decimal(1 << (4 * BITS)))
     finer = exact_vectors._CONTEXT.copy()
     finer.prec = 260
     monkeypatch.setattr(exact_vectors, "_CONTEXT", finer)
-    fine = [law(dimension, 1.0, Refined(seed)) for seed in range(20)]
+    fine = [law(dimension, 1.0, given_bits(Refined(seed))) for seed in range(20)]
     allowed = Fraction(math.isqrt((2 * dimension + 1000) ** 3), 2**160)
     for one, other in zip(coarse, fine, strict=True):
         gaps = [abs(a - b) for a, b in zip(exact(one), exact(other), strict=True)]
@@ -161,19 +168,19 @@ def test_what_is_too_long_is_refused_before_it_is_charged(setting, most, monkeyp
 
 def test_tails_do_not_end_where_those_of_doubles_do():
     """An exponential variate of NumPy is at most 44.434."""
-    vector = exact_spherical_laplace(1, 1.0, lambda count: 0)
+    vector = exact_spherical_laplace(1, 1.0, given_bits(lambda count: 0))
     assert -vector.nearest_doubles().item() == pytest.approx(BITS * math.log(2))
     # A normal number from the middle of the disc.
     middle = 1 << (BITS - 1)
-    normal = exact_spherical_gaussian(2, 1.0, lambda count: middle).nearest_doubles()
+    normal = exact_spherical_gaussian(2, 1.0, given_bits(lambda count: middle)).nearest_doubles()
     assert normal == pytest.approx(np.full(2, math.sqrt((2 * BITS - 1) * math.log(2))))
 
 
 def test_points_outside_the_disc_are_drawn_again():
-    given_bits = iter([0, 0, (1 << BITS) - 1, 0, 1 << (BITS - 1), 3 << (BITS - 2)])
-    first, second = exact_spherical_gaussian(2, 1.0, lambda count: next(given_bits)).multiples
+    bits = iter([0, 0, (1 << BITS) - 1, 0, 1 << (BITS - 1), 3 << (BITS - 2)])
+    first, second = exact_spherical_gaussian(2, 1.0, given_bits(lambda count: next(bits))).multiples
     assert 0 < first < 10**5 < second
-    assert next(given_bits, None) is None
+    assert next(bits, None) is None
 
 
 @given(
@@ -254,9 +261,9 @@ def test_planted_noise_is_of_the_drawn_scale(monkeypatch):
     asked = []
     honest = vector_noise.exact_spherical_laplace
 
-    def spy(dimension, scale, bits):
+    def spy(dimension, scale, source):
         asked.append((dimension, scale))
-        return honest(dimension, scale, bits)
+        return honest(dimension, scale, source)
 
     monkeypatch.setattr(vector_noise, "exact_spherical_laplace", spy)
     add_noise(np.zeros(2), SphericalLaplace(2, 0.7), random_source(None))

@@ -28,7 +28,7 @@ def quarter_of_the_noise(monkeypatch):
     monkeypatch.setattr(
         vector_noise,
         "exact_spherical_laplace",
-        lambda dimension, scale, bits: exact(dimension, scale / 4, bits),
+        lambda dimension, scale, source: exact(dimension, scale / 4, source),
     )
 
 

@@ -51,8 +51,8 @@ def sixth_of_the_vector_noise() -> Iterator[None]:
     def small(dimension, scale, source):
         return honest(dimension, scale / 6, source)
 
-    def small_exact(dimension, scale, bits):
-        return exact(dimension, scale / 6, bits)
+    def small_exact(dimension, scale, source):
+        return exact(dimension, scale / 6, source)
 
     with (
         mock.patch.object(vector_noise, "spherical_laplace", small),

@@ -1,0 +1,138 @@
+"""How far two replays are apart: the log ratio of the laws of one draw, and where it is largest."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from skdpsurv.audit.choice_law import log_exponential_mechanism, log_permute_and_flip
+from skdpsurv.audit.ladder_law import grid_step, log_law
+from skdpsurv.audit.perturbation_law import Law, near_points
+from skdpsurv.audit.replay import DrawnOnce
+from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalGaussian, SphericalLaplace
+from skdpsurv.types import FloatArray
+
+__all__ = ["best_answer", "comparable", "is_gaussian", "ratio"]
+
+CHOICES = {
+    "permute-and-flip": log_permute_and_flip,
+    "exponential mechanism": log_exponential_mechanism,
+}
+
+
+def is_gaussian(one: DrawnOnce) -> bool:
+    """Say whether the noise is Gaussian, so that its price is a mu."""
+    return "Gaussian" in one.draw.law
+
+
+def comparable(one: DrawnOnce, other: DrawnOnce) -> bool:
+    """Say whether two draws differ in nothing but what the records are."""
+    return (
+        (one.draw.law, one.draw.scale, one.step) == (other.draw.law, other.draw.scale, other.step)
+        and np.shape(one.exact) == np.shape(other.exact)
+        and _size(one) == _size(other)
+        and one.used == other.used
+        and (one.law is None) == (other.law is None)
+    )
+
+
+def ratio(one: DrawnOnce, other: DrawnOnce, n_cells: int, *, each: bool = False) -> float:
+    """Return the log ratio at the answer or, of Gaussian noise, the square of a mu.
+
+    Parameters
+    ----------
+    one, other : DrawnOnce
+        Of neighbours.
+    n_cells : int
+        Of a ladder, that are looked at.
+    each : bool, default=False
+        Whether each of several integers has the price for itself.
+    """
+    if not comparable(one, other):
+        return math.inf
+    if one.law is not None and other.law is not None:
+        laws = [_with_scale(each_one) for each_one in (one, other)]
+        return laws[0].log_density(one.answer) - laws[1].log_density(one.answer)
+    if one.draw.law.endswith("on a vector"):
+        if not one.used:
+            return math.inf  # drawn, and added to nothing
+        law, gap = _noise_of(one), _gap(one.exact, other.exact)
+        if is_gaussian(one):
+            return law.cost(float(np.linalg.norm(gap))) ** 2
+        return law.log_density(np.zeros_like(gap)) - law.log_density(gap)
+    if one.draw.law.startswith("discrete"):
+        moved = [abs(a - b) / one.draw.scale for a, b in zip(one.exact, other.exact, strict=True)]
+        if is_gaussian(one):
+            moved = [gap**2 for gap in moved]
+        return max(moved) if each else math.fsum(moved)
+    gaps = _gaps(one, other, n_cells)
+    return float(gaps[one.answer // _step(one, n_cells)])
+
+
+def best_answer(one: DrawnOnce, other: DrawnOnce, n_cells: int, n_before: int) -> Any:
+    """Return the answer to a choice at which the log ratio is largest.
+
+    Parameters
+    ----------
+    one, other : DrawnOnce
+        Of neighbours.
+    n_cells : int
+        Of a ladder, that are looked at.
+    n_before : int
+        Choices that were answered before.
+    """
+    if one.law is None or other.law is None:
+        return int(np.argmax(_gaps(one, other, n_cells))) * _step(one, n_cells)
+    laws = _with_scale(one), _with_scale(other)
+    points = near_points(*laws)
+    gaps = [laws[0].log_density(point) - laws[1].log_density(point) for point in points]
+    if not np.any(gaps):
+        # Where the records are the same: models that say much, and contradict each other, have the
+        # votes and losses that other records can move farthest.
+        sums = points.sum(axis=1) * (-1.0) ** n_before
+        return points[int(np.argmax(sums))]
+    return points[int(np.nanargmax(gaps))]
+
+
+def _with_scale(one: DrawnOnce) -> Law:
+    """Return the law of a minimum for the noise that was drawn, whatever was planned."""
+    assert one.law is not None
+    return replace(one.law, linear=_noise_of(one))
+
+
+def _noise_of(one: DrawnOnce) -> NoiseLaw:
+    given = one.draw.given
+    if not isinstance(given, int):
+        law: NoiseLaw = given
+        return law
+    kind = SphericalGaussian if is_gaussian(one) else SphericalLaplace
+    return kind(given, one.draw.scale)
+
+
+def _gap(one: FloatArray, other: FloatArray) -> FloatArray:
+    with np.errstate(invalid="ignore"):
+        gap = np.where(one == other, 0.0, one - other)
+    return np.where(np.isnan(gap), np.inf, gap)
+
+
+def _size(one: DrawnOnce) -> Any:
+    if one.draw.law in CHOICES:
+        return len(one.draw.given)
+    return one.draw.given if one.draw.law.endswith("on a vector") else None
+
+
+def _step(one: DrawnOnce, n_cells: int) -> int:
+    return 1 if one.draw.law in CHOICES else grid_step(one.draw.given[0], n_cells)
+
+
+def _gaps(one: DrawnOnce, other: DrawnOnce, n_cells: int) -> FloatArray:
+    def law(each: DrawnOnce) -> FloatArray:
+        if each.draw.law in CHOICES:
+            return CHOICES[each.draw.law](each.draw.given)
+        rungs, n_rungs = each.draw.given
+        return log_law(rungs, each.draw.scale, n_rungs, n_cells)
+
+    return law(one) - law(other)

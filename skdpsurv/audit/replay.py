@@ -1,0 +1,191 @@
+"""A fit that is replayed: what its samplers are asked, and what they answer.
+
+On one data set a sum is answered by its exact value, as if noise had been 0, and on the neighbour
+by the same answer. So are vectors: noise is such that the sum with it is the answer, whatever was
+added. Noise in an objective is such that the minimum is at a given point. Which cell, candidate or
+minimum is answered is for whoever compares both replays to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from skdpsurv.audit.perturbation_law import Law
+from skdpsurv.mechanisms.perturbation import Problem
+from skdpsurv.privacy import round_to_lattice
+from skdpsurv.privacy.exact_vectors import ExactVector
+from skdpsurv.privacy.randomness import AskedPart, Draw, asked_instead
+from skdpsurv.types import FloatArray
+
+__all__ = ["DrawnOnce", "Replay", "ReplayedPart"]
+
+
+@dataclass
+class DrawnOnce:
+    """One draw of a replay.
+
+    Parameters
+    ----------
+    draw : Draw
+    part : ReplayedPart
+        That it is drawn for.
+    answer : Any
+    exact : Any
+        What noise was added to: integers, or a vector; None of choices and objectives.
+    step : float
+        Of the lattice that the sum with a vector was rounded to.
+    law : Law or None
+        Of the minimum, where the noise is in an objective.
+    used : int
+        How often noise on a vector was added to something.
+    """
+
+    draw: Draw
+    part: ReplayedPart
+    answer: Any = None
+    exact: Any = None
+    step: float = 0.0
+    law: Law | None = None
+    used: int = 0
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether the answer with the largest ratio has to be looked for."""
+        return self.exact is None
+
+
+@dataclass
+class ReplayedPart:
+    """A part of a replayed fit, and all that is drawn for it.
+
+    Parameters
+    ----------
+    replay : Replay
+    what : Any
+        What is asked of the records; None for what no part was begun for.
+    price : float or Concentrated or None
+    source : int
+        The number of the source that it is drawn from: a search has many.
+    """
+
+    replay: Replay
+    what: Any
+    price: Any
+    source: int
+    drawn: list[DrawnOnce] = field(default_factory=list)
+
+    def part(self, what: object, price: object) -> AskedPart:
+        """Begin another part."""
+        return self.replay.begin(what, price, self.source)
+
+    def ask(self, draw: Draw) -> Any:
+        """Answer a draw."""
+        return self.replay.answered(draw, self)
+
+    def refuse(self) -> None:
+        """Take note of a draw whose law nobody knows."""
+        self.replay.refused = True
+
+
+@dataclass
+class Replay:
+    """All draws of one fit.
+
+    Parameters
+    ----------
+    chosen : mapping of int to Any
+        The answers to choices that somebody has looked for, by the number of the draw.
+    given : sequence or None
+        The answers of a neighbour's fit; None: its own.
+    """
+
+    chosen: dict[int, Any]
+    given: Sequence[Any] | None = None
+    parts: list[ReplayedPart] = field(default_factory=list)
+    drawn: list[DrawnOnce] = field(default_factory=list)
+    refused: bool = False
+    n_sources: int = 0
+
+    @property
+    def answers(self) -> list[Any]:
+        """What was answered, in order."""
+        return [each.answer for each in self.drawn]
+
+    @contextmanager
+    def instead_of_noise(self) -> Iterator[None]:
+        """Answer for all that fits draw."""
+        with asked_instead(self):
+            yield
+
+    def part(self, what: object, price: object) -> AskedPart:
+        """Begin what is drawn from another source."""
+        self.n_sources += 1
+        return self.begin(what, price, self.n_sources - 1)
+
+    def begin(self, what: object, price: object, source: int) -> ReplayedPart:
+        """Begin another part."""
+        self.parts.append(ReplayedPart(self, what, price, source))
+        return self.parts[-1]
+
+    def ask(self, draw: Draw) -> Any:
+        """Refuse: draws are made for a source's parts."""
+        raise AssertionError(draw)
+
+    def refuse(self) -> None:
+        """As for parts."""
+        self.refused = True
+
+    def answered(self, draw: Draw, part: ReplayedPart) -> Any:
+        """Answer a draw, and note it."""
+        place, asked = len(self.drawn), DrawnOnce(draw, part)
+        self.drawn.append(asked)
+        part.drawn.append(asked)
+        if draw.law.endswith("on a vector"):
+            return AskedVector(asked, place, self)
+        if draw.law.startswith("discrete"):
+            asked.exact = list(draw.given)
+            asked.answer = self.known(place, asked.exact)
+            return list(asked.answer)
+        asked.answer = self.known(place, self.chosen.get(place, 0))
+        return asked.answer
+
+    def known(self, place: int, own: Any) -> Any:
+        """Return a neighbour's answer, if it has one of this shape, or one's own."""
+        if self.given is None or place >= len(self.given):
+            return own
+        given = self.given[place]
+        return given if np.shape(given) == np.shape(own) else own
+
+
+class AskedVector(ExactVector):
+    """Noise on a vector that is drawn when it is known what it is added to."""
+
+    def __init__(self, asked: DrawnOnce, place: int, replay: Replay) -> None:
+        given = asked.draw.given
+        size = given if isinstance(given, int) else given.dimension
+        super().__init__([0] * size, asked.draw.scale)
+        object.__setattr__(self, "_asked", (asked, place, replay))
+
+    def added_to(self, values: FloatArray, step: float) -> FloatArray:
+        """Return the answer, and note what noise would have been added to."""
+        asked, place, replay = self._asked  # type: ignore[attr-defined]
+        asked.exact, asked.step, asked.used = np.array(values), step, asked.used + 1
+        asked.answer = replay.known(place, round_to_lattice(values, step))
+        return np.array(asked.answer)
+
+    def nearest_doubles(self) -> FloatArray:
+        """Return the linear term with which an objective is least at the answer."""
+        asked, place, replay = self._asked  # type: ignore[attr-defined]
+        problem = asked.part.what
+        if not isinstance(problem, Problem):
+            asked.part.refuse()
+            raise TypeError("Noise that is added to nothing cannot be asked for.")
+        asked.law, asked.used = Law.of_minimum(problem), asked.used + 1
+        asked.answer = replay.known(place, replay.chosen.get(place, problem.center))
+        objective = asked.law.objective
+        return -objective.derivatives(asked.answer - objective.center, order=1).gradient

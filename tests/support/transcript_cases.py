@@ -1,0 +1,288 @@
+"""Estimators, and pairs of neighbours that together move each of their parts as far as they can.
+
+Used by the tests of the audit of transcripts and by benchmarks/audit_parts.py.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.tree import DecisionTreeClassifier
+
+from skdpsurv import (
+    DPAalenJohansenFitter,
+    DPDiscreteTimeSurvival,
+    DPKaplanMeierFitter,
+    DPLogisticRegression,
+    DPWeibullFitter,
+    HybridMEstimator,
+    PerturbedHistogramMEstimator,
+    PrivateStackingClassifier,
+)
+from skdpsurv.metrics import private_survival_metrics
+from skdpsurv.model_selection import PrivateSearchCV
+from tests.support.extensions import extension
+from tests.support.worst_pairs import pair
+
+Pair = tuple[Any, Any]
+
+
+@dataclass
+class Case:
+    """An estimator, and pairs that move all of its parts together.
+
+    Parameters
+    ----------
+    estimator : Any
+    pairs : dict of str to dict, or callable
+        Names of worst neighbours, and their sizes; or what makes pairs.
+    n_places : int
+        Where noise is drawn.
+    weak : dict of int to str
+        Parts that no pair moves by .55 of what they may cost, and why; by more than half.
+    unmoved : dict of int to str
+        Parts that no record can move.
+    """
+
+    estimator: Any
+    pairs: Any
+    n_places: int
+    weak: dict[int, str] = field(default_factory=dict)
+    unmoved: dict[int, str] = field(default_factory=dict)
+
+    def made(self) -> list[Pair]:
+        if callable(self.pairs):
+            return list(self.pairs())
+        return [pair(self.estimator, name, **sizes) for name, sizes in self.pairs.items()]
+
+
+def hazard(**parameters: Any) -> DPDiscreteTimeSurvival:
+    given = {"max_time": 1.0, "n_intervals": 4, "n_knots": 1, "epsilon": 60.0, "alpha": 10.0}
+    return DPDiscreteTimeSurvival(**{**given, "inference_share": 0.2, **parameters})
+
+
+def logistic(**parameters: Any) -> DPLogisticRegression:
+    return DPLogisticRegression(**{"classes": [0, 1], "alpha": 10.0, **parameters})
+
+
+class Predicted:
+    """Survival curves by the first column."""
+
+    def predict_survival_function(self, X: Any) -> list[Callable[[Any], Any]]:
+        return [functools.partial(_curve, float(np.asarray(row)[0])) for row in np.asarray(X)]
+
+
+def _curve(rate: float, times: Any) -> Any:
+    return np.exp(-rate * np.asarray(times))
+
+
+def evaluated() -> Iterator[Pair]:
+    """Pairs for cells and places in them; and crowds next to the first candidate for an edge."""
+    rates, times = np.geomspace(0.02, 4.0, 12), np.linspace(0.05, 0.95, 12)
+    risky, early = np.full(12, 10.0), np.full(12, 3e-5)
+    for rate, time, first, last in (
+        (rates, times, (0.01, 1e-3, True), (6.0, 1.0, False)),
+        (rates, times, (0.0, 1e-3, True), (6.0, 0.97, True)),
+        (risky, times, (20.0, 0.5, True), (0.0, 0.5, True)),
+        (rates, early, (1.0, 0.0, True), (1.0, 0.97, True)),
+        (rates, times, (0.0, 0.0, True), (0.0, 1.0, False)),
+    ):
+        made = []
+        for own_rate, own_time, event in (first, last):
+            y = np.array([(True, t) for t in time], dtype=[("event", "?"), ("time", "f8")])
+            X = rate[:, None].copy()
+            X[0], y[0] = own_rate, (event, own_time)
+            made.append((X, y))
+        yield tuple(made)
+
+
+def disagreed() -> Iterator[Pair]:
+    """A private record that either candidate predicts rightly, and the other wrongly."""
+    x = np.r_[1.0, -1.0, -1.0, -1.0, np.linspace(-1.0, 1.0, 20)]
+    y = (x > 0).astype(int)
+    other = y.copy()
+    other[0] = 0
+    public = np.arange(x.size) > 3
+    yield (x[:, None], y, public), (x[:, None], other, public)
+
+
+def rolled(estimator: Any, names: list[str], **sizes: Any) -> Callable[[], Iterator[Pair]]:
+    """Return what makes pairs in which each record in turn is the one that differs."""
+
+    def made() -> Iterator[Pair]:
+        for name in names:
+            data, neighbour = pair(estimator, name, **sizes)
+            for place in range(len(data[1])):
+                yield tuple(
+                    tuple(np.roll(each, place, axis=0) for each in one) for one in (data, neighbour)
+                )
+
+    return made
+
+
+AT_ONCE = "event at once or censored at the end, others at zero and censored"
+OPPOSITE = "opposite rows, events at once, others at zero and censored"
+ANGLES = "rows at right angles, others at zero and censored"
+FAR = "rows far beyond the bound, others at zero and censored"
+HAZARD = {
+    AT_ONCE: {"n": 4},
+    OPPOSITE: {"n": 4},
+    ANGLES: {"n": 4, "n_features": 2},
+    FAR: {"n": 4},
+}
+HALF_OF_EACH = "others half at zero, half censored"
+FLIPPED = "label flipped, others at zero"
+LOGISTIC = {FLIPPED: {"n": 4}, "rows at right angles, others at zero": {"n": 4, "n_features": 2}}
+SUMS_IN_L2 = "what is added up of a place is counted as if all of it were one number"
+
+search = functools.partial(
+    PrivateSearchCV,
+    logistic(max_residual=0.5),
+    {"alpha": [10.0, 20.0]},
+    epsilon=4.0,
+    expected_runs=1.5,
+)
+stacked = PrivateStackingClassifier(
+    classes=[0, 1], n_partitions=2, partition="samples", combiner="logistic", alpha=10.0
+)
+subset = HybridMEstimator(
+    DecisionTreeClassifier(random_state=0), method="subset", candidate_sizes=[1, 20]
+)
+poisson = extension("poisson").DPPoissonRegressor
+CASES = {
+    "hazard": Case(hazard(), HAZARD, 8),
+    "hazard, output": Case(hazard(method="out_pert"), HAZARD, 7),
+    "hazard, descent": Case(hazard(method="noisy_gd", delta=1e-4), HAZARD, 7, {4: SUMS_IN_L2}),
+    "hazard, Langevin": Case(
+        hazard(method="psgld", sampler="psgld", delta=1e-4, inference_share=0.0),
+        HAZARD,
+        5,
+        {4: SUMS_IN_L2},
+    ),
+    "logistic": Case(
+        logistic(epsilon=30.0, inference_share=0.2, alpha=2.0),
+        {name: {**sizes, "n": 20} for name, sizes in LOGISTIC.items()},
+        4,
+    ),
+    "logistic, output": Case(
+        logistic(epsilon=160.0, inference_share=0.2, method="out_pert"), LOGISTIC, 3
+    ),
+    "logistic, descents": Case(
+        logistic(classes=[0, 1, 2], method="noisy_gd", delta=1e-4),
+        {
+            "label flipped, others at zero": {"n": 4},
+            "label of one class or of another, others alike": {"n": 4},
+        },
+        3,
+    ),
+    "logistic, three classes": Case(
+        logistic(classes=[0, 1, 2]),
+        {
+            "label flipped, others at zero": {"n": 4},
+            "label of one class or of another, others alike": {"n": 4},
+        },
+        6,
+    ),
+    "columns": Case(
+        PrivateStackingClassifier(classes=[0, 1], n_partitions=2),
+        {"label flipped at a row of all columns, others alike": {"n": 4, "n_features": 2}},
+        4,
+    ),
+    "rows, stacked": Case(stacked, rolled(stacked, ["label flipped, others alike"], n=9), 6),
+    "Weibull": Case(
+        DPWeibullFitter(max_time=1.0),
+        {
+            "event at zero or censored at the horizon, others half at zero, half censored": {
+                "n": 4
+            },
+            "event at zero or at the horizon, others half at zero, half censored": {"n": 4},
+        },
+        4,
+    ),
+    "Weibull, exact": Case(
+        DPWeibullFitter(max_time=1.0, calibration="exact"),
+        {
+            "event at zero or censored at the horizon, others half at zero, half censored": {
+                "n": 4
+            },
+            "event at zero or at the horizon, others with events at the horizon": {"n": 4},
+        },
+        2,
+    ),
+    "Weibull, corrected": Case(
+        DPWeibullFitter(max_time=1.0, epsilon=500.0),
+        {
+            "event at zero or censored at the horizon, others with events at zero": {"n": 6},
+            "event at zero or at the horizon, others with events at zero": {"n": 6},
+            "event or censored at the horizon, others with events at zero": {"n": 6},
+            "event in mid course or at the horizon, others spread out": {"n": 6},
+            "event at zero or at the horizon, others with events at the horizon": {"n": 6},
+        },
+        6,
+    ),
+    "Weibull, Laplace": Case(
+        DPWeibullFitter(max_time=1.0, method="laplace"),
+        {
+            "event at zero or censored at the horizon, others censored at the horizon": {"n": 4},
+            "event at zero or at the horizon, others censored at the horizon": {"n": 4},
+        },
+        2,
+    ),
+    "Poisson": Case(
+        poisson(max_residual=2.0, alpha=10.0),
+        {"outcome at either end, others alike": {"n": 4}},
+        2,
+    ),
+    "Poisson, output": Case(
+        poisson(max_residual=2.0, alpha=10.0, method="out_pert"),
+        {"outcome at either end, others alike": {"n": 4}},
+        1,
+    ),
+    "Kaplan-Meier": Case(
+        DPKaplanMeierFitter(max_time=1.0),
+        {"event at zero or at the horizon, others still there": {"n": 4}},
+        1,
+    ),
+    "Aalen-Johansen": Case(
+        DPAalenJohansenFitter(max_time=1.0, causes=["a", "b"], censored="c"),
+        {"event at zero or at the horizon, others still there": {"n": 4}},
+        1,
+    ),
+    "hybrid": Case(
+        HybridMEstimator(epsilon=200.0),
+        {
+            "at opposite ends, other outcomes, its cell emptied": {"n": 4},
+            "at opposite ends, one outcome, its cell emptied": {"n": 4, "n_features": 2},
+        },
+        2,
+    ),
+    "hybrid, subset": Case(subset, disagreed, 4, unmoved={1: "all records are in one cell"}),
+    "hybrid, curve": Case(
+        HybridMEstimator(
+            DecisionTreeClassifier(max_depth=1, random_state=0),
+            method="subset",
+            selection="noisy_curve",
+            candidate_sizes=[10, 20],
+        ),
+        disagreed,
+        4,
+    ),
+    "histogram": Case(
+        PerturbedHistogramMEstimator(bounds=[(-1, 1)], outcome=[0, 1]),
+        {"outcome flipped, others in its cell": {"n": 4}},
+        1,
+    ),
+    "search": Case(search(refit=0.5), rolled(search(), [FLIPPED], n=6), 5),
+    "search, split": Case(search(strategy="split"), rolled(search(), [FLIPPED], n=8), 5),
+    "evaluation": Case(
+        functools.partial(
+            private_survival_metrics, Predicted(), epsilon=1.0, max_time=0.98, n_groups=3, n_bands=2
+        ),
+        evaluated,
+        8,
+    ),
+}
