@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant
+from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.mechanisms.objective_perturbation import SOLVER_SHARE
 from skdpsurv.survival.hazard_plans import HazardModel
 from skdpsurv.survival.published import (
@@ -50,6 +51,32 @@ def test_bounds_are_the_papers_formulas(q, e):
 
 def test_sensitivity_of_the_papers_size():
     assert published_sensitivity(published_basis(200, 3)) == pytest.approx(470, rel=0.02)
+
+
+@pytest.mark.parametrize(("q", "e"), [(5, 1), (12, 3)])
+def test_no_pair_of_records_passes_the_bounds(q, e):
+    """Of gradients, and of the determinant that one record's Hessian can make of a ridge."""
+    rng = np.random.default_rng(3)
+    basis = published_basis(q, e)
+    likelihood, largest = DiscreteHazard(basis, 2), 0.0
+    for _ in range(400):
+        X = rng.normal(size=(2, 2))
+        X /= np.linalg.norm(X, axis=1)[:, None]
+        if rng.random() < 0.5:
+            X[1] = -X[0]
+        kinds = rng.integers(1, q + 1, size=2), rng.random(2) < 0.5
+        coef = 10.0 ** rng.uniform(-1, 1.5) * rng.normal(size=likelihood.n_params)
+        one, other = (
+            likelihood.derivatives(coef, hazard_block(X[[i]], *(kind[[i]] for kind in kinds)))
+            for i in (0, 1)
+        )
+        apart = float(np.linalg.norm(one.gradient - other.gradient))
+        assert apart <= published_sensitivity(basis)
+        largest = max(largest, apart)
+        for kappa in (0.01, 1.0, 100.0):
+            ratio = np.linalg.slogdet(np.eye(coef.size) + one.hessian / kappa)[1]
+            assert ratio <= true_cost(basis, kappa) + 1e-12
+    assert largest > 0.2 * published_sensitivity(basis)
 
 
 class TestObjectivePerturbation:
