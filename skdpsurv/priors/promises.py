@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from skdpsurv.privacy import PrivacyGuarantee
+from skdpsurv.privacy.guarantee import PERSON
 from skdpsurv.release import Release
 
 __all__ = ["Promises", "earlier", "sha256"]
 
 #: Status of what everybody can read already, such as a table in a journal.
 PUBLISHED = "published"
+#: About whom promises are that do not say it, as guarantees have it.
+RECORD = "replace-one"
+_ABOUT = {RECORD: "about single records", PERSON: "about whole persons"}
 
 
 @dataclass(frozen=True)
@@ -28,20 +32,23 @@ class Promise:
         That of a guarantee, or "published".
     sha256 : str
         Of the release's JSON; "" where nobody has written it down.
+    neighbours : str, default="replace-one"
+        The relation that it holds for, as a guarantee has it.
     """
 
     epsilon: float
     delta: float
     status: str
     sha256: str
+    neighbours: str = RECORD
 
     @classmethod
     def of(cls, release: Release) -> Promise:
         """Return that of a release."""
         made = release.guarantee
         public = release.estimator == "PublishedCoefficients"
-        status = PUBLISHED if public else made.status
-        return cls(made.epsilon, made.delta, status, sha256(release))
+        status, neighbours = (PUBLISHED, RECORD) if public else (made.status, made.neighbours)
+        return cls(made.epsilon, made.delta, status, sha256(release), neighbours)
 
     @classmethod
     def said(cls, entry: Mapping[str, Any]) -> Promise:
@@ -54,15 +61,33 @@ class Promise:
         """
         status, digest = entry["status"], entry.get("sha256", "")
         checked = "none" if status == PUBLISHED else status
-        made = PrivacyGuarantee(entry["epsilon"], entry["delta"], status=checked)
-        return cls(made.epsilon, made.delta, str(status), str(digest))
+        neighbours = entry.get("neighbours", RECORD)
+        made = PrivacyGuarantee(entry["epsilon"], entry["delta"], neighbours, status=checked)
+        return cls(made.epsilon, made.delta, str(status), str(digest), made.neighbours)
 
     def words(self) -> str:
         """Return it in words."""
         if self.status == PUBLISHED:
             return "none, as it was public before"
         delta = f", delta = {self.delta:g}" if self.delta else ""
-        return f"epsilon = {self.epsilon:g}{delta}, status {self.status}"
+        about = _ABOUT.get(self.neighbours, f"about neighbours by {self.neighbours!r}")
+        return f"epsilon = {self.epsilon:g}{delta}, status {self.status}, {about}"
+
+    def entry(self) -> dict[str, Any]:
+        """Return it for a guarantee, with the neighbours where they are not single records."""
+        said = dict(vars(self))
+        if self.neighbours == RECORD:
+            del said["neighbours"]
+        return said
+
+    def of_whoever_is_in_both(self) -> str:
+        """Return what holds for somebody whose records are here, too; nothing if all was public."""
+        if self.status == PUBLISHED:
+            return ""
+        return (
+            ", and whoever is among both has the sum of both epsilons, of which one about single "
+            "records counts once for each record of that person"
+        )
 
 
 @dataclass(frozen=True)
@@ -106,14 +131,14 @@ class Promises:
         """Return the promises, the nearest first; nothing without a prior."""
         if not self.entries:
             return {}
-        return {"prior": [dict(vars(entry)) for entry in self.entries]}
+        return {"prior": [entry.entry() for entry in self.entries]}
 
     def assumptions(self) -> tuple[str, ...]:
         """Return who is protected by what."""
         return tuple(
             f"this guarantee is about the records fitted here, not about those that {which} was "
-            f"learned from: these have its own promise, {promise.words()}, and whoever is among "
-            "both has the sum of both epsilons"
+            f"learned from: these have its own promise, {promise.words()}"
+            f"{promise.of_whoever_is_in_both()}"
             for which, promise in self._named()
         )
 

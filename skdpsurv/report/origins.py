@@ -23,6 +23,8 @@ _NOTES = {
 #: What a guarantee says of each, and how the table has it.
 _KEYS = ("sha256", "epsilon", "delta", "status", "n_records")
 _HEAD = ("SHA-256 of its JSON", "epsilon", "delta", "status", "records")
+#: Those who pool are promised something about the same neighbours; a prior may be about others.
+_MORE = {"prior": ("neighbours", "neighbours")}
 
 
 def origins(release: Any) -> list[Block]:
@@ -33,13 +35,16 @@ def origins(release: Any) -> list[Block]:
         entries = public.get(name)
         if not isinstance(entries, Sequence) or not all(isinstance(e, Mapping) for e in entries):
             continue
-        rows = [tuple(_cell(entry, key) for key in _KEYS) for entry in entries]
-        blocks += [Note(_NOTES[name]), Table(caption, _HEAD, rows, numbers=False)]
+        more = _MORE.get(name, ())
+        keys, head = (*_KEYS, *more[:1]), (*_HEAD, *more[1:])
+        rows = [tuple(_cell(entry, key) for key in keys) for entry in entries]
+        blocks += [Note(_NOTES[name]), Table(caption, head, rows, numbers=False)]
     return blocks
 
 
 def _cell(entry: Mapping[str, Any], key: str) -> str:
-    given = entry.get(key, "")
+    # A promise that does not say about whom it is, is about single records.
+    given = entry.get(key, "replace-one" if key == "neighbours" else "")
     if isinstance(given, float):
         return exact(given)
     if isinstance(given, int) and not isinstance(given, bool):

@@ -147,6 +147,36 @@ class TestPromises:
             warnings.simplefilter("error")
             private.set_params(prior=proved).fit(here.X, here.y)
 
+    @pytest.mark.parametrize("by_person", [False, True])
+    def test_it_is_said_whom_the_prior_s_own_promise_is_about(self, elsewhere, here, by_person):
+        """Of a release about records, whoever has k of them has k times its epsilon."""
+        prior = elsewhere
+        if by_person:
+            people = replace(elsewhere.guarantee, neighbours="replace-one-person")
+            prior = replace(elsewhere, guarantee=people)
+        model = hazard(prior=prior)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyLeakWarning)
+            model.fit(here.X, here.y, person=np.arange(400) // 2)
+        (said,) = model.guarantee_.public_inputs["prior"]
+        # Those of guarantees by default are not written down.
+        assert said.get("neighbours", "replace-one") == prior.guarantee.neighbours
+        (assumption,) = (a for a in model.guarantee_.assumptions if "whoever is among both" in a)
+        assert ("about whole persons," if by_person else "about single records,") in assumption
+        assert "counts once for each record of that person" in assumption
+        assert prior.guarantee.neighbours in model.release_.to_html()
+
+    def test_neighbours_of_a_prior_of_a_prior_are_kept(self, elsewhere, here):
+        people = replace(elsewhere.guarantee, neighbours="replace-one-person")
+        first = fit(hazard(prior=replace(elsewhere, guarantee=people)), here.X, here.y)
+        said = fit(hazard(prior=first.release_), here.X, here.y).guarantee_
+        entries = said.public_inputs["prior"]
+        assert [one.get("neighbours") for one in entries] == [None, "replace-one-person"]
+        assert ["about whole persons" in a for a in said.assumptions if "among both" in a] == [
+            False,
+            True,
+        ]
+
     def test_only_the_fit_is_charged(self, elsewhere, here):
         accountant = PrivacyAccountant(rehearsal=True)
         fit(hazard(0.7, prior=elsewhere, accountant=accountant), here.X, here.y)
@@ -183,7 +213,8 @@ class TestColumns:
         assert -2.0 < units["ward", "north"] < -0.5
         said = model.guarantee_.public_inputs["prior"][0]
         assert said["status"] == "published"
-        assert any("as it was public before" in a for a in model.guarantee_.assumptions)
+        (assumption,) = (a for a in model.guarantee_.assumptions if "public before" in a)
+        assert "among both" not in assumption
 
     def test_it_is_public_so_that_nobody_is_warned(self):
         X, y = frame(300, 0)
