@@ -8,19 +8,22 @@ hold for :math:`\delta` likewise (docs/proofs/pooling).
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from skdpsurv.pooling.members import leaves, n_records
+from skdpsurv.pooling.members import in_one_ledger, leaves, n_records
 from skdpsurv.priors.promises import earlier
 from skdpsurv.privacy import PrivacyGuarantee, weakest_status
 from skdpsurv.privacy.budget import exact_sum, float_above
 from skdpsurv.references import reference
 from skdpsurv.release import Release
 
-__all__ = ["DISJOINT", "joint_guarantee"]
+__all__ = ["DISJOINT", "doubts_of", "joint_guarantee"]
 
 DISJOINT = "no person is in two of the pooled data sets"
+#: The same of parts of a pool, which follow.
+APART = "no person is in the data sets of two of these releases (by SHA-256)"
 
 
 def joint_guarantee(
@@ -63,14 +66,13 @@ def joint_guarantee(
     if not delta < 1.0:
         raise ValueError("releases must have deltas whose sum is below 1.")
     entries = sorted((e for member in members for e in leaves(member)), key=lambda e: e["sha256"])
-    assumptions = [assumption for one in made for assumption in one.assumptions]
-    if disjoint:
-        assumptions.append(DISJOINT)
+    unproved = _unproved(entries)
+    how = mechanism.format(len(entries))
     return PrivacyGuarantee(
         epsilon=epsilon,
         delta=delta,
         neighbours=made[0].neighbours,
-        mechanism=mechanism.format(len(entries)),
+        mechanism=f"{how}, {unproved}" if unproved else how,
         status=weakest_status(one.status for one in made),
         public_inputs={
             "n_records": sum(map(n_records, members)),
@@ -79,10 +81,75 @@ def joint_guarantee(
             **stated,
             **_priors(members),
         },
-        assumptions=tuple(dict.fromkeys(assumptions)),
+        assumptions=tuple(dict.fromkeys(_assumptions(members, disjoint))),
         source=reference("docs/proofs/pooling"),
         not_covered=tuple(dict.fromkeys(part for one in made for part in one.not_covered)),
     )
+
+
+def doubts_of(members: Sequence[Release], disjoint: bool) -> list[str]:
+    """Return why what a pool promises may be less than its epsilon says, or nothing.
+
+    Parameters
+    ----------
+    members : sequence of Release
+    disjoint : bool
+        Whether nobody is said to be in two of the data sets.
+    """
+    found = []
+    entries = [entry for member in members for entry in leaves(member)]
+    if unproved := _unproved(entries):
+        found.append(
+            f"{len(entries)} releases are pooled, {unproved}: so the pooled release promises "
+            "nothing that is proved to anybody. Leave those out, or fit them anew."
+        )
+    if disjoint and (together := in_one_ledger(members)):
+        found.append(
+            f"{together} of the releases were charged to a ledger that another was charged to, so "
+            "they may be of the same people: what these were promised together is then not the "
+            "largest epsilon, and their records count more than once. Pass disjoint=False unless "
+            "nobody is in two of the data sets."
+        )
+    return found
+
+
+def _unproved(entries: Sequence[Mapping[str, Any]]) -> str:
+    """Say how many have which status, of those that have no proof; "" if all have one."""
+    statuses = Counter(str(entry.get("status", "none")) for entry in entries)
+    del statuses["proved"]
+    said = ", ".join(f"{number} {status}" for status, number in sorted(statuses.items()))
+    if not said:
+        return ""
+    return f"{statuses.total()} of them without a proved guarantee ({said})"
+
+
+def _assumptions(members: Sequence[Release], disjoint: bool) -> list[str]:
+    """Return what members rest on, and that people are apart where their epsilons do not add up.
+
+    A pool within a pool may have been made by another rule than the one around it: then it is said
+    between which releases nobody is twice.
+    """
+    pools = [member for member in members if _is_pool(member)]
+    throughout = disjoint and all(DISJOINT in pool.guarantee.assumptions for pool in pools)
+    found = []
+    for member in members:
+        for assumption in member.guarantee.assumptions:
+            if assumption == DISJOINT and not throughout:
+                assumption = _apart([[entry] for entry in leaves(member)])
+            found.append(assumption)
+    if disjoint:
+        found.append(DISJOINT if throughout else _apart(list(map(leaves, members))))
+    return found
+
+
+def _is_pool(release: Release) -> bool:
+    return "pooled" in release.made_by.public_inputs
+
+
+def _apart(parts: Sequence[Sequence[Mapping[str, Any]]]) -> str:
+    """Say that nobody is in two parts of a pool, by the digests that it lists."""
+    named = sorted(" with ".join(sorted(e["sha256"][:8] for e in part)) for part in parts)
+    return f"{APART}: {'; '.join(named)}"
 
 
 def _priors(members: Sequence[Release]) -> dict[str, Any]:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from skdpsurv.priors.promises import sha256
 from skdpsurv.privacy.guarantee import frozen
 from skdpsurv.release import Release
 
-__all__ = ["columns", "common", "in_order", "leaves", "named", "require_same"]
+__all__ = ["columns", "common", "in_one_ledger", "in_order", "leaves", "named", "require_same"]
 
 
 def in_order(releases: Any, kinds: Collection[str]) -> list[Release]:
@@ -51,17 +55,39 @@ def in_order(releases: Any, kinds: Collection[str]) -> list[Release]:
 
 
 def _refuse_twice(members: Sequence[Release]) -> None:
-    whole = Counter(map(sha256, members))
-    if max(whole.values()) > 1:
+    if max(Counter(map(_released, members)).values()) > 1:
         raise ValueError(
             "releases must be different: one is there twice, and would count as twice the people."
         )
-    parts = Counter(entry["sha256"] for member in members for entry in leaves(member))
-    if max(parts.values()) > 1:
-        raise ValueError(
-            "releases must be different: one is pooled already, together with another of them or "
-            "with a part of it."
-        )
+    entries = [entry for member in members for entry in leaves(member)]
+    for key in ("sha256", "released"):
+        if max(Counter(_stated(entries, key)).values(), default=1) > 1:
+            raise ValueError(
+                "releases must be different: one is pooled already, together with another of them "
+                "or with a part of it."
+            )
+
+
+def _released(release: Release) -> str:
+    """Return the digest of the numbers alone, whatever else was written beside them."""
+    numbers = {name: np.asarray(value).tolist() for name, value in sorted(release.values.items())}
+    return hashlib.sha256(json.dumps([release.estimator, numbers]).encode()).hexdigest()
+
+
+def _stated(entries: Iterable[Mapping[str, Any]], key: str) -> list[str]:
+    """Return the texts of a key, of entries that have one."""
+    return [entry[key] for entry in entries if isinstance(entry.get(key), str)]
+
+
+def in_one_ledger(members: Sequence[Release]) -> int:
+    """Return how many releases were charged to a ledger that another was charged to, too.
+
+    Those are often of the same people, which no release can tell. Of releases without a receipt
+    nothing is known. A pool among them is one release.
+    """
+    ledgers = [set(_stated(leaves(member), "ledger")) for member in members]
+    charged = Counter(ledger for found in ledgers for ledger in found)
+    return sum(any(charged[ledger] > 1 for ledger in found) for found in ledgers)
 
 
 def leaves(release: Release) -> list[dict[str, Any]]:
@@ -74,14 +100,16 @@ def leaves(release: Release) -> list[dict[str, Any]]:
     """
     pooled: Any = release.made_by.public_inputs.get("pooled")
     if pooled is None:
-        promised = release.guarantee
+        promised, receipt = release.guarantee, release.receipt
         return [
             {
                 "sha256": sha256(release),
+                "released": _released(release),
                 "epsilon": promised.epsilon,
                 "delta": promised.delta,
                 "status": promised.status,
                 "n_records": n_records(release),
+                **({} if receipt is None else {"ledger": receipt.ledger}),
             }
         ]
     try:

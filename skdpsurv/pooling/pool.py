@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,11 +10,12 @@ from skdpsurv.checks import choice, instance
 from skdpsurv.inference import Inference
 from skdpsurv.pooling.between_studies import Spread
 from skdpsurv.pooling.inverse_variance import together, with_spread
-from skdpsurv.pooling.joint_guarantee import joint_guarantee
+from skdpsurv.pooling.joint_guarantee import doubts_of, joint_guarantee
 from skdpsurv.pooling.members import columns, common, in_order, named
 from skdpsurv.pooling.regressions import Hazards, LogOdds, Regression
 from skdpsurv.pooling.tables import check_tables, sum_of_tables
 from skdpsurv.pooling.weibull import Distributions
+from skdpsurv.privacy import PrivacyLeakWarning
 from skdpsurv.release import Release
 from skdpsurv.survival.weibull_plans import LEFT_CENSORED
 
@@ -71,7 +73,14 @@ def pool_releases(
         If something is not a Release.
     ValueError
         If they cannot be pooled: there are fewer than two, one is there twice, or they differ in
-        estimator, columns, bands, link, classes or neighbours; or one has no standard errors.
+        estimator, columns, units, bands, link, classes or neighbours; or one has no standard
+        errors, or an epsilon that no fit has.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If a member has no proved guarantee, or two were charged to one ledger although ``disjoint``
+        says that they are of different people.
 
     See Also
     --------
@@ -121,7 +130,7 @@ def pool_releases(
         mechanism = f"pooled by inverse variance from {{}} releases ({effects} effects)"
         values = kind.values(members, estimates, pooled_estimate(estimates, effects))
     guarantee = joint_guarantee(members, mechanism, effects, disjoint, _alike(members))
-    return _usable(
+    pooled = _usable(
         Release(
             estimator=members[0].estimator,
             guarantee=guarantee,
@@ -131,6 +140,9 @@ def pool_releases(
             **named(members),
         )
     )
+    for doubt in doubts_of(members, disjoint):
+        warnings.warn(doubt, PrivacyLeakWarning, stacklevel=2)
+    return pooled
 
 
 def pooled_estimate(estimates: Sequence[Inference], effects: str) -> Inference:

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from skdpsurv.classification.logistic_regression import ENOUGH
 from skdpsurv.inference import Inference
 from skdpsurv.labels import stated_classes
 from skdpsurv.pooling.members import n_records, require_same
@@ -27,6 +28,8 @@ class Regression(ABC):
 
     #: Public parameters that decide what coefficients mean.
     same: ClassVar[tuple[str, ...]]
+    #: What a fit needs beside a share of epsilon to have standard errors.
+    hint: ClassVar[str] = ""
 
     @abstractmethod
     def n_common(self, release: Release) -> int:
@@ -76,7 +79,8 @@ class Regression(ABC):
         found = [self._estimate(member) for member in members]
         if any(one is None for one in found):
             raise ValueError(
-                "releases must have standard errors to be weighed by: fit with inference_share=0.2."
+                "releases must have standard errors to be weighed by: fit with inference_share=0.2"
+                f"{self.hint}."
             )
         return [one for one in found if one is not None]
 
@@ -130,6 +134,7 @@ class LogOdds(Regression):
     """Of DPLogisticRegression, of two classes."""
 
     same = ("classes", "fit_intercept")
+    hint = f", and n_records times epsilon of {ENOUGH:g} or more"
 
     def check(self, members: Sequence[Release]) -> None:
         """Refuse other than two classes, too."""

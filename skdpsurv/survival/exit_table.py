@@ -19,6 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdpsurv.blocks import Blocks
+from skdpsurv.checks import number_in
 from skdpsurv.mechanisms.sums import HISTOGRAM, noise_deviation
 from skdpsurv.privacy import RandomSource
 from skdpsurv.references import reference
@@ -29,6 +30,8 @@ from skdpsurv.types import FloatArray, IndexArray, IntArray
 
 #: Name of a released value: the variance of the noise in a cell, where tables were added up.
 COUNT_VARIANCE = "count_variance"
+#: The rule for the epsilon of a table.
+IS_EPSILON = number_in(1e-9, 1e9, allow_inf=True)
 #: Of many tables with the least epsilon.
 LARGEST_VARIANCE = 1e24
 
@@ -118,10 +121,12 @@ def table_variance(release: Release) -> float:
     Raises
     ------
     ValueError
-        If it holds one that is none.
+        If it holds one that is none, or an epsilon that no fit has, such as 0.
     """
     if COUNT_VARIANCE not in release.values:
-        return cell_variance(release.made_by.epsilon)
+        epsilon = release.made_by.epsilon
+        IS_EPSILON("epsilon of a released table", epsilon)
+        return cell_variance(epsilon)
     variance = float(released_array(release, COUNT_VARIANCE, ()))
     if not 0.0 <= variance <= LARGEST_VARIANCE:
         raise ValueError(f"values of the release must hold a {COUNT_VARIANCE} that is one.")

@@ -15,7 +15,7 @@ from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee
 from skdpsurv.sources import in_memory
 from skdpsurv.survival.curve_frames import Shown
 from skdpsurv.survival.exit_records import GroupedShape, check_groups, found_groups, read_exits
-from skdpsurv.survival.exit_table import ExitTablePlan
+from skdpsurv.survival.exit_table import IS_EPSILON, ExitTablePlan
 from skdpsurv.survival.time_bands import (
     LARGEST_TABLE,
     LARGEST_TABLES,
@@ -49,7 +49,7 @@ class ExitTableFitter(UnivariateFitter):
     max_time: float | None
 
     _rules: ClassVar[dict[str, Check]] = {
-        "epsilon": number_in(1e-9, 1e9, allow_inf=True),
+        "epsilon": IS_EPSILON,
         "max_time": horizon(number_in(1e-150, 1e150)),
         "n_intervals": auto_or(integer(1, LARGEST_TABLE // 2)),
         "breakpoints": check_breakpoints,

@@ -60,6 +60,15 @@ def test_tables_without_noise_add_up_to_that_of_all(kind, groups):
         assert 0.0 < curve.of_group(1).predict(3.0) < 10.0
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 1e-300])
+@pytest.mark.parametrize("fitter", [DPKaplanMeierFitter, DPNelsonAalenFitter])
+def test_an_epsilon_that_no_fit_has_is_refused_by_name(fitter, epsilon):
+    north, south = curves(fitter)
+    crafted = replace(south, guarantee=replace(south.guarantee, epsilon=epsilon))
+    with pytest.raises(ValueError, match="epsilon of a released table must be a number in"):
+        pool_releases([north, crafted])
+
+
 def test_noise_adds_up():
     north, south = *curves(epsilon=1.0, seeds=(0,)), *curves(epsilon=0.5, seeds=(1,))
     pooled = pool_releases([north, south])
@@ -69,7 +78,7 @@ def test_noise_adds_up():
     assert fitter._table_here.variance == pytest.approx(variance)
     assert fitter._table_here.n_people == 500
     assert pooled.guarantee.epsilon == 1.0
-    assert pooled.guarantee.mechanism == "sum of tables of counts from 2 releases"
+    assert pooled.guarantee.mechanism.startswith("sum of tables of counts from 2 releases, 2 of")
     assert (pooled.values["counts"] == np.add(north.values["counts"], south.values["counts"])).all()
     assert Release.from_json(pooled.to_json()) == pooled
     assert not fitter.summary.isna().any(axis=None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +11,10 @@ import pytest
 
 from skdpsurv import (
     DPDiscreteTimeSurvival,
+    DPKaplanMeierFitter,
     DPLogisticRegression,
+    PrivacyAccountant,
+    PrivacyLeakWarning,
     PublicColumns,
     Release,
     make_release,
@@ -20,6 +24,7 @@ from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.inference import Inference
 from skdpsurv.pooling import heterogeneity
 from skdpsurv.pooling.inverse_variance import together
+from skdpsurv.pooling.joint_guarantee import APART, DISJOINT
 from skdpsurv.priors.promises import sha256
 from tests.support.pooling_sites import PARAMETERS, guarantee, site
 
@@ -33,13 +38,13 @@ def hazards(n_sites=2, **options):
         yield model.set_params(random_state=seed).fit(data.X, data.y).release_
 
 
-def odds(n_sites=2, **options):
+def odds(n_sites=2, epsilon=5.0, **options):
     rng = np.random.default_rng(0)
     for seed in range(n_sites):
         X = rng.uniform(-1.0, 1.0, (400, 2))
         y = (X[:, 0] + rng.logistic(size=400) > 0).astype(int)
         model = DPLogisticRegression(
-            5.0, classes=[0, 1], inference_share=0.2, random_state=seed, **options
+            epsilon, classes=[0, 1], inference_share=0.2, random_state=seed, **options
         )
         yield model.fit(X, y).release_
 
@@ -119,6 +124,76 @@ def test_who_may_be_in_several():
     assert made.epsilon == pytest.approx(0.3)
     assert made.delta == pytest.approx(3e-6)
     assert not any("no person is in two" in one for one in made.assumptions)
+
+
+@pytest.mark.parametrize("inner", [True, False])
+@pytest.mark.parametrize("outer", [True, False])
+def test_who_may_be_in_several_of_a_pool_of_pools(inner, outer):
+    """No assumption contradicts the rule by which epsilons were put together."""
+    a, b, c = (site(k, promised=guarantee(10, 1.0)) for k in range(3))
+    made = pool_releases([pool_releases([a, b], disjoint=inner), c], disjoint=outer).guarantee
+    within = 1.0 if inner else 2.0
+    assert made.epsilon == pytest.approx(within if outer else within + 1.0)
+    said = [one for one in made.assumptions if "no person is in" in one]
+    (first, second), third = sorted(sha256(one)[:8] for one in (a, b)), sha256(c)[:8]
+    if inner and outer:
+        assert said == [DISJOINT]
+    elif inner:
+        assert said == [f"{APART}: {first}; {second}"]
+    elif outer:
+        parts = sorted([f"{first} with {second}", third])
+        assert said == [f"{APART}: {'; '.join(parts)}"]
+    else:
+        assert said == []
+
+
+def charged(accountant, seed=0):
+    time = np.random.default_rng(seed).exponential(5.0, 300)
+    fitter = DPKaplanMeierFitter(1.0, max_time=10.0, n_intervals=4, accountant=accountant)
+    return fitter.fit(time, time < 9.0).release_
+
+
+def leaks(releases, **options):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", PrivacyLeakWarning)
+        pooled = pool_releases(releases, **options)
+    return pooled, [str(one.message) for one in caught]
+
+
+def test_two_releases_of_one_ledger_are_doubted():
+    """They may be of the same people: no release says of which data set it is."""
+    one, other = PrivacyAccountant(9.0), PrivacyAccountant(9.0)
+    a, b, c, d = charged(one), charged(one, 1), charged(other, 2), charged(None, 3)
+    pooled, said = leaks([a, b, c, d])
+    assert len(said) == 1
+    assert said[0].startswith("2 of the releases were charged to a ledger that another")
+    assert leaks([a, c, d])[1] == leaks([a, b], disjoint=False)[1] == []
+    # Also where one of them is in a pool already; not where the pool has added them up.
+    assert len(leaks([leaks([a, c])[0], b])[1]) == 1
+    assert leaks([leaks([a, b], disjoint=False)[0], c])[1] == []
+    assert Release.from_json(pooled.to_json()) == pooled
+
+
+def test_one_release_is_one_whatever_is_written_beside_it():
+    a, b = charged(PrivacyAccountant(9.0)), charged(None, 1)
+    for same in (replace(a, made_with="another"), replace(a, receipt=None)):
+        with pytest.raises(ValueError, match="releases must be different: one is there twice"):
+            pool_releases([a, same])
+        with pytest.raises(ValueError, match="releases must be different: one is pooled already"):
+            pool_releases([pool_releases([a, b]), same])
+
+
+def test_members_without_a_proof_are_counted_and_warned_of():
+    promised = [guarantee(status="seeded"), guarantee(), guarantee(5, np.inf)]
+    pooled, said = leaks([site(k, promised=one) for k, one in enumerate(promised)])
+    unproved = "2 of them without a proved guarantee (1 none, 1 seeded)"
+    assert len(said) == 1
+    assert said[0].startswith(f"3 releases are pooled, {unproved}")
+    assert pooled.guarantee.status == "none"
+    assert unproved in pooled.guarantee.describe().replace("\n", " ")
+    proved, said = leaks([site(k) for k in range(2)])
+    assert said == []
+    assert "without" not in proved.guarantee.mechanism
 
 
 @pytest.mark.parametrize("disjoint", [True, False])
@@ -296,6 +371,11 @@ def in_units(unit, seed=0):
     )
     frame = pd.DataFrame({"age": rng.uniform(40, 90, 400)})
     return model.fit(frame, make_discrete_time_survival(400, 1, random_state=seed).y).release_
+
+
+def test_too_few_records_of_a_classifier_are_said_to_be_too_few():
+    with pytest.raises(ValueError, match="n_records times epsilon of 600 or more"):
+        pool_releases(list(odds(epsilon=1.0)))
 
 
 def test_units_must_be_the_same_where_they_are_stated():
