@@ -19,6 +19,7 @@ from skdpsurv.mechanisms.vector_noise import MARGIN
 from skdpsurv.privacy import RandomSource
 from skdpsurv.privacy.concentrated import Concentrated, Price, amount, part, together
 from skdpsurv.privacy.concentrated import parts as gaussian_parts
+from skdpsurv.privacy.exact_vectors import require_theorem
 from skdpsurv.references import reference
 
 __all__ = ["METHODS", "SHARES", "WEIGHTS", "HybridPlan", "Spending", "make_plan", "shares"]
@@ -296,6 +297,9 @@ def make_plan(
             f"epsilon must be such that each part is between {LEAST_EPSILON:g} and "
             f"{1.0 / LEAST_EPSILON:g}, or inf."
         )
+    if rounds and math.isfinite(epsilon):
+        moments = Residuals.at(equal, X, records.y_public).moments(X[:1], records.y_public[:1])
+        require_theorem(moments.size)
     signed = weights == "signed" or (
         weights == "auto"
         and may_sign

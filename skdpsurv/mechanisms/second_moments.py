@@ -27,6 +27,7 @@ from skdpsurv.blocks import Blocks
 from skdpsurv.mechanisms.vector_noise import MARGIN, Spherical, add_noise, law_hiding
 from skdpsurv.privacy import RandomSource
 from skdpsurv.privacy.concentrated import Price
+from skdpsurv.privacy.exact_vectors import require_theorem
 from skdpsurv.types import FloatArray, IntArray
 
 __all__ = ["SecondMoments"]
@@ -55,6 +56,14 @@ class SecondMoments:
     norm: float
     price: Price
 
+    def __post_init__(self) -> None:
+        require_theorem(self._size)
+
+    @property
+    def _size(self) -> int:
+        """How many numbers the upper triangle has."""
+        return self.width * (self.width + 1) // 2
+
     @property
     def sensitivity(self) -> float:
         """How far one record moves the stretched upper triangle, with what rounding may add."""
@@ -67,8 +76,7 @@ class SecondMoments:
     @cached_property
     def law(self) -> Spherical:
         """Law of the noise on the stretched upper triangle."""
-        size = self.width * (self.width + 1) // 2
-        return law_hiding(size, self.sensitivity, self.price)
+        return law_hiding(self._size, self.sensitivity, self.price)
 
     @property
     def deviation(self) -> float:

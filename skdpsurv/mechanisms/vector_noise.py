@@ -2,7 +2,9 @@
 
 Without a seed, the sum with a spherical law has the law of the theorem about real numbers within a
 total variation of 1e-30 (:mod:`~skdpsurv.privacy.exact_vectors`). Other laws, and seeded noise, are
-drawn in doubles; for these the lattice is a safeguard and no proof (docs/user_guide/limits).
+drawn in doubles; for these the lattice is a safeguard and no proof (docs/user_guide/limits). A law
+of longer vectors than the theorem allows for cannot be made: plans hold laws, so that this is found
+before anything is charged.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from skdpsurv.privacy.exact_vectors import (
     ExactVector,
     exact_spherical_gaussian,
     exact_spherical_laplace,
+    require_theorem,
 )
 from skdpsurv.types import FloatArray
 
@@ -87,6 +90,9 @@ class SphericalLaplace:
     dimension: int
     scale: float
 
+    def __post_init__(self) -> None:
+        require_theorem(self.dimension)
+
     @classmethod
     def hiding(cls, dimension: int, sensitivity: float, epsilon: float) -> Self:
         """Return the law that hides a distance for an epsilon."""
@@ -138,6 +144,9 @@ class SphericalGaussian:
 
     dimension: int
     scale: float
+
+    def __post_init__(self) -> None:
+        require_theorem(self.dimension)
 
     @classmethod
     def hiding(cls, dimension: int, sensitivity: float, mu: float) -> Self:

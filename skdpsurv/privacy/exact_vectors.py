@@ -7,7 +7,8 @@ private value is rounded to a public lattice exactly, in rational arithmetic.
 
 Theorem (docs/proofs/noise, "The program's noise"): if the bits are independent and fair, the
 rounded sum has the law of the ideal one, value plus noise in real numbers, rounded to the lattice,
-within a total variation of :math:`10^{-30}`, for up to :math:`10^5` coordinates. So what is
+within a total variation of :math:`10^{-30}`, for up to
+:math:`6 \cdot 10^5` coordinates; longer vectors are refused. So what is
 :math:`\epsilon`-private in real arithmetic is :math:`(\epsilon, (1 + e^\epsilon) 10^{-30})`-private
 as a program, for each such sum.
 """
@@ -32,7 +33,7 @@ DIGITS = 110
 PLACES = 100
 #: Total variation from the ideal law that the theorem allows for, up to MOST_COORDINATES.
 TOTAL_VARIATION = 1e-30
-MOST_COORDINATES = 10**5
+MOST_COORDINATES = 6 * 10**5
 
 #: Gives so many independent fair bits, as a non-negative integer.
 Bits = Callable[[int], int]
@@ -103,6 +104,21 @@ class ExactVector:
         return np.array([rounded(float(v), k) for v, k in zip(values, self.multiples, strict=True)])
 
 
+def require_theorem(dimension: int) -> None:
+    """Refuse vectors that are too long for the theorem; whoever plans noise asks before a charge.
+
+    Raises
+    ------
+    ValueError
+        If there are more coordinates than it is proved for.
+    """
+    if dimension > MOST_COORDINATES:
+        raise ValueError(
+            f"columns and classes must be so few that a vector with noise has at most "
+            f"{MOST_COORDINATES:,} numbers, for which its law is proved; got {dimension:,}."
+        )
+
+
 def exact_spherical_laplace(dimension: int, scale: float, bits: Bits) -> ExactVector:
     r"""Draw a vector of density :math:`\propto e^{-\|b\|_2 / \text{scale}}`.
 
@@ -120,7 +136,13 @@ def exact_spherical_laplace(dimension: int, scale: float, bits: Bits) -> ExactVe
     -------
     ExactVector
         With ``dimension`` coordinates.
+
+    Raises
+    ------
+    ValueError
+        As :func:`require_theorem` does.
     """
+    require_theorem(dimension)
     with decimal.localcontext(_CONTEXT):
         radius = -math.prod((_uniform(bits) for _ in range(dimension)), start=_ONE).ln()
         if dimension == 1:
@@ -146,7 +168,13 @@ def exact_spherical_gaussian(dimension: int, deviation: float, bits: Bits) -> Ex
     -------
     ExactVector
         With ``dimension`` coordinates.
+
+    Raises
+    ------
+    ValueError
+        As :func:`require_theorem` does.
     """
+    require_theorem(dimension)
     with decimal.localcontext(_CONTEXT):
         return ExactVector([_whole(z) for z in _normals(dimension, bits)], deviation)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import decimal
 import math
 import random
+import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from skdpsurv.inference.row_moments import MOST_FEATURES, RowMoments
 from skdpsurv.mechanisms import vector_noise
 from skdpsurv.mechanisms.vector_noise import (
     LATTICE_FRACTION,
@@ -22,6 +24,7 @@ from skdpsurv.mechanisms.vector_noise import (
     draw_noise,
 )
 from skdpsurv.privacy import (
+    PrivacyAccountant,
     exact_vectors,
     lattice_step,
     random_source,
@@ -36,6 +39,8 @@ from skdpsurv.privacy.exact_vectors import (
     exact_spherical_gaussian,
     exact_spherical_laplace,
 )
+from tests.support import checks
+from tests.support.registry import PROTECTED
 
 #: Each statistical test is seeded; a p-value below this is an alarm, false at this rate.
 REJECT = 1e-7
@@ -117,6 +122,41 @@ def test_constants_of_the_proof():
     near = (2 * d + 1000) ** 1.5 * 2.0**-160
     assert rare + 2 * d * near * (1.0 / step + 0.5) <= TOTAL_VARIATION
     assert 10 ** -(exact_vectors.DIGITS - 5) < 2.0**-330
+
+
+def test_longer_vectors_have_no_law():
+    for law in (SphericalLaplace, SphericalGaussian):
+        assert law(MOST_COORDINATES, 1.0).dimension == MOST_COORDINATES
+        with pytest.raises(ValueError, match=r"at most 600,000 numbers, .* got 600,001"):
+            law(MOST_COORDINATES + 1, 1.0)
+    for draw in LAWS:
+        with pytest.raises(ValueError, match="at most 600,000 numbers"):
+            draw(MOST_COORDINATES + 1, 1.0, lambda count: 0)
+
+
+def test_second_moments_of_as_many_features_as_there_may_be_are_within_the_theorem():
+    planned = RowMoments.planned(100, MOST_FEATURES, 1.0)
+    assert 10**5 < planned.query.law.dimension <= MOST_COORDINATES
+
+
+@pytest.mark.parametrize("most", [1, 4, 9])
+@checks.each(PROTECTED)
+def test_what_is_too_long_is_refused_before_it_is_charged(setting, most, monkeypatch):
+    """With a theorem about few numbers nothing is charged and then refused.
+
+    There are settings whose coefficients are fewer than 9 and whose second moments are more.
+    """
+    monkeypatch.setattr(exact_vectors, "MOST_COORDINATES", most)
+    accountant = PrivacyAccountant(rehearsal=True)
+    data, refused = setting.data(), ""
+    with checks.quiet(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            setting.make(None, accountant=accountant).fit(data.X, data.y, **data.options)
+        except ValueError as error:
+            refused = str(error)
+    assert ("its law is proved" in refused) == bool(refused)
+    assert len(accountant.entries()) == (0 if refused else 1)
 
 
 def test_tails_do_not_end_where_those_of_doubles_do():
