@@ -56,6 +56,7 @@ sphinx_gallery_conf = {
             "images_of_digits.py",
             "two_hospitals.py",
             "eight_sites.py",
+            "eight_sites_odds.py",
             "consented_records.py",
             "chunks_of_a_file.py",
             "release_alone.py",

@@ -17,6 +17,7 @@ SLOW = {
     "calibration_flchain",
     "choosing_epsilon",
     "eight_sites",
+    "eight_sites_odds",
     "chunks_of_a_file",
     "first_model",
     "hazard_ratios_flchain",

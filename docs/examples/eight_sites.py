@@ -91,13 +91,13 @@ axes[0].set_xlabel("Log hazard ratio of a year of age")
 # ---------------------------------------------
 # All noise drawn anew, many times. In earnest each of these fits would cost its epsilon again.
 
-free = PrivacyAccountant()  # without a limit
+free = [PrivacyAccountant() for _ in hospitals]  # without a limit
 scores: dict[str, list[float]] = {}
 small = int(np.argmin(SIZES))
 for _ in range(REPETITIONS):
-    models = [fitted(rows, free) for rows in hospitals]
+    models = [fitted(*pair) for pair in zip(hospitals, free, strict=True)]
     largest = models[int(np.argmax(SIZES))].release_
-    helped = fitted(hospitals[small], free, prior=largest)
+    helped = fitted(hospitals[small], free[small], prior=largest)
     together = pool_releases([model.release_ for model in models]).to_estimator()
     scores.setdefault("smallest hospital alone", []).append(ranking(models[small]))
     scores.setdefault("from the largest's release", []).append(ranking(helped))
