@@ -159,7 +159,7 @@ def _of_problems(
 def _solver(part: ReplayedPart, one: DrawnOnce, other: DrawnOnce) -> AuditedPart:
     """Return how far apart solvers may end that are certified, in the scale of what hides it."""
     how = part.what.calibration
-    apart = 2.0 * how.tolerance / how.kappa
+    apart = 2.0 * how.certificate.tolerance / how.kappa
     found = ratio(one, other, 1)
     if not math.isinf(found):
         found = max(found, apart / one.draw.scale)

@@ -16,12 +16,9 @@ __all__ = ["Promises", "earlier", "sha256"]
 
 #: Status of what everybody can read already, such as a table in a journal.
 PUBLISHED = "published"
-#: Whom a promise is about, by its relation of neighbours.
-_ABOUT = {
-    "replace-one": "about single records",
-    PERSON: "about whole persons",
-    "": "about it does not say whom",
-}
+#: About whom promises are that do not say it, as guarantees have it.
+RECORD = "replace-one"
+_ABOUT = {RECORD: "about single records", PERSON: "about whole persons"}
 
 
 @dataclass(frozen=True)
@@ -35,23 +32,22 @@ class Promise:
         That of a guarantee, or "published".
     sha256 : str
         Of the release's JSON; "" where nobody has written it down.
-    neighbours : str, default=""
-        The relation that it holds for, as a guarantee has it; "" where nobody has written it down,
-        or nothing is promised as all was public.
+    neighbours : str, default="replace-one"
+        The relation that it holds for, as a guarantee has it.
     """
 
     epsilon: float
     delta: float
     status: str
     sha256: str
-    neighbours: str = ""
+    neighbours: str = RECORD
 
     @classmethod
     def of(cls, release: Release) -> Promise:
         """Return that of a release."""
         made = release.guarantee
         public = release.estimator == "PublishedCoefficients"
-        status, neighbours = (PUBLISHED, "") if public else (made.status, made.neighbours)
+        status, neighbours = (PUBLISHED, RECORD) if public else (made.status, made.neighbours)
         return cls(made.epsilon, made.delta, status, sha256(release), neighbours)
 
     @classmethod
@@ -65,7 +61,7 @@ class Promise:
         """
         status, digest = entry["status"], entry.get("sha256", "")
         checked = "none" if status == PUBLISHED else status
-        neighbours = entry.get("neighbours", "")
+        neighbours = entry.get("neighbours", RECORD)
         made = PrivacyGuarantee(entry["epsilon"], entry["delta"], neighbours, status=checked)
         return cls(made.epsilon, made.delta, str(status), str(digest), made.neighbours)
 
@@ -76,6 +72,13 @@ class Promise:
         delta = f", delta = {self.delta:g}" if self.delta else ""
         about = _ABOUT.get(self.neighbours, f"about neighbours by {self.neighbours!r}")
         return f"epsilon = {self.epsilon:g}{delta}, status {self.status}, {about}"
+
+    def entry(self) -> dict[str, Any]:
+        """Return it for a guarantee, with the neighbours where they are not single records."""
+        said = dict(vars(self))
+        if self.neighbours == RECORD:
+            del said["neighbours"]
+        return said
 
     def of_whoever_is_in_both(self) -> str:
         """Return what holds for somebody whose records are here, too; nothing if all was public."""
@@ -128,7 +131,7 @@ class Promises:
         """Return the promises, the nearest first; nothing without a prior."""
         if not self.entries:
             return {}
-        return {"prior": [dict(vars(entry)) for entry in self.entries]}
+        return {"prior": [entry.entry() for entry in self.entries]}
 
     def assumptions(self) -> tuple[str, ...]:
         """Return who is protected by what."""

@@ -43,7 +43,8 @@ def origins(release: Any) -> list[Block]:
 
 
 def _cell(entry: Mapping[str, Any], key: str) -> str:
-    given = entry.get(key, "")
+    # A promise that does not say about whom it is, is about single records.
+    given = entry.get(key, "replace-one" if key == "neighbours" else "")
     if isinstance(given, float):
         return exact(given)
     if isinstance(given, int) and not isinstance(given, bool):
