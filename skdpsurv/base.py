@@ -24,6 +24,7 @@ from skdpsurv.plan import Plan, checked_plan, promise
 from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.preprocessing.public_doubts import large_delta
 from skdpsurv.privacy import (
+    BudgetExceededError,
     PrivacyAccountant,
     PrivacyGuarantee,
     PrivacyLeakWarning,
@@ -31,6 +32,7 @@ from skdpsurv.privacy import (
     silent_arithmetic,
 )
 from skdpsurv.privacy.chain import Receipt
+from skdpsurv.privacy.concentrated import rho_for
 from skdpsurv.privacy.refusals import RefusedValueError
 from skdpsurv.release import Release
 from skdpsurv.shape import seen_shape
@@ -203,14 +205,7 @@ class PrivateEstimator(BaseEstimator):
         Whose each is is private, and what is not in memory may have to be read. So the ledger is
         asked before, and a refusal is charged where refusals are.
         """
-        refused = PrivacyGuarantee(
-            float(self.epsilon),
-            delta=float(getattr(self, "delta", 0.0)),
-            mechanism="none: refused",
-            status=self._status_beforehand(),
-        )
-        if self.accountant is not None:
-            self.accountant.check(refused)
+        refused = self._room_beforehand(self._status_beforehand())
         try:
             with silent_arithmetic():
                 return self._sources(X, y, person=person, **options)
@@ -218,6 +213,43 @@ class PrivateEstimator(BaseEstimator):
             if self.accountant is not None and self.accountant.charge_refusals:
                 self.accountant.charge(refused, estimator=type(self).__name__)
             raise
+
+    def _room_beforehand(self, status: str) -> PrivacyGuarantee:
+        """Return what a fit may cost, as far as it is known before its shape is, or raise.
+
+        Whether its noise will be Gaussian, and have a delta, follows from the shape. That the
+        ledger has room for the one or the other is enough here: the plan is asked about later. What
+        is returned is the dearer of those that fit, to be charged for a refusal.
+        """
+        prices: list[dict[str, Any]] = [{}]
+        if gaussian := self._gaussian_price():
+            prices.append(gaussian)
+        # To sums of deltas Gaussian noise adds more, and to divergences less.
+        if self.accountant is not None and self.accountant.composition == "basic":
+            prices.reverse()
+        for left, price in zip(range(len(prices))[::-1], prices, strict=True):
+            one = PrivacyGuarantee(
+                float(self.epsilon), mechanism="none: refused", status=status, **price
+            )
+            try:
+                if self.accountant is not None:
+                    self.accountant.check(one)
+            except BudgetExceededError:
+                if not left:
+                    raise
+            else:
+                break
+        return one
+
+    def _gaussian_price(self) -> dict[str, Any]:
+        """Return the delta, and what goes with it, of a fit with Gaussian noise, if it may be one.
+
+        Known before the shape of the records is.
+        """
+        delta = float(getattr(self, "delta", 0.0))
+        if not delta or math.isinf(self.epsilon):
+            return {}
+        return {"delta": delta, "rho": rho_for(float(self.epsilon), delta)}
 
     def _without_ledger(self) -> Self:
         """Return a copy that reads blocks where they are, as on a worker, which has no ledger."""

@@ -6,14 +6,25 @@ import math
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 
-from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression
+from skdpsurv import (
+    DPDiscreteTimeSurvival,
+    DPLogisticRegression,
+    FrameChunks,
+    PrivateSearchCV,
+)
 from skdpsurv.mechanisms import sums
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 from skdpsurv.preprocessing import PublicInputWarning
-from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, PrivacyLeakWarning
-from skdpsurv.privacy.concentrated import epsilon_at
+from skdpsurv.privacy import (
+    BudgetExceededError,
+    PrivacyAccountant,
+    PrivacyGuarantee,
+    PrivacyLeakWarning,
+)
+from skdpsurv.privacy.concentrated import epsilon_at, rho_for
 from tests.support.spies import laws_drawn
 
 N, D, DELTA = 2000, 40, 1e-7
@@ -221,3 +232,88 @@ class TestRules:
             apart = 2.0 * stated["max_residual"] * math.hypot(1.0, 0.1) / stated["noise_scale"][0]
             costs.append(n_outputs * stated["n_steps"][0] * apart**2)
         assert costs[0] == pytest.approx(costs[1], rel=1e-6)
+
+
+def in_blocks_of(kind, X, y, whose):
+    """Return the arguments of fit as chunks, or as a collection of Dask."""
+    frame = pd.DataFrame(X, columns=[f"x{j}" for j in range(X.shape[1])])
+    names = list(frame.columns)
+    frame = frame.assign(y=y, who=whose)
+    if kind == "chunks":
+        table = FrameChunks([frame[:700], frame[700:]])
+    else:
+        table = pytest.importorskip("dask.dataframe").from_pandas(frame, npartitions=2)
+    return table[names], table["y"], {"person": table["who"]}
+
+
+@pytest.mark.parametrize("how", ["plain", "person", "chunks", "dask", "search"])
+class TestRoomBeforeTheShape:
+    """People are counted, and blocks read, after the ledger was asked a first time."""
+
+    def fit(self, how, accountant, d=D, **parameters):
+        X, y = records(CLASSES, d=d)
+        options = {}
+        estimator = model(CLASSES, epsilon=1.0, accountant=accountant, **parameters)
+        if how == "person":
+            options = {"person": np.arange(N)}
+        elif how == "search":
+            estimator = PrivateSearchCV(
+                model(CLASSES, delta=0.0, **parameters),
+                {"alpha": [0.1, 1.0]},
+                epsilon=1.0,
+                delta=DELTA,
+                strategy="split",
+                refit=None,
+                accountant=accountant,
+            )
+            options = {"person": np.arange(N)}
+        elif how != "plain":
+            X, y, options = in_blocks_of(how, X, y, np.arange(N))
+        return estimator.fit(X, y, **options).guarantee_
+
+    def test_divergences_have_room_where_pure_ones_have_none(self, how):
+        """After fits that leave less than a fit of this epsilon and no delta would cost."""
+        accountant = PrivacyAccountant(2.0, DELTA, composition="renyi")
+        while accountant.remaining(DELTA) > 1.5:
+            accountant.charge(
+                PrivacyGuarantee(0.5, DELTA, rho=rho_for(0.5, DELTA), mechanism="before")
+            )
+        assert accountant.remaining() < 1.0
+        guarantee = self.fit(how, accountant, method="auto" if how == "search" else "noisy_gd")
+        assert guarantee.delta == DELTA
+        assert accountant.spent() <= 2.0
+
+    def test_a_budget_without_a_delta_takes_fits_that_use_none(self, how):
+        accountant = PrivacyAccountant(1.0)
+        if how == "search":
+            pytest.skip("a search decides before the shape")
+        assert self.fit(how, accountant, d=3).delta == 0.0
+        assert accountant.remaining() == 0.0
+        with pytest.raises(BudgetExceededError):
+            self.fit(how, PrivacyAccountant(1.0), method="noisy_gd")
+
+    @pytest.mark.parametrize(
+        "terms", [{"epsilon": 0.5}, {"epsilon": 0.5, "delta": DELTA, "composition": "renyi"}]
+    )
+    def test_a_budget_that_has_no_room_for_either(self, monkeypatch, how, terms):
+        for name in ("one_record_each", "one_record_each_of"):
+            monkeypatch.setattr(f"skdpsurv.base.{name}", lambda *args: pytest.fail("looked"))
+        with pytest.raises(BudgetExceededError):
+            self.fit(how, PrivacyAccountant(**terms))
+
+
+@pytest.mark.parametrize(
+    ("terms", "charged"),
+    [
+        ({"epsilon": 3.0}, (1.0, 0.0)),
+        ({"epsilon": 3.0, "delta": 1e-6}, (1.0, DELTA)),
+        ({"epsilon": 3.0, "delta": 1e-6, "composition": "renyi"}, (1.0, 0.0)),
+    ],
+)
+def test_a_refusal_is_charged_at_what_the_ledger_has_room_for(terms, charged):
+    accountant = PrivacyAccountant(**terms, charge_refusals=True)
+    X, y = records(CLASSES)
+    with pytest.raises(ValueError, match="person must"):
+        model(CLASSES, epsilon=1.0, accountant=accountant).fit(X, y, person=[None] * N)
+    [entry] = accountant.entries().to_dict("records")
+    assert (entry["epsilon"], entry["delta"], entry["mechanism"]) == (*charged, "none: refused")

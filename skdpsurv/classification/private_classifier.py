@@ -19,7 +19,7 @@ from skdpsurv.classification.group_fit import SignedRows
 from skdpsurv.labels import class_indices, one_vs_rest, stated_classes
 from skdpsurv.lazy import lazily
 from skdpsurv.priors import Promises
-from skdpsurv.privacy import PrivacyGuarantee, check_unclipped
+from skdpsurv.privacy import check_unclipped
 from skdpsurv.references import DOUBLES
 from skdpsurv.release import Release
 from skdpsurv.shape import Shape
@@ -206,8 +206,7 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
             raise ValueError("classes must be given where records are not in memory.")
         if classes is None:
             # To read them is to release them: the ledger must allow that before it is done.
-            if self.accountant is not None:
-                self.accountant.check(PrivacyGuarantee(float(self.epsilon), status="none"))
+            self._room_beforehand("none")
             classes, _ = class_indices(y, None, seen.n_records)
         return LabelledShape(seen.n_records, seen.n_features, classes)
 

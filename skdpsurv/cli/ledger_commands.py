@@ -33,7 +33,7 @@ def show_ledger(ledger: LedgerFile, dataset: DataSet = "default", as_json: AsJso
     entries = accountant.entries()
     content = {"ledger": ledger_state(accountant), "entries": entries.to_dict("records")}
     # What was done is in the export: a terminal is too narrow for it.
-    table = rich_table(entries.drop(columns=["mechanism", "neighbours", "who", "purpose"]))
+    table = rich_table(entries.drop(columns=["mechanism", "neighbours", "guarantee"]))
     show(Printed(content, [table, ledger_line(accountant)]), as_json)
 
 
@@ -109,11 +109,14 @@ def verify(
     """Check that a ledger holds what it held when releases were charged to it."""
     accountant = opened(ledger)
     read = [load_release(path) for path in release]
-    for path, one in zip(release, read, strict=True):
-        try:
-            accountant.verify(one)
-        except ValueError as error:
-            raise CommandError("ledger", f"{path}: {error}") from error
+    try:
+        accountant.verify(*read)
+    except ValueError as error:
+        message = str(error)
+        for number, path in enumerate(release):
+            if message.startswith(f"release {number} "):
+                message = f"{path}: {message}"
+        raise CommandError("ledger", message) from error
     n_entries = len(accountant.entries())
     line = f"{ledger}: {n_entries} entries fit their hashes, and {len(read)} releases fit them"
     content = {"entries": n_entries, "releases": [str(path) for path in release]}

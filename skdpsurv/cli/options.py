@@ -170,6 +170,23 @@ class Spending:
             rich_help_panel=_SPENT,
         ),
     ] = "default"
+    purpose: Annotated[
+        str,
+        typer.Option(
+            help="What this is for, such as a protocol's number; kept with the charge in the "
+            "ledger.",
+            rich_help_panel=_SPENT,
+            show_default=False,
+        ),
+    ] = ""
+    who: Annotated[
+        str | None,
+        typer.Option(
+            help="Who charges; kept with the charge.",
+            rich_help_panel=_SPENT,
+            show_default="the user's name",
+        ),
+    ] = None
     dry_run: Annotated[
         bool,
         typer.Option(

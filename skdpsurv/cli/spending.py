@@ -47,19 +47,24 @@ def open_ledger(spending: Spending) -> PrivacyAccountant | None:
     Raises
     ------
     CommandError
-        If ``--budget`` has no ledger to be kept in, or the ledger cannot be used.
+        If what is said of a charge has no ledger to be kept in, or the ledger cannot be used.
     """
     if spending.ledger is None:
         if spending.budget is not None:
             raise CommandError("parameter", "--budget needs --ledger, the file that keeps it.")
+        for name, said in (("--purpose", spending.purpose), ("--who", spending.who)):
+            if said:
+                raise CommandError("parameter", f"{name} needs --ledger, which keeps it.")
         return None
     if spending.budget is not None and not spending.budget > 0:
         raise CommandError("parameter", "--budget must be a positive number.")
-    terms = {} if spending.budget is None else {"epsilon": spending.budget}
+    terms: dict[str, Any] = {"purpose": spending.purpose, "who": spending.who}
+    if spending.budget is not None:
+        terms["epsilon"] = spending.budget
     if spending.dry_run and not _there(spending.ledger):
         if spending.budget is None:
             raise CommandError("ledger", f"there is no ledger {spending.ledger}.")
-        accountant = PrivacyAccountant(spending.budget)  # in memory: a rehearsal makes no ledger
+        accountant = PrivacyAccountant(**terms)  # in memory: a rehearsal makes no ledger
     else:
         accountant = opened(spending.ledger, **terms)
     return accountant.for_dataset(spending.dataset)
@@ -90,7 +95,7 @@ def ledger_state(accountant: PrivacyAccountant | None) -> dict[str, Any] | None:
                 "spent_delta": accountant.spent_delta(),
                 "composition": accountant.composition,
             }
-            if accountant.delta
+            if accountant.delta or accountant.spent_delta()
             else {}
         ),
     }
@@ -100,9 +105,10 @@ def ledger_line(accountant: PrivacyAccountant | None) -> str:
     """Return what a ledger holds, in a line."""
     if accountant is None:
         return "no ledger: epsilons of several fits to the same people add up, and nobody counts"
-    slips = ""
-    if accountant.delta:
-        slips = f"; delta {exact(accountant.spent_delta())} of {exact(accountant.delta)}"
+    slips, slipped = "", accountant.spent_delta()
+    if accountant.delta or slipped:
+        limit = exact(accountant.delta) if accountant.delta else "no limit"
+        slips = f"; delta {exact(slipped)} of {limit}"
     return (
         f"spent {exact(accountant.spent())} of {exact(accountant.epsilon)}, "
         f"{exact(accountant.remaining())} left{slips} "

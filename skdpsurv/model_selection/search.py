@@ -331,9 +331,9 @@ class PrivateSearchCV(BestModel):
     def _shape(self, X: Any, y: Any, **fit_params: Any) -> SearchShape:
         """Return candidates, parts, and the fits that are planned: all of it public."""
         candidates, loss, strategy = self._setting()
-        if self.accountant is not None and any(candidate.void for candidate in candidates):
+        if any(candidate.void for candidate in candidates):
             # Classes are read from y, or steps learn from X, before anything is charged.
-            self.accountant.check(PrivacyGuarantee(float(self.epsilon), status="none"))
+            self._room_beforehand("none")
         gaussian = self._gaussian(strategy)
         if gaussian.rho:
             shape = self._shaped(candidates, loss, gaussian, X, y, **fit_params)
@@ -471,6 +471,15 @@ class PrivateSearchCV(BestModel):
         paid = replace(strategy, delta=delta, rho=rho)
         # Else a run without a delta has more to spend: hardly ever, with many runs and a small eta.
         return paid if rho and paid.run_spend.epsilon > ALMOST * strategy.run_epsilon else strategy
+
+    def _gaussian_price(self) -> dict[str, Any]:
+        """Return the delta of runs with Gaussian noise, and the divergences or rho of them all."""
+        strategy = self._gaussian(self._setting()[2])
+        if not strategy.rho:
+            return {}
+        if curve := strategy.renyi(self._refit_rho):
+            return {"delta": strategy.delta, "renyi": curve}
+        return {"delta": strategy.delta, "rho": (strategy.rho + self._refit_rho) * MARGIN}
 
     @property
     def _choice_epsilon(self) -> float:

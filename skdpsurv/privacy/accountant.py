@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import getpass
 import html
+import json
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -15,21 +16,23 @@ from skdpsurv.privacy.budget import (
     COMPOSITIONS,
     BudgetExceededError,
     Entry,
+    Sums,
     Terms,
+    added,
     dataset_name,
     exact_sum,
     float_above,
     largest_pure,
     limited_together,
     remaining,
+    spent_pair,
     text,
 )
-from skdpsurv.privacy.chain import Receipt
+from skdpsurv.privacy.chain import Receipt, digest
 from skdpsurv.privacy.composition import compose
 from skdpsurv.privacy.concentrated import MARGIN, SLACK, epsilon_at
 from skdpsurv.privacy.guarantee import PrivacyGuarantee, weakest_status
 from skdpsurv.privacy.ledger import Ledger, MemoryLedger
-from skdpsurv.privacy.renyi import overhead
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -230,8 +233,9 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         ----------
         name : str
             Name of the data set. Each has the full budget of this ledger for itself: give one
-            name to data about the same people. White space at its ends does not count, nor does
-            how an accent is encoded (Unicode's form NFC is kept).
+            name to data about the same people. White space counts as one space, at the ends as
+            nothing; how an accent is encoded does not count (Unicode's form NFC is kept), and
+            characters that cannot be seen are refused. Letters that look alike are not found.
 
         Returns
         -------
@@ -372,34 +376,28 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
 
         Infinite once anything that is not proved was charged; rehearsals are not counted. With
         ``composition="renyi"`` what the sum of divergences is worth at :attr:`delta`, if that is
-        less, or the deltas add up to more.
+        less, or the deltas add up to more. It is one statement with :meth:`spent_delta`, and none
+        without it.
 
         Returns
         -------
         float
             The exact sum, rounded up where no float prints as it.
         """
-        entries, terms = self._own_entries(), self._ledger.terms
-        plain = _summed(e.epsilon for e in entries)
-        if not terms.order or not entries:
-            return plain
-        divergence = _summed(e.renyi for e in entries)
-        worth = max(0.0, divergence + overhead(terms.order, terms.delta))
-        return worth if any(e.delta for e in entries) else min(plain, worth)
+        return spent_pair(self._sums(), self._ledger.terms)[0]
 
     def spent_delta(self) -> float:
         """Return the sum of the deltas charged to this accountant's data set.
 
-        With ``composition="renyi"`` it is that of the budget once, however many charges have one.
+        With ``composition="renyi"`` it is that of the budget, once, wherever :meth:`spent` is what
+        divergences are worth at it: also if no charge has a delta.
 
         Returns
         -------
         float
             The exact sum, rounded up where no float prints as it.
         """
-        if self._ledger.terms.order:
-            return self.delta if any(e.delta for e in self._own_entries()) else 0.0
-        return _summed(e.delta for e in self._own_entries())
+        return spent_pair(self._sums(), self._ledger.terms)[1]
 
     def rehearsed(self) -> float:
         """Return the sum of the nominal epsilons of this data set's rehearsals.
@@ -413,7 +411,7 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         """
         if not self.rehearsal:
             return 0.0
-        return _summed(e.epsilon for e in self._own_entries(proved=False))
+        return float_above(self._sums(proved=False).epsilon)
 
     def epsilon_at(self, delta: float) -> float:
         """Return the epsilon at which everything charged to this data set holds with ``delta``.
@@ -434,7 +432,10 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         -------
         float
         """
-        return compose([(e.epsilon, e.delta) for e in self._own_entries()], delta)
+        entries = limited_together(
+            self._ledger.entries(), self._ledger.terms, self._dataset, proved=True
+        )
+        return compose([(e.epsilon, e.delta) for e in entries], delta)
 
     def remaining(self, delta: float = 0.0) -> float:
         """Return what is left of this data set's epsilon; infinite if the budget is.
@@ -451,17 +452,17 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
             no room for such a delta.
         """
         fraction("delta", delta, closed="left")
-        entries, terms = self._own_entries(), self._ledger.terms
+        sums, terms = self._sums(), self._ledger.terms
         if terms.order and delta:
-            left = remaining(exact_sum(e.renyi for e in entries), terms.room)
+            left = remaining(sums.renyi, terms.room)
             rho = left / terms.order / MARGIN**3
             return max(0.0, epsilon_at(rho, delta) / MARGIN**2 - 2.0 * SLACK) if rho else 0.0
         if terms.order:
-            return largest_pure(entries, terms)
+            return largest_pure(sums, terms)
         limited = not math.isinf(terms.epsilon) or terms.delta > 0.0
-        if limited and exact_sum([*(e.delta for e in entries), delta]) > exact_sum([terms.delta]):
+        if limited and added(sums.delta, delta) > exact_sum([terms.delta]):
             return 0.0
-        return remaining(exact_sum(e.epsilon for e in entries), terms.epsilon)
+        return remaining(sums.epsilon, terms.epsilon)
 
     def entries(self) -> pd.DataFrame:
         """Return the whole ledger, all data sets, oldest entry first.
@@ -470,8 +471,11 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         -------
         pandas.DataFrame
             Columns ``when`` (ISO 8601, UTC), ``estimator``, ``mechanism``, ``epsilon``,
-            ``delta``, ``status``, ``dataset``, ``neighbours``, ``who``, ``purpose``. The epsilon
-            is what was charged; so is ``renyi``, a column where the composition is.
+            ``delta``, ``status``, ``dataset``, ``neighbours``, ``who``, ``purpose``, and
+            ``guarantee``, a hash of all that was promised. The epsilon is what was charged; so is
+            ``renyi``, a column where the composition is. Of a ledger that was moved also each step
+            of that, which costs nothing: status "closed", "moved" or "opened", and the place for a
+            mechanism.
         """
         import pandas as pd
 
@@ -540,8 +544,14 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
     def verify(self, *releases: object) -> None:
         """Check that the ledger still holds what it held when releases were charged to it.
 
-        Entries are chained by hashes, and each release carries the hash of all that came before
-        it. A ledger that was edited, shortened, or put together anew cannot have the same.
+        Entries are chained by hashes, from the ledger's terms on, and each release carries the hash
+        of all that came before it. A ledger that was edited, shortened, or put together anew, or
+        has another budget than it had, cannot have the same.
+
+        An entry holds a hash of the whole guarantee, and a release must state that one. The values
+        of a release are drawn after the charge, and no entry knows them: whoever changes a
+        release's values, or puts other ones under its guarantee and receipt, is not found here,
+        unless both are shown at once. Of a release that one does not trust, ask whoever made it.
 
         Parameters
         ----------
@@ -552,7 +562,8 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         Raises
         ------
         ValueError
-            If an entry does not fit its hash, or a release the ledger.
+            If an entry does not fit its hash, or a release the ledger; if two releases with
+            different values have one receipt.
 
         Examples
         --------
@@ -563,40 +574,42 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         1
         >>> accountant.verify(receipt)
         """
-        entries = self._ledger.entries()
         receipts = self._ledger.receipts()
+        entries = self._ledger.entries()
+        witnessed: dict[int, object] = {}
         for number, release in enumerate(releases):
             receipt = getattr(release, "receipt", release)
             if not isinstance(receipt, Receipt):
                 raise ValueError(f"release {number} was charged to no ledger: it has no receipt.")
             if receipt.ledger != self._ledger.identity:
                 raise ValueError(f"release {number} was charged to another ledger.")
-            if receipt.entries > len(receipts):
+            if receipt.entries >= len(receipts):
                 raise ValueError(
                     f"release {number} is entry {receipt.entries} of this ledger, which has "
-                    f"{len(receipts)} now: it was cut off, or restored from an older copy."
+                    f"{len(receipts) - 1} now: it was cut off, or restored from an older copy."
                 )
-            if receipt != receipts[receipt.entries - 1]:
+            if receipt != receipts[receipt.entries]:
                 raise ValueError(
                     f"release {number} was charged to another history of this ledger: it was "
                     "edited, or restored from an older copy and charged again."
                 )
             guarantee = getattr(release, "guarantee", None)
-            entry = entries[receipt.entries - 1]
-            if guarantee is not None and (
-                (guarantee.mechanism, guarantee.delta, guarantee.status)
-                != (entry.mechanism, entry.delta, entry.status)
-                or entry.epsilon not in (guarantee.epsilon, math.inf)
-            ):
+            if guarantee is None:
+                continue
+            if not receipt.entries or not _charged(entries[receipt.entries - 1], guarantee):
                 raise ValueError(
                     f"release {number} states another guarantee than the one that was charged "
                     "for it."
                 )
+            values = json.loads(release.to_json())["values"]  # type: ignore[attr-defined]
+            if witnessed.setdefault(receipt.entries, values) != values:
+                raise ValueError(
+                    f"release {number} has the receipt of another release with other values: one "
+                    "charge was made, which pays for one of them."
+                )
 
-    def _own_entries(self, *, proved: bool = True) -> list[Entry]:
-        return limited_together(
-            self._ledger.entries(), self._ledger.terms, self._dataset, proved=proved
-        )
+    def _sums(self, *, proved: bool = True) -> Sums:
+        return self._ledger.sums(self._dataset, proved=proved)
 
     def _entry_of_parts(
         self, parts: Sequence[PrivacyGuarantee], dataset: str | None, estimator: str
@@ -614,14 +627,15 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
             when=datetime.now(UTC).isoformat(timespec="seconds"),
             estimator=text("estimator", str(estimator)),
             mechanism=text("mechanism", guarantee.mechanism),
-            epsilon=guarantee.epsilon if counts else math.inf,
-            delta=guarantee.delta,
+            epsilon=guarantee.epsilon + 0.0 if counts else math.inf,  # no -0.0
+            delta=guarantee.delta + 0.0,
             status=guarantee.status,
             dataset=self._dataset if dataset is None else dataset_name(dataset),
             renyi=guarantee.renyi_at(order) if order and counts else math.inf,
             neighbours=text("neighbours", guarantee.neighbours),
-            who=_user() if self._who is None else self._who,
+            who=user_name() if self._who is None else self._who,
             purpose=self._purpose,
+            guarantee=digest(guarantee.to_dict()),
         )
 
     def __sklearn_clone__(self) -> PrivacyAccountant:
@@ -704,12 +718,24 @@ def _opened(
     return SQLLedger.open(SQLiteFile(name), given)
 
 
-def _user() -> str:
+def user_name() -> str:
     """Return the name of the operating system's user, if there is one."""
     try:
         return text("who", getpass.getuser())
     except (ImportError, KeyError, OSError, ValueError):
         return ""
+
+
+def _charged(entry: Entry, guarantee: PrivacyGuarantee) -> bool:
+    """Return whether an entry is the charge of a guarantee."""
+    if entry.guarantee:
+        return entry.guarantee == digest(guarantee.to_dict())
+    # Of a file from before entries had one, the fields that it kept.
+    stated = guarantee.mechanism, guarantee.delta, guarantee.status
+    return stated == (entry.mechanism, entry.delta, entry.status) and entry.epsilon in (
+        guarantee.epsilon,
+        math.inf,
+    )
 
 
 def _words(name: str, value: object) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 from typing import NamedTuple
 
-from skdpsurv.privacy.renyi import best_order, of_pure, room
+from skdpsurv.privacy.renyi import best_order, of_pure, room, worth
 
 #: Decimals of floats lie between 1e-324 and 2e308: digits enough for the sum of 1e60 of them.
 #: Should they ever not do, a sum fails; it is never rounded.
@@ -33,7 +33,8 @@ class Terms(NamedTuple):
     order: float = 0.0
 
     def settled(self) -> Terms:
-        """Return the terms with the order that the best rho for them has."""
+        """Return the terms as a ledger keeps them, with the order that the best rho has."""
+        self = self._replace(epsilon=self.epsilon + 0.0, delta=self.delta + 0.0)  # no -0.0
         if self.composition == "basic":
             return self
         if math.isinf(self.epsilon) or not self.delta:
@@ -49,8 +50,12 @@ class Terms(NamedTuple):
         return room(self.epsilon, self.delta, self.order)
 
 
+#: Entries that are no charges: the ledger was closed to be moved, is elsewhere now, or was opened.
+CLOSED, MOVED, OPENED = MOVES = ("closed", "moved", "opened")
+
+
 class Entry(NamedTuple):
-    """One charge. Every field is public."""
+    """One charge, or a step of a move. Every field is public."""
 
     when: str
     estimator: str
@@ -65,6 +70,13 @@ class Entry(NamedTuple):
     #: Who charged it, and what for, as they said.
     who: str = ""
     purpose: str = ""
+    #: Hash of the whole guarantee; none where it was charged before ledgers kept one.
+    guarantee: str = ""
+
+    @property
+    def is_charge(self) -> bool:
+        """Whether something was charged; a step of a move has a place for its mechanism."""
+        return self.status not in MOVES
 
     @property
     def proved(self) -> bool:
@@ -141,8 +153,13 @@ def exact_sum(values: Iterable[float]) -> Decimal:
     """Return the exact sum of non-negative floats, each taken as the decimal that it prints as."""
     result = Decimal(0)
     for value in values:
-        result = _EXACT.add(result, _decimal(value))
+        result = added(result, value)
     return result
+
+
+def added(exact: Decimal, value: float) -> Decimal:
+    """Return an exact sum with one more float."""
+    return _EXACT.add(exact, _decimal(value))
 
 
 def float_above(exact: Decimal) -> float:
@@ -183,7 +200,42 @@ def limited_together(
     ]
 
 
-def require_room(entries: Sequence[Entry], requests: Sequence[Entry], terms: Terms) -> None:
+class Sums(NamedTuple):
+    """What the entries add up to that share one budget, exactly."""
+
+    epsilon: Decimal = Decimal(0)
+    delta: Decimal = Decimal(0)
+    renyi: Decimal = Decimal(0)
+
+    def plus(self, entry: Entry) -> Sums:
+        """Return the sums with one more entry."""
+        return Sums(
+            added(self.epsilon, entry.epsilon),
+            added(self.delta, entry.delta),
+            added(self.renyi, entry.renyi),
+        )
+
+
+#: Sums of each data set; in a ledger for rehearsals of what is proved, and of what is not.
+Held = Mapping[tuple[str, bool], Sums]
+NOTHING = Sums()
+
+
+def budget_of(terms: Terms, dataset: str, *, proved: bool) -> tuple[str, bool]:
+    """Return which budget a charge of this kind has a share in."""
+    return dataset, proved or not terms.rehearsal
+
+
+def added_up(entries: Iterable[Entry], terms: Terms, held: Held | None = None) -> Held:
+    """Return the sums of entries, after those that are held."""
+    sums = dict(held or {})
+    for entry in entries:
+        key = budget_of(terms, entry.dataset, proved=entry.proved)
+        sums[key] = sums.get(key, NOTHING).plus(entry)
+    return sums
+
+
+def require_room(held: Held, requests: Sequence[Entry], terms: Terms) -> None:
     """Raise BudgetExceededError unless all requests fit together.
 
     Basic composition: mechanisms that are (e_i, d_i)-DP are together (sum e_i, sum d_i)-DP, also
@@ -198,49 +250,59 @@ def require_room(entries: Sequence[Entry], requests: Sequence[Entry], terms: Ter
     """
     if not requests:
         raise ValueError("a charge must hold at least one request.")
-    held = list(entries)
+    held = dict(held)
     for request in requests:
-        beside = limited_together(held, terms, request.dataset, proved=request.proved)
+        key = budget_of(terms, request.dataset, proved=request.proved)
+        beside = held.get(key, NOTHING)
+        held[key] = together = beside.plus(request)
         if terms.order:
             require_divergence(beside, request, terms)
-            held.append(request)
             continue
         # Without a limit to epsilon none to delta would mean anything, unless it was stated.
         slips = math.inf if math.isinf(terms.epsilon) and not terms.delta else terms.delta
-        for quantity, used, asked, limit in (
-            ("epsilon", exact_sum(e.epsilon for e in beside), request.epsilon, terms.epsilon),
-            ("delta", exact_sum(e.delta for e in beside), request.delta, slips),
+        for quantity, used, asked, total, limit in (
+            ("epsilon", beside.epsilon, request.epsilon, together.epsilon, terms.epsilon),
+            ("delta", beside.delta, request.delta, together.delta, slips),
         ):
-            if _EXACT.add(used, _decimal(asked)) > _decimal(limit):
+            if total > _decimal(limit):
                 raise BudgetExceededError(
                     asked, remaining(used, limit), request.dataset, quantity, request.status
                 )
-        held.append(request)
 
 
-def require_divergence(beside: Sequence[Entry], request: Entry, terms: Terms) -> None:
+def require_divergence(beside: Sums, request: Entry, terms: Terms) -> None:
     """Raise BudgetExceededError unless a Renyi filter lets a charge pass."""
-    together = [*beside, request]
-    all_pure = not any(entry.delta for entry in together)
-    if all_pure and exact_sum(e.epsilon for e in together) <= _decimal(terms.epsilon):
+    together = beside.plus(request)
+    if not together.delta and together.epsilon <= _decimal(terms.epsilon):
         return
-    used = exact_sum(entry.renyi for entry in beside)
-    if _EXACT.add(used, _decimal(request.renyi)) > _decimal(terms.room):
+    if together.renyi > _decimal(terms.room):
         raise BudgetExceededError(
             request.renyi,
-            remaining(used, terms.room),
+            remaining(beside.renyi, terms.room),
             request.dataset,
             f"Renyi divergence of order {terms.order:.4g}",
             request.status,
         )
 
 
-def largest_pure(entries: Sequence[Entry], terms: Terms) -> float:
+def spent_pair(sums: Sums, terms: Terms) -> tuple[float, float]:
+    """Return an epsilon and a delta that everything charged holds with, rounded upwards.
+
+    The sums of both; or, in a ledger that adds up divergences, what their sum is worth at the
+    budget's delta, where that is a smaller epsilon, or the deltas add up to more. Either pair is
+    true as a whole; an epsilon of one and a delta of the other are no statement.
+    """
+    plain = float_above(sums.epsilon), float_above(sums.delta)
+    if not terms.order or sums == NOTHING:
+        return plain
+    filtered = worth(float_above(sums.renyi), terms.delta, terms.order), terms.delta
+    return filtered if filtered[0] < plain[0] or plain[1] > terms.delta else plain
+
+
+def largest_pure(sums: Sums, terms: Terms) -> float:
     """Return the largest pure epsilon, rounded downwards, that a Renyi filter lets pass now."""
-    by_sum = 0.0
-    if not any(entry.delta for entry in entries):
-        by_sum = remaining(exact_sum(entry.epsilon for entry in entries), terms.epsilon)
-    left = remaining(exact_sum(entry.renyi for entry in entries), terms.room)
+    by_sum = 0.0 if sums.delta else remaining(sums.epsilon, terms.epsilon)
+    left = remaining(sums.renyi, terms.room)
     low, high = 0.0, terms.epsilon
     while low < (middle := 0.5 * (low + high)) < high:
         low, high = (middle, high) if of_pure(middle, terms.order) <= left else (low, middle)
@@ -250,17 +312,46 @@ def largest_pure(entries: Sequence[Entry], terms: Terms) -> float:
 def dataset_name(name: object) -> str:
     """Return the name of a data set, in the one form under which it is kept.
 
-    One name must be one budget: names that look alike are made equal (white space at the ends,
-    composed and decomposed accents), and what cannot be seen, or written in a ledger, is refused.
+    One name must be one budget. White space is one space, and none at the ends; composed and
+    decomposed accents are equal (Unicode's form NFC). What cannot be seen is refused: control and
+    formatting characters, all that Unicode calls default ignorable, and signs that are blank. So is
+    what cannot be written in a ledger. Letters that look alike, of two alphabets, or of two widths,
+    are different letters, and so are capitals and small ones.
     """
     if not isinstance(name, str):
         raise TypeError(f"dataset must be a string, got {type(name).__name__}.")
     plain = unicodedata.normalize("NFC", name).strip()
     if not plain:
         raise ValueError("dataset must be a name, not an empty string.")
-    if any(unicodedata.category(c) in ("Cc", "Cf") for c in plain):
-        raise ValueError("dataset must be a name without control and formatting characters.")
-    return text("dataset", plain)
+    if any(_unseen(c) for c in plain):
+        raise ValueError(
+            "dataset must be a name without control and formatting characters, and without others "
+            "that cannot be seen."
+        )
+    return text("dataset", " ".join(plain.split()))
+
+
+def seen_name(name: str) -> str:
+    """Return the name of a data set without what cannot be seen: of ledgers that took all names."""
+    plain = "".join(c for c in unicodedata.normalize("NFC", name) if c.isspace() or not _unseen(c))
+    plain = unicodedata.normalize("NFC", " ".join(plain.split()))
+    return dataset_name(plain or "unseen " + " ".join(f"U+{ord(c):04X}" for c in name))
+
+
+#: Unicode's Default_Ignorable_Code_Point, but for those that are formatting characters anyway,
+#: and characters that are drawn as nothing: first and last of each range.
+_BLANK = (
+    (0x034F, 0x034F), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x2065, 0x2065),
+    (0x2800, 0x2800), (0x3164, 0x3164), (0xFE00, 0xFE0F), (0xFFA0, 0xFFA0), (0xFFF0, 0xFFF8),
+    (0x13441, 0x13446), (0x16FE4, 0x16FE4), (0x1D159, 0x1D159), (0xE0000, 0xE0FFF),
+)  # fmt: skip
+
+
+def _unseen(character: str) -> bool:
+    code = ord(character)
+    return unicodedata.category(character) in ("Cc", "Cf") or any(
+        first <= code <= last for first, last in _BLANK
+    )
 
 
 def text(field: str, value: str) -> str:

@@ -1,7 +1,8 @@
 """Entries of a ledger chained by hashes, so that one that was edited, removed or cut off shows.
 
 The hash of an entry covers the entry, a random nonce and the hash before it; that of the first
-covers the ledger's identity. Whoever holds one hash, and its place, can check all history up to it.
+covers the ledger's identity and its terms. Whoever holds one hash, and its place, can check all
+history up to it, and the budget that it was charged to.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["Receipt", "linked", "start"]
+__all__ = ["Receipt", "digest", "linked", "start"]
 
 
 class Receipt(NamedTuple):
@@ -47,9 +48,23 @@ class Receipt(NamedTuple):
         return cls(ledger, entries, hash)
 
 
-def start(identity: str) -> Receipt:
-    """Return the receipt of a ledger without entries."""
-    return Receipt(identity, 0, hashlib.sha256(identity.encode()).hexdigest())
+def digest(content: object) -> str:
+    """Return the hash of what JSON can hold; whatever order keys were given in."""
+    canonical = json.dumps(content, separators=(",", ":"), sort_keys=True)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def start(identity: str, terms: Sequence[object]) -> Receipt:
+    """Return the receipt of a ledger without entries.
+
+    Parameters
+    ----------
+    identity : str
+    terms : sequence
+        All that the ledger was made with: floats, booleans and texts. Every later hash depends on
+        them, so that another budget is another ledger.
+    """
+    return Receipt(identity, 0, digest(["skdpsurv ledger", 4, identity, *terms]))
 
 
 def linked(before: str, nonce: str, entry: Sequence[object]) -> str:
@@ -70,5 +85,4 @@ def linked(before: str, nonce: str, entry: Sequence[object]) -> str:
     str
         64 hexadecimal digits.
     """
-    content = json.dumps([before, nonce, *entry], separators=(",", ":"))
-    return hashlib.sha256(content.encode()).hexdigest()
+    return digest([before, nonce, *entry])

@@ -449,7 +449,7 @@ def _number(name: str, value: object) -> float:
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
     try:
-        return float(value)
+        return float(value) + 0.0  # no -0.0, which databases keep as 0.0
     except OverflowError:  # an integer beyond all doubles
         pass
     raise ValueError(f"{name} must be a number that a double can hold.")

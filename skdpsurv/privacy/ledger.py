@@ -14,7 +14,16 @@ import weakref
 from collections.abc import Iterable
 from typing import ClassVar, Protocol
 
-from skdpsurv.privacy.budget import Entry, Terms, require_room
+from skdpsurv.privacy.budget import (
+    NOTHING,
+    Entry,
+    Held,
+    Sums,
+    Terms,
+    added_up,
+    budget_of,
+    require_room,
+)
 from skdpsurv.privacy.chain import Receipt, linked, start
 
 _ADVICE = (
@@ -37,11 +46,14 @@ class Ledger(Protocol):
     def entries(self) -> list[Entry]:
         """All entries, oldest first."""
 
+    def sums(self, dataset: str, *, proved: bool = True) -> Sums:
+        """Return what was charged to a data set; in rehearsals, of what is proved or is not."""
+
     def check(self, *requests: Entry) -> None:
         """Raise BudgetExceededError if the requests do not fit now."""
 
     def receipts(self) -> list[Receipt]:
-        """Return the receipt of each entry, oldest first."""
+        """Return the receipt of the ledger as it was made, and of each entry, oldest first."""
 
     def charge(self, *requests: Entry) -> Receipt:
         """Check and record in one step: all of them, or nothing."""
@@ -69,7 +81,8 @@ class MemoryLedger:
         self._entries: list[Entry] = []
         self._lock = threading.Lock()
         self._id = uuid.uuid4().hex
-        self._receipts: list[Receipt] = []
+        self._receipts = [start(self._id, terms)]
+        self._held: Held = {}
         self._pid: int | None = os.getpid()
         self._alive[self._id] = self
         for entry in entries:
@@ -92,21 +105,22 @@ class MemoryLedger:
 
     def entries(self) -> list[Entry]:
         """All entries, oldest first."""
-        if self.detached:
-            raise RuntimeError(
-                "This PrivacyAccountant is a copy in another process than the one that made it, "
-                f"and does not know what was charged there. {_ADVICE}"
-            )
+        self._refuse_unknown()
         # No lock: copying a list is atomic.
         return list(self._entries)
+
+    def sums(self, dataset: str, *, proved: bool = True) -> Sums:
+        """Return what was charged to a data set; in rehearsals, of what is proved or is not."""
+        self._refuse_unknown()
+        return self._held.get(budget_of(self._terms, dataset, proved=proved), NOTHING)
 
     def check(self, *requests: Entry) -> None:
         """Raise BudgetExceededError if the requests do not fit now."""
         self._refuse_detached()
-        require_room(self._entries, requests, self._terms)
+        require_room(self._held, requests, self._terms)
 
     def receipts(self) -> list[Receipt]:
-        """Return the receipt of each entry, oldest first."""
+        """Return the receipt of the ledger as it was made, and of each entry, oldest first."""
         self._refuse_detached()
         return list(self._receipts)
 
@@ -114,16 +128,24 @@ class MemoryLedger:
         """Check and record in one step: all of them, or nothing."""
         self._refuse_detached()
         with self._lock:
-            require_room(self._entries, requests, self._terms)
+            require_room(self._held, requests, self._terms)
             for request in requests:
                 self._append(request)
             return self._receipts[-1]
 
     def _append(self, entry: Entry) -> None:
-        head = self._receipts[-1] if self._receipts else start(self._id)
+        head = self._receipts[-1]
         link = linked(head.hash, uuid.uuid4().hex, entry)
         self._receipts.append(Receipt(self._id, head.entries + 1, link))
         self._entries.append(entry)
+        self._held = added_up([entry], self._terms, self._held)
+
+    def _refuse_unknown(self) -> None:
+        if self.detached:
+            raise RuntimeError(
+                "This PrivacyAccountant is a copy in another process than the one that made it, "
+                f"and does not know what was charged there. {_ADVICE}"
+            )
 
     def _refuse_detached(self) -> None:
         if self.detached:
@@ -146,6 +168,7 @@ class MemoryLedger:
         copy._terms = terms
         copy._entries = []
         copy._receipts = []
+        copy._held = {}
         copy._lock = threading.Lock()
         copy._id = key
         copy._pid = None

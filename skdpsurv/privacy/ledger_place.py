@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Any, Protocol
 
 from sqlalchemy import Connection
 
@@ -14,7 +14,7 @@ __all__ = ["BUSY_SECONDS", "Place", "UnansweredCommitError"]
 BUSY_SECONDS = 120.0
 
 
-class UnansweredCommitError(Exception):
+class UnansweredCommitError(RuntimeError):
     """A transaction was to be committed, and nobody said whether it was."""
 
 
@@ -30,7 +30,10 @@ class Place(Protocol):
         """What messages call it; it holds no password."""
 
     def make_if_missing(self, write: Callable[[Connection], None]) -> None:
-        """Make the ledger where there is none: whole, or not at all."""
+        """Make the ledger where there is none: whole, or not at all.
+
+        Raises UnansweredCommitError if nobody knows which; after anything else it was not made.
+        """
 
     def require(self) -> None:
         """Raise FileNotFoundError if there is no ledger."""
@@ -43,6 +46,18 @@ class Place(Protocol):
 
     def commit(self, connection: Connection) -> None:
         """Commit, or raise UnansweredCommitError."""
+
+    def mark(self, connection: Connection, number: int) -> Any:
+        """Return what is another once any of the first so many entries was written to.
+
+        It may be another without that, too: then all entries are looked at.
+        """
+
+    def mark_of_commit(self, before: Any) -> Any:
+        """Return the mark after a commit of what it was before."""
+
+    def has_only_added(self, connection: Connection, mark: Any, number: int, added: int) -> bool:
+        """Say whether a transaction added so many entries to so many of a mark, and no more."""
 
     def columns(self, connection: Connection) -> set[tuple[str, str]]:
         """Return the tables that are there and their columns, after a look at what keeps them."""

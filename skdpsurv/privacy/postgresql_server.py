@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -87,7 +88,7 @@ class PostgreSQLServer:
                 write(connection)
                 self.commit(connection)
         except ledger_place.UnansweredCommitError as error:
-            raise RuntimeError(
+            raise ledger_place.UnansweredCommitError(
                 f"The privacy ledger {self.url!r} may not have been made ({error})."
             ) from error
 
@@ -102,15 +103,18 @@ class PostgreSQLServer:
         milliseconds = int(1000 * ledger_place.BUSY_SECONDS)
         try:
             with _engine(self.url).connect() as connection:
-                for setting in ("statement_timeout", "lock_timeout"):
-                    connection.execute(
-                        sa.text("SELECT set_config(:setting, :value, true)"),
-                        {"setting": setting, "value": str(milliseconds)},
-                    )
-                # A charge that was acknowledged must be on disk.
-                connection.exec_driver_sql(
-                    "SELECT set_config('synchronous_commit', 'on', true) "
-                    "WHERE current_setting('synchronous_commit') = 'off'"
+                # Texts and floats as they are, whatever the server, the role or the environment
+                # says; and a charge that was acknowledged must be on disk.
+                connection.execute(
+                    sa.text(
+                        "SELECT set_config('client_encoding', 'UTF8', true), "
+                        "set_config('extra_float_digits', '3', true), "
+                        "set_config('statement_timeout', :wait, true), "
+                        "set_config('lock_timeout', :wait, true), "
+                        "CASE WHEN current_setting('synchronous_commit') = 'off' "
+                        "THEN set_config('synchronous_commit', 'on', true) END"
+                    ),
+                    {"wait": str(milliseconds)},
                 )
                 connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock{shared}({_LOCK})")
                 yield connection
@@ -126,6 +130,27 @@ class PostgreSQLServer:
             connection.commit()
         except sa.exc.DBAPIError as error:
             raise ledger_place.UnansweredCommitError(_first_line(error)) from error
+
+    def mark(self, connection: sa.Connection, number: int) -> Any:
+        """Return how many of these rows there are, and which transactions wrote them."""
+        return tuple(
+            connection.execute(
+                sa.text(
+                    "SELECT count(*), coalesce(sum(xmin::text::bigint), 0)::text "
+                    f"FROM {SCHEMA}.entries WHERE id <= :number"
+                ),
+                {"number": number},
+            ).one()
+        )
+
+    def mark_of_commit(self, before: Any) -> Any:
+        """Return the mark after a commit: rows know their transaction before it."""
+        return before
+
+    def has_only_added(self, connection: sa.Connection, mark: Any, number: int, added: int) -> bool:
+        """Say whether the rows of a mark are what they were, and the others so many."""
+        count = connection.exec_driver_sql(f"SELECT count(*) FROM {SCHEMA}.entries").scalar()
+        return count == number + added and self.mark(connection, number) == mark
 
     def columns(self, connection: sa.Connection) -> set[tuple[str, str]]:
         """Return the tables that are there, and their columns."""

@@ -30,7 +30,7 @@ from scipy import optimize
 
 from skdpsurv.privacy.concentrated import MARGIN
 
-__all__ = ["best_order", "of_pure", "overhead", "room"]
+__all__ = ["best_order", "of_pure", "overhead", "room", "worth"]
 
 #: What rounding can take from a sum of a few public numbers, relative to the largest of them.
 ROUNDING = 1e-13
@@ -110,6 +110,13 @@ def room(epsilon: float, delta: float, order: float) -> float:
     """Return the divergence of an order that is worth epsilon at delta, rounded downwards."""
     extra = overhead(order, delta)
     return max(0.0, epsilon - extra - ROUNDING * (1.0 + epsilon + abs(extra)))
+
+
+def worth(divergence: float, delta: float, order: float) -> float:
+    """Return the epsilon at delta that a divergence of an order is worth, rounded upwards."""
+    extra = overhead(order, delta)
+    raised = divergence + extra + ROUNDING * (1.0 + divergence + abs(extra))
+    return max(0.0, math.nextafter(raised, math.inf))
 
 
 def _log_sinh(x: float) -> float:

@@ -11,16 +11,29 @@ import math
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from skdpsurv.privacy.budget import COMPOSITIONS, Entry, Terms, dataset_name, require_room
+from skdpsurv.privacy.budget import (
+    CLOSED,
+    COMPOSITIONS,
+    MOVED,
+    NOTHING,
+    Entry,
+    Held,
+    Sums,
+    Terms,
+    added_up,
+    budget_of,
+    dataset_name,
+    require_room,
+)
 from skdpsurv.privacy.chain import Receipt, linked, start
 from skdpsurv.privacy.guarantee import PrivacyGuarantee
 from skdpsurv.privacy.ledger_place import Place, UnansweredCommitError
 
-__all__ = ["SQLLedger", "close_ledger", "linked_rows", "write_ledger"]
+__all__ = ["SQLLedger", "linked_rows", "moved_away", "say_where", "step", "write_ledger"]
 
 _SCHEMA_VERSION = 4
 # How long a server that went away during a commit is waited for, to ask whether it committed.
@@ -45,7 +58,7 @@ _LEDGER = sa.Table(
     _column("charge_refusals", sa.Integer),
     _column("composition", sa.Text),
     _column("renyi_order", sa.Double),
-    # Where it went, if it was moved; then nothing is charged to it here.
+    # Where it went, if it was moved; its last entry says so, too.
     _column("moved_to", sa.Text),
 )
 # id: 1, 2, 3, ..., given here, so that two charges that did not see each other are one too many.
@@ -58,6 +71,19 @@ _ENTRIES = sa.Table(
     _column("link", sa.Text),
 )
 _OWN = {(table.name, column.name) for table in (_LEDGER, _ENTRIES) for column in table.columns}
+
+
+class _Known(NamedTuple):
+    """What was read and checked: what has not changed is not checked again."""
+
+    rows: list[tuple[Any, ...]]
+    entries: list[Entry]
+    held: Held
+    #: Of the place: another one, once somebody may have written to these rows.
+    mark: Any
+
+
+_UNKNOWN = _Known([], [], {}, None)
 
 
 class SQLLedger:
@@ -79,12 +105,11 @@ class SQLLedger:
         self.place = place
         self._identity = identity
         self._terms = terms
-        self._seen = start(identity)
-        # Rows that were checked, and their entries: what has not changed is not checked again.
-        self._checked: tuple[list[tuple[Any, ...]], list[Entry]] = [], []
+        self._seen = start(identity, terms)
+        self._known = _UNKNOWN
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_checked": ([], [])}
+        return {**self.__dict__, "_known": _UNKNOWN}
 
     @classmethod
     def open(cls, place: Place, given: Mapping[str, Any]) -> SQLLedger:
@@ -147,46 +172,75 @@ class SQLLedger:
     def entries(self) -> list[Entry]:
         """All entries, oldest first."""
         with self.place.transaction() as connection:
-            return self._read(connection)
+            return list(self._read(connection, whole=True).entries)
 
     def rows(self, connection: sa.Connection) -> list[tuple[Any, ...]]:
-        """Return the rows that hold the entries, checked."""
+        """Return the rows that hold the entries, checked, also of a ledger that is closed."""
         rows = self._fetched(connection)
         self._chained(rows, 0)
         for row in rows:
             self._entry(row)
         return rows
 
-    def receipts(self) -> list[Receipt]:
-        """Return the receipt of each entry, oldest first, from hashes that were checked."""
+    def sums(self, dataset: str, *, proved: bool = True) -> Sums:
+        """Return what was charged to a data set; in rehearsals, of what is proved or is not."""
         with self.place.transaction() as connection:
-            self._read(connection)
-            links = connection.scalars(sa.select(_ENTRIES.c.link).order_by(_ENTRIES.c.id)).all()
-        return [Receipt(self._identity, k + 1, link) for k, link in enumerate(links)]
+            held = self._read(connection).held
+        return held.get(budget_of(self._terms, dataset, proved=proved), NOTHING)
+
+    def receipts(self) -> list[Receipt]:
+        """Return the receipt of the ledger as it was made, and of each entry, oldest first."""
+        with self.place.transaction() as connection:
+            rows = self._read(connection, whole=True).rows
+        made = start(self._identity, self._terms)
+        return [made, *(Receipt(self._identity, row[0], row[-1]) for row in rows)]
 
     def check(self, *requests: Entry) -> None:
         """Raise BudgetExceededError if the requests do not fit now."""
-        require_room(self.entries(), requests, self._terms)
+        with self.place.transaction() as connection:
+            held = self._read(connection).held
+        require_room(held, requests, self._terms)
 
     def charge(self, *requests: Entry) -> Receipt:
         """Check and record in one transaction: all of them, or nothing."""
         nonces = [uuid.uuid4().hex for _ in requests]
         try:
             with self.place.transaction(write=True) as connection:
-                held = self._read(connection)
-                require_room(held, requests, self._terms)
+                known = self._read(connection)
+                require_room(known.held, requests, self._terms)
                 rows = linked_rows(self._seen, nonces, requests)
-                connection.execute(_ENTRIES.insert(), _named(rows))
-                if self._fetched(connection) != [*self._checked[0], *rows]:  # a trigger, say
-                    raise ValueError(
-                        f"The ledger at {self.place.name!r} does not keep what is written to it: "
-                        "it was altered."
-                    )
+                self.append(connection, rows, known)
+                mark = self.place.mark(connection, len(known.rows) + len(rows))
                 self.place.commit(connection)
                 self._seen = Receipt(self._identity, rows[-1][0], rows[-1][-1])
+                self._known = _Known(
+                    known.rows + rows,
+                    known.entries + list(requests),
+                    added_up(requests, self._terms, known.held),
+                    self.place.mark_of_commit(mark),
+                )
                 return self._seen
         except UnansweredCommitError as error:
             return self._asked_again(nonces[-1], error)
+
+    def append(
+        self, connection: sa.Connection, rows: Sequence[tuple[Any, ...]], known: _Known | None
+    ) -> None:
+        """Write rows behind those that are known, and see that this is what was done.
+
+        A trigger, say, could write something else.
+        """
+        held = self._fetched(connection) if known is None else known.rows
+        mark = self.place.mark(connection, len(held)) if known is None else known.mark
+        connection.execute(_ENTRIES.insert(), _named(rows))
+        if not (
+            self._fetched(connection, after=len(held)) == list(rows)
+            and self.place.has_only_added(connection, mark, len(held), len(rows))
+        ):
+            raise ValueError(
+                f"The ledger at {self.place.name!r} does not keep what is written to it: "
+                "it was altered."
+            )
 
     def _asked_again(self, nonce: str, error: UnansweredCommitError) -> Receipt:
         """Find out whether a charge was recorded: once there, it stays.
@@ -215,29 +269,46 @@ class SQLLedger:
                 f"The privacy ledger {self.place.name!r} could not be used ({error}). Nothing was "
                 "charged."
             ) from error
-        return self.receipts()[int(number) - 1]
+        return self.receipts()[int(number)]
 
-    def _read(self, connection: sa.Connection) -> list[Entry]:
-        """Return all entries of the ledger that this was made with, or raise ValueError.
+    def _read(self, connection: sa.Connection, *, whole: bool = False) -> _Known:
+        """Return all that the ledger holds that this was made with, or raise ValueError.
 
-        In the transaction: otherwise a slower thread might set back what was seen.
+        What was checked before is not read again, unless the whole is asked for, or somebody may
+        have written to it. In the transaction: otherwise a slower thread might set back what was
+        seen.
         """
         if _stored_terms(connection, self.place) != (self._identity, self._terms):
             raise ValueError(
                 f"The ledger at {self.place.name!r} is not the one this accountant was made with: "
                 "it was replaced by another ledger, or its terms were changed."
             )
-        rows = self._fetched(connection)
-        known, entries = self._checked
-        if rows[: len(known)] != known:
-            known, entries = [], []
-        seen = self._chained(rows, len(known))
-        entries = entries + [self._entry(row) for row in rows[len(known) :]]
-        self._seen, self._checked = seen, (rows, entries)
-        return entries
+        known = self._known
+        n_known = len(known.rows)
+        rows: list[tuple[Any, ...]] = []
+        if n_known and not whole and self.place.mark(connection, n_known) == known.mark:
+            last, *later = self._fetched(connection, after=n_known - 1) or [None]
+            if last == known.rows[-1]:  # with its hash, all before it
+                rows = known.rows + later
+        if not rows:
+            rows = self._fetched(connection)
+            if rows[:n_known] != known.rows:
+                known, n_known = _UNKNOWN, 0
+        seen = self._chained(rows, n_known)
+        new = [self._entry(row) for row in rows[n_known:]]
+        entries = known.entries + new
+        if entries and entries[-1].status in (CLOSED, MOVED):
+            raise moved_away(self.place, entries[-1].mechanism)
+        held = added_up((one for one in new if one.is_charge), self._terms, known.held)
+        mark = self.place.mark(connection, len(rows))
+        self._seen, self._known = seen, _Known(rows, entries, held, mark)
+        return self._known
 
-    def _fetched(self, connection: sa.Connection) -> list[tuple[Any, ...]]:
-        return [tuple(row) for row in connection.execute(sa.select(_ENTRIES).order_by("id"))]
+    def _fetched(self, connection: sa.Connection, after: int | None = None) -> list[Any]:
+        rows = sa.select(_ENTRIES).order_by("id")
+        if after is not None:
+            rows = rows.where(_ENTRIES.c.id > after)
+        return [tuple(row) for row in connection.execute(rows)]
 
     def _chained(self, rows: Sequence[tuple[Any, ...]], n_checked: int) -> Receipt:
         """Return how far the ledger has come, or raise ValueError if this is not its history."""
@@ -247,7 +318,7 @@ class SQLLedger:
                 f"The ledger at {self.place.name!r} has lost or changed entries that this "
                 "accountant has seen: it was restored from an older copy, or altered."
             )
-        head = start(self._identity)
+        head = start(self._identity, self._terms)
         if n_checked:
             head = Receipt(self._identity, n_checked, rows[n_checked - 1][-1])
         for row in rows[n_checked:]:
@@ -259,7 +330,8 @@ class SQLLedger:
             if not fits:
                 raise ValueError(
                     f"The ledger at {self.place.name!r} holds an entry that was never charged (it "
-                    "does not fit its hash, and those before it): it was altered."
+                    "does not fit its hash, those before it, and the ledger's terms): it was "
+                    "altered."
                 )
             head = Receipt(self._identity, number, link)
         return head
@@ -271,6 +343,10 @@ class SQLLedger:
             texts = [value for name, value in entry._asdict().items() if name not in _NUMBERS]
             if not all(isinstance(value, str) for value in texts):
                 raise ValueError("a text is none")
+            if not entry.is_charge:
+                if entry != step(entry.when, entry.status, entry.mechanism, entry.who):
+                    raise ValueError("a step of a move costs nothing")
+                return entry
             nominal = entry.epsilon
             if not (self._terms.rehearsal or entry.proved):
                 if nominal != math.inf:
@@ -311,9 +387,22 @@ def write_ledger(
         connection.execute(_ENTRIES.insert(), _named(rows))
 
 
-def close_ledger(connection: sa.Connection, destination: str) -> None:
-    """Let nobody charge this ledger any more: it is moved to a destination."""
+def say_where(connection: sa.Connection, destination: str) -> None:
+    """Write into a ledger's row where it is moved to; that is not for who may only add entries."""
     connection.execute(_LEDGER.update().values(moved_to=destination))
+
+
+def step(when: str, status: str, place: str, who: str) -> Entry:
+    """Return the entry that a step of a move makes: to or at a place."""
+    return Entry(when, "", place, 0.0, 0.0, status, "", renyi=0.0, who=who)
+
+
+def moved_away(place: Place, destination: str) -> ValueError:
+    """Return what is raised where a ledger was moved to a destination."""
+    return ValueError(
+        f"The ledger at {place.name!r} was moved to {destination!r}: use it there. Nothing was "
+        "charged."
+    )
 
 
 def _named(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
@@ -356,10 +445,7 @@ def _stored_terms(
     ):
         raise ValueError(f"The ledger at {place.name!r} has terms that no ledger is made with.")
     if moved_to not in ("", destination):
-        raise ValueError(
-            f"The ledger at {place.name!r} was moved to {moved_to!r}: use it there. Nothing was "
-            "charged."
-        )
+        raise moved_away(place, moved_to)
     rehearsal, charge_refusals = map(bool, flags)
     return identity, Terms(epsilon, delta, rehearsal, charge_refusals, composition, order)
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.checks import Check, auto_or, horizon, integer, number_in, required_horizon
 from skdpsurv.labels import stated_labels
-from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee
+from skdpsurv.privacy import PrivacyAccountant
 from skdpsurv.sources import in_memory
 from skdpsurv.survival.curve_frames import Shown
 from skdpsurv.survival.exit_records import GroupedShape, check_groups, found_groups, read_exits
@@ -170,15 +170,11 @@ class ExitTableFitter(UnivariateFitter):
         if group is None:
             return None
         # To read them is to release them: the ledger must allow that before it is done.
-        if self.accountant is not None:
-            self.accountant.check(PrivacyGuarantee(float(self.epsilon), status="none"))
+        refused = self._room_beforehand("none")
         try:
             return found_groups(group, n_records)
         except ValueError:
             if self.accountant is not None and self.accountant.charge_refusals:
-                refused = PrivacyGuarantee(
-                    float(self.epsilon), mechanism="none: refused", status="none"
-                )
                 self.accountant.charge(refused, estimator=type(self).__name__)
             raise
 

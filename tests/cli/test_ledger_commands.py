@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from typer.testing import CliRunner
 
 from skdpsurv import DPKaplanMeierFitter, PrivacyAccountant
 from skdpsurv.cli import app
+from skdpsurv.privacy import PrivacyGuarantee
 from tests.privacy.conftest import server, url  # noqa: F401, fixtures
 
 TIMES, EVENTS = np.arange(9.0) / 2, np.ones(9, dtype=bool)
@@ -37,6 +39,59 @@ def test_verify(tmp_path):
     result = call("verify", path, "--release", other)
     assert result.exit_code == 6
     assert "charged to another ledger" in result.output.replace("\n", " ")
+
+
+def test_one_charge_does_not_pay_for_two_releases(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    release = charged(path, tmp_path, "one.json")
+    content = json.loads(release.read_text())
+    fitter = DPKaplanMeierFitter(epsilon=0.5, max_time=5.0).fit(TIMES, EVENTS)
+    content["values"] = json.loads(fitter.release_.to_json())["values"]
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(content))
+    assert call("verify", path, "--release", other).exit_code == 0
+    result = call("verify", path, "--release", release, "--release", other)
+    assert result.exit_code == 6
+    assert "other.json: release 1 has the receipt of another" in " ".join(result.output.split())
+
+
+def test_purpose_and_who(tmp_path):
+    path, table = tmp_path / "ledger.sqlite", tmp_path / "table.csv"
+    rows = [f"{time},{1}" for time in TIMES]
+    table.write_text("\n".join(["t,e", *rows]))
+    fit = ["fit", "km", table, "--time", "t", "--event", "e", "--max-time", 5, "--epsilon", 0.5]
+    said = ["--purpose", "protocol 7", "--who", "anna"]
+
+    def run(*arguments):
+        return CliRunner().invoke(app, list(map(str, arguments)), env={"COLUMNS": "200"})
+
+    result = run(*fit, "--out", tmp_path / "a.json", "--ledger", path, "--budget", 2, *said)
+    assert result.exit_code == 0, result.output
+    shown = run("ledger", "show", path)
+    assert "protocol 7" in shown.output
+    assert "anna" in shown.output
+    [entry] = json.loads(run("ledger", "show", path, "--json").stdout)["entries"]
+    assert (entry["purpose"], entry["who"]) == ("protocol 7", "anna")
+    for option in (said[:2], said[2:]):
+        result = run(*fit, "--out", tmp_path / "b.json", *option)
+        assert result.exit_code == 2, result.output
+        assert f"{option[0]} needs --ledger" in result.output
+    dry = run(*fit, "--out", tmp_path / "b.json", "--ledger", path, *said, "--dry-run")
+    assert dry.exit_code == 0
+    assert len(PrivacyAccountant(path=path).entries()) == 1
+
+
+def test_show_prints_a_true_pair(tmp_path):
+    path = tmp_path / "ledger.sqlite"
+    accountant = PrivacyAccountant(3.0, 1e-6, path=path, composition="renyi")
+    for _ in range(100):
+        accountant.charge(PrivacyGuarantee(0.05))
+    assert accountant.spent() < 5.0
+    assert "delta 1e-06 of 1e-06" in " ".join(call("show", path).output.split())
+    free = PrivacyAccountant(math.inf, path=tmp_path / "free.sqlite")
+    free.charge(PrivacyGuarantee(0.5, 1e-9))
+    result = call("show", tmp_path / "free.sqlite")
+    assert "delta 1e-09 of no limit" in " ".join(result.output.split())
 
 
 def test_copy(tmp_path):

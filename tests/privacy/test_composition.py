@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from decimal import Decimal, localcontext
 
 import pytest
 
@@ -28,6 +29,22 @@ class TestCompose:
         """Never below the optimum, and above it by no more than the grid's rounding."""
         found = compose([(epsilon, 0.0)] * k, exact_delta(epsilon, k, i))
         assert (k - 2 * i) * epsilon * (1.0 - 1e-6) <= found <= (k - 2 * i) * epsilon + 0.02
+
+    @pytest.mark.parametrize(
+        ("epsilon", "k", "delta"),
+        [(2.0, 200, 1e-2), (2.0, 200, 1e-3), (3.0, 200, 1e-3), (1.0, 400, 1e-2)],
+    )
+    def test_not_below_the_optimum_by_a_rounding(self, epsilon, k, delta):
+        """What the laws of k randomised responses differ by, beyond it, is at most delta."""
+        with localcontext(prec=80):
+            odds = Decimal(epsilon).exp()
+            bound = Decimal(compose([(epsilon, 0.0)] * k, delta))
+            needed = Decimal(0)
+            for j in range(k + 1):
+                loss = (k - 2 * j) * Decimal(epsilon)
+                if loss > bound:
+                    needed += math.comb(k, j) * odds ** (k - j) * (1 - (bound - loss).exp())
+            assert needed / (1 + odds) ** k <= Decimal(delta)
 
     def test_far_below_the_sum(self):
         assert compose([(0.01, 0.0)] * 1000, 1e-6) < 1.5

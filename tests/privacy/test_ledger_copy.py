@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+import os
 import sqlite3
 from contextlib import closing
 
 import pytest
 
 from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant
-from skdpsurv.privacy.ledger_copy import copy_ledger
-from skdpsurv.privacy.sqlite_file import SQLiteFile
+from skdpsurv.privacy.ledger_copy import _place, copy_ledger
+from skdpsurv.privacy.ledger_place import UnansweredCommitError
 
+from .conftest import run
 from .costs import cost
 
 
@@ -24,6 +26,36 @@ def place(request, tmp_path):
     return (
         str(tmp_path / "new.sqlite") if request.param == "file" else request.getfixturevalue("url")
     )
+
+
+@pytest.fixture(params=[2, 3, 4])
+def source(request, path):
+    """Return a ledger of each version that spent 0.5 of 2, and a check that it is open."""
+    if request.param < 4:
+        write_older(path, request.param)
+
+        def opens():
+            with pytest.raises(ValueError, match=f"schema version {request.param}"):
+                PrivacyAccountant(path=path)
+
+        return str(path), opens
+    accountant = PrivacyAccountant(2.0, path=path)
+    accountant.charge(cost(0.5))
+
+    def opens():
+        for one in (accountant, PrivacyAccountant(path=path)):
+            one.charge(cost(0.125))
+
+    return str(path), opens
+
+
+def away(place, tmp_path):
+    """Give what is at a place another name; return what brings it back."""
+    if "://" not in place:
+        os.rename(place, f"{place}.away")
+        return lambda: os.rename(f"{place}.away", place)
+    run(place, "ALTER SCHEMA skdpsurv RENAME TO away")
+    return lambda: run(place, "ALTER SCHEMA away RENAME TO skdpsurv")
 
 
 def test_all_goes_on_in_the_other_place(path, place):
@@ -46,26 +78,126 @@ def test_all_goes_on_in_the_other_place(path, place):
     ):
         with pytest.raises(ValueError, match="was moved to"):
             call()
+    assert again.entries()["status"].tolist() == ["proved"] * 3 + ["closed", "opened"]
+    PrivacyAccountant(0.5, path=f"{path}.other")
     with pytest.raises(FileExistsError):
-        copy_ledger(str(path), place)
+        copy_ledger(f"{path}.other", place)
+    assert PrivacyAccountant(path=f"{path}.other").remaining() == 0.5
 
 
-def test_a_destination_that_failed_is_copied_to_again(path, tmp_path, monkeypatch):
-    PrivacyAccountant(2.0, path=path).charge(cost(0.5))
-    new = str(tmp_path / "new.sqlite")
-    make = SQLiteFile.make_if_missing
+def test_one_budget_is_copied_once(source, place, tmp_path):
+    """Also if the copy has another name since, which only whoever renamed it knows."""
+    old, _ = source
+    copy_ledger(old, place)
+    first = PrivacyAccountant(**at(place))
+    first.charge(cost(1.5))
+    gone = away(place, tmp_path)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="was moved to"):
+            copy_ledger(old, place)
+    gone()
+    assert PrivacyAccountant(**at(place)).remaining() == 0.0
+
+
+def test_a_destination_that_was_not_made_leaves_the_source_open(source, place, monkeypatch):
+    old, opens = source
+    kind = type(_place(place))
 
     def fail(self, write):
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr(SQLiteFile, "make_if_missing", fail)
-    with pytest.raises(RuntimeError, match="disk is full"):
-        copy_ledger(str(path), new)
-    monkeypatch.setattr(SQLiteFile, "make_if_missing", make)
+    for _ in range(2):
+        with monkeypatch.context() as patch:
+            patch.setattr(kind, "make_if_missing", fail)
+            with pytest.raises(RuntimeError, match="disk is full"):
+                copy_ledger(old, place)
+        opens()
+    third = f"{old}.third"
+    copy_ledger(old, third)  # elsewhere
+    accountant = PrivacyAccountant(path=third)
+    assert accountant.spent() >= 0.5
+    accountant.verify()
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_nobody_knows_whether_the_destination_was_made(source, place, monkeypatch, made):
+    old, _ = source
+    kind = type(_place(place))
+    make = kind.make_if_missing
+
+    def lost(self, write):
+        if made:
+            make(self, write)
+        raise UnansweredCommitError("the connection was lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kind, "make_if_missing", lost)
+        with pytest.raises(RuntimeError, match="stays closed"):
+            copy_ledger(old, place)
+    with pytest.raises(ValueError, match=r"was moved to|schema version 0"):
+        PrivacyAccountant(path=old)
+    with pytest.raises(ValueError, match="was moved to"):
+        copy_ledger(old, f"{old}.third")
+    with monkeypatch.context() as patch:  # a definite failure now says nothing of then
+        patch.setattr(kind, "make_if_missing", lambda self, write: 1 / 0)
+        patch.setattr("skdpsurv.privacy.ledger_copy._is_there", lambda place: False)
+        with pytest.raises(ZeroDivisionError):
+            copy_ledger(old, place)
+    with pytest.raises(ValueError, match=r"was moved to|schema version 0"):
+        PrivacyAccountant(path=old)
+    if made:
+        PrivacyAccountant(**at(place)).charge(cost(1.0))
+    copy_ledger(old, place)
+    assert PrivacyAccountant(**at(place)).spent() == 0.5 + made
+    with pytest.raises(ValueError, match="was moved to"):
+        copy_ledger(old, place)
+
+
+def test_another_ledger_where_the_copy_should_be(path, place, monkeypatch):
+    """Of a copy whose outcome is not known, the destination holds what was copied, or nothing."""
+    PrivacyAccountant(2.0, path=path).charge(cost(0.5))
+    kind = type(_place(place))
+
+    def lost(self, write):
+        raise UnansweredCommitError("the connection was lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(kind, "make_if_missing", lost)
+        with pytest.raises(RuntimeError, match="stays closed"):
+            copy_ledger(str(path), place)
+    PrivacyAccountant(9.0, **at(place))
+    with pytest.raises(FileExistsError, match="another ledger"):
+        copy_ledger(str(path), place)
     with pytest.raises(ValueError, match="was moved to"):
         PrivacyAccountant(path=path)
-    copy_ledger(str(path), new)
-    assert PrivacyAccountant(path=new).spent() == 0.5
+
+
+def test_a_closed_ledger_is_not_opened_by_its_row(path, tmp_path):
+    accountant = PrivacyAccountant(2.0, path=path)
+    accountant.charge(cost(0.5))
+    copy_ledger(str(path), str(tmp_path / "new.sqlite"))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE ledger SET moved_to = ''")
+    for call in (lambda: PrivacyAccountant(path=path), accountant.spent):
+        with pytest.raises(ValueError, match="was moved to"):
+            call()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM entries WHERE id = 3")
+    with pytest.raises(ValueError, match="was moved to"):
+        PrivacyAccountant(path=path)
+    # Without the step itself it is the older copy that it was, as releases of the new place show.
+    receipt = PrivacyAccountant(path=tmp_path / "new.sqlite").charge(cost(0.5))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DELETE FROM entries WHERE id = 2")
+    with pytest.raises(ValueError, match="cut off"):
+        PrivacyAccountant(path=path).verify(receipt)
+
+
+def test_steps_of_a_move_cannot_be_charged(path):
+    accountant = PrivacyAccountant(2.0, path=path)
+    for status in ("closed", "moved", "opened"):
+        with pytest.raises(ValueError, match="status must be"):
+            accountant.charge(cost(0.5, status=status))
 
 
 def test_an_altered_ledger_is_not_copied(path, tmp_path):
@@ -78,8 +210,7 @@ def test_an_altered_ledger_is_not_copied(path, tmp_path):
     assert not new.exists()
 
 
-@pytest.mark.parametrize("version", [2, 3])
-def test_files_of_earlier_versions(path, place, version):
+def write_older(path, version, dataset="default"):
     renyi = version == 3
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute(
@@ -99,16 +230,36 @@ def test_files_of_earlier_versions(path, place, version):
         terms = (version, "a" * 32, 2.0, 0.0, 0, 0, *("basic", 0.0) * renyi)
         connection.execute(f"INSERT INTO ledger VALUES ({', '.join('?' * len(terms))})", terms)
         entry = (1, "b" * 32, "2026-01-01T00:00:00+00:00", "Fitter", "counts", 0.5, 0.0)
-        entry = (*entry, "proved", "default", *(math.inf,) * renyi)
+        entry = (*entry, "proved", dataset, *(math.inf,) * renyi)
         connection.execute(f"INSERT INTO entries VALUES ({', '.join('?' * len(entry))})", entry)
+
+
+@pytest.mark.parametrize("version", [2, 3])
+def test_files_of_earlier_versions(path, place, version):
+    write_older(path, version)
     with pytest.raises(ValueError, match=f"schema version {version}"):
         PrivacyAccountant(path=path)
     copy_ledger(str(path), place)
     accountant = PrivacyAccountant(**at(place))
     assert (accountant.epsilon, accountant.spent()) == (2.0, 0.5)
     accountant.charge(cost(0.5))
-    with pytest.raises(ValueError, match="schema version 0"):
+    with pytest.raises(ValueError, match="was moved to"):
         copy_ledger(str(path), f"{path}.third")
+
+
+@pytest.mark.parametrize(
+    ("name", "seen"),
+    [
+        ("data\u00a0 set", "data set"),
+        ("regi\u034fstry\u3164", "registry"),
+        ("\u3164", "unseen U+3164"),
+    ],
+)
+def test_names_that_earlier_versions_took(path, tmp_path, name, seen):
+    write_older(path, 3, name)
+    copy_ledger(str(path), str(tmp_path / "new.sqlite"))
+    accountant = PrivacyAccountant(path=tmp_path / "new.sqlite")
+    assert accountant.for_dataset(seen).spent() == 0.5
 
 
 def test_nothing_there(tmp_path):

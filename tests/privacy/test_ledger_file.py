@@ -16,6 +16,7 @@ import pytest
 
 from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, sql_ledger
 from skdpsurv.privacy.file_lock import acquire, release
+from skdpsurv.privacy.sqlite_file import SQLiteFile
 
 from .costs import cost
 
@@ -242,11 +243,17 @@ class TestIdentity:
             "INSERT INTO ledger SELECT * FROM ledger",
             "DELETE FROM entries",
             "UPDATE entries SET epsilon = 0.25",
+            "UPDATE entries SET purpose = 'x' WHERE id = 1",
+            "DELETE FROM entries WHERE id = 1",
+            'INSERT INTO entries SELECT 0, nonce, "when", estimator, mechanism, epsilon, delta, '
+            "status, dataset, renyi, neighbours, who, purpose, guarantee, link FROM entries "
+            "LIMIT 1",
         ],
     )
     def test_altered_under_an_accountant(self, path, statement):
         accountant = PrivacyAccountant(1.0, path=path)
-        accountant.charge(cost(0.5))
+        for _ in range(3):
+            accountant.charge(cost(0.125))
         edit(path, statement)
         with pytest.raises(ValueError, match="ledger"):
             accountant.charge(cost(0.125))
@@ -421,6 +428,25 @@ class TestFilesThatDoNotKeepWhatIsWritten:
         with pytest.raises(ValueError, match="does not keep what is written"):
             accountant.charge(cost(0.75))
         assert accountant.spent() == 0.0
+
+    def test_a_trigger_on_earlier_entries(self, path):
+        accountant = PrivacyAccountant(1.0, path=path)
+        accountant.charge(cost(0.5))
+        edit(
+            path,
+            "CREATE TRIGGER other AFTER INSERT ON entries BEGIN "
+            "UPDATE entries SET epsilon = 0.001 WHERE id = 1; END",
+        )
+        with pytest.raises(ValueError, match="does not keep what is written"):
+            accountant.charge(cost(0.25))
+        assert accountant.spent() == 0.5
+
+    def test_a_charge_outlasts_a_power_cut(self, path):
+        """SQLite syncs the folder too, once the journal is gone: a journal undoes a charge."""
+        PrivacyAccountant(1.0, path=path)
+        with SQLiteFile(str(path)).transaction(write=True) as connection:
+            assert connection.exec_driver_sql("PRAGMA synchronous").scalar() == 3  # EXTRA
+            assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "delete"
 
     def test_a_journal_of_another_kind(self, path):
         accountant = PrivacyAccountant(1.0, path=path)

@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import pickle
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import sqlalchemy as sa
 
 from skdpsurv import DPKaplanMeierFitter
-from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant
-from skdpsurv.privacy.chain import linked, start
+from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
+from skdpsurv.privacy.budget import Terms
+from skdpsurv.privacy.chain import digest, linked, start
 from skdpsurv.privacy.ledger_place import UnansweredCommitError
-from skdpsurv.privacy.postgresql_server import PostgreSQLServer
+from skdpsurv.privacy.postgresql_server import SCHEMA, PostgreSQLServer
 
 from .conftest import run
 from .costs import cost
 
 AWAY = "postgresql://nobody@127.0.0.1:9/ledger"
+
+
+def edited(accountant, statement):
+    """Run a statement on a ledger, as its owner can."""
+    if accountant.url is not None:
+        run(accountant.url, statement.replace(" ledger ", f" {SCHEMA}.ledger "))
+        return
+    with closing(sqlite3.connect(accountant.path)) as connection, connection:
+        connection.execute(statement)
 
 
 class TestAddress:
@@ -89,6 +102,9 @@ class TestServer:
             "DELETE FROM skdpsurv.entries WHERE id = 2",
             "UPDATE skdpsurv.entries SET epsilon = 0.125 WHERE id = 1",
             "UPDATE skdpsurv.entries SET dataset = 'other' WHERE id = 2",
+            'INSERT INTO skdpsurv.entries SELECT 0, nonce, "when", estimator, mechanism, epsilon, '
+            "delta, status, dataset, renyi, neighbours, who, purpose, guarantee, link "
+            "FROM skdpsurv.entries WHERE id = 1",
             "TRUNCATE skdpsurv.ledger",
             "DROP TABLE skdpsurv.entries",
             "DROP SCHEMA skdpsurv CASCADE",
@@ -122,6 +138,43 @@ class TestServer:
         with pytest.raises(ValueError, match="does not keep what is written"):
             accountant.charge(cost(0.5))
         assert accountant.spent() == 0.0
+
+    def test_a_trigger_on_earlier_entries(self, url):
+        accountant = PrivacyAccountant(1.0, url=url)
+        accountant.charge(cost(0.5))
+        run(
+            url,
+            "CREATE FUNCTION skdpsurv.less() RETURNS trigger AS "
+            "'BEGIN UPDATE skdpsurv.entries SET epsilon = 0.001 WHERE id = 1; RETURN NEW; END' "
+            "LANGUAGE plpgsql",
+            "CREATE TRIGGER less AFTER INSERT ON skdpsurv.entries "
+            "FOR EACH ROW EXECUTE FUNCTION skdpsurv.less()",
+        )
+        with pytest.raises(ValueError, match="does not keep what is written"):
+            accountant.charge(cost(0.25))
+        assert accountant.spent() == 0.5
+
+    @pytest.mark.parametrize(
+        "setting",
+        ["extra_float_digits = -15", "client_encoding = 'LATIN1'", "extra_float_digits = 0"],
+    )
+    def test_settings_of_the_server_do_not_matter(self, url, setting):
+        run(url, f"ALTER DATABASE postgres SET {setting}")
+        try:
+            accountant = PrivacyAccountant(1.0, url=url, purpose="étude №7 ☃")
+            accountant.charge(cost(0.1 + 0.2), "données")
+            accountant.charge(cost(1 / 3))
+            again = PrivacyAccountant(url=url)
+            assert again.entries()["epsilon"].tolist() == [0.1 + 0.2, 1 / 3]
+            assert again.entries()["purpose"].tolist() == ["étude №7 ☃"] * 2
+        finally:
+            run(url, "ALTER DATABASE postgres RESET ALL")
+
+    def test_settings_of_the_client_do_not_matter(self, url, monkeypatch):
+        monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+        monkeypatch.setenv("PGOPTIONS", "-c extra_float_digits=-15")
+        PrivacyAccountant(1.0, url=url, who="☃").charge(cost(1 / 3))
+        assert PrivacyAccountant(url=url).spent() == 1 / 3
 
     def test_a_lock_that_somebody_holds(self, url, monkeypatch):
         accountant = PrivacyAccountant(1.0, url=url)
@@ -216,6 +269,100 @@ class TestCommit:
 
 
 class TestReceipts:
+    def test_another_budget_is_another_history(self, make, tmp_path, request):
+        """Whoever opens the ledger for the first time sees it, with a release or without."""
+        accountant = make(1.0, 0.1, charge_refusals=True)
+        accountant.charge(cost(0.5))
+        if accountant.path is None and accountant.url is None:
+            terms = Terms(1.0, 0.1, charge_refusals=True)
+            heads = {
+                start("a", one).hash
+                for one in (
+                    terms,
+                    terms._replace(epsilon=2.0),
+                    terms._replace(delta=0.2),
+                    terms._replace(rehearsal=True),
+                    terms._replace(charge_refusals=False),
+                    terms._replace(composition="renyi"),
+                    terms._replace(order=2.0),
+                )
+            }
+            assert len({*heads, start("b", terms).hash}) == 8
+            return
+        for change in (
+            "epsilon = 1000.0",
+            "delta = 0.5",
+            "rehearsal = 1",
+            "charge_refusals = 0",
+            "composition = 'renyi', renyi_order = 9.0",
+            "identity = 'another'",
+        ):
+            edited(accountant, f"UPDATE ledger SET {change}")
+            with pytest.raises(ValueError, match="ledger's terms"):
+                make()
+            edited(
+                accountant,
+                "UPDATE ledger SET epsilon = 1.0, delta = 0.1, rehearsal = 0, "
+                "charge_refusals = 1, composition = 'basic', renyi_order = 0.0, identity = "
+                f"'{accountant._ledger.identity}'",
+            )
+            make().verify()
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"neighbours": "replace-one-person"},
+            {"assumptions": ()},
+            {"public_inputs": {}},
+            {"source": "elsewhere"},
+            {"not_covered": ("all",)},
+            {"epsilon": 0.25},
+        ],
+    )
+    def test_another_guarantee_is_not_the_one_that_was_charged(self, make, change):
+        accountant = make(2.0)
+        times, events = np.arange(9.0) / 2, np.ones(9, dtype=bool)
+        fitter = DPKaplanMeierFitter(epsilon=0.5, max_time=5.0, accountant=accountant)
+        release = fitter.fit(times, events).release_
+        assert accountant.entries()["guarantee"].tolist() == [digest(release.guarantee.to_dict())]
+        accountant.verify(release, type(release).from_json(release.to_json()))
+        other = replace(release, guarantee=replace(release.guarantee, **change))
+        with pytest.raises(ValueError, match="another guarantee"):
+            accountant.verify(other)
+
+    def test_another_rho(self, make):
+        accountant = make(2.0, 1e-6)
+        guarantee = PrivacyGuarantee(1.0, 1e-6, rho=0.01)
+        receipt = accountant.charge(guarantee)
+        times, events = np.arange(9.0) / 2, np.ones(9, dtype=bool)
+        release = DPKaplanMeierFitter(epsilon=1.0, max_time=5.0).fit(times, events).release_
+        release = replace(release, guarantee=guarantee, receipt=receipt)
+        accountant.verify(release)
+        with pytest.raises(ValueError, match="another guarantee"):
+            accountant.verify(replace(release, guarantee=replace(guarantee, rho=0.001)))
+
+    def test_one_receipt_is_for_one_result(self, make):
+        accountant = make(2.0)
+        times, events = np.arange(9.0) / 2, np.ones(9, dtype=bool)
+        fit = DPKaplanMeierFitter(epsilon=0.5, max_time=5.0, accountant=accountant).fit
+        release = fit(times, events).release_
+        uncharged = replace(
+            DPKaplanMeierFitter(epsilon=0.5, max_time=5.0).fit(times, events).release_,
+            receipt=release.receipt,
+        )
+        accountant.verify(release, release.receipt, release)
+        with pytest.raises(ValueError, match="release 1 has the receipt of another release"):
+            accountant.verify(release, uncharged)
+
+    def test_the_receipt_of_an_empty_ledger(self, make):
+        accountant = make(2.0)
+        made = accountant._ledger.receipts()[0]
+        accountant.verify(made)
+        accountant.charge(cost(0.5))
+        accountant.verify(made)
+        with pytest.raises(ValueError, match="another history"):
+            accountant.verify(made._replace(hash="0" * 64))
+
     def test_a_release_says_where_it_stands(self, make):
         accountant = make(2.0)
         times, events = np.arange(9.0) / 2, np.ones(9, dtype=bool)
@@ -241,10 +388,12 @@ class TestReceipts:
         accountant = PrivacyAccountant(4.0, url=url)
         receipts = [accountant.charge(cost(1.0)) for _ in range(3)]
         names = 'nonce, "when", estimator, mechanism, epsilon, delta, status, dataset, renyi, '
+        names += "neighbours, who, purpose, "
         rows = [
             list(row)
             for row in run(
-                url, f"SELECT {names} neighbours, who, purpose FROM skdpsurv.entries ORDER BY id"
+                url,
+                f"SELECT {names} guarantee FROM skdpsurv.entries ORDER BY id",
             )
         ]
         if altered == "edited":
@@ -253,7 +402,7 @@ class TestReceipts:
             rows.pop()
         else:
             rows[2][0] = "0" * 32
-        hash_ = start(receipts[0].ledger).hash
+        hash_ = start(receipts[0].ledger, Terms(4.0, 0.0)).hash
         statements = ["DELETE FROM skdpsurv.entries"]
         for number, row in enumerate(rows, 1):
             hash_ = linked(hash_, row[0], row[1:])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import pickle
 import sqlite3
+from decimal import Decimal
 
 import mpmath
 import pytest
 
 from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
 from skdpsurv.privacy.concentrated import epsilon_at, rho_for
-from skdpsurv.privacy.renyi import best_order, of_pure, overhead, room
+from skdpsurv.privacy.renyi import best_order, of_pure, overhead, room, worth
 
 from .costs import cost
 
@@ -142,13 +143,57 @@ class TestFilter:
         with pytest.raises(BudgetExceededError):
             large.charge(gaussian(0.1, 1e-6))
 
+    def test_what_was_spent_is_one_true_pair(self, make):
+        """Of 150 randomised responses, together, epsilon is their sum where delta is 0."""
+        accountant = make(3.0, 1e-6)
+        pairs = []
+        for _ in range(150):
+            accountant.charge(cost(0.05))
+            pairs.append((accountant.spent(), accountant.spent_delta()))
+        # Few are best said by their sum, many by what divergences are worth.
+        assert pairs[:2] == [(0.05, 0.0), (0.1, 0.0)]
+        assert pairs[-1][0] < 3.0
+        for k, (epsilon, delta) in enumerate(pairs, 1):
+            if delta == 0.0:
+                assert epsilon == pytest.approx(0.05 * k, rel=1e-12)
+                continue
+            assert delta == 1e-6
+            # Exactly: what of the first law is above exp(epsilon) times the second.
+            yes, no = math.exp(0.05) / (1.0 + math.exp(0.05)), 1.0 / (1.0 + math.exp(0.05))
+            excess = (
+                math.comb(k, j)
+                * (yes**j * no ** (k - j) - math.exp(epsilon) * no**j * yes ** (k - j))
+                for j in range(k + 1)
+            )
+            assert math.fsum(max(0.0, one) for one in excess) <= delta
+
+    def test_deltas_that_fit_the_budget_leave_the_sum(self, make):
+        accountant = make(3.0, 1e-6)
+        accountant.charge(gaussian(1.0, 1e-7))
+        assert (accountant.spent(), accountant.spent_delta()) == (1.0, 1e-7)
+        for _ in range(3):
+            accountant.charge(gaussian(1.0, 4e-7))
+        assert accountant.spent() < 4.0
+        assert accountant.spent_delta() == 1e-6
+
+    def test_worth_is_rounded_upwards(self):
+        delta = 1e-6
+        for order in (1.5, 10.0, 64.0):
+            for divergence in (0.0, 1e-9, 0.1, 7.0):
+                exact = (
+                    Decimal(divergence)
+                    + (1 - 1 / Decimal(order)).ln()
+                    - (Decimal(delta).ln() + Decimal(order).ln()) / (Decimal(order) - 1)
+                )
+                assert 0 <= Decimal(worth(divergence, delta, order)) - max(0, exact) < 1e-11
+
     def test_pure_and_gaussian_charges_share_the_room(self, make):
         accountant = make(3.0, 1e-6)
         accountant.charge(cost(1.0))
         left = accountant.remaining(delta=1e-6)
         assert 1.5 < left < 2.0
         accountant.charge(gaussian(left, 1e-6))
-        assert accountant.spent() == pytest.approx(3.0, rel=1e-3)
+        assert accountant.spent() == 1.0 + left
         with pytest.raises(BudgetExceededError):
             accountant.charge(cost(0.1))
 
