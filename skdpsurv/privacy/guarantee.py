@@ -42,7 +42,7 @@ _NOT_COVERED = (
     "The number of records, if rows were dropped for what they contain; it counts as public "
     "only if every row was kept.",
     "Other releases about the same people: their epsilons add up.",
-    "A probability of (1 + exp(epsilon)) 1e-29 for each noisy vector (perturbed objectives, "
+    "A probability of (1 + exp(epsilon)) 1e-28 for each noisy vector (perturbed objectives, "
     "coefficients, gradients, means): so near to its law is the program's noise. Counts, sums and "
     "choices are drawn exactly.",
     "A machine that computes otherwise than is supposed, and what running times show "

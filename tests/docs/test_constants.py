@@ -13,11 +13,14 @@ ROWS = re.findall(r"^\| `([\w.]+)` \| \$([^$]+)\$ \|", PAGE, flags=re.MULTILINE)
 
 
 def number(maths: str) -> float:
-    """Return what is written as a sum of powers, such as 1 + 2^{-40}."""
+    """Return what is written as a sum of products of powers, such as 1 + 2^{-40}."""
     total = 0.0
     for term in maths.split(" + "):
-        base, _, power = term.partition("^")
-        total += float(base) ** float(power.strip("{}") or 1)
+        product = 1.0
+        for factor in term.split(" \\cdot "):
+            base, _, power = factor.partition("^")
+            product *= float(base) ** float(power.strip("{}") or 1)
+        total += product
     return total
 
 

@@ -47,8 +47,10 @@ class TestPrice:
         assert stated.public_inputs["rho_run"] == rho
         assert stated.rho is None
         assert rho * 0.99 < model.release_.fit_guarantee.rho <= rho
-        # The order of the ledger is the best for a fit, not for a search: it fills a little more.
-        assert 2.0 < accountant.spent() < 2.4
+        # Of one charge its own epsilon is the better statement. The order of the ledger is the best
+        # for a fit, not for a search: its divergence fills a little more.
+        assert accountant.spent() == 2.0
+        assert 0.0 < accountant.remaining() < 0.5
         assert Release.from_json(model.release_.to_json()).guarantee == stated
 
     def test_split_and_refit(self, wide):

@@ -605,6 +605,8 @@ def _settings() -> Iterator[Setting]:
     yield one("columns, plain votes", words, combiner="vote", classes=["ill", "well"], n_jobs=1)
     yield one("rows", labelled, partition="samples", verbose=11)
     yield one("rows, stacked", three, partition="samples", classes=[0, 1, 2], checked=True, **top)
+    yield one("columns, Gaussian noise", labelled, delta=0.05)
+    yield one("rows, stacked, Gaussian noise", labelled, delta=0.05, partition="samples", **top)
     yield one("published", labelled, calibration="published", group_norms=[0.5, 0.7])
     stack = PrivateStackingClassifier(n_partitions=2, classes=[0, 1])
     yield one("prior", labelled, prior=prior_release(stack, labelled))
@@ -630,6 +632,7 @@ def _settings() -> Iterator[Setting]:
     yield one("counts", hybrid_numbers, method="cells", estimator=PoissonRegressor(), n_cells=4)
     yield one("no privacy", hybrid, epsilon=np.inf, method="all")
     yield one("raw columns", raw_hybrid, columns=PublicColumns(RAW), slow=True)
+    yield one("Gaussian noise", raw_hybrid, columns=PublicColumns(RAW), delta=0.05, slow=True)
     one = several(
         HybridMEstimator,
         ("weights", "curve", "public_index"),
