@@ -37,7 +37,7 @@ from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, MARGIN, NoiseLaw, Sphe
 #: would need a larger ridge, as with a million records.
 SOLVER_SHARE, LARGEST_SOLVER_SHARE = 1e-3, 1e-2
 #: The largest scale of the solver's noise: see ``least_ridge``.
-LARGEST_SOLVER_SCALE = 1e-4
+LARGEST_SOLVER_SCALE = 3e-4
 #: The same scale for the published calibration, whose ridge should be the paper's if it can be.
 LARGEST_SOLVER_SCALE_PUBLISHED = 1e-2
 
