@@ -56,6 +56,7 @@ PUBLIC = {
     "hessian_rank": "bound on the rank of the curvature that one record adds",
     "hessian_trace": "bound on the curvature that one record adds",
     "high_level_kappa": "strength of the penalty that the proof needs, of the model of votes",
+    "high_level_n_steps": "steps of the descent, of the model of votes",
     "high_level_max_residual": "cap on the pull of one record, of the model of votes",
     "high_level_noise_scale": "scale of the noise, of the model of votes",
     "hypothesis": "what was promised of the model from elsewhere that the fit starts from",
