@@ -85,9 +85,9 @@ print(pooled.to_estimator().summary[["coef", "se(coef)"]].round(3).to_string())
 print("How far hospitals differ")
 print(heterogeneity(list(releases.values()))[["Q", "p", "I2"]].round(2).to_string())
 
-figure, axes = plt.subplots(1, 2, figsize=(9.6, 3.9), width_ratios=(1.1, 1), layout="constrained")
-plot_forest(releases, "lambda", ratios=False, limits=(-1.5, 2.5), ax=axes[0])
-axes[0].set_xlabel("Log odds ratio of 1 mg/dL of lambda chains")
+figure, ax = plt.subplots(figsize=(7.0, 3.9), layout="constrained")
+plot_forest(releases, "lambda", ratios=False, limits=(-1.5, 2.5), ax=ax)
+ax.set_xlabel("Log odds ratio of 1 mg/dL of lambda chains")
 
 # %%
 # Alone, from a neighbour's release, pooled, and all rows in one place
@@ -119,19 +119,19 @@ summary.columns = ["5 %", "median", "95 %"]
 print("Area under the ROC curve on other people\n" + summary.round(3).to_string())
 print(f"All rows in one place, without privacy: {bound:.3f}")
 
+figure, ax = plt.subplots(figsize=(7.0, 3.2), layout="constrained")
 jitter = np.random.default_rng(0).uniform(-0.18, 0.18, REPETITIONS)
 for place, values in enumerate(scores.values()):
     color = ("#D55E00", "0.45", "#0072B2", "#009E73")[place]
-    axes[1].scatter(values, place + jitter, s=16, color=color, alpha=0.6, linewidths=0)
-    axes[1].plot([np.median(values)] * 2, [place - 0.3, place + 0.3], color=color, linewidth=2)
-axes[1].axvline(bound, color="black", linestyle="--", linewidth=1)
-axes[1].set_yticks(range(len(scores)), list(scores))
-axes[1].locator_params(axis="x", nbins=4)
-axes[1].set_ylim(3.5, -0.7)
-axes[1].set_xlabel("Area under the ROC curve, a dot a draw")
-axes[1].set_title("Dashed: all rows, no privacy", loc="left", fontsize="small")
-axes[1].spines[["top", "right", "left"]].set_visible(False)
-figure.suptitle("Eight hospitals: one log odds ratio at each and pooled, and how models rank")
+    ax.scatter(values, place + jitter, s=16, color=color, alpha=0.6, linewidths=0)
+    ax.plot([np.median(values)] * 2, [place - 0.3, place + 0.3], color=color, linewidth=2)
+ax.axvline(bound, color="black", linestyle="--", linewidth=1)
+ax.set_yticks(range(len(scores)), list(scores))
+ax.locator_params(axis="x", nbins=4)
+ax.set_ylim(3.5, -0.7)
+ax.set_xlabel("Area under the ROC curve, a dot a draw")
+ax.set_title("Dashed: all rows, no privacy", loc="left", fontsize="small")
+ax.spines[["top", "right", "left"]].set_visible(False)
 
 # %%
 # What was gained, and what not

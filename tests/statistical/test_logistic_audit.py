@@ -8,6 +8,7 @@ have such a fault.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -40,7 +41,8 @@ def norm_in_place_of_its_square(monkeypatch):
 
     A solver that asked for less would not raise the ridge again.
     """
-    monkeypatch.setattr(joint_calibration, "LARGEST_SOLVER_SCALE", 0.1)
+    less = partial(joint_calibration.least_ridge, solver_scale=0.1)
+    monkeypatch.setattr(joint_calibration, "least_ridge", less)
     honest = Logistic.constants.fget
     monkeypatch.setattr(
         Logistic,
