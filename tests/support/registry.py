@@ -632,7 +632,9 @@ def _settings() -> Iterator[Setting]:
     yield one("counts", hybrid_numbers, method="cells", estimator=PoissonRegressor(), n_cells=4)
     yield one("no privacy", hybrid, epsilon=np.inf, method="all")
     yield one("raw columns", raw_hybrid, columns=PublicColumns(RAW), slow=True)
-    yield one("Gaussian noise", raw_hybrid, columns=PublicColumns(RAW), delta=0.05, slow=True)
+    yield one(
+        "raw columns, Gaussian noise", raw_hybrid, columns=PublicColumns(RAW), delta=0.05, slow=True
+    )
     one = several(
         HybridMEstimator,
         ("weights", "curve", "public_index"),
