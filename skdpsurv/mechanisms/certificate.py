@@ -5,7 +5,7 @@ gradients in double precision. At a point no further than M from the centre c th
 
 .. math::
     E = 2^{-53}\Big(n\big[k S + m\,\tau(\|c\| + M)\big] + 6\big[\kappa(2M + \|c\|) + \|b\| + nS\big]
-        + 2(n\tau + \kappa)M\Big)
+        + 2(n\tau + \kappa)(M + \|c\|)\Big)
 
 of the true one (docs/proofs/rounding), with k and m of the likelihood's
 :class:`~skdpsurv.likelihoods.base.PrivacyConstants`. All that surely has a smaller value of F than
@@ -111,7 +111,8 @@ def gradient_error(
     records = (constants.rounding + MOST_LEVELS) * total
     predictors = constants.predictor_rounding * curvature * (center_norm + reach)
     ridge = 6.0 * (kappa * (2.0 * reach + center_norm) + noise_norm + total)
-    step = 2.0 * (curvature + kappa) * reach
+    # Half for the point that a step rounds to, half for the sum with the centre.
+    step = 2.0 * (curvature + kappa) * (reach + center_norm)
     return SECOND_ORDER * UNIT * (records + predictors + ridge + step)
 
 
@@ -162,7 +163,10 @@ def certificate(
 
 
 def certifiable_ridge(tolerance: Callable[[float], float], least: float, ratio: float) -> float:
-    """Return a ridge at which g is at most ``ratio`` times it: nearly the least one.
+    """Return a ridge at which g is at most ``ratio`` times it: nearly the least one; or inf.
+
+    There is none where the centre is so far, for so small a ratio, that its own rounding is more:
+    plans refuse such a ridge before anything is charged.
 
     Parameters
     ----------
@@ -177,6 +181,8 @@ def certifiable_ridge(tolerance: Callable[[float], float], least: float, ratio: 
     low, high = least, 2.0 * least
     while tolerance(high) > ratio * high:
         low, high = high, 2.0 * high
+        if math.isinf(high):
+            return high
     for _ in range(30):
         middle = math.sqrt(low * high)
         low, high = (middle, high) if tolerance(middle) > ratio * middle else (low, middle)

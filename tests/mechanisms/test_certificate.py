@@ -36,7 +36,7 @@ class TestError:
         S, tau, k, m = 2.0, 0.25, 300.0 + 40.0, 10.0
         records = n * (k * S + m * tau * (center + reach))
         ridge = 6.0 * (kappa * (2.0 * reach + center) + noise + n * S)
-        step = 2.0 * (n * tau + kappa) * reach
+        step = 2.0 * (n * tau + kappa) * (reach + center)
         assert UNIT == 2.0**-53
         assert gradient_error(CONSTANTS, n, center, reach, kappa, noise) == pytest.approx(
             UNIT * (records + ridge + step), rel=2e-3
@@ -124,6 +124,13 @@ class TestRidge:
 
     def test_is_no_smaller_than_asked(self):
         assert certifiable_ridge(lambda kappa: 1e-9, 0.1, 1e-7) == 0.1
+
+    def test_is_infinite_where_the_centre_alone_is_too_much(self):
+        def tolerance(kappa):
+            return certificate(CONSTANTS, 100, kappa, 1.0, Center(1e4)).tolerance
+
+        assert certifiable_ridge(tolerance, 1.0, 1e-13) == math.inf
+        assert certifiable_ridge(tolerance, 1.0, 1e-9) < 1e6
 
     @pytest.mark.parametrize("n", [1, 10**4, 10**6, 5 * 10**7])
     def test_a_certificate_can_always_be_afforded(self, n):
