@@ -20,7 +20,7 @@ SUM_ROWS = 256
 #: pieces is bounded whoever made the blocks.
 LARGEST_BLOCK = 2**16
 #: Units of 2^-53 that exp, expm1, expit and erfcx may be off by, relative to their values: eight in
-#: the last place. An assumption about NumPy and SciPy, which the tests compare with 40 digits.
+#: the last place. An assumption about NumPy and SciPy, which the tests compare with 50 digits.
 ELEMENTARY = 16.0
 #: Roundings of the longest sum of :func:`weighted_sum`: of a piece, of pieces in pairs, and of what
 #: is left over.
@@ -35,7 +35,7 @@ class PrivacyConstants:
     ----------
     gradient_sensitivity : float
         S, the largest ``||grad l(f; z) - grad l(f; z')||_2`` over every coefficient vector f and
-        every two records z, z' of the public domain.
+        every two records z, z' of the public domain. No gradient by itself is longer, either.
     hessian_trace : float
         tau, the largest trace of the Hessian of one record's loss, wherever it exists.
     hessian_rank : int

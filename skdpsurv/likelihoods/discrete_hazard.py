@@ -44,11 +44,11 @@ from skdpsurv.likelihoods.base import (
     weighted_sum,
 )
 from skdpsurv.likelihoods.hazard_bounds import (
-    PREDICTOR_ROUNDING,
     extent,
     gradient_sensitivity,
     hazard_rounding,
     loss_at_zero,
+    predictor_rounding,
 )
 from skdpsurv.likelihoods.hazard_cap import cap_knees, least_knees
 from skdpsurv.likelihoods.hazard_expansion import FULL, expand
@@ -169,7 +169,7 @@ class DiscreteHazard:
             * (radius**2 + self.data_norm**2),
             hessian_rank=min(q, n_basis),
             rounding=hazard_rounding(q),
-            predictor_rounding=self.n_params + PREDICTOR_ROUNDING,
+            predictor_rounding=self.n_params + predictor_rounding(link),
             loss_at_zero=loss_at_zero(link, q, self.cap),
         )
 

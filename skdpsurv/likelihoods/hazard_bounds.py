@@ -14,12 +14,19 @@ from skdpsurv.likelihoods.links import Link
 from skdpsurv.pieces import CHUNK_ELEMENTS
 from skdpsurv.types import FloatArray
 
-#: Units of 2^-53 that a predictor a_s + b is off by beside its two products, for coefficients and a
-#: row of norm 1: its own rounding, that of a series' exponents, or that of a knee.
-PREDICTOR_ROUNDING = 14.0
 #: Units that a slope is off by, relative to it, whatever the number of intervals, and for each of
 #: them. The links' constants, of which the largest is that of the powers of cloglog.
 SLOPE_ROUNDING, INTERVAL_ROUNDING = 1500.0, 4.0
+
+
+def predictor_rounding(link: Link) -> float:
+    """Return the units of 2^-53 that a predictor is off by beside its two products.
+
+    For coefficients and a row of norm 1: its own rounding, that of a series' exponents, or that of
+    a knee, at which sums are off by twice 2 j + 1 and slopes by twice j, with j of the link.
+    """
+    j = link.predictor_rounding
+    return max(12.0, 4.0 * (2.0 * j + 1.0) + 2.0 * j)
 
 
 def hazard_rounding(n_intervals: int) -> float:
