@@ -20,6 +20,7 @@ class CappedPoisson:
         return self.largest_slope + self.largest_count
 
     loss_at_zero = property(lambda self: 1 + self.largest_slope * np.log1p(self.largest_count))
+    slope_rounding = property(lambda self: 24 + 20 * self.largest_count / self.largest_slope)
 
     def _within(self, eta, y):
         c = self.largest_slope
@@ -42,10 +43,9 @@ class DPPoissonRegressor(PrivateLinearModel):
 
     def __init__(self, epsilon=1.0, *, columns=None, largest_count=10, max_residual=3.0, alpha=0.0,
                  data_norm=1.0, method="obj_pert", random_state=None, accountant=None):  # fmt: skip
-        self.epsilon, self.columns = epsilon, columns
-        self.largest_count, self.max_residual = largest_count, max_residual
-        self.data_norm, self.alpha, self.method = data_norm, alpha, method
-        self.random_state, self.accountant = random_state, accountant
+        self.epsilon, self.columns, self.largest_count = epsilon, columns, largest_count
+        self.max_residual, self.data_norm, self.alpha = max_residual, data_norm, alpha
+        self.method, self.random_state, self.accountant = method, random_state, accountant
 
     def _loss(self):
         return CappedPoisson(float(self.max_residual), int(self.largest_count))
