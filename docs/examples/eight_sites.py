@@ -82,9 +82,10 @@ pooled = pool_releases(list(releases.values()))
 print(f"Pooled: {pooled.guarantee.public_inputs['n_records']:,} people, no further cost")
 print(pooled.to_estimator().summary[["exp(coef)", "se(coef)"]].round(2).to_string())
 
-figure, axes = plt.subplots(1, 2, figsize=(9.6, 3.9), width_ratios=(1.1, 1), layout="constrained")
-plot_forest(releases, "age", ratios=False, limits=(-0.1, 0.3), ax=axes[0])
-axes[0].set_xlabel("Log hazard ratio of a year of age")
+figure, ax = plt.subplots(figsize=(7.0, 3.9), layout="constrained")
+plot_forest(releases, "age", ratios=False, limits=(-0.1, 0.3), ax=ax)
+ax.set_xlabel("Log hazard ratio of a year of age")
+figure.suptitle("One coefficient at each of eight hospitals, and pooled")
 
 # %%
 # Alone, from a neighbour's release, and pooled
@@ -111,18 +112,19 @@ summary.columns = ["5 %", "median", "95 %"]
 print("C-index on other people\n" + summary.round(3).to_string())
 print(f"All rows in one place, Cox without privacy: {reference:.3f}")
 
+figure, ax = plt.subplots(figsize=(7.0, 2.8), layout="constrained")
 jitter = np.random.default_rng(0).uniform(-0.18, 0.18, REPETITIONS)
 for place, values in enumerate(scores.values()):
     color = ("#D55E00", "0.45", "#0072B2")[place]
-    axes[1].scatter(values, place + jitter, s=16, color=color, alpha=0.6, linewidths=0)
-    axes[1].plot([np.median(values)] * 2, [place - 0.3, place + 0.3], color=color, linewidth=2)
-axes[1].axvline(reference, color="black", linestyle="--", linewidth=1)
-axes[1].set_yticks(range(len(scores)), list(scores))
-axes[1].set_ylim(2.5, -0.7)
-axes[1].set_xlabel("C-index, a dot for each draw")
-axes[1].set_title("Dashed: Cox on all rows, no privacy", loc="left", fontsize="small")
-axes[1].spines[["top", "right", "left"]].set_visible(False)
-figure.suptitle("Eight hospitals: one coefficient at each and pooled, and how models rank")
+    ax.scatter(values, place + jitter, s=16, color=color, alpha=0.6, linewidths=0)
+    ax.plot([np.median(values)] * 2, [place - 0.3, place + 0.3], color=color, linewidth=2)
+ax.axvline(reference, color="black", linestyle="--", linewidth=1)
+ax.set_yticks(range(len(scores)), list(scores))
+ax.set_ylim(2.5, -0.7)
+ax.set_xlabel("C-index, a dot for each draw")
+ax.set_title("Dashed: Cox on all rows, no privacy", loc="left", fontsize="small")
+ax.spines[["top", "right", "left"]].set_visible(False)
+figure.suptitle("How models of one hospital and of eight rank other people")
 
 # %%
 # What each promises

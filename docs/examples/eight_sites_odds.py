@@ -88,6 +88,7 @@ print(heterogeneity(list(releases.values()))[["Q", "p", "I2"]].round(2).to_strin
 figure, ax = plt.subplots(figsize=(7.0, 3.9), layout="constrained")
 plot_forest(releases, "lambda", ratios=False, limits=(-1.5, 2.5), ax=ax)
 ax.set_xlabel("Log odds ratio of 1 mg/dL of lambda chains")
+figure.suptitle("One log odds ratio at each of eight hospitals, and pooled")
 
 # %%
 # Alone, from a neighbour's release, pooled, and all rows in one place
@@ -132,6 +133,7 @@ ax.set_ylim(3.5, -0.7)
 ax.set_xlabel("Area under the ROC curve, a dot a draw")
 ax.set_title("Dashed: all rows, no privacy", loc="left", fontsize="small")
 ax.spines[["top", "right", "left"]].set_visible(False)
+figure.suptitle("How models of one hospital and of eight rank other people")
 
 # %%
 # What was gained, and what not
