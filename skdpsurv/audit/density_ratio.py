@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.audit.ladder_law import ladder_ratio, plan_and_tables
+from skdpsurv.audit.part_ratio import at_most
 from skdpsurv.audit.perturbation_law import largest_ratio, laws_of
 from skdpsurv.audit.subject import Subject, check_neighbours
 from skdpsurv.audit.transcript import replayed_fits
@@ -55,8 +56,7 @@ class DensityRatioResult:
     @property
     def passed(self) -> bool:
         """Whether the claim was not refuted."""
-        # Sums over thousands of records are rounded.
-        return self.largest <= self.claimed * (1.0 + 1e-9)
+        return at_most(self.largest, self.claimed)
 
     def __repr__(self) -> str:
         verdict = "not refuted" if self.passed else "REFUTED"

@@ -14,7 +14,7 @@ from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.mechanisms.sums import Sum
 from skdpsurv.privacy.concentrated import amount
 
-__all__ = ["AuditedPart", "audited_parts"]
+__all__ = ["AuditedPart", "at_most", "audited_parts"]
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,17 @@ class AuditedPart:
     @property
     def passed(self) -> bool:
         """Whether it does not cost more than it may."""
-        return self.found <= self.allowed * (1.0 + 1e-9)
+        return at_most(self.found, self.allowed)
 
     @property
     def rho(self) -> float:
         """What was found, in zCDP."""
         return 0.5 * self.found**2
+
+
+def at_most(found: float, allowed: float) -> bool:
+    """Say whether what was found is allowed: sums over thousands of records are rounded."""
+    return found <= allowed * (1.0 + 1e-9)
 
 
 def audited_parts(one: Replay, other: Replay, n_cells: int) -> list[AuditedPart]:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.audit.draw_ratio import best_answer, comparable
-from skdpsurv.audit.part_ratio import AuditedPart, audited_parts
+from skdpsurv.audit.part_ratio import AuditedPart, at_most, audited_parts
 from skdpsurv.audit.repeated_fits import released_numbers
 from skdpsurv.audit.replay import Replay
 from skdpsurv.audit.subject import Subject, check_neighbours
@@ -82,9 +82,9 @@ class TranscriptResult:
         ]
         if not self.follows:
             found.append("the release does not follow from what was drawn")
-        if not _at_most(self.total, self.claimed):
+        if not at_most(self.total, self.claimed):
             found.append(f"all draws together: {self.total:.4g} of {self.claimed:.4g}")
-        if not _at_most(self.price, self.claimed):
+        if not at_most(self.price, self.claimed):
             found.append(f"prices of all parts: {self.price:.4g} of {self.claimed:.4g}")
         return tuple(found)
 
@@ -100,11 +100,6 @@ class TranscriptResult:
             f"TranscriptResult(claim of {self.unit}={self.claimed:.4g} {verdict}: all draws "
             f"{self.total:.4g}; {parts})"
         )
-
-
-def _at_most(found: float, allowed: float) -> bool:
-    # Sums over thousands of records are rounded.
-    return found <= allowed * (1.0 + 1e-9)
 
 
 def transcript_audit(

@@ -96,7 +96,7 @@ def _allowed(part: AuditedPart) -> float:
 
 
 def _found_rho(part: AuditedPart) -> float:
-    return 0.5 * part.found**2
+    return part.rho
 
 
 def _allowed_rho(part: AuditedPart) -> float:

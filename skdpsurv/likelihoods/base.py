@@ -138,8 +138,13 @@ class Likelihood(Protocol):
         ...
 
 
-def summed(likelihood: Likelihood, coef: FloatArray, block: Any, order: int) -> Derivatives:
-    """Return the derivatives summed over a block of any size, in pieces of ``LARGEST_BLOCK``."""
+def block_derivatives(
+    likelihood: Likelihood, coef: FloatArray, order: int, block: Any
+) -> Derivatives:
+    """Return the derivatives summed over a block of any size, in pieces of ``LARGEST_BLOCK``.
+
+    The block comes last: what goes to where blocks are is a partial of this, and no more than that.
+    """
     n = likelihood.n_records(block)
     if n <= LARGEST_BLOCK:
         return likelihood.derivatives(coef, block, order=order)

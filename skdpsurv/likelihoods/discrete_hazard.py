@@ -34,6 +34,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from skdpsurv.likelihoods import hazard_rounding
 from skdpsurv.likelihoods.base import (
     Derivatives,
     Linearized,
@@ -46,9 +47,7 @@ from skdpsurv.likelihoods.base import (
 from skdpsurv.likelihoods.hazard_bounds import (
     extent,
     gradient_sensitivity,
-    hazard_rounding,
     loss_at_zero,
-    predictor_rounding,
 )
 from skdpsurv.likelihoods.hazard_cap import cap_knees, least_knees
 from skdpsurv.likelihoods.hazard_expansion import FULL, expand
@@ -168,8 +167,8 @@ class DiscreteHazard:
             hessian_trace=(survival_curvature + link.event_curvature)
             * (radius**2 + self.data_norm**2),
             hessian_rank=min(q, n_basis),
-            rounding=hazard_rounding(q),
-            predictor_rounding=self.n_params + predictor_rounding(link),
+            rounding=hazard_rounding.of_gradients(q),
+            predictor_rounding=self.n_params + hazard_rounding.of_predictors(link),
             loss_at_zero=loss_at_zero(link, q, self.cap),
         )
 

@@ -40,7 +40,7 @@ def cap_knees(link: Link, a: FloatArray, counts: IntArray, cap: float) -> FloatA
     for step in range(MOST_STEPS):
         total, bend = _sums(link, a, b, k)
         off = total - cap
-        rounded = (link.predictor_rounding + 1.0) * bend * (size + np.abs(b))
+        rounded = (link.roundings + 1.0) * bend * (size + np.abs(b))
         rounding = (a.size + 64.0) * cap + rounded
         if (np.abs(off) <= rounding * 2.0**-53).all():
             break

@@ -97,7 +97,7 @@ class Link:
     #: the survival slope as a polynomial in exp(eta), where there is one
     series: ClassVar[Series | None] = None
     #: roundings of a predictor on the way to a slope, in a survival function and at its knee
-    predictor_rounding = 1.0
+    roundings = 1.0
     #: another one that reaches further, to some 1e-8
     rough_series: ClassVar[Series | None] = None
 
@@ -257,7 +257,7 @@ class Probit(Link):
 
     name = "probit"
     event_curvature = 1.0
-    predictor_rounding = 4.0
+    roundings = 4.0
     strip = 2.8  # the zeros of Phi(-eta) nearest to the real line: -1.92 +- 2.82i
 
     def predictor(self, hazard: float) -> float:

@@ -151,7 +151,7 @@ def certificate(
         Ridge strength, in the sum over records; positive.
     noise_norm : float
         Bound on the norm of the linear term b.
-    center : Center, default=Center()
+    center : Center, default=ZERO
 
     Returns
     -------

@@ -21,7 +21,7 @@ import numpy as np
 from scipy import linalg
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.likelihoods.base import Derivatives, Likelihood, summed
+from skdpsurv.likelihoods.base import Derivatives, Likelihood, block_derivatives
 from skdpsurv.mechanisms.certificate import Certificate
 from skdpsurv.types import FloatArray
 
@@ -74,7 +74,9 @@ class Objective:
         """Return gradient and, at order 2, Hessian of F at ``center + shift``."""
         coef = self.center + shift
         # What goes to the blocks is what they need: neither the noise, nor other blocks.
-        gradient, hessian = self.blocks.map_sum(partial(_summed, self.likelihood, coef, order))
+        gradient, hessian = self.blocks.map_sum(
+            partial(block_derivatives, self.likelihood, coef, order)
+        )
         if hessian is not None:
             hessian = self.kappa * np.eye(coef.size) + hessian
         return Derivatives(gradient + (self.kappa * shift + self.linear), hessian)
@@ -89,10 +91,6 @@ class Objective:
             self.center,
             self.linear / step,
         )
-
-
-def _summed(likelihood: Likelihood, coef: FloatArray, order: int, block: Any) -> Derivatives:
-    return summed(likelihood, coef, block, order)
 
 
 def _thin(likelihood: Likelihood, step: int, block: Any) -> Any:

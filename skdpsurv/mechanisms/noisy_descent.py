@@ -31,12 +31,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants, summed
+from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants, block_derivatives
 from skdpsurv.mechanisms.certificate import gradient_error
 from skdpsurv.mechanisms.vector_noise import MARGIN, Drawn, SphericalGaussian, with_noise
 from skdpsurv.types import FloatArray
@@ -219,7 +220,5 @@ class Descent:
         return points, gradients
 
     def _gradient(self, point: FloatArray) -> FloatArray:
-        def of_block(block: Any) -> FloatArray:
-            return summed(self.likelihood, point, block, 1).gradient
-
-        return self.blocks.map_sum(of_block)
+        # What goes to the blocks is what they need, and no noise.
+        return self.blocks.map_sum(partial(block_derivatives, self.likelihood, point, 1)).gradient

@@ -25,10 +25,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants, summed
+from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants, block_derivatives
 from skdpsurv.mechanisms.noisy_descent import apart, reach, within
 from skdpsurv.mechanisms.vector_noise import LATTICE_FRACTION, MARGIN, SphericalGaussian, add_noise
 from skdpsurv.privacy import RandomSource, lattice_step, round_to_lattice
@@ -169,7 +170,5 @@ class Chain:
             yield round_to_lattice(point, lattice)
 
     def _gradient(self, point: FloatArray) -> FloatArray:
-        def of_block(block: Any) -> FloatArray:
-            return summed(self.likelihood, point, block, 1).gradient
-
-        return self.blocks.map_sum(of_block)
+        # What goes to the blocks is what they need, and no noise.
+        return self.blocks.map_sum(partial(block_derivatives, self.likelihood, point, 1)).gradient

@@ -140,7 +140,7 @@ def calibrate(
         Share of epsilon that J may use; the ridge is as large as that needs.
     law : type of NoiseLaw, default=SphericalLaplace
         Of the noise in the objective.
-    center : Center, default=Center()
+    center : Center, default=ZERO
         What is known of c.
 
     Returns

@@ -82,7 +82,7 @@ def calibrate(
         Least ridge wanted, on the scale of the mean loss: kappa >= n alpha.
     law : type of NoiseLaw, default=SphericalLaplace
         Of the noise on the minimiser.
-    center : Center, default=Center()
+    center : Center, default=ZERO
         What is known of c.
 
     Returns

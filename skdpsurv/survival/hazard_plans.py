@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -111,11 +111,17 @@ class HazardPlan(ABC):
     alpha: float
     mechanism: str
     proof: str = reference("docs/proofs/discrete_time", "nguyen-hui", "chaudhuri")
-    assumptions: ClassVar[tuple[str, ...]] = (
-        "n, the columns and every constructor parameter are public",
-        "max_time and data_norm were not read off these records",
-        DOUBLES,
-    )
+    #: What the proof supposes of numbers.
+    numbers: str = DOUBLES
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What else must be true."""
+        return (
+            "n, the columns and every constructor parameter are public",
+            "max_time and data_norm were not read off these records",
+            self.numbers,
+        )
 
     @abstractmethod
     def fit(self, records: Blocks[HazardRecords], source: RandomSource) -> Fitted:

@@ -244,11 +244,15 @@ class Perturbation(HazardPlan):
         return HazardPlan.proof
 
     @property
-    def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
+    def numbers(self) -> str:  # type: ignore[override]
+        """What the proof supposes of numbers."""
+        return arithmetic(self.law)
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
         """What else must be true."""
         promised = () if self.prior is None else self.prior.promises.assumptions()
-        *public, _ = HazardPlan.assumptions
-        return (*public, arithmetic(self.law), *promised)
+        return super().assumptions + promised
 
     @cached_property
     def _bounds(self) -> list[Bounded]:

@@ -14,7 +14,7 @@ from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
 from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target, calibrate
 from skdpsurv.privacy import RandomSource, round_to_lattice
 from skdpsurv.progress import first
-from skdpsurv.references import reference
+from skdpsurv.references import REAL_ARITHMETIC, reference
 from skdpsurv.survival.hazard_plans import Fitted, HazardModel, HazardPlan, HazardRecords
 from skdpsurv.survival.spline import orthogonal_basis, published_basis
 from skdpsurv.types import FloatArray
@@ -124,6 +124,7 @@ class PosteriorSampling(HazardPlan):
     basis: FloatArray = field(init=False)
 
     proof = reference("docs/proofs/posterior_sampling", "nguyen-hui")
+    numbers = REAL_ARITHMETIC
 
     def __post_init__(self) -> None:
         model = self.model

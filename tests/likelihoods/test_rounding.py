@@ -8,7 +8,7 @@ import pytest
 from mpmath import mp
 from scipy import special
 
-from skdpsurv.likelihoods.base import ELEMENTARY, LARGEST_BLOCK, summed
+from skdpsurv.likelihoods.base import ELEMENTARY, LARGEST_BLOCK, block_derivatives
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.hazard_bounds import loss_at_zero
 from skdpsurv.likelihoods.hazard_cap import cap_knees
@@ -211,7 +211,7 @@ def test_gradients_of_hazards(name, cap, kind, level):
     level_at, spread = LEVELS[level]
     rng = np.random.default_rng(8)
     coef = np.concatenate([[level_at / 0.4, 0.3 * spread], spread * rng.normal(size=D)])
-    computed = summed(likelihood, coef, block, 1).gradient
+    computed = block_derivatives(likelihood, coef, 1, block).gradient
     error = distance(computed, exact_gradient(likelihood, coef, block))
     bound = gradient_error(likelihood.constants, 70, float(np.linalg.norm(coef)), 0.0)
     assert error <= 0.25 * bound
@@ -220,7 +220,7 @@ def test_gradients_of_hazards(name, cap, kind, level):
 def test_gradients_without_a_cap():
     likelihood, block = hazards("logit", None), records(70, 6, "mixed")
     coef = np.array([-4.0, 1.0, 0.5, -0.5, 2.0])
-    computed = summed(likelihood, coef, block, 1).gradient
+    computed = block_derivatives(likelihood, coef, 1, block).gradient
     error = distance(computed, exact_gradient(likelihood, coef, block))
     bound = gradient_error(likelihood.constants, 70, float(np.linalg.norm(coef)), 0.0)
     assert 0.0 < error <= bound
@@ -249,7 +249,7 @@ def test_gradients_of_log_odds(cap, size, kind):
         residual = min(1 / (1 + mpmath.exp(label * mpmath.fdot(x, f))), mpmath.mpf(cap))
         slope = -label * residual * mpmath.mpf(1.0 if weight is None else weight[i])
         exact = [t + slope * v for t, v in zip(exact, x, strict=True)]
-    error = distance(summed(likelihood, coef, block, 1).gradient, exact)
+    error = distance(block_derivatives(likelihood, coef, 1, block).gradient, exact)
     bound = gradient_error(likelihood.constants, n, float(np.linalg.norm(coef)), 0.0)
     assert error <= 0.25 * bound
     if kind == "cancelling" and size == 1e6:  # the part that grows with coefficients is needed
@@ -306,7 +306,7 @@ def test_large_blocks_are_cut():
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(likelihood), "derivatives", watched)
-            whole = summed(likelihood, coef, block, 2)
+            whole = block_derivatives(likelihood, coef, 2, block)
         assert sizes == [LARGEST_BLOCK, 1000]
         expected = original(likelihood, coef, block)
         np.testing.assert_allclose(whole.gradient, expected.gradient, rtol=1e-10)
