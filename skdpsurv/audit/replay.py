@@ -56,7 +56,8 @@ class DrawnOnce:
     @property
     def is_choice(self) -> bool:
         """Whether the answer with the largest ratio has to be looked for."""
-        return self.exact is None
+        unused = self.draw.law.endswith("on a vector") and not self.used
+        return self.exact is None and not unused
 
 
 @dataclass

@@ -93,8 +93,15 @@ class TranscriptResult:
         """Whether no part, and not all together, exceeds what it may cost."""
         return not self.refuted
 
+    @property
+    def unmoved(self) -> tuple[str, ...]:
+        """Names of parts that this pair of records did not move, of which nothing was found out."""
+        return tuple(part.name for part in self.parts if not part.found)
+
     def __repr__(self) -> str:
         verdict = "not refuted" if self.passed else f"REFUTED ({'; '.join(self.refuted)})"
+        if self.passed and self.unmoved:
+            verdict += f", nothing found out of {', '.join(self.unmoved)}"
         parts = ", ".join(f"{part.name} {part.found:.3g}" for part in self.parts)
         return (
             f"TranscriptResult(claim of {self.unit}={self.claimed:.4g} {verdict}: all draws "

@@ -88,18 +88,20 @@ def lattice_exponent(n_records: int, largest: float) -> int:
 
 
 def log_times(
-    time: FloatArray, event: BoolArray, max_time: float, omega: float
+    time: FloatArray, event: BoolArray, max_time: float, omega: float, *, exact: bool = False
 ) -> tuple[FloatArray, BoolArray, BoolArray]:
     """Return log times in units of the horizon, clipped to [-omega, 0], events, and who is clipped.
 
     Times beyond ``max_time`` are censored there; times below ``max_time * exp(-omega)``, zero
-    among them, are raised to it and stay what they were.
+    among them, are raised to it and stay what they were. With ``exact``, zero alone is raised.
     """
     time, event = clip_times(time, event, max_time)
     with np.errstate(divide="ignore", under="ignore"):
         u = time / max_time
         x = np.log(u)
-    return np.clip(x, -omega, 0.0), event, u < math.exp(-omega)
+    before = u < (0.0 if exact else math.exp(-omega))
+    before |= u == 0.0  # as is every time where exp(-omega) is 0
+    return np.where(before, -omega, np.minimum(x, 0.0)), event, before
 
 
 def count_table(

@@ -143,7 +143,8 @@ class DPWeibullFitter(UnivariateFitter):
     -----
     Neighbours: replace-one; the number of records is public. Theorems and sensitivities:
     docs/proofs/ladder. Times are counted in 2,048 bins of log time first, each 0.25 % wide at the
-    default omega; ``epsilon=numpy.inf`` uses the times themselves.
+    default omega; ``epsilon=numpy.inf`` uses the times themselves, and is lifelines' fit up to
+    ``max_time``: of omega only times of 0 know, which are taken for times before the least.
 
     Events before ``max_time * exp(-omega)`` are taken for what they are by the tight and the exact
     ladder. What the paper defines, ``calibration="published"`` and the two baselines, knows of no
@@ -258,9 +259,10 @@ class DPWeibullFitter(UnivariateFitter):
         return float(self.lambda_ * np.power(cumulative_hazard, 1.0 / self.rho_))
 
     def _mean_log_likelihood(self, time: FloatArray, event: BoolArray) -> float:
-        parameters = self.release_.parameters
+        release, parameters = self.release_, self.release_.parameters
         max_time = parameters["max_time"]
-        x, seen, before = log_times(time, event, max_time, parameters["omega"])
+        exact = math.isinf(release.guarantee.epsilon)
+        x, seen, before = log_times(time, event, max_time, parameters["omega"], exact=exact)
         return mean_log_likelihood(
             x + math.log(max_time),
             seen,

@@ -114,6 +114,8 @@ class WeibullPlan(ABC):
 
     #: Whether the plan can take events before the grid for what they are: the paper's do not.
     corrects: ClassVar[bool] = True
+    #: Whether records' times before exp(-omega) are taken as they are, but for 0, which has no log.
+    takes_all_times: ClassVar[bool] = False
     mechanism: ClassVar[str]
     proof: ClassVar[str] = reference("docs/proofs/ladder", "nguyen-hui-weibull", "nissim")
     assumptions: ClassVar[tuple[str, ...]] = (
@@ -164,7 +166,9 @@ class WeibullPlan(ABC):
     def all_log_times(self, records: Targets) -> tuple[FloatArray, BoolArray, BoolArray]:
         """Return clipped log times, not their bins, events, and who is clipped below, of all."""
         parts = records.results(
-            lambda block: log_times(block[1], block[0], self.max_time, self.omega)
+            lambda block: log_times(
+                block[1], block[0], self.max_time, self.omega, exact=self.takes_all_times
+            )
         )
         x, seen, before = (np.concatenate(each) for each in zip(*parts, strict=True))
         return x, seen, before
@@ -194,13 +198,19 @@ class WeibullPlan(ABC):
 
 
 class MaximumLikelihood(WeibullPlan):
-    """The fit without privacy."""
+    """The fit without privacy, whatever omega is: but for times of 0, which have no logarithm."""
 
+    takes_all_times = True
     mechanism = "none: maximum likelihood"
     proof = ""
 
+    @property
+    def log_scale_bounds(self) -> tuple[float, float]:
+        """Least and largest log scale."""
+        return -LARGEST_LOG_SCALE, LARGEST_LOG_SCALE
+
     def estimate(self, records: Targets, source: RandomSource) -> Estimate:
-        """Fit the clipped times, not their bins."""
+        """Fit the times, not their bins."""
         x, seen, before = self.all_log_times(records)
         if not self.left_censored or not before.any():
             return self._solve(x, seen)
@@ -246,7 +256,7 @@ class MaximumLikelihood(WeibullPlan):
         return Estimate(shapes[0], self._scale_within_range(log_scales[0]), n_events)
 
     def _scale_within_range(self, log_scale: float) -> float:
-        return min(max(log_scale, -self.omega), LARGEST_LOG_SCALE)
+        return min(max(log_scale, -LARGEST_LOG_SCALE), LARGEST_LOG_SCALE)
 
 
 class NoisyEstimates(WeibullPlan):

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from skdpsurv import DPKaplanMeierFitter, DPLogisticRegression
 from skdpsurv.audit import transcript_audit
 from skdpsurv.audit.choice_law import log_exponential_mechanism, log_permute_and_flip
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
-from skdpsurv.mechanisms import second_moments, sums, vector_noise
+from skdpsurv.mechanisms import perturbation, second_moments, sums, vector_noise
 from skdpsurv.metrics import released_values
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.survival import exit_table, perturbed_plan, weibull_plans, weibull_rungs
@@ -143,6 +144,29 @@ def test_half_of_the_sensitivity_of_gradients_is_refuted(monkeypatch, name):
     monkeypatch.setattr(DiscreteHazard, "constants", property(half))
     results = [audited(CASES[name], made) for made in CASES[name].made()[:2]]
     assert any(not result.passed for result in results)
+
+
+def test_noise_that_is_drawn_and_added_to_nothing_is_refuted(monkeypatch):
+    def unhidden(found, calibration, source):
+        vector_noise.draw_noise(calibration.output, source)
+        return found
+
+    monkeypatch.setattr(perturbation, "_released", unhidden)
+    model = DPLogisticRegression(classes=[0, 1], method="out_pert", data_norm=1.0)
+    X = np.full((6, 1), 0.5)
+    result = transcript_audit(model, (X, [0, 1, 0, 1, 0, 1]), (X, [1, 1, 0, 1, 0, 1]))
+    assert not result.passed
+    assert result.total == np.inf
+
+
+def test_parts_that_no_record_moved_are_listed():
+    model = DPKaplanMeierFitter(max_time=10.0)
+    result = transcript_audit(model, ([1.0, 4.0], [1, 1]), ([1.1, 4.0], [1, 1]))
+    assert result.passed
+    assert result.unmoved == ("Histogram",)
+    assert "nothing found out of Histogram" in repr(result)
+    moved = transcript_audit(model, ([1.0, 4.0], [1, 1]), ([9.0, 4.0], [1, 1]))
+    assert moved.unmoved == ()
 
 
 def test_what_is_released_as_it_is_does_not_follow(monkeypatch):
