@@ -13,6 +13,9 @@ from skdpsurv.privacy import call_without_data, refuse_masked
 from skdpsurv.rows import refuse_no_target, require_one_each
 from skdpsurv.types import FloatArray, IndexArray
 
+#: Doubles from here on stand for several whole numbers each.
+LARGEST_FLOAT = 2.0**53
+
 __all__ = ["class_indices", "label_places", "one_vs_rest", "stated_classes", "stated_labels"]
 
 
@@ -77,19 +80,23 @@ def class_indices(
     """
     refuse_no_target(y)
     refuse_masked(y, "y")
+    if classes is not None:
+        # Any stated label may be in any record: whether y looks like labels must not matter.
+        single = y if isinstance(y, list | tuple) else _without_data(column_or_1d, y, warn=True)
+        require_one_each(len(single), n_records)
+        return classes, _places(
+            single, classes, "y holds a label that is not among classes, or NaN."
+        )
     labels = np.asarray(_without_data(column_or_1d, y, warn=True))
     if labels.dtype.names:
         raise ValueError("y must be a 1d array of class labels, without fields.")
     require_one_each(labels.shape[0], n_records)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
         raise ValueError("y contains NaN or infinity; every record must have a label.")
+    if _without_data(type_of_target, labels) not in ("binary", "multiclass"):
+        raise ValueError("Unknown label type: y must hold class labels, not continuous values.")
     found, index = _without_data(np.unique, labels, return_inverse=True)
-    if classes is None:
-        if _without_data(type_of_target, labels) not in ("binary", "multiclass"):
-            raise ValueError("Unknown label type: y must hold class labels, not continuous values.")
-        return found, index
-    # Any stated label may be in any record: whether y looks like labels must not matter.
-    return classes, _places(found, classes, "y holds a label that is not among classes.")[index]
+    return found, index
 
 
 def label_places(values: ArrayLike, name: str, stated: NDArray[Any], among: str) -> IndexArray:
@@ -117,37 +124,52 @@ def label_places(values: ArrayLike, name: str, stated: NDArray[Any], among: str)
     """
     refuse_masked(values, name)
     foreign = f"{name} must hold, for each record, one of the labels in {among}."
-    try:
-        labels = np.asarray(values)
-        if isinstance(values, list | tuple) and labels.dtype.kind == "U":
-            labels = np.asarray(values, dtype=object)  # of numbers and text NumPy makes text
-        sound = labels.ndim == 1 and labels.dtype.names is None and labels.dtype.kind not in "mMV"
-        if sound and labels.dtype.kind == "O":  # what cannot be sorted may still be a label
-            found = list(dict.fromkeys(labels.tolist()))
-            order = {label: place for place, label in enumerate(found)}
-            index = np.array([order[label] for label in labels.tolist()], dtype=np.intp)
-        elif sound:
-            unique, index = np.unique(labels, return_inverse=True)
-            found = unique.tolist()
-    except Exception:  # whatever compares or hashes a label may raise what it likes
-        sound = False
-    if not sound:
-        raise ValueError(foreign)
-    return _places(found, stated, foreign)[index]
+    return _places(values, stated, foreign)
 
 
-def _places(found: Any, stated: NDArray[Any], foreign: str) -> IndexArray:
-    """Return the places of different labels among stated ones."""
-    # Python's own equality: 1 is 1.0, and text is text whatever NumPy keeps it in.
+def _places(values: Any, stated: NDArray[Any], foreign: str) -> IndexArray:
+    """Return the place of each record's label among stated ones, by Python's equality.
+
+    A record's place is a function of its own label alone. Lists and object arrays are therefore
+    read value by value: in one array, one record's 1.0 makes 2^53 + 1 of another 2^53, and one
+    record's text makes text of all.
+    """
     places = {label: place for place, label in enumerate(stated.tolist())}
+    whole = stated.dtype.kind != "f"
+    found: Any = None
     try:
-        listed = found.tolist() if isinstance(found, np.ndarray) else found
-        order = [places[label] for label in listed]
-    except Exception:  # whatever compares or hashes a label may raise what it likes
-        order = []
-    if len(order) < len(found):
+        labels = values if isinstance(values, list | tuple | range) else np.asarray(values)
+        if not isinstance(labels, np.ndarray):
+            found = [places[_plain(label, whole)] for label in labels]
+        elif labels.ndim == 1 and labels.dtype.kind == "O":
+            found = [places[_plain(label, whole)] for label in labels.tolist()]
+        elif labels.ndim == 1 and labels.dtype.kind in "biufUT":
+            unique, index = np.unique(labels, return_inverse=True)
+            found = np.array([places[_plain(label, whole)] for label in unique.tolist()], np.intp)[
+                index
+            ]
+    except Exception:  # of a label that is none, or whose own methods raise what they like
+        found = None
+    if found is None:
         raise ValueError(foreign)
-    return np.asarray(order, dtype=np.intp)
+    return np.asarray(found, dtype=np.intp)
+
+
+def _plain(label: Any, whole: bool) -> Any:
+    """Return a label of Python's own types; subclasses may answer what they like.
+
+    Raises
+    ------
+    TypeError
+        If it is none or, where stated labels are whole numbers, a float that stands for several.
+    """
+    if isinstance(label, np.generic) and label.dtype.type is type(label):
+        label = label.item()
+    if type(label) not in (bool, int, float, str):
+        raise TypeError
+    if whole and type(label) is float and abs(label) >= LARGEST_FLOAT:
+        raise TypeError
+    return label
 
 
 def one_vs_rest(index: IndexArray, n_classes: int) -> FloatArray:

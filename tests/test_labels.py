@@ -6,7 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpsurv.labels import class_indices, one_vs_rest, stated_classes
+from skdpsurv.labels import (
+    class_indices,
+    label_places,
+    one_vs_rest,
+    stated_classes,
+    stated_labels,
+)
 
 SECRET = "Huntington"
 
@@ -93,8 +99,8 @@ class TestClassIndices:
             ([0, 1, 0], 2, "X and y must have the same number of records"),
             ([0, 2], 2, "y holds a label that is not among classes"),
             (["0", "1"], 2, "y holds a label that is not among classes"),
-            ([0.0, np.nan], 2, "y contains NaN or infinity"),
-            ([0.0, np.inf], 2, "y contains NaN or infinity"),
+            ([0.0, np.nan], 2, "y holds a label that is not among classes, or NaN"),
+            ([0.0, np.inf], 2, "y holds a label that is not among classes, or NaN"),
             ([0.0, 0.5], 2, "y holds a label that is not among classes"),
             ([[0, 1], [1, 0]], 2, "y"),
             ([0, None], 2, "y"),
@@ -135,6 +141,57 @@ class TestClassIndices:
         while error is not None:  # what a traceback would print
             assert SECRET not in str(error)
             error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+class _Text(str):
+    """Answers to every name."""
+
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        return True
+
+
+class TestOneByOne:
+    """A record's place is a function of its own label."""
+
+    BIG = 2**53
+
+    @pytest.mark.parametrize(
+        "other",
+        [1, 1.0, True, np.int8(1), np.float32(1.0), np.uint64(1)],
+        ids=lambda other: type(other).__name__,
+    )
+    @pytest.mark.parametrize("made", [list, tuple, lambda y: np.array(y, dtype=object)])
+    def test_of_large_numbers_beside_other_types(self, other, made):
+        stated = stated_labels("groups", [1, self.BIG, self.BIG + 1])
+        y = made([self.BIG + 1, self.BIG, other])
+        assert label_places(y, "group", stated, "groups").tolist() == [2, 1, 0]
+        _, index = class_indices(y, np.unique(stated), 3)
+        assert index.tolist() == [2, 1, 0]
+
+    def test_beyond_64_bits_of_a_sign(self):
+        stated = stated_labels("groups", [2**63, 2**63 + 1])
+        assert label_places([2**63 + 1, 2**63], "group", stated, "groups").tolist() == [1, 0]
+
+    @pytest.mark.parametrize(
+        "label",
+        [float(2**53), np.float64(2**60), _Text("a"), np.datetime64("2020-01-01"), b"a", [1], None],
+    )
+    @pytest.mark.parametrize("made", [list, lambda y: pd.Series(y, dtype=object)])
+    def test_what_may_stand_for_several_is_refused(self, label, made):
+        for stated in ([1, self.BIG, self.BIG + 1], ["a", "b"]):
+            labels = stated_labels("groups", stated)
+            first = labels.tolist()[0]
+            with pytest.raises(ValueError, match="one of the labels in groups"):
+                label_places(made([first, label]), "group", labels, "groups")
+            with pytest.raises(ValueError, match="not among classes"):
+                class_indices(made([first, label]), labels, 2)
+
+    def test_floats_in_an_array_that_stand_for_several_are_refused(self):
+        stated = stated_labels("groups", [1, self.BIG, self.BIG + 1])
+        with pytest.raises(ValueError, match="one of the labels"):
+            label_places(np.array([1.0, self.BIG]), "group", stated, "groups")
 
 
 @pytest.mark.filterwarnings("error")

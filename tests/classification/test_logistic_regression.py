@@ -343,7 +343,7 @@ BAD_DATA = [
     (GOOD_X, None, "y"),
     (GOOD_X, np.array([0, 1, 2] * 2), "y holds a label that is not among classes"),
     (GOOD_X, np.array(["0", "1"] * 3), "y holds a label that is not among classes"),
-    (GOOD_X, np.array([0.0, np.nan] * 3), "y contains NaN"),
+    (GOOD_X, np.array([0.0, np.nan] * 3), "or NaN"),
     (GOOD_X, np.linspace(0, 1, 6), "y holds a label that is not among classes"),
     (GOOD_X, np.ma.array(GOOD_Y), "y must not be a masked array"),
     (GOOD_X, np.eye(6), "y"),
