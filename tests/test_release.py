@@ -176,6 +176,15 @@ class TestRefusedText:
         with pytest.raises(ValueError, match=f"must not hold {name}"):
             Release.from_json(json.dumps(data))
 
+    @pytest.mark.parametrize("where", ["", "guarantee"])
+    def test_a_key_that_is_there_twice(self, where):
+        text = make().to_json()
+        data = json.loads(text)
+        part = json.dumps(data[where] if where else data, sort_keys=True)
+        twice = f'{part[:-1]}, "{"epsilon" if where else "schema_version"}": 2}}'
+        with pytest.raises(ValueError, match="text must be the JSON of a Release"):
+            Release.from_json(text.replace(part, twice))
+
     def test_unknown_field_of_the_guarantee(self):
         data = json.loads(make().to_json())
         data["guarantee"]["budget"] = 2.0

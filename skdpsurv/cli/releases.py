@@ -14,6 +14,7 @@ from skdpsurv.cli.options import FileFormat
 from skdpsurv.cli.targets import split_names
 from skdpsurv.metrics import SurvivalEvaluation
 from skdpsurv.release import Release
+from skdpsurv.release.layout import unrepeated
 
 __all__ = ["load_evaluation", "load_release", "rows_table", "usable_model"]
 
@@ -44,7 +45,8 @@ def load_evaluation(path: Path) -> SurvivalEvaluation:
         If there is none, or the file is something else.
     """
     try:
-        return SurvivalEvaluation.from_dict(json.loads(path.read_text(encoding="utf-8")))
+        text = path.read_text(encoding="utf-8")
+        return SurvivalEvaluation.from_dict(json.loads(text, object_pairs_hook=unrepeated))
     except OSError as error:
         message = f"{path} cannot be read: {error.strerror}."
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):

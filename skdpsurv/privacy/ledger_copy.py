@@ -169,6 +169,9 @@ def _close(old: Place, destination: str, *, there: bool) -> _Closed:
             say_where(connection, destination)
             held = held._replace(rows=held.rows + row)
         old.commit(connection)
+    with old.transaction() as connection:  # what acts as it is committed is seen after it
+        if not older and _held(connection, old, destination).rows != held.rows:
+            raise ValueError(f"The ledger at {old.name!r} does not stay closed: it was altered.")
     return held
 
 

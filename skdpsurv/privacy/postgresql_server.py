@@ -19,6 +19,44 @@ SCHEMA = "skdpsurv"
 #: Of the advisory lock that each transaction takes: "skdpsurv" in ASCII.
 _LOCK = int.from_bytes(b"skdpsurv", "big")
 _CONNECT_SECONDS = 10
+#: Settings of libpq that may stand in an address: none of them is a secret, or may hold one.
+_SETTINGS = frozenset(
+    [
+        "application_name",
+        "channel_binding",
+        "connect_timeout",
+        "gssencmode",
+        "gsslib",
+        "host",
+        "hostaddr",
+        "keepalives",
+        "keepalives_count",
+        "keepalives_idle",
+        "keepalives_interval",
+        "krbsrvname",
+        "load_balance_hosts",
+        "passfile",
+        "port",
+        "require_auth",
+        "requirepeer",
+        "service",
+        "ssl_max_protocol_version",
+        "ssl_min_protocol_version",
+        "sslcert",
+        "sslcertmode",
+        "sslcompression",
+        "sslcrl",
+        "sslcrldir",
+        "sslkey",
+        "sslmode",
+        "sslnegotiation",
+        "sslrootcert",
+        "sslsni",
+        "target_session_attrs",
+        "tcp_user_timeout",
+        "user",
+    ]
+)
 
 
 class PostgreSQLServer:
@@ -33,7 +71,7 @@ class PostgreSQLServer:
     Raises
     ------
     ValueError
-        If it is not such an address, or holds a password.
+        If it is not such an address, or holds a password or a setting that may be one.
     ImportError
         Without psycopg: ``pip install "skdpsurv[server]"``.
     """
@@ -46,10 +84,21 @@ class PostgreSQLServer:
         # What cannot be read is not shown: it may hold a password.
         if parsed is None or parsed.get_backend_name() not in ("postgresql", "postgres"):
             raise ValueError("url must be that of a database, postgresql://user@host/database.")
-        if parsed.password is not None or "password" in parsed.query:
+        # A name with "=" in it may be a whole list of settings.
+        names = (parsed.username or "", parsed.host or "", parsed.database or "")
+        if (
+            parsed.password is not None
+            or {"password", "sslpassword"} & set(map(str.lower, parsed.query))
+            or any("=" in name for name in names)
+        ):
             raise ValueError(
                 "url must hold no password: it is kept in models and shown in messages. Put the "
                 "password into ~/.pgpass (or the file that PGPASSFILE names), or into PGPASSWORD."
+            )
+        if not _SETTINGS.issuperset(parsed.query):
+            raise ValueError(
+                "url must hold no settings but sslmode and the like, as it is kept in models and "
+                f"shown in messages: {', '.join(sorted(_SETTINGS))}."
             )
         if importlib.util.find_spec("psycopg") is None:
             raise ImportError('a ledger on a server needs psycopg: pip install "skdpsurv[server]"')

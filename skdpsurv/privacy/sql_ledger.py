@@ -202,7 +202,12 @@ class SQLLedger:
         require_room(held, requests, self._terms)
 
     def charge(self, *requests: Entry) -> Receipt:
-        """Check and record in one transaction: all of them, or nothing."""
+        """Check and record in one transaction: all of them, or nothing.
+
+        What was recorded is read in another transaction: a deferred trigger, say, acts as it is
+        committed.
+        """
+        unanswered: UnansweredCommitError | None = None
         nonces = [uuid.uuid4().hex for _ in requests]
         try:
             with self.place.transaction(write=True) as connection:
@@ -219,9 +224,9 @@ class SQLLedger:
                     added_up(requests, self._terms, known.held),
                     self.place.mark_of_commit(mark),
                 )
-                return self._seen
         except UnansweredCommitError as error:
-            return self._asked_again(nonces[-1], error)
+            unanswered = error
+        return self._read_back(nonces[-1], unanswered)
 
     def append(
         self, connection: sa.Connection, rows: Sequence[tuple[Any, ...]], known: _Known | None
@@ -242,7 +247,7 @@ class SQLLedger:
                 "it was altered."
             )
 
-    def _asked_again(self, nonce: str, error: UnansweredCommitError) -> Receipt:
+    def _read_back(self, nonce: str, unanswered: UnansweredCommitError | None) -> Receipt:
         """Find out whether a charge was recorded: once there, it stays.
 
         Whoever reads waits for the lock that a transaction under way still holds.
@@ -251,12 +256,10 @@ class SQLLedger:
         while True:
             try:
                 with self.place.transaction() as connection:
-                    self._read(connection)
-                    number = connection.scalar(
-                        sa.select(_ENTRIES.c.id).where(_ENTRIES.c.nonce == nonce)
-                    )
+                    rows = self._read(connection).rows
                 break
-            except RuntimeError:
+            except RuntimeError as failure:
+                error = unanswered or failure
                 if time.monotonic() > deadline:
                     raise RuntimeError(
                         f"The privacy ledger {self.place.name!r} went away during a charge "
@@ -264,12 +267,13 @@ class SQLLedger:
                         "stays; nothing was fitted."
                     ) from error
                 time.sleep(0.5)
-        if number is None:
+        row = next((row for row in reversed(rows) if row[1] == nonce), None)
+        if row is None:
             raise RuntimeError(
-                f"The privacy ledger {self.place.name!r} could not be used ({error}). Nothing was "
-                "charged."
-            ) from error
-        return self.receipts()[int(number)]
+                f"The privacy ledger {self.place.name!r} could not be used ({unanswered}). Nothing "
+                "was charged."
+            ) from unanswered
+        return Receipt(self._identity, row[0], row[-1])
 
     def _read(self, connection: sa.Connection, *, whole: bool = False) -> _Known:
         """Return all that the ledger holds that this was made with, or raise ValueError.

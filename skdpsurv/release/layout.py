@@ -14,7 +14,7 @@ from skdpsurv.privacy import PrivacyGuarantee
 from skdpsurv.privacy.chain import Receipt
 from skdpsurv.privacy.guarantee import thawed
 
-__all__ = ["SCHEMA_VERSION", "read", "save", "written"]
+__all__ = ["SCHEMA_VERSION", "read", "save", "unrepeated", "written"]
 
 #: Version of the layout that is written. Docs: docs/schemas/release-2.json.
 SCHEMA_VERSION = 2
@@ -61,7 +61,7 @@ def read(text: str) -> dict[str, Any]:
         If the text is not a release, or of a version that this package does not know.
     """
     try:
-        data = json.loads(text, parse_constant=_refuse)
+        data = json.loads(text, parse_constant=_refuse, object_pairs_hook=unrepeated)
     except (RecursionError, ValueError, TypeError):
         data = None
     if not isinstance(data, dict) or "schema_version" not in data:
@@ -95,6 +95,14 @@ def read(text: str) -> dict[str, Any]:
 def _guarantee(content: dict[str, Any], version: int) -> PrivacyGuarantee:
     earlier = {"not_covered": ()} if version == 1 else {}
     return PrivacyGuarantee.from_dict({**earlier, **content})
+
+
+def unrepeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return what an object of JSON holds, if no key is there twice: readers take either."""
+    content = dict(pairs)
+    if len(content) < len(pairs):
+        raise ValueError("a key is there twice.")
+    return content
 
 
 def _refuse(name: str) -> None:

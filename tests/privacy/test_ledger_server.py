@@ -15,6 +15,7 @@ from skdpsurv import DPKaplanMeierFitter
 from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
 from skdpsurv.privacy.budget import Terms
 from skdpsurv.privacy.chain import digest, linked, start
+from skdpsurv.privacy.ledger_copy import copy_ledger
 from skdpsurv.privacy.ledger_place import UnansweredCommitError
 from skdpsurv.privacy.postgresql_server import SCHEMA, PostgreSQLServer
 
@@ -40,12 +41,28 @@ class TestAddress:
             "postgresql://anna:secret@host/ledger",
             "postgresql+psycopg://anna:secret@host/ledger",
             "postgresql://anna@host/ledger?password=secret",
+            "postgresql://anna@host/ledger?PASSWORD=secret",
+            "postgresql://anna@host/ledger?sslkey=/k&sslpassword=secret",
+            "postgresql://anna@host/dbname=ledger password=secret",
         ],
     )
     def test_a_password_is_refused_and_not_repeated(self, url):
         with pytest.raises(ValueError, match="must hold no password") as error:
             PrivacyAccountant(1.0, url=url)
         assert "secret" not in str(error.value)
+
+    @pytest.mark.parametrize(
+        "setting", ["options=-c%20a%3Dsecret", "sslpass=secret", "Host=secret"]
+    )
+    def test_other_settings_than_those_of_a_list(self, setting):
+        with pytest.raises(ValueError, match="must hold no settings but sslmode") as error:
+            PrivacyAccountant(1.0, url=f"postgresql://anna@host/ledger?{setting}")
+        assert "secret" not in str(error.value)
+
+    def test_settings_of_the_list(self):
+        pytest.importorskip("psycopg")
+        url = "postgresql://anna@host/ledger?connect_timeout=3&sslmode=verify-full"
+        assert PostgreSQLServer(url).url == url
 
     @pytest.mark.parametrize("url", ["mysql://host/ledger", "anna:secret@host", "", "sqlite://"])
     def test_something_else(self, url):
@@ -248,6 +265,29 @@ class TestCommit:
                 accountant.charge(cost(0.5))
         assert accountant.spent() == 0.5 * committed
         assert len(accountant.entries()) == committed
+
+    @pytest.fixture
+    def forgetful(self, url):
+        """Make an accountant whose server deletes each entry as it is committed."""
+        accountant = PrivacyAccountant(1.0, url=url)
+        run(
+            url,
+            f"""CREATE FUNCTION {SCHEMA}.f() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN DELETE FROM {SCHEMA}.entries WHERE id = NEW.id; RETURN NULL; END$$""",
+            f"""CREATE CONSTRAINT TRIGGER t AFTER INSERT ON {SCHEMA}.entries DEFERRABLE
+            INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION {SCHEMA}.f()""",
+        )
+        return accountant
+
+    def test_a_charge_is_read_back_after_the_commit(self, forgetful):
+        with pytest.raises(ValueError, match="has lost or changed entries"):
+            forgetful.charge(cost(0.5))
+
+    def test_so_is_the_end_of_a_ledger_that_is_copied(self, forgetful, tmp_path):
+        destination = str(tmp_path / "copy.sqlite")
+        with pytest.raises(ValueError, match="does not stay closed"):
+            copy_ledger(forgetful.url, destination)
+        assert not (tmp_path / "copy.sqlite").exists()
 
     def test_the_server_does_not_come_back(self, url, monkeypatch):
         accountant = PrivacyAccountant(1.0, url=url)
