@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -27,7 +28,16 @@ EVENTS_ALONE = "event_observed must be given with durations, not with y."
 DURATIONS_ALONE = "durations must be given instead of X and y, not beside them."
 SURV = "sksurv.util.Surv.from_arrays(event, time) makes a y of two arrays"
 COMPARED = "Of labels, compare with the one that means an event, as in status == 'dead'."
-FIRST = "It was taken to be the first"
+#: Words in names of columns that say which of two holds events, and which times.
+EVENT_WORDS = {
+    *("event", "events", "status", "observed", "death", "deaths", "dead", "died", "deceased"),
+    *("failure", "failed", "fail", "relapse", "relapsed", "recurrence", "cause", "arrest"),
+}
+TIME_WORDS = {
+    *("time", "times", "timeline", "duration", "durations", "survival", "lifetime", "tenure"),
+    *("day", "days", "week", "weeks", "month", "months", "year", "years", "futime", "followup"),
+}
+TAKEN = "It was taken to be"
 TIMES_ALONE = "y has neither fields nor columns"
 ONE_COLUMN = (
     "X has 1 feature(s) and y has no fields, so that it is not said which of them are times: give "
@@ -46,9 +56,11 @@ def event_and_time(y: ArrayLike, events: Any = None) -> tuple[NDArray[Any], Floa
     ----------
     y : array-like of shape (n_samples,)
         Structured array with two fields under any names: the event indicator (boolean, or
-        numbers 0 and 1) and the time. The boolean field is the event wherever it stands; if
-        both or neither are boolean, the first is, as in scikit-survival. A data frame of two
-        such columns. An array without fields holds times, all of them events.
+        numbers 0 and 1) and the time. The event is the first of them, as in scikit-survival,
+        unless names say otherwise: a word such as days or time in that of the first alone, or
+        such as event, status or died in that of the second alone. Types say nothing: that of a
+        column may change with one record. A data frame of two such columns, likewise. An array
+        without fields holds times, all of them events.
     events : callable or None
         Of a column and its name, for what is no indicator; None is :func:`checked_events`. It is
         called with None where there is no column, and refuses that unless all are events.
@@ -87,7 +99,7 @@ def event_and_time(y: ArrayLike, events: Any = None) -> tuple[NDArray[Any], Floa
                 "y must be a structured array with two fields, event and time, got fields "
                 f"{y.dtype.names}."
             )
-        event, time = _event_first(*(y[name] for name in y.dtype.names))
+        event, time = (y[name] for name in _event_first(*y.dtype.names))
     if event.ndim != 1 or time.ndim != 1:
         raise ValueError("the fields of y must hold one number each.")
     found = (events or checked_events)(event, "the event field of y")
@@ -95,7 +107,7 @@ def event_and_time(y: ArrayLike, events: Any = None) -> tuple[NDArray[Any], Floa
 
 
 def paired(y: Any) -> Any:
-    """Return two arrays in a tuple as a frame, if their types say which are the events.
+    """Return two arrays in a tuple as a frame: events and times, unless their names say otherwise.
 
     Parameters
     ----------
@@ -109,16 +121,14 @@ def paired(y: Any) -> Any:
     # Asked of the class: nothing of the records is looked at yet.
     if not (issubclass(type(y), tuple) and len(y) == 2):
         return y
-    kinds = [getattr(getattr(one, "dtype", None), "kind", "") for one in y]
-    if any(getattr(one, "ndim", 0) != 1 for one in y) or kinds.count("b") != 1:
+    if any(getattr(one, "ndim", 0) != 1 for one in y):
         return y
-    event, time = y if kinds[0] == "b" else y[::-1]
-    require_one_each(len(event), len(time))
-    names = [getattr(one, "name", None) for one in (event, time)]
-    event_name, time_name = (
-        names if None not in names and names[0] != names[1] else ("event", "time")
-    )
-    return pd.DataFrame({event_name: np.asarray(event), time_name: np.asarray(time)})
+    require_one_each(*(len(one) for one in y))
+    names = [getattr(one, "name", None) for one in y]
+    if None in names or names[0] == names[1]:
+        names = ["event", "time"]
+    named = dict(zip(names, y, strict=True))
+    return pd.DataFrame({name: np.asarray(named[name]) for name in _event_first(*names)})
 
 
 def split_target(
@@ -168,6 +178,11 @@ def split_target(
     columns = list(named.values())
     if len(set(columns)) < len(columns):
         raise ValueError(f"{' and '.join(named)} must be different columns.")
+    if _event_first(event, time) != (event, time):
+        raise ValueError(
+            f"event and time must not be named as each other, got {event!r} and {time!r}: rename "
+            "the columns, for instance to event and time."
+        )
     X, y = frame.drop(columns=columns), frame[[event, time]]
     if isinstance(y, pd.DataFrame):
         y = y.copy()  # which may be changed without a warning of pandas
@@ -181,21 +196,32 @@ def _event_and_time_columns(y: Any, events: Any) -> tuple[NDArray[Any], FloatArr
             "y must be 1-D, or a data frame with two columns, event and time, got columns "
             f"{[str(name) for name in y.columns]}."
         )
-    first, second = (_column(y[name], "y") for name in y.columns)
-    event, time = _event_first(first, second)
+    names = _event_first(*y.columns)
+    event, time = (_column(y[name], "y") for name in names)
     if events is None:
-        # Where neither says what it is, the order has decided.
-        taken = f"{FIRST} ({y.columns[0]!s}), as neither is boolean."
+        how = "the first of two" if names[0] == y.columns[0] else "the second, by both names"
+        taken = f"{TAKEN} {names[0]!s}, {how}: name the columns event and time."
         events = partial(checked_events, hint=taken)
     found = events(event, "the event column of y")
     return found, checked_times(time, "the times of y")
 
 
-def _event_first(first: NDArray[Any], second: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return events and times: the boolean column is the event, wherever it stands."""
-    if second.dtype.base.kind == "b" and first.dtype.base.kind != "b":
-        return second, first
-    return first, second
+def _event_first(first: Any, second: Any) -> tuple[Any, Any]:
+    """Return the names of events and of times: the first is the event unless names say otherwise.
+
+    Names are public. Types are not asked: one record's NaN makes floats of a column of truth
+    values, and the columns of all others would change places.
+    """
+    of_time, of_event = zip(*(_said(name) for name in (first, second)), strict=True)
+    swapped = of_time == (True, False) or of_event == (False, True)
+    return (second, first) if swapped else (first, second)
+
+
+def _said(name: Any) -> tuple[bool, bool]:
+    """Say whether a name is one of times, and whether one of events; time_to_event says neither."""
+    words = set(re.findall("[a-z]+", str(name).lower()))
+    times, events = bool(words & TIME_WORDS), bool(words & EVENT_WORDS)
+    return times and not events, events and not times
 
 
 def checked_events(event: ArrayLike, name: str, hint: str = "") -> BoolArray:

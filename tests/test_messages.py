@@ -43,8 +43,8 @@ def fitted(y, rows=X):
         FRAME,
         FRAME[["days", "died"]],
         (EVENT, TIME),
-        (TIME, EVENT),
         (FRAME["died"], FRAME["days"]),
+        (FRAME["days"], FRAME["died"]),
         FRAME.convert_dtypes(),
         pl.from_pandas(FRAME),
     ],
@@ -67,7 +67,6 @@ def test_series_in_a_tuple_keep_their_names():
     "y",
     [
         np.column_stack([EVENT, TIME]),
-        (EVENT.astype(float), TIME),
         EVENT,
         pd.Timestamp("2001-01-01") + pd.to_timedelta(FRAME["days"], "D"),
     ],
@@ -153,7 +152,7 @@ def test_medians_and_means_are_those_of_the_curves():
 
 @pytest.mark.parametrize("kind", ["split", "repeat"])
 @pytest.mark.parametrize(
-    "y", [FRAME, FRAME[["days", "died"]], (TIME, EVENT), pl.from_pandas(FRAME)]
+    "y", [FRAME, FRAME[["days", "died"]], (EVENT, TIME), pl.from_pandas(FRAME)]
 )
 def test_a_search_takes_the_targets_that_a_fit_takes(kind, y):
     structured = np.array(list(zip(EVENT, TIME, strict=True)), dtype=[("e", "?"), ("t", "f8")])
@@ -202,9 +201,11 @@ def test_a_rebuilt_model_predicts_behind_public_steps_that_nobody_has_fitted(con
 
 
 def test_it_is_said_which_column_was_taken_for_the_event():
-    y = pd.DataFrame({"days": TIME, "status": EVENT.astype(int)})
-    with pytest.raises(ValueError, match=r"0 and 1\. It was taken to be the first \(days\)"):
+    y = pd.DataFrame({"length": TIME, "gone": EVENT.astype(int)})
+    with pytest.raises(ValueError, match=r"0 and 1\. It was taken to be length, the first of two"):
         hazard().fit(X, y)
+    with pytest.raises(ValueError, match=r"taken to be event, the first of two: name the columns"):
+        hazard().fit(X, (TIME, EVENT))
     with pytest.raises(ValueError, match="compare with the one that means an event"):
         hazard().fit(X, FRAME.assign(died=np.where(EVENT, "secret", "alive")))
 

@@ -3,34 +3,63 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from sksurv.util import Surv
 
-from skdpsurv.target import event_and_time
+from skdpsurv.target import event_and_time, paired, split_target
 
 
 @pytest.mark.parametrize(
-    "dtype",
+    ("names", "event"),
     [
-        [("event", "?"), ("time", "f8")],
-        [("time", "f8"), ("event", "?")],
-        [("δ", "?"), ("months", "i4")],
-        [("first", "i8"), ("second", "f4")],
-        [("first", "f8"), ("second", "f8")],
+        (("event", "time"), 0),
+        (("time", "event"), 1),
+        (("futime", "death"), 1),
+        (("Survival_in_days", "Status"), 1),
+        (("cens", "time"), 0),
+        (("months", "δ"), 1),
+        (("δ", "months"), 0),
+        (("first", "second"), 0),
+        (("time_to_event", "DEATH_EVENT"), 1),
+        (("died_within_years", "t"), 0),
+        (("days", "weeks"), 0),
     ],
 )
-def test_event_and_time_under_any_names(dtype):
-    y = np.zeros(3, dtype=dtype)
-    names = list(y.dtype.names)
-    event_name = next((name for name in names if y.dtype[name].kind == "b"), names[0])
-    names.remove(event_name)
-    y[event_name] = [1, 0, 1]
-    y[names[0]] = [5, 6, 0]
-    event, time = event_and_time(y)
-    assert event.dtype == bool
+@pytest.mark.parametrize("kinds", ["?f", "f?", "ii", "ff"])
+@pytest.mark.parametrize("made", [np.asarray, pd.DataFrame, "tuple"])
+def test_names_say_which_is_the_event_and_types_nothing(names, event, kinds, made):
+    columns = [np.array([0, 1, 1], dtype=kind) for kind in kinds]
+    columns[event] = columns[event][::-1]
+    if made == "tuple":
+        y = paired(tuple(pd.Series(c, name=n) for n, c in zip(names, columns, strict=True)))
+    else:
+        y = np.zeros(3, dtype=[(n, c.dtype) for n, c in zip(names, columns, strict=True)])
+        for name, column in zip(names, columns, strict=True):
+            y[name] = column
+        y = made(y)
+    if columns[1 - event].dtype == bool:
+        with pytest.raises(ValueError, match="the times of y must be numbers"):
+            event_and_time(y)
+        return
+    found, time = event_and_time(y)
+    assert found.dtype == bool
     assert time.dtype == np.float64
-    np.testing.assert_array_equal(event, [True, False, True])
-    np.testing.assert_array_equal(time, [5, 6, 0])
+    assert found.tolist() == [True, True, False]
+    assert time.tolist() == [0.0, 1.0, 1.0]
+
+
+def test_arrays_without_names_are_events_and_times():
+    event, time = event_and_time(paired((np.array([1, 0]), np.array([5.0, 6.0]))))
+    assert (event.tolist(), time.tolist()) == ([True, False], [5.0, 6.0])
+    with pytest.raises(ValueError, match=r"It was taken to be event, the first of two: name"):
+        event_and_time(paired((np.array([5.0, 6.0]), np.array([True, False]))))
+
+
+def test_split_refuses_names_that_say_the_opposite():
+    frame = pd.DataFrame({"days": [1, 0], "died": [5.0, 6.0], "x": [0, 0]})
+    with pytest.raises(ValueError, match="rename the columns"):
+        split_target(frame, time="died", event="days")
 
 
 def test_event_and_time_does_not_copy_what_has_the_right_type():

@@ -21,7 +21,7 @@ import typer
 import skdpsurv
 from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy import BudgetExceededError, PrivacyLeakWarning
-from skdpsurv.target import COMPARED, FIRST, TIMES_ALONE
+from skdpsurv.target import COMPARED, TAKEN, TIMES_ALONE
 
 __all__ = ["EXIT_CODES", "CommandError", "guarded", "note", "say"]
 
@@ -82,7 +82,7 @@ _IN_OTHER_WORDS = {
 #: What helps whoever has arrays.
 _OF_ARRAYS = re.compile(
     r": it holds [a-z ]+, and sksurv[^.]*\.util\.Surv.* of two arrays"
-    rf"| {FIRST} \(.*\), as neither is boolean\."
+    rf"| {TAKEN} .*: name the columns event and time\."
 )
 _SEEDED = (
     "with --seed the noise can be drawn again and subtracted: what comes out is not private. For a "
