@@ -24,7 +24,7 @@ from skdpsurv.preprocessing.public_steps import (
 )
 from skdpsurv.preprocessing.raw_table import is_frame, refuse_moments
 from skdpsurv.preprocessing.step_description import describe, rebuild
-from skdpsurv.priors import Prior
+from skdpsurv.priors import Prior, of_the_same_ledger
 from skdpsurv.privacy import call_without_data
 from skdpsurv.privacy.guarantee import frozen
 from skdpsurv.release import Release
@@ -77,6 +77,12 @@ class TabularEstimator(PrivateEstimator):
         if self.columns is not None:
             doubts += wide_bounds(self._features(self.columns))
         return doubts + self._doubts_of_prior(shape)
+
+    def _reasons(self, shape: Any) -> list[str]:
+        reasons = super()._reasons(shape)
+        if math.isinf(self.epsilon):  # which uses no prior
+            return reasons
+        return reasons + of_the_same_ledger(getattr(self, "prior", None), self.accountant)
 
     #: What a prior is asked for; "" where it is read in another way.
     _is_evidence_of: ClassVar[tuple[str, ...]] = ()

@@ -37,6 +37,7 @@ from skdpsurv.model_selection.run_price import Spend, run_rho, spend_of
 from skdpsurv.model_selection.search_plan import SearchPlan, SearchShape
 from skdpsurv.model_selection.strategies import STRATEGIES, Repeat, Split
 from skdpsurv.model_selection.trials import SearchRecords
+from skdpsurv.priors import of_the_same_ledger
 from skdpsurv.privacy import (
     PrivacyAccountant,
     PrivacyGuarantee,
@@ -538,7 +539,9 @@ class PrivateSearchCV(BestModel):
             reasons.append(CLASSES_FROM_Y)
         for candidate in shape.candidates:
             spend = Spend(self.epsilon, float(self.delta))
-            reasons += private_step(candidate.ready(spend))[1]._leaks()
+            step = private_step(candidate.ready(spend))[1]
+            reasons += step._leaks()
+            reasons += of_the_same_ledger(getattr(step, "prior", None), self.accountant)
         return list(dict.fromkeys(reasons))
 
     def _status(self, shape: SearchShape) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from skdpsurv.priors.evidence import Evidence
 from skdpsurv.priors.prior import Prior, check_same_features, is_prior
-from skdpsurv.priors.promises import Promises
+from skdpsurv.priors.promises import Promises, of_the_same_ledger
 from skdpsurv.priors.published import PublishedCoefficients
 from skdpsurv.priors.terms import Terms
 
@@ -16,4 +16,5 @@ __all__ = [
     "Terms",
     "check_same_features",
     "is_prior",
+    "of_the_same_ledger",
 ]

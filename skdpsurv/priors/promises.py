@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from skdpsurv.privacy import PrivacyGuarantee
+from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee
 from skdpsurv.privacy.guarantee import PERSON
 from skdpsurv.release import Release
 
-__all__ = ["Promises", "earlier", "sha256"]
+__all__ = ["Promises", "earlier", "of_the_same_ledger", "sha256"]
 
 #: Status of what everybody can read already, such as a table in a journal.
 PUBLISHED = "published"
@@ -174,3 +174,22 @@ def earlier(release: Release) -> list[Any]:
 def sha256(release: Release) -> str:
     """Return the digest of a release's JSON, as it is written without indentation."""
     return hashlib.sha256(release.to_json().encode()).hexdigest()
+
+
+def of_the_same_ledger(prior: Release | None, accountant: PrivacyAccountant | None) -> list[str]:
+    """Return a warning if a prior may be of the people whose records are fitted now, or nothing.
+
+    A pool says to which ledgers its releases were charged, and not for which data sets.
+    """
+    if prior is None or accountant is None:
+        return []
+    pooled: Any = prior.made_by.public_inputs.get("pooled", ())
+    ledgers = {entry.get("ledger") for entry in pooled if isinstance(entry, Mapping)}
+    if not (accountant._holds(prior.receipt) or accountant._ledger.identity in ledgers):
+        return []
+    which, where = ("a release in the prior", "") if pooled else ("the prior", " and data set")
+    return [
+        f"{which} was charged to the ledger{where} that this fit is charged to, so it may be of "
+        "the same people: to them the sum of both epsilons was promised, not that of this fit, and "
+        "their records count twice. Use a prior that was learned from other people."
+    ]

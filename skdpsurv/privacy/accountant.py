@@ -608,6 +608,13 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
                     "charge was made, which pays for one of them."
                 )
 
+    def _holds(self, receipt: Receipt | None) -> bool:
+        """Say whether a receipt is of a charge to this ledger and data set."""
+        if receipt is None or receipt.ledger != self._ledger.identity:
+            return False
+        charge = self._ledger.entries()[max(receipt.entries - 1, 0) : receipt.entries]
+        return any(entry.dataset == self._dataset for entry in charge)
+
     def _sums(self, *, proved: bool = True) -> Sums:
         return self._ledger.sums(self._dataset, proved=proved)
 

@@ -147,6 +147,41 @@ class TestPromises:
             warnings.simplefilter("error")
             private.set_params(prior=proved).fit(here.X, here.y)
 
+    def test_one_of_the_same_ledger_and_data_set_is_warned_of(self, elsewhere, here):
+        """Its people may be those whose records are fitted: a ledger says so of a data set."""
+        ledger = PrivacyAccountant()
+        prior = replace(
+            elsewhere,
+            guarantee=replace(elsewhere.guarantee, status="proved"),
+            receipt=ledger.charge(elsewhere.guarantee),
+        )
+        ours = DPDiscreteTimeSurvival(max_time=1.0, prior=prior, accountant=ledger)
+        said = "the prior was charged to the ledger and data set that this fit is charged to"
+        with pytest.warns(PrivacyLeakWarning, match=said):
+            ours.fit(here.X, here.y)
+        search = PrivateSearchCV(
+            DPDiscreteTimeSurvival(max_time=1.0, prior=prior),
+            {"alpha": [1.0, 2.0]},
+            epsilon=1.0,
+            accountant=ledger,
+        )
+        with pytest.warns(PrivacyLeakWarning, match=said):
+            search.fit(here.X, here.y)
+        for other in (ledger.for_dataset("another"), PrivacyAccountant(), None):
+            with warnings.catch_warnings():
+                warnings.simplefilter("error")
+                ours.set_params(accountant=other).fit(here.X, here.y)
+
+    def test_so_is_a_pool_with_a_release_of_the_same_ledger(self, elsewhere, here):
+        ledger = PrivacyAccountant()
+        entry = {"sha256": "0" * 64, "ledger": ledger.charge(elsewhere.guarantee).ledger}
+        made = replace(elsewhere.guarantee, status="proved", public_inputs={"pooled": [entry]})
+        ours = DPDiscreteTimeSurvival(
+            max_time=1.0, prior=replace(elsewhere, guarantee=made), accountant=ledger
+        )
+        with pytest.warns(PrivacyLeakWarning, match="a release in the prior was charged to"):
+            ours.fit(here.X, here.y)
+
     @pytest.mark.parametrize("by_person", [False, True])
     def test_it_is_said_whom_the_prior_s_own_promise_is_about(self, elsewhere, here, by_person):
         """Of a release about records, whoever has k of them has k times its epsilon."""
