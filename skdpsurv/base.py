@@ -22,7 +22,7 @@ from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
 from skdpsurv.person import about_people, one_record_each, one_record_each_of
 from skdpsurv.plan import Plan, checked_plan, promise
 from skdpsurv.preprocessing import PublicInputWarning
-from skdpsurv.preprocessing.public_doubts import large_delta
+from skdpsurv.preprocessing.public_doubts import doubtful_delta, large_epsilon
 from skdpsurv.privacy import (
     BudgetExceededError,
     PrivacyAccountant,
@@ -157,8 +157,13 @@ class PrivateEstimator(BaseEstimator):
         if self.accountant is not None:
             self.accountant.check(guarantee)
         doubts = self._doubts(shape, X, _target(X, y), **options)
-        if guarantee.delta:
-            doubts = doubts + large_delta(guarantee.delta, shape.n_records)
+        if math.isfinite(self.epsilon):
+            stated = guarantee.delta or float(getattr(self, "delta", 0.0))
+            doubts = [
+                *doubts,
+                *large_epsilon(float(self.epsilon)),
+                *doubtful_delta(stated, guarantee.delta > 0, shape.n_records),
+            ]
         return X, y, options, shape, plan, guarantee, doubts
 
     def _promised(self, X: Any, y: Any = None, person: Any = None, **options: Any) -> Any:

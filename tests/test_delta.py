@@ -164,8 +164,8 @@ class TestRules:
 
     @pytest.mark.parametrize("kind", [SURVIVAL, CLASSES])
     def test_a_large_one_is_asked_about(self, kind):
-        with pytest.warns(PublicInputWarning, match=r"delta=0.001 is above 1/n\^2 = 2.5e-07"):
-            fitted(kind, delta=1e-3)
+        with pytest.warns(PublicInputWarning, match=r"delta=1e-05 is above 1/n\^2 = 2.5e-07"):
+            fitted(kind, delta=1e-5)
 
     @pytest.mark.parametrize("kind", [SURVIVAL, CLASSES])
     def test_budgets_count_it(self, kind):

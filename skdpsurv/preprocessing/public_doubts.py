@@ -7,6 +7,7 @@ that do, and are asked about before anything is spent.
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Sequence
 
@@ -14,6 +15,8 @@ from skdpsurv.preprocessing.feature import Expression, Feature
 
 __all__ = [
     "PublicInputWarning",
+    "doubtful_delta",
+    "large_epsilon",
     "missing_from_prior",
     "short_horizon",
     "warn_of_wide_bounds",
@@ -24,6 +27,8 @@ __all__ = [
 WIDE = 1e6
 #: Horizons up to this many are of years, as a rule; bounds of this many horizons are then of days.
 SHORT, MANY = 20.0, 100.0
+#: Epsilons from here on hardly limit anything.
+LARGE = 10.0
 SMALL_UNITS = frozenset(
     name + plural for name in ("minute", "hour", "day", "week", "month") for plural in ("", "s")
 )
@@ -61,14 +66,35 @@ def wide_bounds(features: Sequence[Feature]) -> list[str]:
     ]
 
 
-def large_delta(delta: float, n_records: int) -> list[str]:
-    """Return what is wrong with a delta beside so many records, if it is large."""
-    if delta * float(n_records) ** 2 <= 1.0:
+def large_epsilon(epsilon: float) -> list[str]:
+    """Return what an epsilon promises, if it is so large that it is hardly anything."""
+    if not LARGE <= epsilon < math.inf:
         return []
     return [
-        f"delta={delta:g} is above 1/n^2 = {1.0 / float(n_records) ** 2:.2g}: with a probability "
-        "of delta a release may say everything about a person, and there are n of them."
+        f"epsilon={epsilon:g} is hardly a limit: one record may make a result exp({epsilon:g}) "
+        "times as probable. Use 1 or less for what is published, and at most 3 where few records "
+        "leave no choice; epsilon=numpy.inf says that nothing is promised."
     ]
+
+
+def doubtful_delta(delta: float, used: bool, n_records: int) -> list[str]:
+    """Return what is wrong with a delta beside so many records: it is large, or not used."""
+    n = float(n_records)
+    if delta and not used:
+        return [
+            f"delta={delta:g} is not used: this fit has no Gaussian noise, its guarantee has no "
+            "delta, and none is charged. Leave delta=0, to say so."
+        ]
+    if delta * n**2 <= 1.0:
+        return []
+    said = (
+        f"at or above 1/n = {1.0 / n:.2g}: a program that publishes one whole record, drawn at "
+        "random, keeps this promise"
+        if delta * n >= 1.0
+        else f"above 1/n^2 = {1.0 / n**2:.2g}: with a probability of delta a release may say "
+        "everything about a person, and there are n of them"
+    )
+    return [f"delta={delta:g} is {said}. Use 1/n^2 or less."]
 
 
 def warn_of_wide_bounds(features: Sequence[Feature]) -> None:

@@ -149,3 +149,59 @@ def test_the_command_line_says_it_in_a_line(tmp_path):
         line = "skdpsurv: warning: max_time=5 is short beside column 'age'"
         assert short.stderr.count(line) == 1
         assert "warning" not in usual.stderr
+
+
+SCALED = X.to_numpy() / [3650.0, 9e4]
+LABELS = Y["died"].astype(int).to_numpy()
+
+
+CLASSIFIER = {"classes": [0, 1], "data_norm": 1.5}
+
+
+def classified(n=N, **settings):
+    """Return what is asked in a fit to n labels."""
+    rows, labels = np.resize(SCALED, (n, 2)), np.resize(LABELS, n)
+    return asked(lambda: DPLogisticRegression(**CLASSIFIER | settings).fit(rows, labels))
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "number"), [(9.9, 0), (10.0, 1), (np.float32(30.0), 1), (np.inf, 0)]
+)
+def test_epsilons_that_hardly_limit_anything_are_asked_about(epsilon, number):
+    found = classified(3000, epsilon=epsilon)
+    assert [one.startswith(f"epsilon={epsilon:g} is hardly a limit") for one in found] == (
+        [True] * number
+    )
+    curve = asked(lambda: DPWeibullFitter(max_time=5.0, epsilon=epsilon).fit(Y["time"]))
+    assert len(curve) == number
+
+
+@pytest.mark.parametrize(
+    ("delta", "said"),
+    [
+        (1e-8, None),
+        (1e-4, "above 1/n^2 = 1.1e-07"),
+        (1.0 / 3000, "at or above 1/n = 0.00033: a program that publishes one whole record"),
+    ],
+)
+def test_deltas_are_measured_by_the_number_of_people(delta, said):
+    found = classified(3000, delta=delta, method="noisy_gd")
+    assert [said in one for one in found] == ([] if said is None else [True])
+
+
+def test_a_delta_that_is_not_used_is_asked_about():
+    model = DPLogisticRegression(**CLASSIFIER, delta=1e-8, method="obj_pert", epsilon=2.0)
+    rows, labels = np.resize(SCALED, (3000, 1)), np.resize(LABELS, 3000)
+    (question,) = asked(lambda: model.fit(rows, labels))
+    assert question.startswith("delta=1e-08 is not used")
+    assert model.guarantee_.delta == 0.0
+    # Nobody needs one who asks for no privacy.
+    assert asked(lambda: model.set_params(epsilon=np.inf).fit(rows, labels)) == []
+
+
+def test_a_search_asks_about_its_own_budget_once():
+    model = DPLogisticRegression(**CLASSIFIER)
+    search = PrivateSearchCV(model, {"alpha": [0.01, 0.1]}, epsilon=12.0)
+    rows, labels = np.resize(SCALED, (3000, 2)), np.resize(LABELS, 3000)
+    (question,) = asked(lambda: search.fit(rows, labels))
+    assert question.startswith("epsilon=12 is hardly a limit")
