@@ -40,6 +40,11 @@ class Inference:
     known: BoolArray
 
     @classmethod
+    def unknown(cls, size: int) -> Self:
+        """Return that of so many parameters of which nothing is known."""
+        return cls(np.zeros(size), np.zeros((size, size)), np.zeros(size, dtype=bool))
+
+    @classmethod
     def of_found(cls, found: Found, change: FloatArray) -> Self:
         """Return what was found, in other coordinates.
 
@@ -52,8 +57,7 @@ class Inference:
         known = ~((change != 0.0) & ~found.known).any(axis=1)
         estimate, covariance = change @ found.theta, change @ found.covariance @ change.T
         if not (np.isfinite(estimate).all() and np.isfinite(covariance).all()):
-            size = known.size
-            return cls(np.zeros(size), np.zeros((size, size)), np.zeros(size, dtype=bool))
+            return cls.unknown(known.size)
         return cls(estimate, _without_rounding(covariance), known)
 
     def values(self) -> dict[str, FloatArray]:

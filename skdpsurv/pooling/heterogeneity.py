@@ -13,13 +13,11 @@ from skdpsurv.pooling.between_studies import Spread
 from skdpsurv.pooling.members import in_order
 from skdpsurv.pooling.pool import ESTIMATED, pooled_estimate
 from skdpsurv.pooling.regressions import Regression
+from skdpsurv.pooling.weibull import LOGS
 from skdpsurv.release import Release
 from skdpsurv.types import FloatArray
 
 __all__ = ["Shown", "heterogeneity", "shown_coefficients"]
-
-#: Parameters of a Weibull distribution as they are pooled.
-LOGS = ("log lambda_", "log rho_")
 
 
 class Shown(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from skdpsurv.checks import choice, instance
@@ -15,6 +15,7 @@ from skdpsurv.pooling.members import columns, common, in_order, named
 from skdpsurv.pooling.regressions import Hazards, LogOdds, Regression
 from skdpsurv.pooling.tables import check_tables, sum_of_tables
 from skdpsurv.pooling.weibull import Distributions
+from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy import PrivacyLeakWarning
 from skdpsurv.release import Release
 from skdpsurv.survival.weibull_plans import LEFT_CENSORED
@@ -73,14 +74,17 @@ def pool_releases(
         If something is not a Release.
     ValueError
         If they cannot be pooled: there are fewer than two, one is there twice, or they differ in
-        estimator, columns, units, bands, link, classes or neighbours; or one has no standard
-        errors, or an epsilon that no fit has.
+        estimator, columns, units, bands, link, classes or neighbours; or none has standard
+        errors, or one has an epsilon that no fit has.
 
     Warns
     -----
     PrivacyLeakWarning
         If a member has no proved guarantee, or two were charged to one ledger although ``disjoint``
         says that they are of different people.
+    PublicInputWarning
+        Naming each member that has no standard error of a parameter (noise hides it): it counts
+        with weight 0 there.
 
     See Also
     --------
@@ -117,7 +121,9 @@ def pool_releases(
     """
     choice("fixed", "random")("effects", effects)
     instance(bool)("disjoint", disjoint)
-    members = in_order(releases, (*ESTIMATED, *COUNTED))
+    given = list(releases) if isinstance(releases, Iterator) else releases
+    members = in_order(given, (*ESTIMATED, *COUNTED))
+    hidden: list[str] = []
     kind = ESTIMATED.get(members[0].estimator)
     if kind is None:
         if effects != "fixed":
@@ -127,6 +133,7 @@ def pool_releases(
     else:
         kind.check(members)
         estimates = kind.estimates(members)
+        hidden = _hidden(given, members, estimates, kind.names(members[0]))
         mechanism = f"pooled by inverse variance from {{}} releases ({effects} effects)"
         values = kind.values(members, estimates, pooled_estimate(estimates, effects))
     guarantee = joint_guarantee(members, mechanism, effects, disjoint, _alike(members))
@@ -142,6 +149,8 @@ def pool_releases(
     )
     for doubt in doubts_of(members, disjoint):
         warnings.warn(doubt, PrivacyLeakWarning, stacklevel=2)
+    for doubt in hidden:
+        warnings.warn(doubt, PublicInputWarning, stacklevel=2)
     return pooled
 
 
@@ -151,6 +160,28 @@ def pooled_estimate(estimates: Sequence[Inference], effects: str) -> Inference:
         tau2 = Spread.of(estimates).tau2
         estimates = [with_spread(one, tau2) for one in estimates]
     return together(estimates)
+
+
+def _hidden(
+    given: Sequence[Release],
+    members: Sequence[Release],
+    estimates: Sequence[Inference],
+    names: Sequence[str],
+) -> list[str]:
+    """Name the releases that do not know a parameter, in the order of the caller."""
+    found = []
+    for number, release in enumerate(given):
+        known = next(e.known for m, e in zip(members, estimates, strict=True) if m is release)
+        if not known.all():
+            which = dict.fromkeys(
+                n for n, is_known in zip(names, known, strict=True) if not is_known
+            )
+            what = ", ".join(which) if known.any() else "all coefficients"
+            found.append(
+                f"releases[{number}] has no standard error of {what}: noise hides them, or it was "
+                "fitted without inference_share. It counts with weight 0 there."
+            )
+    return found
 
 
 def _alike(members: Sequence[Release]) -> dict[str, Any]:

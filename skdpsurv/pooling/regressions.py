@@ -30,6 +30,8 @@ class Regression(ABC):
     same: ClassVar[tuple[str, ...]]
     #: What a fit needs beside a share of epsilon to have standard errors.
     hint: ClassVar[str] = ""
+    #: What the common parameters are called.
+    common_name: ClassVar[str]
 
     @abstractmethod
     def n_common(self, release: Release) -> int:
@@ -71,18 +73,29 @@ class Regression(ABC):
     def estimates(self, members: Sequence[Release]) -> list[Inference]:
         """Return what each release says of all parameters by its own records alone.
 
+        One that noise hides from everybody says nothing.
+
         Raises
         ------
         ValueError
-            If one has no standard errors.
+            If none has standard errors.
         """
         found = [self._estimate(member) for member in members]
-        if any(one is None for one in found):
+        sizes = [self.n_common(member) + member.n_features for member in members]
+        if all(one is None for one in found):
             raise ValueError(
                 "releases must have standard errors to be weighed by: fit with inference_share=0.2"
                 f"{self.hint}."
             )
-        return [one for one in found if one is not None]
+        return [
+            Inference.unknown(size) if one is None else one
+            for one, size in zip(found, sizes, strict=True)
+        ]
+
+    def names(self, release: Release) -> list[str]:
+        """Return what the parameters are called in messages."""
+        common = [self.common_name] * self.n_common(release)
+        return common + [feature.name for feature in release.features]
 
     def _estimate(self, release: Release) -> Inference | None:
         return Inference.of(release, self.n_common(release) + release.n_features)
@@ -111,6 +124,7 @@ class Hazards(Regression):
     """Of DPDiscreteTimeSurvival."""
 
     same = ("max_time", "n_intervals", "n_knots", "link")
+    common_name = "the baseline"
 
     def n_common(self, release: Release) -> int:
         """Return the number of knots of the baseline."""
@@ -134,6 +148,7 @@ class LogOdds(Regression):
     """Of DPLogisticRegression, of two classes."""
 
     same = ("classes", "fit_intercept")
+    common_name = "the intercept"
     hint = f", and n_records times epsilon of {ENOUGH:g} or more"
 
     def check(self, members: Sequence[Release]) -> None:

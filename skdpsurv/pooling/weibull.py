@@ -20,8 +20,10 @@ from skdpsurv.release import Release, released_array
 from skdpsurv.survival.weibull_fitter import LOG_COVARIANCE
 from skdpsurv.types import FloatArray
 
-__all__ = ["Distributions"]
+__all__ = ["LOGS", "Distributions"]
 
+#: Parameters as they are pooled.
+LOGS = ("log lambda_", "log rho_")
 #: Draws that the errors of a release are read from: those of its intervals.
 N_DRAWS = 500
 #: Part of the draws between the ends of an interval, and of rank correlations that are believed.
@@ -47,10 +49,22 @@ class Distributions:
         """Return log scales and log shapes with their errors."""
         return [_estimate(member) for member in members]
 
+    def names(self, release: Release) -> list[str]:
+        """Return what the parameters are called in messages."""
+        return list(LOGS)
+
     def values(
         self, members: Sequence[Release], estimates: Sequence[Inference], mean: Inference
     ) -> dict[str, Any]:
-        """Return scale and shape, and the covariance of their logs."""
+        """Return scale and shape, and the covariance of their logs.
+
+        Raises
+        ------
+        ValueError
+            If no release knows one of them.
+        """
+        if not mean.known.all():
+            raise ValueError("releases must have standard errors: noise hides those of all.")
         scale, shape = np.exp(mean.estimate)
         return {"lambda": scale, "rho": shape, LOG_COVARIANCE: mean.covariance}
 
@@ -62,11 +76,15 @@ def _estimate(release: Release) -> Inference:
         covariance = released_array(release, LOG_COVARIANCE, (2, 2))
     else:
         covariance = _covariance(np.log(fitter._draws(N_DRAWS)))
-    return Inference(estimate, covariance, np.array([True, True]))
+    known = np.isfinite(estimate) & np.isfinite(np.diag(covariance))  # else noise hides it
+    at = np.outer(known, known)
+    return Inference(np.where(known, estimate, 0.0), np.where(at, covariance, 0.0), known)
 
 
 def _covariance(draws: FloatArray) -> FloatArray:
     """Return the covariance of a normal law with the central part of the draws."""
+    if not np.isfinite(draws).all():
+        return np.full((2, 2), np.inf)
     low, high = np.quantile(draws, [0.5 - 0.5 * LEVEL, 0.5 + 0.5 * LEVEL], axis=0)
     error = (high - low) / (2.0 * special.ndtri(0.5 + 0.5 * LEVEL))
     ranks = stats.rankdata(draws, axis=0)

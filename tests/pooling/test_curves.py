@@ -12,6 +12,7 @@ from skdpsurv import (
     DPKaplanMeierFitter,
     DPNelsonAalenFitter,
     DPWeibullFitter,
+    PublicInputWarning,
     Release,
     pool_releases,
 )
@@ -181,6 +182,26 @@ def test_weibull(distributions):
     nested = pool_releases([pool_releases(distributions[:2]), distributions[2]])
     assert nested.values["rho"] == pytest.approx(pooled.values["rho"])
     assert pooled.guarantee.public_inputs["left_censored"] is True
+
+
+def test_a_distribution_that_noise_hides_counts_with_weight_0(distributions, monkeypatch):
+    a, b, c = distributions
+    alone = pool_releases([a, b])
+    with np.errstate(all="ignore"):
+        wild = np.exp(np.array([[0.0, 0.0], [np.inf, 0.1]] * 30))
+    read = weibull._estimate
+
+    def hidden(release):
+        if release is not c:
+            return read(release)
+        with monkeypatch.context() as patch:
+            patch.setattr(type(c.to_estimator()), "_draws", lambda self, n: wild)
+            return read(release)
+
+    monkeypatch.setattr(weibull, "_estimate", hidden)
+    with pytest.warns(PublicInputWarning, match=r"releases\[1\] has no standard error"):
+        pooled = pool_releases([a, c, b])
+    assert pooled.values["rho"] == pytest.approx(alone.values["rho"])
 
 
 def test_weibull_spreads(distributions):

@@ -16,6 +16,7 @@ from skdpsurv import (
     PrivacyAccountant,
     PrivacyLeakWarning,
     PublicColumns,
+    PublicInputWarning,
     Release,
     make_release,
     pool_releases,
@@ -236,6 +237,32 @@ def test_what_nobody_knows_is_predicted_by_what_was_released():
     assert np.isinf(pooled.to_estimator().summary["se(coef)"].iloc[0])
 
 
+@pytest.mark.parametrize("effects", ["fixed", "random"])
+def test_who_has_no_standard_errors_counts_with_weight_0_and_is_named(effects):
+    a, b, hidden = site(0), site(1), site(2, known=[1, 1, 0, 1])
+    none = site(3)
+    none = replace(
+        none, values={n: v for n, v in none.values.items() if not n.startswith("inference_")}
+    )
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        pooled = pool_releases([none, a, hidden, b], effects=effects)
+    said = [str(one.message) for one in caught if one.category is PublicInputWarning]
+    name = a.features[0].name
+    assert [one.split(":")[0] for one in said] == [
+        "releases[0] has no standard error of all coefficients",
+        f"releases[2] has no standard error of {name}",
+    ]
+    assert pooled.guarantee.public_inputs["n_records"] == 4000
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PublicInputWarning)
+        others = pool_releases([a, hidden, b], effects=effects)
+    for value in ("coef", "baseline_coef", "inference_covariance"):
+        assert pooled.values[value] == pytest.approx(others.values[value])
+    with pytest.raises(ValueError, match="releases must have standard errors to be weighed by"):
+        pool_releases([none, replace(none, values={**none.values, "coef": [1.0, 2.0]})])
+
+
 def test_a_pool_of_pools():
     a, b, c, d = (site(k) for k in range(4))
     whole = pool_releases([a, b, c, d])
@@ -299,7 +326,10 @@ def test_nobody_counts_twice():
             "releases must have the same columns",
         ),
         (
-            [site(), site(1, values={"coef": [0.0, 0.0], "baseline_coef": [0.0, 0.0]})],
+            [
+                site(k, values={"coef": [0.0, float(k)], "baseline_coef": [0.0, 0.0]})
+                for k in (0, 1)
+            ],
             ValueError,
             "releases must have standard errors .* inference_share=0.2",
         ),
