@@ -13,6 +13,7 @@ from skdpsurv.cli.printing import Printed, rich_table, show
 from skdpsurv.cli.releases import load_release
 from skdpsurv.cli.saving import save
 from skdpsurv.cli.spending import ledger_line, ledger_state, opened
+from skdpsurv.cli.spreadsheet import csv_text
 
 __all__ = ["app"]
 
@@ -128,5 +129,5 @@ def verify(
 def export(ledger: LedgerFile, out: NewFile, as_json: AsJson = False) -> None:
     """Write the entries of a ledger to a CSV file."""
     entries = opened(ledger).entries()
-    save(entries.to_csv(index=False), out)
+    save(csv_text(entries), out)
     show(Printed({"export": str(out.resolve())}, [f"{len(entries)} entries: {out}"]), as_json)

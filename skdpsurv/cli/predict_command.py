@@ -19,6 +19,7 @@ from skdpsurv.cli.printing import Printed, show_saved
 from skdpsurv.cli.releases import load_release, rows_table, usable_model
 from skdpsurv.cli.results import curves
 from skdpsurv.cli.saving import reserve, save
+from skdpsurv.cli.spreadsheet import csv_text
 from skdpsurv.cli.targets import split_names
 from skdpsurv.release import Release
 from skdpsurv.report.text import exact
@@ -93,7 +94,7 @@ def predict(
             table = rows_table(published, new, form, keep, drop, as_text)
         with working("Predicting", as_json):
             found = _people(published, model, table, at, keep, strict)
-    save(found.to_csv(index=False), out)
+    save(csv_text(found), out)
     says = f"{len(found):,} rows of {', '.join(found.columns)}: {out}"
     content = {"predictions": str(out.resolve()), "columns": list(found.columns)}
     show_saved(Printed(content, [says]), as_json, out)

@@ -1,5 +1,7 @@
 """skdpsurv schema, predict, evaluate, explain, ledger and audit."""
 
+import csv
+import io
 import json
 import tomllib
 
@@ -7,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpsurv import PrivacyAccountant, PublicColumns, Release, forecast_accuracy
+from skdpsurv import PrivacyAccountant, PrivacyGuarantee, PublicColumns, Release, forecast_accuracy
 from skdpsurv.cli import audit_command
+from skdpsurv.cli.spreadsheet import csv_text
 from skdpsurv.metrics import SurvivalEvaluation
 from tests.cli.study import TARGET, records
 
@@ -138,6 +141,49 @@ def test_classes_are_predicted_with_their_probabilities(study):
     names = [f"probability_{label}" for label in ("I", "II", "III")]
     np.testing.assert_allclose(found[names], release.predict_proba(frame[["age"]]))
     assert found["class"].tolist() == release.predict(frame[["age"]]).tolist()
+
+
+FORMULAS = ["=1+1", "+1+1", "-1+1", "@SUM(1)", "\t=1", "-cmd|' /C calc'!A0"]
+
+
+def test_text_that_a_spreadsheet_would_run_is_written_as_text(study):
+    plain = ["-1.5", "+2", "-1,5", "-2e-3", "a=b", "007", "it's", ""]
+    assert study.survival().exit_code == 0
+    new = records(14, seed=9).drop(columns="id").assign(**{"=who": FORMULAS + plain})
+    study.write(new, "new.csv")
+    result = study.run(
+        *("predict", "@model.json", "@new.csv", "--keep", "=who", "--out", "@predicted.csv")
+    )
+    assert result.exit_code == 0, result.output
+    with open(study.path("predicted.csv"), newline="") as file:
+        found = list(csv.reader(file))
+    cells = [row[0] for row in found]
+    assert cells == ["'=who", *[f"'{cell}" for cell in FORMULAS], *plain]
+    assert all(0.0 <= float(row[-1]) <= 1.0 for row in found[1:])
+
+
+def test_text_ends_no_row():
+    text = csv_text(pd.DataFrame({"a": ["\r=1", "\n=1", "b\r=1"], "b": [1, 2, 3]}))
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    assert [row[0] for row in rows] == ["a", "'\r=1", "'\n=1", "b\r=1"]
+
+
+def test_so_are_labels_of_classes_and_entries_of_a_ledger(study):
+    rows = pd.DataFrame({"age": [40.0, 60.0] * 50, "kind": ["=A1", "-"] * 50})
+    study.write(rows, "small.csv")
+    (study.folder / "small.toml").write_text("[columns]\nage = [30, 95]\n")
+    result = study.run(
+        *("fit", "logistic", "@small.csv", "--target", "kind", "--classes", "=A1,-"),
+        *("--schema", "@small.toml", "--epsilon", "1", "--out", "@classes.json"),
+    )
+    assert result.exit_code == 0, result.output
+    arguments = ("predict", "@classes.json", "@small.csv", "--drop", "kind", "--out", "@c.csv")
+    assert study.run(*arguments).exit_code == 0
+    assert set(pd.read_csv(study.path("c.csv"))["class"]) <= {"'=A1", "'-"}
+    ledger = PrivacyAccountant(1.0, path=study.path("l.sqlite"), who="=HYPERLINK(1)")
+    ledger.charge(PrivacyGuarantee(0.5))
+    assert study.run("ledger", "export", "@l.sqlite", "--out", "@l.csv").exit_code == 0
+    assert pd.read_csv(study.path("l.csv"))["who"].tolist() == ["'=HYPERLINK(1)"]
 
 
 def test_a_file_that_is_no_release_is_refused(study):
