@@ -15,7 +15,11 @@ from skdpsurv.base import PrivateEstimator
 from skdpsurv.checks import Check
 from skdpsurv.preprocessing.encoding import encoded, made_of_one
 from skdpsurv.preprocessing.feature import Feature, same_features
-from skdpsurv.preprocessing.public_doubts import missing_from_prior, wide_bounds
+from skdpsurv.preprocessing.public_doubts import (
+    missing_from_prior,
+    small_budget,
+    wide_bounds,
+)
 from skdpsurv.preprocessing.public_steps import (
     features_in,
     input_names,
@@ -76,6 +80,10 @@ class TabularEstimator(PrivateEstimator):
         doubts = super()._doubts(shape, X, y, **options)
         if self.columns is not None:
             doubts += wide_bounds(self._features(self.columns))
+        # Noise on coefficients is measured by a norm of rows; other noise has other rules.
+        if hasattr(self, "data_norm") and math.isfinite(self.epsilon):
+            number = shape.n_features * getattr(shape, "n_outputs", 1)
+            doubts += small_budget(shape.n_records, float(self.epsilon), number)
         return doubts + self._doubts_of_prior(shape)
 
     def _reasons(self, shape: Any) -> list[str]:

@@ -19,6 +19,7 @@ __all__ = [
     "large_epsilon",
     "missing_from_prior",
     "short_horizon",
+    "small_budget",
     "warn_of_wide_bounds",
     "wide_bounds",
 ]
@@ -29,6 +30,8 @@ WIDE = 1e6
 SHORT, MANY = 20.0, 100.0
 #: Epsilons from here on hardly limit anything.
 LARGE = 10.0
+#: Of n times epsilon, for each coefficient.
+LEAST_EACH = 50.0
 SMALL_UNITS = frozenset(
     name + plural for name in ("minute", "hour", "day", "week", "month") for plural in ("", "s")
 )
@@ -95,6 +98,20 @@ def doubtful_delta(delta: float, used: bool, n_records: int) -> list[str]:
         "everything about a person, and there are n of them"
     )
     return [f"delta={delta:g} is {said}. Use 1/n^2 or less."]
+
+
+def small_budget(n_records: int, epsilon: float, n_coefficients: int) -> list[str]:
+    """Return what is wrong where each coefficient has few records times epsilon."""
+    budget = float(n_records) * epsilon / max(n_coefficients, 1)
+    if budget >= LEAST_EACH:
+        return []
+    needed = math.ceil(LEAST_EACH * n_coefficients / epsilon)
+    return [
+        f"n * epsilon is {budget:.3g} for each of {n_coefficients:,} coefficients, and below "
+        f"{LEAST_EACH:g} noise tends to hide what they say: it needs {needed:,} records at "
+        f"epsilon={epsilon:g}, fewer columns, or a curve without any. Ask skdpsurv plan, or "
+        "forecast_accuracy, what to expect."
+    ]
 
 
 def warn_of_wide_bounds(features: Sequence[Feature]) -> None:

@@ -297,7 +297,7 @@ def test_a_code_for_missing_is_one_of_covariates_alone(study, more):
 
 
 def test_all_events_is_said_once(study):
-    given = ["--schema", "@columns.toml", *HORIZON, "--epsilon", "1", "--drop", "id,died"]
+    given = ["--schema", "@columns.toml", *HORIZON, "--epsilon", "2", "--drop", "id,died"]
     result = study.run(
         "fit",
         "survival",

@@ -30,6 +30,7 @@ from skdpsurv import (
     HybridMEstimator,
     PrivacyAccountant,
     PrivacyLeakWarning,
+    PublicInputWarning,
     Release,
 )
 from skdpsurv.hybrid.hybrid_plan import METHODS
@@ -290,6 +291,7 @@ class TestRecords:
         labels[private[:7]] = "secret"
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", PublicInputWarning)
             warnings.simplefilter("ignore", PrivacyLeakWarning)
             one = model(10.0, method=method).fit(frame, labels, public=mask)
         assert one.classes_.tolist() == [0, 1]

@@ -20,9 +20,9 @@ from skdpsurv import (
     PublicInputWarning,
     split_target,
 )
-from tests.cli.study import Study
+from tests.cli.study import Study, records
 
-N = 60
+N = 600
 RNG = np.random.default_rng(3)
 X = pd.DataFrame({"wait": RNG.uniform(0, 3650, N), "income": RNG.uniform(0, 9e4, N)})
 Y = pd.DataFrame({"died": RNG.random(N) < 0.5, "time": RNG.uniform(0, 5, N)})
@@ -136,7 +136,7 @@ def test_times_without_events_are_asked_about_where_they_are_in_dask():
 
 
 def test_the_command_line_says_it_in_a_line(tmp_path):
-    study = Study(tmp_path)
+    study = Study(tmp_path, records(400))
     schema = Path(study.path("columns.toml"))
     age = 'age = { bounds = [300, 1140], unit = "months", missing = "midpoint" }'
     schema.write_text(re.sub("(?m)^age = .*$", age, schema.read_text()))
@@ -205,3 +205,31 @@ def test_a_search_asks_about_its_own_budget_once():
     rows, labels = np.resize(SCALED, (3000, 2)), np.resize(LABELS, 3000)
     (question,) = asked(lambda: search.fit(rows, labels))
     assert question.startswith("epsilon=12 is hardly a limit")
+
+
+@pytest.mark.parametrize(
+    ("n", "settings", "each"),
+    [
+        (101, {}, None),
+        (99, {}, "49.5 for each of 2 "),
+        (90, {}, "45 for each of 2 coefficients"),
+        (90, {"epsilon": 2.0}, None),
+        (290, {"classes": [0, 1, 2]}, "48.3 for each of 6 coefficients"),
+        (310, {"classes": [0, 1, 2]}, None),
+        (90, {"epsilon": np.inf}, None),
+    ],
+)
+def test_few_records_for_each_coefficient_are_asked_about(n, settings, each):
+    found = classified(n, **settings)
+    assert [each in one for one in found] == ([] if each is None else [True])
+
+
+def test_few_records_are_asked_about_once_in_a_search_and_in_a_survival_model():
+    few, both = X[:90], Y[:90]
+    model = hazard(PublicColumns({"wait": (0, 3650), "income": (0, 1e5)}))
+    search = PrivateSearchCV(model, {"link": ["logit", "cloglog"]}, epsilon=1.0)
+    for fit in (lambda: model.fit(few, both), lambda: search.fit(few, both)):
+        (question,) = asked(fit)
+        assert "for each of 2 coefficients" in question
+    # Curves have no coefficients.
+    assert asked(lambda: DPWeibullFitter(max_time=5.0).fit(both["time"])) == []

@@ -16,6 +16,7 @@ from skdpsurv import (
     DPDiscreteTimeSurvival,
     PrivacyAccountant,
     PrivacyLeakWarning,
+    PublicInputWarning,
 )
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.survival import perturbed_plan
@@ -159,6 +160,7 @@ class TestEveryDataSetGetsAFit:
         one = model(epsilon, link=link, method=method)
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # a warning would tell as much as an error
+            warnings.simplefilter("ignore", PublicInputWarning)
             warnings.simplefilter("ignore", PrivacyLeakWarning)
             one.fit(X, target(event, np.asarray(time)))
         with np.errstate(over="ignore"):
@@ -395,6 +397,7 @@ class TestMuchEpsilon:
         one = model(epsilon, accountant=accountant, **parameters)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", PublicInputWarning)
             warnings.simplefilter("ignore", PrivacyLeakWarning)
             one.fit(data.X, data.y)
         assert np.isfinite(one.baseline_coef_).all()

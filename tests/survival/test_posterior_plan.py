@@ -18,6 +18,7 @@ from skdpsurv import (
     PrivacyAccountant,
     PrivacyLeakWarning,
     PublicBoundsScaler,
+    PublicInputWarning,
     Release,
 )
 from skdpsurv.blocks import InMemory
@@ -183,6 +184,7 @@ class TestStatus:
     def test_is_asymptotic(self, data, sampler):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", PublicInputWarning)
             one = model(random_state=None, **CHAINS[sampler]).fit(data.X, data.y)
         guarantee = one.guarantee_
         assert guarantee.status == "asymptotic"
@@ -277,6 +279,7 @@ class TestEveryDataSetGetsAFit:
             one = model(epsilon, link=link, max_cumulative_hazard=None, **chain, **parameters)
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
+                warnings.simplefilter("ignore", PublicInputWarning)
                 warnings.simplefilter("ignore", PrivacyLeakWarning)
                 one.fit(X, y)
             assert np.isfinite(one.coef_).all()
