@@ -16,7 +16,7 @@ PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=A
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow test-lowest lint format docs site-check dist bench constraints clean distclean
+.PHONY: help demo test test-slow test-lowest fence lint format docs site-check dist bench constraints clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -33,6 +33,9 @@ test-slow: $(VENV)/.installed-test ## the slow tests: statistical checks of the 
 test-lowest: BIN := $(LOWEST)/bin
 test-lowest: $(LOWEST)/.installed-test ## quick tests with the oldest Python and dependencies allowed
 	$(PYTEST) -m "not slow" $(ARGS)
+
+fence: $(VENV)/.installed-test ## compare releases, guarantees and draws with those of make fence OLD=<commit>, bit by bit
+	@$(BIN)/python -m tests.fence.compare "$(OLD)"
 
 lint: $(VENV)/.installed-lint ## ruff and mypy, changing nothing
 	$(BIN)/ruff check .
@@ -71,7 +74,7 @@ constraints: $(UV) ## pin the dependencies anew (newest versions: make constrain
 clean: ## remove what builds, tests and tools leave behind
 	rm -rf build dist docs/_build docs/api/generated docs/gallery \
 		.pytest_cache .mypy_cache .ruff_cache .hypothesis \
-		.benchmarks .coverage htmlcov *.egg-info
+		.benchmarks .coverage htmlcov *.egg-info .fence
 	find skdpsurv tests benchmarks docs -type d -name __pycache__ -exec rm -rf {} + 2>/dev/null || true
 
 distclean: clean ## remove the environments too

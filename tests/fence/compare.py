@@ -1,0 +1,94 @@
+"""Run the fence's settings in an old package and in this one, and say where they differ."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def first_difference(old: Any, new: Any, where: str = "") -> str | None:
+    """Return where two recorded values first differ, and how; None if they are equal."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for key in [*old, *(key for key in new if key not in old)]:
+            here = f"{where}[{key!r}]"
+            if key not in old or key not in new:
+                return f"{here}: only in the {'new' if key in new else 'old'} package"
+            if found := first_difference(old[key], new[key], here):
+                return found
+        return None
+    if isinstance(old, list) and isinstance(new, list):
+        for i, (one, other) in enumerate(zip(old, new, strict=False)):
+            if found := first_difference(one, other, f"{where}[{i}]"):
+                return found
+        return None if len(old) == len(new) else f"{where}: {len(old)} -> {len(new)} entries"
+    return None if type(old) is type(new) and old == new else f"{where}: {old!r} -> {new!r}"
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the settings that differ, or that failed, and why."""
+    for name in dict.fromkeys([*old, *new]):
+        one, other = old.get(name, {}), new.get(name, {})
+        # The names by which the fence looks into a package may be gone from one of them.
+        if "(asked)" in name and ("lacks" in one or "lacks" in other):
+            continue
+        if failed := [each for each in (one, other) if "values" not in each]:
+            yield name, f"did not run: {failed[0]}"
+        elif found := first_difference(one, other):
+            yield name, found
+
+
+def extracted(commit: str) -> Path:
+    """Return a folder with the package as it was, and nothing else of the repository."""
+    resolved = subprocess.run(
+        ["git", "rev-parse", "--verify", f"{commit}^{{commit}}"],
+        cwd=ROOT, check=True, capture_output=True, text=True,
+    ).stdout.strip()  # fmt: skip
+    folder = ROOT / ".fence" / resolved
+    if not folder.exists():
+        packed = subprocess.run(
+            ["git", "archive", resolved, "skdpsurv"], cwd=ROOT, check=True, capture_output=True
+        ).stdout
+        with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+            archive.extractall(folder, filter="data")
+    return folder
+
+
+def start(package: Path, out: Path, only: str) -> subprocess.Popen[bytes]:
+    """Begin to record the settings with a package; this checkout's tests, whichever it is."""
+    one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    paths = {"PYTHONPATH": os.pathsep.join([str(package), str(ROOT)]), "PYTHONHASHSEED": "0"}
+    command = [sys.executable, "-P", "-m", "tests.fence.record", str(package), str(out), only]
+    return subprocess.Popen(command, cwd=ROOT, env={**os.environ, **one_thread, **paths})
+
+
+def main(commit: str, only: str = "") -> int:
+    """Return 1 if some setting differs, and print which."""
+    if not commit:
+        print("Say beside which commit: make fence OLD=<commit>", file=sys.stderr)
+        return 2
+    old = extracted(commit)
+    outs = [ROOT / ".fence" / name for name in ("old.json", "new.json")]
+    runs = [start(package, out, only) for package, out in zip((old, ROOT), outs, strict=True)]
+    codes = [run.wait() for run in runs]
+    if any(codes):
+        return 2
+    recorded = [json.loads(out.read_text()) for out in outs]
+    found = list(differences(*recorded))
+    for name, why in found:
+        print(f"DIFFERS  {name}\n         {why}")
+    unread = sum("lacks" in each for each in [*recorded[0].values(), *recorded[1].values()])
+    print(f"{len(recorded[1])} runs, {len(found)} differ" + (f", {unread} not read" * (unread > 0)))
+    return int(bool(found) or not recorded[1])
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,267 @@
+"""Record what settings release and draw, in the checkout that the import path leads to.
+
+Each setting is run three times: with a seed; with a seed and a source that samplers tell what they
+draw (``AskedSource``, while a checkout has it); and without a seed, on keys that are known.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import is_dataclass
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pandas as pd
+
+from tests.fence.places import find
+
+#: What differs between versions by its nature.
+_IGNORED = frozenset({"version", "skdpsurv_version", "created"})
+_PLAIN = (str, bool, int, type(None), np.bool_, np.integer)
+
+
+def canonical(value: Any) -> Any:
+    """Return a value with its doubles in hexadecimal; None in place of what has no plain form."""
+    if isinstance(value, _PLAIN):
+        return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float | np.floating):
+        return float(value).hex()
+    if isinstance(value, pd.DataFrame | pd.Series | pd.Index):
+        return canonical(value.reset_index().to_numpy() if hasattr(value, "loc") else list(value))
+    if isinstance(value, np.ndarray):
+        return canonical(value.tolist())
+    if is_dataclass(value) and not isinstance(value, type):
+        return {k: canonical(v) for k, v in vars(value).items() if not k.startswith("_")}
+    if isinstance(value, dict) or hasattr(value, "items"):
+        return {str(k): canonical(v) for k, v in value.items() if str(k) not in _IGNORED}
+    if isinstance(value, list | tuple):
+        return [canonical(each) for each in value]
+    return None
+
+
+def digest(value: Any) -> str:
+    return hashlib.blake2b(repr(canonical(value)).encode(), digest_size=8).hexdigest()
+
+
+class Draws:
+    """What is drawn, by the path of the source: the number of its root, and of each child."""
+
+    def __init__(self) -> None:
+        self.drawn: dict[str, list[Any]] = {}
+        self.paths: dict[int, tuple[str, Any]] = {}  # and the source, so that its id stays its own
+        self.n_roots, self.lock = 0, threading.RLock()
+        self.n_children: dict[str, int] = {}
+
+    def named(self, source: Any, path: str | None = None) -> str:
+        with self.lock:
+            if path is None and id(source) in self.paths:
+                return self.paths[id(source)][0]
+            if path is None:
+                path, self.n_roots = str(self.n_roots), self.n_roots + 1
+            self.paths[id(source)] = (path, source)
+            return path
+
+    def children(self, path: str, n: int) -> list[str]:
+        with self.lock:
+            first = self.n_children.get(path, 0)
+            self.n_children[path] = first + n
+            return [f"{path}.{first + i}" for i in range(n)]
+
+    def note(self, path: str, what: list[Any]) -> None:
+        with self.lock:
+            lines = self.drawn.setdefault(path, [])
+            if lines and lines[-1][1:] == what:
+                lines[-1][0] += 1
+            else:
+                lines.append([1, *what])
+
+
+class Noted:
+    """A generator that notes what it is asked."""
+
+    def __init__(self, generator: Any, note: Callable[[list[Any]], None]) -> None:
+        self._generator, self._note = generator, note
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._generator, name)
+        if not callable(method):
+            return method
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            plain = canonical([args, kwargs])
+            self._note([name, plain if len(repr(plain)) < 200 else digest(plain)])
+            return method(*args, **kwargs)
+
+        return called
+
+
+@contextmanager
+def noted_draws(draws: Draws) -> Iterator[None]:
+    """Note each use of each source of randomness."""
+    kind = find("RandomSource")
+    made, spawned, generator = kind.__init__, kind.spawn, kind.generator.fget
+
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        made(self, *args, **kwargs)
+        if type(self) is kind:  # a source that is asked for parts is no new stream
+            draws.named(self)
+
+    def spawn(self: Any, n: int) -> Any:
+        with draws.lock:
+            path, n_roots = draws.named(self), draws.n_roots
+            children = spawned(self, n)
+            draws.n_roots = n_roots
+        for child, name in zip(children, draws.children(path, n), strict=True):
+            draws.named(child, name)
+        return children
+
+    def noted(self: Any) -> Any:
+        path = draws.named(self)
+        return Noted(generator(self), lambda what: draws.note(path, what))
+
+    with ExitStack() as stack:
+        for name, method in (("__init__", init), ("spawn", spawn), ("generator", property(noted))):
+            stack.enter_context(patch.object(kind, name, method))
+        yield
+
+
+class Answers:
+    """Notes the law that a sampler draws from, and answers by a draw of the sampler's own."""
+
+    def __init__(self, draws: Draws, source: Any = None) -> None:
+        self.draws, self.source = draws, source
+
+    def part(self, what: object, price: object) -> Answers:
+        source = find("RandomSource")(2024, seeded=True) if self.source is None else self.source
+        return Answers(self.draws, source)
+
+    def ask(self, draw: Any) -> Any:
+        given = draw.given
+        size = given if isinstance(given, int) else getattr(given, "dimension", None)
+        if isinstance(given, list):
+            size = [len(given), digest([str(each) for each in given])]
+        self.draws.note(
+            f"asked {self.draws.named(self.source)}", [draw.law, draw.scale.hex(), size]
+        )
+        # The sampler again, with a source of random numbers.
+        frame = sys._getframe(2)
+        code, sampler = frame.f_code, frame.f_globals[frame.f_code.co_name]
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        drawn = sampler(**{**{k: frame.f_locals[k] for k in names}, "source": self.source})
+        return np.ravel(drawn).tolist() if draw.law.startswith("discrete") else drawn
+
+    def refuse(self) -> None:
+        """Draws whose law is not stated are noted by their generator."""
+
+
+@contextmanager
+def asked(draws: Draws) -> Iterator[None]:
+    """Have samplers tell what they draw."""
+    kind = find("AskedSource")
+
+    def spawn(self: Any, n: int) -> Any:
+        children = self._answers.source.spawn(n)
+        return [kind(Answers(draws, child), self._independent) for child in children]
+
+    with (
+        noted_draws(draws),
+        patch.object(kind, "spawn", spawn),
+        patch.object(kind, "generator", property(lambda self: self._answers.source.generator)),
+        find("asked_instead")(Answers(draws)),
+    ):
+        yield
+
+
+@contextmanager
+def known_keys(draws: Draws) -> Iterator[None]:
+    """Replay fits without a seed: keys are counted, and OpenDP's noise is of a known generator."""
+    import opendp.prelude as dp
+
+    keys, rng = iter(range(1, 2**30)), np.random.default_rng(5)
+
+    def measurement(law: str) -> Any:
+        def make(domain: Any, metric: Any, scale: float, *args: Any, **kwargs: Any) -> Any:
+            def measure(exact: list[int]) -> list[int]:
+                draws.note("opendp", [law, float(scale).hex(), len(exact), digest(exact)])
+                noise = getattr(rng, law)(0.0, min(scale, 2.0**40), len(exact))
+                return [value + int(k) for value, k in zip(exact, noise, strict=True)]
+
+            return measure
+
+        return make
+
+    with (
+        noted_draws(draws),
+        patch.object(secrets, "randbits", lambda bits: next(keys)),
+        patch.object(dp.m, "make_laplace", measurement("laplace")),
+        patch.object(dp.m, "make_gaussian", measurement("normal")),
+    ):
+        yield
+
+
+def released(result: Any) -> dict[str, Any]:
+    """Return the public numbers of a fitted estimator, and its guarantee."""
+    found: dict[str, Any] = {}
+    if hasattr(result, "release_"):
+        found["release"] = canonical(json.loads(result.release_.to_json()))
+    for name in sorted(n for n in dir(result) if not n.startswith("_")):
+        if name.endswith("_") or is_dataclass(result):
+            try:
+                value = getattr(result, name)
+            except Exception as error:
+                value = f"{type(error).__name__}"
+            found[name] = None if callable(value) else canonical(value)
+    return {name: value for name, value in found.items() if value is not None}
+
+
+MODES: dict[str, tuple[Any, int | None]] = {
+    "seeded": (noted_draws, 7),
+    "asked": (asked, 7),
+    "unseeded": (known_keys, None),
+}
+
+
+def recorded(run: Callable[[int | None], Any], mode: str) -> dict[str, Any]:
+    """Return what one setting releases, promises and draws; or the error that it ends with."""
+    instead, random_state = MODES[mode]
+    draws = Draws()
+    try:
+        with warnings.catch_warnings(), instead(draws):
+            warnings.simplefilter("ignore")
+            values = released(run(random_state))
+    except LookupError as error:
+        if "places.py" not in str(error):
+            return {"error": repr(error)}
+        return {"lacks": str(error)}
+    except Exception as error:
+        return {"error": repr(error)}
+    return {"values": values, "draws": dict(sorted(draws.drawn.items()))}
+
+
+def main(root: str, out: str, only: str = "") -> None:
+    import skdpsurv
+    from tests.fence.settings import settings
+
+    if Path(root).resolve() not in Path(skdpsurv.__file__).resolve().parents:
+        raise SystemExit(f"{skdpsurv.__file__} is not in {root}.")
+    found: dict[str, Any] = {}
+    for name, run in settings():
+        if only in name:
+            start = time.perf_counter()
+            found |= {f"{name} ({mode})": recorded(run, mode) for mode in MODES}
+            print(f"{time.perf_counter() - start:6.1f} s  {name}", file=sys.stderr)
+    Path(out).write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
