@@ -15,7 +15,7 @@ from skdpsurv.cli.failures import CommandError
 from skdpsurv.preprocessing import PublicColumns
 from skdpsurv.preprocessing.column_kinds import Category, Date
 
-__all__ = ["public_columns", "template", "text_labels"]
+__all__ = ["missing_texts", "public_columns", "template", "text_labels"]
 
 #: Types of cells, of objects.
 _SIMPLE = (bool, int, float, str, date, datetime)
@@ -38,13 +38,14 @@ _HEAD = """\
 # publish this file.
 
 missing = "error"
+# missing_values = ["-99"]  what else than an empty cell, NA, NaN and the like means missing
 
 [columns]
 """
 
 
-def public_columns(path: Path) -> PublicColumns:
-    """Read a description of columns.
+def public_columns(path: Path, missing_values: Sequence[str] = ()) -> PublicColumns:
+    """Read a description of columns, to which other texts that mean missing are added.
 
     Raises
     ------
@@ -52,7 +53,9 @@ def public_columns(path: Path) -> PublicColumns:
         If there is no such file, or it breaks a rule.
     """
     try:
-        return PublicColumns.from_toml(path)
+        columns = PublicColumns.from_toml(path)
+        coded = dict.fromkeys([*columns.missing_values, *missing_values])
+        return columns.set_params(missing_values=list(coded))
     except OSError:
         message = f"there is no schema {path} that can be read. Make one: skdpsurv schema DATA"
     except (ValueError, TypeError) as error:
@@ -77,6 +80,11 @@ def text_labels(columns: Any) -> dict[str, tuple[str, ...]]:
         elif isinstance(kind, Category) and isinstance(kind.labels[0], str):
             found[kind.column] = tuple(map(str, kind.labels))
     return found
+
+
+def missing_texts(columns: Any) -> tuple[str, ...]:
+    """Return what means missing in files, as far as a transformer says it."""
+    return tuple(getattr(columns, "missing_values", ()))
 
 
 def template(frame: pd.DataFrame, file: str, left_out: Iterable[str]) -> str:

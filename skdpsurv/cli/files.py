@@ -46,12 +46,15 @@ class Table:
     target : collection of str
         Times, events, labels and people, in which ``--missing-value`` means nothing: 999 may be a
         code in one column and a time in another.
+    missing : collection of str
+        What means missing in the others, as their description has it.
     """
 
     path: Path
     columns: tuple[str, ...]
     labels: Mapping[str, Collection[str]] = field(default_factory=dict)
     target: Collection[str] = ()
+    missing: Collection[str] = ()
 
 
 def is_parquet(path: Path) -> bool:
@@ -212,7 +215,7 @@ def _parquet(table: Table, lazy: bool) -> Any:
 def _arguments(table: Table, form: FileFormat) -> dict[str, Any]:
 
     def missing(name: str) -> list[str]:
-        coded = () if name in table.target else form.missing_value
+        coded = () if name in table.target else (*form.missing_value, *table.missing)
         return [text for text in (*MISSING, *coded) if text not in table.labels.get(name, ())]
 
     return {

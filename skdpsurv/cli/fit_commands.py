@@ -137,7 +137,7 @@ def survival(
     job = _regression(
         DPDiscreteTimeSurvival,
         {"max_time": max_time, "link": link, **_beside(intervals, prior, delta)},
-        public_columns(schema),
+        public_columns(schema, form.missing_value),
         target_names(columns),
         target_labels(columns),
         lambda frame: {"y": survival_target(frame, columns), **_person(frame, columns.person)},
@@ -257,7 +257,7 @@ def logistic(
     as_json: AsJson = False,
 ) -> None:
     """Logistic regression: the probability of each class, by covariates."""
-    described = public_columns(schema)
+    described = public_columns(schema, form.missing_value)
     labels = _labels("--classes", classes)
     people = [] if person is None else [person]
     job = _regression(

@@ -14,6 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from skdpsurv.base import PrivateEstimator
+from skdpsurv.cli.columns_file import missing_texts
 from skdpsurv.cli.failures import CommandError, note
 from skdpsurv.cli.files import Table, column_names, read_table, require_columns
 from skdpsurv.cli.options import FileFormat, Settings, Spending
@@ -128,7 +129,7 @@ def fit_and_save(
             "--strict is for files in memory, and for ledgers that do not charge refusals.",
         )
     used = tuple(name for name in names if name in job.used)
-    table = Table(data, used, job.labels, job.target)
+    table = Table(data, used, job.labels, job.target, missing_texts(job.stated.get("columns")))
     with working("Reading", as_json):
         frame = read_table(table, form)
     if not form.dask and not len(frame):

@@ -58,7 +58,7 @@ class FileFormat:
         list[str],
         typer.Option(
             help="What else than an empty cell, NA, N/A, NaN, null and None means missing in a "
-            "covariate. May be given several times.",
+            "covariate, as missing_values of the schema. May be given several times.",
             rich_help_panel=_FILE,
         ),
     ] = field(default_factory=list)

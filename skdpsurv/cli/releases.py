@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from skdpsurv.cli.columns_file import text_labels
+from skdpsurv.cli.columns_file import missing_texts, text_labels
 from skdpsurv.cli.failures import CommandError
 from skdpsurv.cli.files import Table, column_names, read_table, require_columns
 from skdpsurv.cli.options import FileFormat
@@ -103,5 +103,6 @@ def rows_table(
             "out with --drop.",
         )
     columns = tuple(name for name in names if name in wanted)
-    texts = {**text_labels(release.transformer()), **(labels or {})}
-    return read_table(Table(path, columns, texts, others), form)
+    described = release.transformer()
+    texts = {**text_labels(described), **(labels or {})}
+    return read_table(Table(path, columns, texts, others, missing_texts(described)), form)

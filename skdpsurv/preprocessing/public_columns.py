@@ -61,6 +61,9 @@ class PublicColumns(TransformerMixin, BaseEstimator):
     drop : {"first", "if_binary"} or None, default="first"
         Which categories have no indicator: the first of each column, which is then the reference;
         the first where there are two; or none.
+    missing_values : sequence of str, default=()
+        What means missing in files that commands read, beside empty cells, NA and the like, such
+        as ``["-99"]``. Arrays and data frames have None or NaN there.
 
     Attributes
     ----------
@@ -118,10 +121,12 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         *,
         missing: str = "error",
         drop: str | None = "first",
+        missing_values: Sequence[str] = (),
     ) -> None:
         self.columns = columns
         self.missing = missing
         self.drop = drop
+        self.missing_values = missing_values
 
     @classmethod
     def of(cls, **columns: Any) -> Self:
@@ -153,8 +158,9 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         path : str or path
             A file with a table for each column, in the order of the columns::
 
-                missing = "midpoint"  # these two are optional
+                missing = "midpoint"  # these three are optional
                 drop = "first"  # "none" keeps all categories
+                missing_values = ["-99"]
 
                 [columns.age]
                 bounds = [0, 100]
@@ -179,8 +185,10 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         try:
             parameters = tomllib.loads(content.decode())
             for name in parameters:
-                if name not in ("columns", "missing", "drop"):
-                    raise ValueError(f"must hold columns, missing and drop alone, got {name!r}.")
+                if name not in cls._get_param_names():
+                    raise ValueError(
+                        f"must hold columns, missing, drop and missing_values alone, got {name!r}."
+                    )
             if "columns" not in parameters:
                 raise ValueError("must hold a table of columns.")
             if parameters.get("drop") == "none":
@@ -308,6 +316,9 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         return np.array([f.name for kind in kinds for f in kind.features()], dtype=object)
 
     def _kinds(self) -> list[ColumnKind]:
+        texts = self.missing_values
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise TypeError("missing_values must be a list of text.")
         return column_kinds(self.columns, self.missing, self.drop)
 
     def _names(self) -> list[str]:
@@ -327,7 +338,13 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         Columns are a list, since a release sorts the keys of its mappings.
         """
         tables = [{"name": kind.column, **kind.described()} for kind in self._kinds()]
-        return {"columns": tables, "missing": self.missing, "drop": self.drop}
+        coded = list(map(str, self.missing_values))
+        return {
+            "columns": tables,
+            "missing": self.missing,
+            "drop": self.drop,
+            **({"missing_values": coded} if coded else {}),
+        }
 
     def _beyond(self, X: ArrayLike) -> list[str]:
         """Return the columns of numbers and dates with a value beyond the bounds: private."""

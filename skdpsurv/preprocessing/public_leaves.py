@@ -102,6 +102,8 @@ class Leaf:
     kind: type
     parameters: tuple[str, ...]
     features: Callable[[Any, Features], Features]
+    #: Parameters that a description may lack, as those of earlier versions do.
+    optional: tuple[str, ...] = ()
 
     def described(self, step: Any) -> dict[str, Any]:
         """Return its parameters as JSON has them."""
@@ -115,7 +117,7 @@ LEAVES = {
     leaf.kind: leaf
     for leaf in (
         Leaf(PublicBoundsScaler, ("lower", "upper", "missing"), lambda s, i: s._features(i)),
-        Leaf(PublicColumns, ("columns", "missing", "drop"), _declared),
+        Leaf(PublicColumns, ("columns", "missing", "drop"), _declared, ("missing_values",)),
         Leaf(Normalizer, ("norm",), _normalized),
         Leaf(Binarizer, ("threshold",), _binarized),
         Leaf(PolynomialFeatures, ("degree", "interaction_only", "include_bias"), _multiplied),

@@ -103,7 +103,8 @@ def _rebuilt(description: Mapping[str, Any], depth: int) -> Any:
         case name:
             leaf = LEAVES[NAMES[name]]
             parameters = thawed(description["parameters"])
-            return leaf.kind(**parameters) if set(parameters) == set(leaf.parameters) else None
+            stated = set(parameters).difference(leaf.optional)
+            return leaf.kind(**parameters) if stated == set(leaf.parameters) else None
 
 
 def _place(value: Any) -> int:

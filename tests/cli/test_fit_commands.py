@@ -360,3 +360,27 @@ def test_coefficients_add_up(study):
     page = study.run("explain", "@all.json", "--html", "@page.html")
     assert page.exit_code == 0
     assert "Releases that this one was made of" in (study.folder / "page.html").read_text()
+
+
+def test_what_means_missing_is_part_of_the_schema_and_of_the_release(study):
+    coded = study.frame.drop(columns="id").assign(age=study.frame["age"].fillna(999.0))
+    study.write(coded, "coded.csv")
+    schema = (study.folder / "columns.toml").read_text()
+    (study.folder / "coded.toml").write_text('missing_values = ["999.0"]\n' + schema)
+    option = ("--missing-value", "999.0")
+    for name, toml, more in (("a", "@coded.toml", ()), ("b", "@columns.toml", option)):
+        result = study.run(
+            *("fit", "survival", "@coded.csv", *TARGET, *HORIZON, "--schema", toml, *more),
+            *("--epsilon", "1", "--seed", "0", "--out", f"@{name}.json"),
+        )
+        assert result.exit_code == 0, result.output
+    a, b = (Release.load(study.path(f"{name}.json")) for name in "ab")
+    assert a == b
+    assert a.transformer().missing_values == ["999.0"]
+    assert Release.from_json(a.to_json()) == a
+    study.write(study.frame.drop(columns="id"), "plain.csv")
+    for name in ("coded", "plain"):
+        arguments = ("predict", "@a.json", f"@{name}.csv", "--out", f"@{name}_out.csv")
+        assert study.run(*arguments).exit_code == 0
+    read = [(study.folder / f"{name}_out.csv").read_text() for name in ("coded", "plain")]
+    assert read[0] == read[1]
