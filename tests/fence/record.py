@@ -214,8 +214,8 @@ def released(result: Any) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if hasattr(result, "release_"):
         found["release"] = canonical(json.loads(result.release_.to_json()))
-    for name in sorted(n for n in dir(result) if not n.startswith("_")):
-        if name.endswith("_") or is_dataclass(result):
+    for name in sorted({*getattr(result, "__dict__", ()), *dir(type(result))}):
+        if not name.startswith("_") and (name.endswith("_") or is_dataclass(result)):
             try:
                 value = getattr(result, name)
             except Exception as error:
