@@ -18,6 +18,7 @@ from skdpsurv.preprocessing.feature import Feature, same_features
 from skdpsurv.preprocessing.public_doubts import (
     missing_from_prior,
     small_budget,
+    unstated_norm,
     wide_bounds,
 )
 from skdpsurv.preprocessing.public_steps import (
@@ -84,6 +85,8 @@ class TabularEstimator(PrivateEstimator):
         if hasattr(self, "data_norm") and math.isfinite(self.epsilon):
             number = shape.n_features * getattr(shape, "n_outputs", 1)
             doubts += small_budget(shape.n_records, float(self.epsilon), number)
+            if self.columns is None and isinstance(self.data_norm, str):
+                doubts += unstated_norm()
         return doubts + self._doubts_of_prior(shape)
 
     def _reasons(self, shape: Any) -> list[str]:

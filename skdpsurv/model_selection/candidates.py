@@ -15,6 +15,7 @@ from skdpsurv.base import PrivateEstimator
 from skdpsurv.labels import class_indices
 from skdpsurv.model_selection.run_price import Spend
 from skdpsurv.preprocessing.encoding import valid_row
+from skdpsurv.preprocessing.public_doubts import unstated_norm
 from skdpsurv.preprocessing.public_steps import input_names, known_names, learned_steps
 from skdpsurv.privacy import PrivacyGuarantee, call_without_data, silence, silent_arithmetic
 from skdpsurv.privacy.refusals import NO_TABLE
@@ -257,6 +258,8 @@ class Fit:
             own = _own(estimator, parameters)
             shape, _, guarantee = step._planned(X, y, **own)
             doubts = step._doubts(shape, X, y, **own)
+            if steps and not unprotected_steps(estimator):  # public bounds are stated there
+                doubts = [doubt for doubt in doubts if doubt not in unstated_norm()]
         return cls(estimator, shape, guarantee, doubts)
 
     def check(self, X: Any, y: Any, parameters: Mapping[str, Any], *spared: type[Warning]) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "missing_from_prior",
     "short_horizon",
     "small_budget",
+    "unstated_norm",
     "warn_of_wide_bounds",
     "wide_bounds",
 ]
@@ -111,6 +112,16 @@ def small_budget(n_records: int, epsilon: float, n_coefficients: int) -> list[st
         f"{LEAST_EACH:g} noise tends to hide what they say: it needs {needed:,} records at "
         f"epsilon={epsilon:g}, fewer columns, or a curve without any. Ask skdpsurv plan, or "
         "forecast_accuracy, what to expect."
+    ]
+
+
+def unstated_norm() -> list[str]:
+    """Return what happens to rows of which neither the columns nor the norm were stated."""
+    return [
+        "neither columns nor data_norm is stated: rows are taken to be within [-1, 1] already, and "
+        "longer ones are cut down whatever their units. For raw numbers write columns="
+        "PublicColumns({name: (low, high), ...}) with the bounds of the protocol; for rows that "
+        "are scaled, data_norm=, a public bound on their length."
     ]
 
 

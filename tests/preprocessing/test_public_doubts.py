@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skdpsurv import (
     DPDiscreteTimeSurvival,
@@ -30,6 +32,8 @@ DAYS = {"bounds": [0, 3650], "unit": "days"}
 
 
 def hazard(columns, max_time=5.0, **settings):
+    if columns is None:
+        settings.setdefault("data_norm", 0.8)
     return DPDiscreteTimeSurvival(max_time=max_time, columns=columns, **settings)
 
 
@@ -233,3 +237,23 @@ def test_few_records_are_asked_about_once_in_a_search_and_in_a_survival_model():
         assert "for each of 2 coefficients" in question
     # Curves have no coefficients.
     assert asked(lambda: DPWeibullFitter(max_time=5.0).fit(both["time"])) == []
+
+
+def test_rows_of_which_nothing_is_stated_are_asked_about():
+    model = DPDiscreteTimeSurvival(max_time=5.0)
+    for fit in (
+        lambda: model.fit(X, Y),
+        lambda: model._promised(X, Y),
+        lambda: make_pipeline(StandardScaler(), model).fit(X, Y),
+        lambda: PrivateSearchCV(model, {"link": ["logit", "cloglog"]}, epsilon=2.0).fit(X, Y),
+    ):
+        (question,) = asked(fit)
+        assert question.startswith("neither columns nor data_norm is stated")
+    assert asked(lambda: clone(model).set_params(data_norm=0.8).fit(X / 1e5, Y)) == []
+    assert asked(lambda: clone(model).set_params(epsilon=np.inf).fit(X / 1e5, Y)) == []
+    # A search sees the bounds that the steps before it have.
+    scaled = make_pipeline(PublicColumns({"wait": (0, 3650), "income": (0, 1e5)}), model)
+    search = PrivateSearchCV(
+        scaled, {"dpdiscretetimesurvival__link": ["logit", "cloglog"]}, epsilon=2.0
+    )
+    assert asked(lambda: search.fit(X, Y)) == []
