@@ -87,10 +87,10 @@ def places(column: Any, labels: Sequence[str] | Sequence[int]) -> IndexArray:
     return order[codes]
 
 
-def days(column: Any, first: date) -> FloatArray:
+def days(column: Any, first: date, form: str = "") -> FloatArray:
     """Read dates, as days since the first; NaN where missing.
 
-    A time of day is a fraction of a day.
+    A time of day is a fraction of a day. Text may also be of a stated form.
     """
     dtype = getattr(column, "dtype", None)
     # pandas and polars would give another day than the one that is written there.
@@ -102,7 +102,8 @@ def days(column: Any, first: date) -> FloatArray:
     cells = cells.astype(object) if cells.dtype.kind in "UT" else cells
     values = np.full(cells.size, np.nan)
     present = _present(cells)
-    values[present] = _days_of_objects(cells[present], first)
+    dates = cells[present] if not form else _objects(_iso_texts(cells[present].tolist(), form))
+    values[present] = _days_of_objects(dates, first)
     return values
 
 
@@ -211,6 +212,17 @@ def _days_of_texts(texts: list[str], first: date) -> list[float]:
     moments = [datetime.fromisoformat(text) for text in found]
     known = dict(zip(found, _days_of_datetimes(moments, first), strict=True))
     return [known[text] for text in plain]
+
+
+def _iso_texts(cells: list[Any], form: str) -> list[Any]:
+    """Return cells with text of a form as ISO 8601 has it, and others as they are."""
+    pattern = re.escape(form).replace("%d", r"(?P<d>\d\d?)").replace("%m", r"(?P<m>\d\d?)")
+    read = re.compile(pattern.replace("%Y", r"(?P<Y>\d{4})"), flags=re.ASCII).fullmatch
+    found: list[Any] = []
+    for cell in cells:
+        text = read(str.__str__(cell)) if issubclass(type(cell), str) else None
+        found.append(f"{text['Y']}-{text['m']:0>2}-{text['d']:0>2}" if text else cell)
+    return found
 
 
 def _days_of_dates(dates: list[date], first: date) -> FloatArray:

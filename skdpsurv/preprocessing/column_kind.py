@@ -92,8 +92,11 @@ class ColumnKind:
     def _read(self, reader: Callable[..., Any], *args: Any) -> Any:
         values = quietly(reader, *args)
         if values is None:
-            raise self._refusal(f"must hold {self.must_hold} alone in", self.hint)
+            raise self._refusal(f"must hold {self.must_hold} alone in", self._hint())
         return values
+
+    def _hint(self) -> str:
+        return self.hint
 
     def _refuse_missing(self, missing: Any) -> None:
         if self.missing == "error" and missing.any():

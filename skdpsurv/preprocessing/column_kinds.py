@@ -78,10 +78,13 @@ class Date(Bounded):
     ----------
     column, missing : str
     first, last : datetime.date
+    form : str, default=""
+        Of text, such as "%d.%m.%Y", beside that of ISO 8601.
     """
 
     first: date
     last: date
+    form: str = ""
 
     must_hold: ClassVar[str] = "dates"
     hint: ClassVar[str] = "text must be of the form '2001-12-31', and nothing have a time zone"
@@ -93,9 +96,13 @@ class Date(Bounded):
 
     def read(self, cells: Any) -> FloatArray:
         """Read days since the first date; NaN where missing."""
-        values: FloatArray = self._read(days, cells, self.first)
+        values: FloatArray = self._read(days, cells, self.first, self.form)
         self._refuse_missing(np.isnan(values))
         return values
+
+    def _hint(self) -> str:
+        iso = "'2001-12-31'"
+        return self.hint.replace(iso, f"{iso} or {self.form!r}") if self.form else self.hint
 
     def features(self) -> list[Feature]:
         """Return what is made of the column."""
@@ -105,7 +112,8 @@ class Date(Bounded):
     def described(self) -> dict[str, Any]:
         """Return the specification, as JSON has it."""
         ends = [self.first.isoformat(), self.last.isoformat()]
-        return {"dates": ends, "missing": self.missing}
+        form = {"format": self.form} if self.form else {}
+        return {"dates": ends, "missing": self.missing, **form}
 
     @property
     def specimen(self) -> str:
@@ -114,7 +122,9 @@ class Date(Bounded):
 
     def words(self) -> str:
         """Return what the column is, in plain words."""
-        return f"a date from {self.first} to {self.last}, beyond which it counts as the bound"
+        written = f", written as {self.form}," if self.form else ""
+        ends = f"{self.first} to {self.last}"
+        return f"a date{written} from {ends}, beyond which it counts as the bound"
 
     def shown(self) -> tuple[str, str]:
         """Return what the column is, and its unit."""

@@ -29,12 +29,14 @@ _KEYS = {
     "bounds": ("unit", "missing"),
     "categories": ("missing",),
     "boolean": ("missing",),
-    "dates": ("missing",),
+    "dates": ("missing", "format"),
 }
 _FORMS = "(low, high), a list of labels, bool, or a mapping that holds 'bounds', 'categories', "
 _FORMS += "'boolean' or 'dates'"
 #: Below, the inverse of a width overflows.
 _SMALLEST_HALF_WIDTH = sys.float_info.min
+#: Of dates as text.
+_FORM = re.compile(r"%[dmY][./ -]%[dmY][./ -]%[dmY]")
 #: Text alone, of whatever class; str() of a member of an enumeration is its name.
 _text = str.__str__
 
@@ -133,7 +135,7 @@ def _kind(column: str, specification: Any, missing: str, drop: str | None) -> Co
     if kind == "bounds":
         return _number(column, missing, said["bounds"], said.get("unit", ""))
     if kind == "dates":
-        return _dates(column, missing, said["dates"])
+        return _dates(column, missing, said["dates"], said.get("format", ""))
     if kind == "categories":
         return _category(column, missing, said["categories"], drop)
     if not isinstance(said["boolean"], bool) or not said["boolean"]:
@@ -207,11 +209,20 @@ def _category(column: str, missing: str, categories: Any, drop: str | None) -> C
     return Category(column, missing, plain, plain[0] if dropped else None)
 
 
-def _dates(column: str, missing: str, dates: Any) -> Date:
+def _dates(column: str, missing: str, dates: Any, form: Any) -> Date:
     ends = [_date(column, end) for end in _items(column, "dates", dates)]
     if len(ends) != 2 or not ends[0] < ends[1]:
         raise ValueError(f"{_of(column)} must have two dates, the earlier one first.")
-    return Date(column, missing, *ends)
+    if form != "" and not (isinstance(form, str) and _FORM.fullmatch(form) and _once(form)):
+        raise ValueError(
+            f"{_of(column)} must have a format of %d, %m and %Y, each once, with one of . / - or a "
+            "space between them, such as '%d.%m.%Y'; not '%Y-%d-%m', which looks like another."
+        )
+    return Date(column, missing, ends[0], ends[1], _text(form))
+
+
+def _once(form: str) -> bool:
+    return {form[:2], form[3:5], form[6:]} == {"%d", "%m", "%Y"} and form != "%Y-%d-%m"
 
 
 def _date(column: str, value: Any) -> date:

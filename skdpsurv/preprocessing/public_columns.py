@@ -48,8 +48,9 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         date     ``{"dates": ["2001-01-01", "2010-12-31"]}``
         ======== ========================================================== ====================
 
-        Each may say what to do with ``"missing"`` values. Labels are all text or all integers. The
-        unit of a number is for its reader. A list of two numbers is refused, as these may be
+        Each may say what to do with ``"missing"`` values, and dates which ``"format"`` their text
+        has, such as ``"%d.%m.%Y"``, beside ``"2001-12-31"``. Labels are all text or all integers.
+        The unit of a number is for its reader. A list of two numbers is refused, as these may be
         bounds or categories. Instead of a dict, a list of specifications that also hold their
         ``"name"`` keeps the order of columns where a file would not.
     missing : {"error", "midpoint", "category"}, default="error"

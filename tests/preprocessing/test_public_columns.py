@@ -709,3 +709,38 @@ def test_whatever_is_written_or_found_is_refused_in_our_words_or_understood():
         else:
             assert np.all(np.abs(Z) <= 1)
     assert understood > 50
+
+
+class TestDatesOfAStatedFormat:
+    ENDS = ("2001-01-01", "2001-12-31")
+
+    def columns(self, form):
+        return PublicColumns({"d": {"dates": list(self.ENDS), "format": form}})
+
+    @pytest.mark.parametrize(
+        ("form", "texts"),
+        [
+            ("%d.%m.%Y", ["02.01.2001", "2.1.2001", "2001-01-02"]),
+            ("%m/%d/%Y", ["01/02/2001"]),
+            ("%Y %m %d", ["2001 01 02"]),
+        ],
+    )
+    def test_they_are_what_they_say(self, form, texts):
+        columns, plain = self.columns(form), PublicColumns({"d": {"dates": list(self.ENDS)}})
+        rows = pd.DataFrame({"d": [*texts, date(2001, 1, 2)]})
+        expected = plain.fit_transform(pd.DataFrame({"d": ["2001-01-02"]}))
+        assert (columns.fit_transform(rows) == expected).all()
+        (said,) = columns._described()["columns"]
+        assert said["format"] == form
+        assert (PublicColumns([said]).fit_transform(rows) == expected).all()
+
+    @pytest.mark.parametrize("text", ["31.02.2001", "01/02/2001", "1.2.01", "1.2.2001 ", "soon"])
+    def test_others_are_refused_by_column(self, text):
+        with pytest.raises(ValueError, match=r"or '%d\.%m\.%Y'") as error:
+            self.columns("%d.%m.%Y").fit(pd.DataFrame({"d": [text]}))
+        assert text not in str(error.value)
+
+    @pytest.mark.parametrize("form", ["%d.%m", "%d.%d.%Y", "%Y-%d-%m", "%d%m%Y", "%b.%d.%Y", 7])
+    def test_formats_that_are_none(self, form):
+        with pytest.raises(ValueError, match=r"must have a format of %d, %m and %Y"):
+            self.columns(form).fit(pd.DataFrame({"d": ["2001-01-02"]}))
