@@ -15,9 +15,17 @@ sums of places within groups and of their squares. Theorem: those of
 queries add up (docs/proofs/noise, docs/proofs/discrete_time). All the rest is
 post-processing.
 
-The fit is a regression of the noisy counts on expected ones, each weighed by its variance, that of
-sampling and that of the noise, which is known: cells where hardly anybody can be do no harm. Priors
-take over where the noise does.
+The fit solves estimating equations. Of a group g, those at risk when band j begins are all who are
+in it less all who left before: linear in the noise, which has mean 0, and not clipped. With R of
+them, C censored in the band and E events,
+
+.. math:: \sum_g A_g^\top [E_g - (R_g - C_g / 2)\,p_g(c, b)] = P\,(\theta - \theta_0),
+
+p the chances of an event in the bands. The bracket has mean 0 at the truth whatever the noise, the
+law of scores, and censoring within a group's band, so that there is no attenuation. Weights only
+say how well it is solved: derivatives of what is expected, by the inverse of the bands' covariance,
+that of sampling and that of the noise, which those at risk share. Priors take over where noise
+does.
 """
 
 from __future__ import annotations
@@ -34,20 +42,18 @@ from skdpsurv.mechanisms.sums import HISTOGRAM, noise_deviation
 from skdpsurv.privacy import RandomSource
 from skdpsurv.privacy.concentrated import Price, left, part
 from skdpsurv.release import Release, released_array
-from skdpsurv.survival.exit_law import exit_probabilities
 from skdpsurv.survival.hazard_plans import HazardRecords
 from skdpsurv.survival.risk_cells import ETA_RANGE, PLACES, RiskCells
 from skdpsurv.types import FloatArray
 
 #: Prior standard deviations of the line's Legendre coefficients over the bands, from the constant
 #: up. Found on twelve data sets, and judged on fifteen others (docs/benchmarks/absolute_risk).
-LINE_DEVIATIONS = (0.5, 0.4, 0.3, 0.3)
+LINE_DEVIATIONS = (0.25, 0.2, 0.15, 0.15)
 #: Prior mean of the slope where there is no signal, and the signal at which it is halfway from
 #: there to 1: noise in coefficients spreads scores. Its standard deviation, and its least value.
-SLOPE, HALF_SIGNAL, SLOPE_DEVIATION, LEAST_SLOPE = 0.6, 1.5, 0.3, 0.05
-#: Prior standard deviations of what else the table depends on: log sizes of groups beside those of
-#: a normal law, log censoring rates in bands, and their slope per standard deviation of the score.
-GROUP_DEVIATION, CENSORING_DEVIATION, CENSORING_SLOPE_DEVIATION = 0.5, 1.5, 0.3
+SLOPE, HALF_SIGNAL, SLOPE_DEVIATION, LEAST_SLOPE = 0.6, 1.5, 0.15, 0.05
+#: All deviations are this much less where there is no signal, and as they are where there is much.
+LEAST_BELIEVED = 0.1
 #: A band of time is cut into at most so many blocks, and a group's scores are this many points.
 BLOCKS_IN_BAND, N_POINTS = 10, 3
 #: Steps of the fit, and the longest of them.
@@ -175,43 +181,48 @@ def fit_table(
         Of the fit that released the coefficients.
     """
     place_noise = math.ldexp(noise_deviation(PLACES, prices[1]), PLACES.exponent)
-    slope = 1.0 - (1.0 - SLOPE) * HALF_SIGNAL / (HALF_SIGNAL + signal)
-    table = _Table(cells, counts, places, place_noise, n_records, slope)
+    believed = signal / (HALF_SIGNAL + signal)
+    prior = np.append(np.zeros(len(LINE_DEVIATIONS)), SLOPE + (1.0 - SLOPE) * believed)
+    deviations = np.append(LINE_DEVIATIONS, SLOPE_DEVIATION) * max(believed, LEAST_BELIEVED)
     variance = noise_deviation(HISTOGRAM, prices[0]) ** 2
-    mean, precision = table.prior
-    estimate = mean.copy()
+    # Nothing may fail by what the table holds: what cannot be solved is left to the prior.
+    with np.errstate(all="ignore"):
+        table = _Table(cells, counts, places, place_noise, n_records, variance)
+        estimate = _solve(table, prior, deviations**-2.0)
+    slope = max(float(estimate[-1]), LEAST_SLOPE)
+    shift = table.line @ estimate[:-1] + cells.center * (1.0 - slope)
+    return Recalibration(slope, cells.knots, shift)
+
+
+def _solve(table: _Table, prior: FloatArray, precision: FloatArray) -> FloatArray:
+    """Return what solves the equations, or the prior where steps do not end."""
+    estimate = prior
     for _ in range(N_STEPS):
-        expected, slopes = table.expected(estimate)
-        # A cell's variance, by a Poisson law: half a record at least.
-        weighted = slopes / (np.maximum(expected, 0.5) + variance)[:, None]
-        hessian = slopes.T @ weighted + np.diag(precision)
-        gradient = weighted.T @ (counts.ravel() - expected) - precision * (estimate - mean)
         try:
-            step = np.linalg.solve(hessian, gradient)
-        except np.linalg.LinAlgError:  # nothing may fail by what the table holds
-            step = np.full(mean.size, np.nan)
+            gradient, hessian = table.equations(estimate)
+            gradient -= precision * (estimate - prior)
+            step = np.linalg.solve(hessian + np.diag(precision), gradient)
+        except np.linalg.LinAlgError:
+            break
         longest = float(np.max(np.abs(step)))
         if not math.isfinite(longest):
-            estimate = mean
             break
         estimate = estimate + step * min(1.0, LONGEST_STEP / max(longest, 1e-300))
         if longest < 1e-4:
-            break
-    slope = max(float(estimate[table.slope_at]), LEAST_SLOPE)
-    shift = table.line @ estimate[: table.slope_at] + cells.center * (1.0 - slope)
-    return Recalibration(slope, cells.knots, shift)
+            return estimate
+    return prior
 
 
 @dataclass
 class _Table:
-    """Expected counts as a function of line, slope, censoring and sizes of groups."""
+    """A noisy table, and what its events say of line and slope."""
 
     cells: RiskCells
     counts: FloatArray
     places: FloatArray
     place_noise: float
     n_records: int
-    slope: float
+    variance: float
 
     def __post_init__(self) -> None:
         cells, q = self.cells, self.cells.n_intervals
@@ -219,93 +230,65 @@ class _Table:
         inside = np.arange(BLOCKS_IN_BAND) / BLOCKS_IN_BAND
         starts = bands[:-1, None] + np.diff(bands)[:, None] * inside
         ends = np.unique(np.append(starts.astype(np.int64), q))
-        self.middle, self.length = (ends[:-1] + ends[1:]) // 2, np.diff(ends).astype(np.float64)
-        self.eta = (cells.baseline + cells.center)[self.middle]
-        self.in_band = np.eye(cells.n_bands)[cells.bands[self.middle]]
+        middle, self.length = (ends[:-1] + ends[1:]) // 2, np.diff(ends).astype(np.float64)
+        self.eta = (cells.baseline + cells.center)[middle]
+        self.in_band = np.eye(cells.n_bands)[cells.bands[middle]]
         over_bands = np.linspace(-1.0, 1.0, cells.n_bands + 1)
         #: Legendre polynomials at the knots, and in the blocks.
         self.line = legendre.legvander(over_bands, len(LINE_DEVIATIONS) - 1)
-        place = (self.middle + 1) / q
-        in_blocks = [np.interp(place, cells.knots, column) for column in self.line.T]
-        self.line_in_blocks = np.stack(in_blocks)
-        self.slope_at = len(LINE_DEVIATIONS)
-        noisy_sizes = self.counts.sum(axis=1)
-        sizes, normal = _normal_groups(cells, noisy_sizes, self.n_records)
-        members = np.maximum(noisy_sizes, 1.0)
-        self.scores = _placed(cells, normal, self.places / members, self.place_noise / members)
-        self.log_sizes = np.log(np.maximum(sizes, 1e-4))
+        place = (middle + 1) / q
+        self.line_in_blocks = np.stack([np.interp(place, cells.knots, c) for c in self.line.T])
+        self._count()
 
-    @property
-    def prior(self) -> tuple[FloatArray, FloatArray]:
-        """Means and precisions of all parameters."""
-        n_groups, n_bands = self.cells.shape[0], self.cells.n_bands
-        line = np.zeros(len(LINE_DEVIATIONS))
-        mean = np.concatenate(
-            [line, [self.slope, 0.0], self._log_censoring_rates(), np.zeros(n_groups)]
-        )
-        deviation = np.concatenate(
-            [
-                LINE_DEVIATIONS,
-                [SLOPE_DEVIATION, CENSORING_SLOPE_DEVIATION],
-                np.full(n_bands, CENSORING_DEVIATION),
-                np.full(n_groups, GROUP_DEVIATION),
-            ]
-        )
-        return mean, deviation**-2.0
-
-    def _log_censoring_rates(self) -> FloatArray:
-        """Return logs of censoring rates per interval, as the noisy table has them."""
+    def _count(self) -> None:
+        """Find what events and those at risk are of the table, and the points of groups."""
         n_bands = self.cells.n_bands
-        left = np.maximum(self.counts.sum(axis=0)[: 2 * n_bands].reshape(2, n_bands), 1.0)
-        leaving = left.sum(axis=0)
-        at_risk = np.maximum(
-            self.n_records - np.cumsum(leaving) + leaving / 2.0, 0.02 * self.n_records
-        )
-        intervals = np.maximum(self.length @ self.in_band, 1.0)
-        return np.asarray(np.log(np.clip(left[1] / at_risk / intervals, 1e-6, 1.0)))
+        ways, band = np.arange(2 * n_bands + 1), np.arange(n_bands)[:, None]
+        leaves = np.where(ways < 2 * n_bands, ways % n_bands, n_bands)
+        #: What of a row of the table are events in bands, and those exposed: halves of censored.
+        self.is_event = (ways == band).astype(np.float64)
+        self.is_exposed = (leaves >= band) - 0.5 * (ways == n_bands + band)
+        totals = self.counts.sum(axis=1)
+        normal = _normal_points(self.cells, totals, self.n_records)
+        members = np.maximum(totals, 1.0)
+        self.scores = _placed(self.cells, normal, self.places / members, self.place_noise / members)
+        # For weights alone: as many as there are records, which noise does not add to.
+        likely = np.maximum(self.counts, 0.0)
+        likely = likely * (self.n_records / np.maximum(likely.sum(), 1.0))
+        self.likely = np.maximum(likely @ self.is_exposed.T, 0.5)
 
-    def expected(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return expected counts of all cells, and their derivatives by each parameter."""
-        n_line, n_bands = self.slope_at, self.cells.n_bands
-        slope, censoring_slope = parameters[n_line : n_line + 2]
-        censoring, delta = np.split(parameters[n_line + 2 :], [n_bands])
-        standard = (self.scores / self.cells.scale)[:, :, None]
-        line = parameters[:n_line] @ self.line_in_blocks
+    def chances(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the chance of an event in bands, by group, and its derivatives."""
+        line, slope = parameters[:-1] @ self.line_in_blocks, parameters[-1]
         eta = np.clip(self.eta + line, -ETA_RANGE, ETA_RANGE) + slope * self.scores[:, :, None]
         hazard = self.cells.link.survival(np.clip(eta, -ETA_RANGE, ETA_RANGE))
         by_eta = self.length * hazard.slope
-        log_rate = self.in_band @ censoring + censoring_slope * standard
-        censoring_rate = self.length * np.exp(np.clip(log_rate, -ETA_RANGE, 3.0))
-        probability, slopes = exit_probabilities(
-            self.length * hazard.value,
-            censoring_rate,
-            np.stack(
-                [*(by_eta * c for c in self.line_in_blocks), by_eta * self.scores[:, :, None]]
-            ),
-            np.stack([censoring_rate * standard, *(censoring_rate * b for b in self.in_band.T)]),
-            self.in_band,
-        )
-        # The mean over a group's points.
-        probability, slopes = probability.mean(axis=1), slopes.mean(axis=2)
-        sizes = special.softmax(self.log_sizes + delta)
-        expected = self.n_records * sizes[:, None] * probability
-        own = np.eye(sizes.size) - sizes[:, None]  # of the log of a softmax
-        by_size = own[:, :, None] * expected
-        slopes = np.concatenate([self.n_records * sizes[:, None] * slopes, by_size])
-        return expected.ravel(), slopes.reshape(parameters.size, -1).T
+        slopes = [*(by_eta * c for c in self.line_in_blocks), by_eta * self.scores[:, :, None]]
+        so_far = np.cumsum(self.length * hazard.value @ self.in_band, axis=-1)
+        slopes_so_far = np.cumsum(np.stack(slopes) @ self.in_band, axis=-1)
+        # Those at high risk leave first: each point counts as far as it is still there.
+        log_left = special.logsumexp(-so_far, axis=1)
+        slope_left = -np.sum(special.softmax(-so_far, axis=1) * slopes_so_far, axis=2)
+        begun = np.full((log_left.shape[0], 1), math.log(N_POINTS))
+        log_stay = np.diff(log_left, axis=-1, prepend=begun)
+        return -np.expm1(log_stay), -np.exp(log_stay) * np.diff(slope_left, axis=-1, prepend=0.0)
+
+    def equations(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return weighed differences of events from expected ones, and their slopes."""
+        chance, slopes = self.chances(parameters)
+        # Linear in a row of the table, so that the covariance of their noise is known.
+        of_row = self.is_event - chance[:, :, None] * self.is_exposed
+        noise = self.variance * of_row @ np.swapaxes(of_row, 1, 2)
+        sampled = np.maximum(self.likely * chance * (1.0 - chance), 0.5)
+        covariance = noise + sampled[:, :, None] * np.eye(self.cells.n_bands)
+        expected = np.moveaxis(slopes * self.likely, 0, -1)
+        weighted = np.linalg.solve(covariance, expected)
+        found = of_row @ self.counts[:, :, None]
+        return np.sum(found * weighted, axis=(0, 1)), np.einsum("gbi,gbk->ik", expected, weighted)
 
 
-def _normal_groups(
-    cells: RiskCells, sizes: FloatArray, n_records: int
-) -> tuple[FloatArray, FloatArray]:
-    """Fit a normal law to noisy sizes of groups; return its sizes, and points in each group.
-
-    Returns
-    -------
-    shares : ndarray of shape (n_groups,)
-    scores : ndarray of shape (n_groups, N_POINTS)
-        Less ``cells.center``.
-    """
+def _normal_points(cells: RiskCells, sizes: FloatArray, n_records: int) -> FloatArray:
+    """Fit a normal law to noisy sizes of groups; return its points in each, less the centre."""
     edges = np.concatenate([[-np.inf], cells.inner_edges, [np.inf]])
     means, deviations = np.linspace(-1.5, 1.5, 31), np.geomspace(0.4, 2.2, 18)
     ends = special.ndtr((edges - means[:, None, None]) / deviations[:, None])
@@ -317,7 +300,7 @@ def _normal_groups(
     points = means[i] + deviations[j] * special.ndtri(np.clip(quantiles, 1e-12, 1.0 - 1e-12))
     # Rounding must not carry a point out of its group.
     points = np.clip(points, edges[:-1, None], edges[1:, None])
-    return share, points * cells.scale
+    return np.asarray(points * cells.scale)
 
 
 def _placed(

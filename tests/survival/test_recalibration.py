@@ -183,21 +183,17 @@ class TestExitLaw:
 
 class TestFit:
     @pytest.mark.parametrize("link", ["logit", "cloglog", "probit"])
-    def test_slopes_of_expected_counts(self, link):
+    def test_slopes_of_chances(self, link):
         X, interval, event = people(500)
         layout = cells(link=link, level=-2.5 if link == "probit" else -3.0)
         counts, places = exact_table(layout, X, interval, event)
-        table = _Table(layout, counts.astype(float), places, 1.0, 500, 0.6)
-        at, _ = table.prior
-        at = at + 0.1 * np.random.default_rng(3).normal(size=at.size)
-        expected, slopes = table.expected(at)
-        assert expected.sum() == pytest.approx(500)
+        table = _Table(layout, counts.astype(float), places, 1.0, 500, 1.0)
+        at = np.array([0.1, -0.2, 0.15, 0.05, 0.6])
+        _, slopes = table.chances(at)
         for i, unit in enumerate(np.eye(at.size)):
             h = 1e-5
-            numeric = (table.expected(at + h * unit)[0] - table.expected(at - h * unit)[0]) / (
-                2 * h
-            )
-            np.testing.assert_allclose(slopes[:, i], numeric, rtol=1e-4, atol=1e-4)
+            up, down = (table.chances(at + way * h * unit)[0] for way in (1, -1))
+            np.testing.assert_allclose(slopes[i], (up - down) / (2 * h), rtol=1e-4, atol=1e-7)
 
     @pytest.mark.parametrize("link", ["logit", "cloglog"])
     def test_a_wrong_predictor_is_set_right(self, link):
@@ -296,6 +292,45 @@ class TestFit:
         eta = baseline + found.at(ends) + found.slope * risks[:, None]
         again = np.exp(eta).sum(axis=1)
         assert np.max(np.abs(np.exp(-again) - np.exp(-hazard))) < 0.03
+
+
+class TestConsistency:
+    """Without noise, and of many people, the fit is that of exact numbers at risk and of events."""
+
+    @pytest.mark.parametrize("leaving", ["late entry", "high risk leaves", "nobody"])
+    def test_three_atoms_and_censoring_by_group(self, leaving):
+        """No law of scores, and none of censoring, is supposed."""
+        n, q = 1e7, 60
+        atoms, parts = np.array([-1.0, 0.0, 1.0]), np.array([0.6, 0.3, 0.1])
+        layout = RiskCells(
+            np.array([1.0]), np.full(q, -4.0), LINKS["cloglog"], np.array([parts @ atoms]), 0.67
+        )
+        truth = -4.3 + 0.8 * atoms[:, None] + np.linspace(0.0, 0.6, q)
+        hazard = -np.expm1(-np.exp(truth))
+        rate = {
+            "late entry": [np.where(layout.bands == k, 0.08, 0.001) for k in (4, 2, 0)],
+            "high risk leaves": [np.full(q, r) for r in (0.002, 0.01, 0.03)],
+            "nobody": [np.zeros(q)] * 3,
+        }[leaving]
+        counts, places = np.zeros(layout.shape), np.zeros((2, N_GROUPS))
+        for k, atom in enumerate(atoms):
+            row = np.array([[atom]])
+            alive = n * parts[k]
+            own, place = exact_table(layout, row, np.array([1]), np.array([True]))
+            group = int(np.argmax(own.sum(axis=1)))
+            places += place * alive
+            for i in range(q):
+                lost = 0.0 if i == q - 1 else rate[k][i]
+                event = alive * hazard[k, i] * (1.0 - lost / 2.0)
+                censored = alive * lost * (1.0 - hazard[k, i] / 2.0)
+                counts[group, layout.bands[i]] += event
+                counts[group, layout.n_bands + layout.bands[i]] += censored
+                alive -= event + censored
+            counts[group, -1] += alive
+        found = fit_table(layout, counts, places, int(n), (1e6, 1e6), 1e9)
+        eta = -4.0 + found.at(np.arange(1, q + 1) / q) + found.slope * atoms[:, None]
+        survival, right = (np.exp(-np.cumsum(np.exp(e), axis=1)) for e in (eta, truth))
+        assert np.max(np.abs(survival - right)) < 0.01
 
 
 def exact_fit(layout, X, interval, event):
