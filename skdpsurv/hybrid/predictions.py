@@ -18,7 +18,7 @@ import numpy as np
 from joblib import parallel_config
 from sklearn import ensemble, linear_model, tree
 
-from skdpsurv.privacy import silence
+from skdpsurv.privacy import attempted, silence
 from skdpsurv.types import FloatArray
 
 __all__ = ["ROW_WISE", "predicted_numbers", "predicted_probabilities", "prediction_assumptions"]
@@ -107,16 +107,13 @@ def _row_by_row(
     known = type(fitted) in ROW_WISE
     if not X.shape[0]:  # a block of public records alone
         return np.empty((0, width))
-    parts = [X] if known else [row[None, :] for row in X]
+    parts = [X] if known else [row[None, :].copy() for row in X]
 
     def asked(rows: FloatArray) -> FloatArray:
         one = fitted if known else copy.deepcopy(fitted)
         missing = np.full((rows.shape[0], width), np.nan)
-        try:
-            found = predict(one, rows)
-        except Exception:  # whatever it is, it may speak of a private record
-            return missing
-        return found if found.shape == missing.shape else missing
+        found = attempted(predict, one, rows)
+        return missing if found is None or found.shape != missing.shape else found
 
     # Threads add up the trees of a forest in the order in which they end, to all rows alike: in
     # one thread no record moves the last bits of another one.

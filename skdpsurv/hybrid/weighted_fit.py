@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 from skdpsurv.likelihoods.base import gram
-from skdpsurv.privacy import warnings_as_errors
+from skdpsurv.privacy import attempted, warnings_as_errors
 from skdpsurv.types import FloatArray
 
 __all__ = ["SIGNED_ESTIMATORS", "fit_weighted", "takes_signed_weights"]
@@ -70,10 +70,9 @@ def fit_weighted(
     clipped = np.maximum(weights, 0.0)
     if not clipped.any():
         clipped = np.ones_like(weights)
-    try:
-        return clone(estimator).fit(X, y, sample_weight=clipped)
-    except Exception:  # say, a class without weight, or a subset of one class
-        return fit_equally()
+    fitted = attempted(lambda: clone(estimator).fit(X, y, sample_weight=clipped))
+    # It may fail, say, for a class without weight, or a subset of one class.
+    return fit_equally() if fitted is None else fitted
 
 
 def is_minimum(fitted: Any, X: FloatArray, weights: FloatArray) -> bool:

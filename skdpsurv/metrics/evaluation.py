@@ -16,12 +16,17 @@ from skdpsurv.checks import Check, by, horizon, integer, list_of, number_in, opt
 from skdpsurv.metrics.evaluation_plan import EvaluationPlan
 from skdpsurv.metrics.evaluation_result import Estimate, RiskGroup, SurvivalEvaluation
 from skdpsurv.metrics.exact_values import exact_measures
-from skdpsurv.metrics.predictions import predicted_survival, refuse_short_reach, unknown_steps
+from skdpsurv.metrics.predictions import (
+    lone_rows,
+    predicted_survival,
+    refuse_short_reach,
+    unknown_steps,
+)
 from skdpsurv.metrics.released_values import Reading, intervals
 from skdpsurv.metrics.risk_table import EvaluationRecords
 from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee, random_source
 from skdpsurv.privacy.guarantee import frozen
-from skdpsurv.rows import refuse_no_target, require_one_each
+from skdpsurv.rows import length, refuse_no_target, require_one_each
 from skdpsurv.shape import Shape, seen_shape
 from skdpsurv.tabular import TabularEstimator
 from skdpsurv.target import event_and_time
@@ -120,8 +125,11 @@ def private_survival_metrics(
     released: C from pairs of cells, corrected for ties within groups as if risks were normal;
     observed survival from hazards within bands, with densities that are linear in each.
 
-    The model is shown one row at a time, and a copy of it for each row if its type is not known to
-    stay as it is. Where it fails, or predicts what is no number, the record counts as predicted to
+    The model is shown one row at a time, made of that record's own cells: raw cells where its
+    ``columns``, or a first step :class:`~skdpsurv.preprocessing.PublicColumns`, say what columns
+    hold, and else numbers in double precision; text is refused then, as what is made of it may
+    depend on all records. A copy is shown each row if the model's type is not known to stay as it
+    is. Where it fails, or predicts what is no number, the record counts as predicted to
     survive every time with probability 1/2. Nothing that it prints or warns is shown.
 
     References
@@ -277,8 +285,8 @@ class _Evaluation(PrivateEstimator):
             if described:  # a row of another kind would count as one that nothing is known of
                 model._asked_rows(rows)
             event, time = event_and_time(target)
-            require_one_each(time.size, len(rows) if not hasattr(rows, "shape") else rows.shape[0])
-            return rows, event, time
+            require_one_each(time.size, length(rows))
+            return lone_rows(model, rows), event, time
 
         records = in_blocks(X, y).map(read).held()
         shape.require(records.map_sum(lambda block: block[2].size))

@@ -1,15 +1,16 @@
 """Predicted survival of private records: each by itself, without failing, without a word.
 
 What is counted of a record may depend on that record alone. A model is therefore shown one row at a
-time; one of a type that is not known to be left unchanged by that is copied for each row. A record
-for which there is no prediction counts as predicted to survive every time with probability 1/2.
+time, made of that record's own cells; one of a type that is not known to be left unchanged by that
+is copied for each row. A record for which there is no prediction counts as predicted to survive
+every time with probability 1/2.
 """
 
 from __future__ import annotations
 
 import copy
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
@@ -20,13 +21,14 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from sksurv.ensemble import ExtraSurvivalTrees, RandomSurvivalForest
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
-from skdpsurv.preprocessing import PublicBoundsScaler
-from skdpsurv.privacy import silence, silent_arithmetic
-from skdpsurv.rows import length, take
+from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
+from skdpsurv.preprocessing.lone_rows import LoneRows
+from skdpsurv.privacy import attempted, silence, silent_arithmetic
 from skdpsurv.survival import DPDiscreteTimeSurvival
+from skdpsurv.tabular import TabularEstimator
 from skdpsurv.types import FloatArray
 
-__all__ = ["final_step", "predicted_survival", "refuse_short_reach", "unknown_steps"]
+__all__ = ["final_step", "lone_rows", "predicted_survival", "refuse_short_reach", "unknown_steps"]
 
 #: Predicted where a model predicts nothing, or what is no number.
 UNKNOWN = 0.5
@@ -44,20 +46,23 @@ UNCHANGED: frozenset[type] = frozenset(
 )
 
 
-def _steps(model: Any) -> list[Any]:
-    if isinstance(model, Pipeline):
-        return [step for _, inner in model.steps for step in _steps(inner)]
-    return [] if model in (None, "passthrough") else [model]
+def _steps(model: Any, pipelines: Callable[[Any], bool]) -> list[Any]:
+    if pipelines(model):
+        return [step for _, inner in model.steps for step in _steps(inner, pipelines)]
+    return [] if model is None or isinstance(model, str) else [model]
 
 
 def final_step(model: Any) -> Any:
     """Return the last step of a pipeline, or the model."""
-    return [None, *_steps(model)][-1]
+    return [None, *_steps(model, lambda one: isinstance(one, Pipeline))][-1]
 
 
 def unknown_steps(model: Any) -> list[str]:
-    """Return the names of types, in a model, that may be changed by being asked."""
-    kinds = dict.fromkeys(type(step) for step in _steps(model))
+    """Return the names of types, in a model, that may be changed by being asked.
+
+    A subclass of Pipeline is one: it may remember the row before.
+    """
+    kinds = dict.fromkeys(type(step) for step in _steps(model, lambda one: type(one) is Pipeline))
     return [kind.__name__ for kind in kinds if kind not in UNCHANGED]
 
 
@@ -97,19 +102,34 @@ def refuse_short_reach(model: Any, X: Any, horizon: float) -> None:
         )
 
 
-def predicted_survival(model: Any, X: Any, times: FloatArray) -> FloatArray:
+def lone_rows(model: Any, X: Any) -> LoneRows:
+    """Return rows such that what the model is shown of a record is made of its own cells.
+
+    They are raw where the model reads columns by a public description, and numbers elsewhere.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If the model takes numbers, and X holds something else.
+    """
+    first, *_ = _steps(model, lambda one: isinstance(one, Pipeline))
+    described = getattr(first, "columns_", None) is not None and isinstance(first, TabularEstimator)
+    return LoneRows.of(X, raw=described or type(first) is PublicColumns)
+
+
+def predicted_survival(model: Any, rows: LoneRows, times: FloatArray) -> FloatArray:
     """Return probabilities to survive public times, of shape (n_records, n_times), in [0, 1]."""
     known = not unknown_steps(model)
-    found = np.full((length(X), times.size), UNKNOWN)
+    found = np.full((len(rows), times.size), UNKNOWN)
+
+    def predicted(i: int) -> FloatArray:
+        return _curve(model if known else copy.deepcopy(model), rows[i], times)
+
     with _unheard():
-        for i in range(found.shape[0]):
-            try:
-                asked = model if known else copy.deepcopy(model)
-                curve = _curve(asked, take(X, slice(i, i + 1)), times)
-                if curve.shape == times.shape and np.isfinite(curve).all():
-                    found[i] = np.clip(curve, 0.0, 1.0)
-            except Exception:  # whatever it is, it may speak of a private record
-                continue
+        for i in range(len(rows)):
+            curve = attempted(predicted, i)
+            if curve is not None and curve.shape == times.shape and np.isfinite(curve).all():
+                found[i] = np.clip(curve, 0.0, 1.0)
     return found
 
 

@@ -8,6 +8,7 @@ equally likely these decide. Hence the way that is taken depends on types, and n
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,9 +26,10 @@ from skdpsurv.model_selection.candidates import flat_steps, unprotected_steps
 from skdpsurv.model_selection.losses import Loss, SurvivalLoss, brier_loss, error_loss
 from skdpsurv.preprocessing import PublicColumns
 from skdpsurv.preprocessing.encoding import encoded
+from skdpsurv.preprocessing.lone_rows import LoneRows, lone_target
 from skdpsurv.preprocessing.public_steps import features_in
 from skdpsurv.preprocessing.raw_table import is_frame
-from skdpsurv.privacy import silence, silent_arithmetic
+from skdpsurv.privacy import attempted, silence, silent_arithmetic
 from skdpsurv.rows import length, take
 from skdpsurv.survival import DPDiscreteTimeSurvival, DPWeibullFitter
 from skdpsurv.types import BoolArray, FloatArray
@@ -83,20 +85,20 @@ def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:
         if _goes_row_by_row(loss, model):
             losses = _at_once(loss, model, X, y)
         else:
-            rows = (slice(i, i + 1) for i in range(n_records))
-            losses = np.concatenate(
-                [_found(loss, copy.deepcopy(model), take(X, row), take(y, row), 1) for row in rows]
-            )
+            rows = attempted(lambda: LoneRows.of(X, raw=_raw_steps(model) is not None))
+
+            def alone(i: int) -> Any:
+                return loss(copy.deepcopy(model), rows[i], lone_target(y, i))
+
+            losses = np.concatenate([_found(alone, 1, i) for i in range(n_records)])
     return LOSS.total(np.where(np.isnan(losses), 1.0, np.clip(losses, 0.0, 1.0)))
 
 
-def _found(loss: Loss, model: Any, X: Any, y: Any, n_records: int) -> FloatArray:
+def _found(loss: Callable[..., Any], n_records: int, *arguments: Any) -> FloatArray:
     """Return losses, of the shape that they must have; NaN if there are none."""
-    try:
-        found = np.asarray(loss(model, X, y), dtype=np.float64)
-    except Exception:  # whatever it is, it may speak of a private record
-        found = np.empty(0)
-    return found if found.shape == (n_records,) else np.full(n_records, np.nan)
+    found = attempted(lambda: np.asarray(loss(*arguments), dtype=np.float64))
+    shaped = found is not None and found.shape == (n_records,)
+    return found if shaped else np.full(n_records, np.nan)
 
 
 def _goes_row_by_row(loss: Loss, model: Any) -> bool:
@@ -120,7 +122,7 @@ def _raw_steps(model: Any) -> list[Any] | None:
 def _at_once(loss: Loss, model: Any, X: Any, y: Any) -> FloatArray:
     *steps, final = flat_steps(model)
     if isinstance(final, DPWeibullFitter):  # it has no covariates
-        return _found(loss, final, X, y, length(X))
+        return _found(loss, length(X), final, X, y)
     seen = np.ones(length(X), dtype=bool)
     rows = X
     if (raw := _raw_steps(model)) is not None:
@@ -136,7 +138,7 @@ def _at_once(loss: Loss, model: Any, X: Any, y: Any) -> FloatArray:
         final = final.estimator_
     else:
         rows, seen = _come_through(rows, seen)
-    return np.where(seen, _found(loss, final, rows, y, seen.size), np.nan)
+    return np.where(seen, _found(loss, seen.size, final, rows, y), np.nan)
 
 
 def _come_through(

@@ -24,7 +24,13 @@ from skdpsurv.model_selection.run_price import Spend
 from skdpsurv.model_selection.strategies import Parts
 from skdpsurv.model_selection.summed_losses import summed_losses
 from skdpsurv.preprocessing.raw_table import is_frame
-from skdpsurv.privacy import RandomSource, silence, silent_arithmetic, uniform_below
+from skdpsurv.privacy import (
+    RandomSource,
+    attempted,
+    silence,
+    silent_arithmetic,
+    uniform_below,
+)
 from skdpsurv.progress import first
 from skdpsurv.rows import length, take, take_parameters
 from skdpsurv.types import BoolArray, IndexArray
@@ -178,10 +184,7 @@ def fitted(estimator: Any, data: tuple[Any, Any, dict[str, Any]]) -> Any:
     X, y, parameters = data
     # Past the charge nothing but the release may depend on the records.
     with silence(), silent_arithmetic():
-        try:
-            return estimator.fit(X, y, **parameters)
-        except Exception:  # whatever it is, it may speak of a private record
-            return None
+        return attempted(lambda: estimator.fit(X, y, **parameters))
 
 
 def never_asked(model: Any, records: SearchRecords) -> Any:

@@ -15,12 +15,12 @@ import copyreg
 import re
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, TextIO, cast
 
-__all__ = ["silence", "warnings_as_errors"]
+__all__ = ["attempted", "silence", "warnings_as_errors"]
 
 #: joblib's own threads outlive a search, and warn of how many jobs there were.
 _JOBLIB = r"joblib(\.|$)"
@@ -164,3 +164,17 @@ def warnings_as_errors() -> Iterator[None]:
     """Raise the warnings of this thread, and of no other."""
     with _asking("error", ()):
         yield
+
+
+def attempted(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what foreign code makes of private records; None if it raises anything at all.
+
+    What it raises may speak of a record, and so may that it ends the program. Whoever sits in front
+    of the program may still interrupt it.
+    """
+    try:
+        return function(*arguments)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return None

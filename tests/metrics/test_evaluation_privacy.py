@@ -7,15 +7,19 @@ import math
 import pickle
 import warnings
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from skdpsurv import PrivacyAccountant
 from skdpsurv.audit import transcript_audit
 from skdpsurv.metrics import evaluation, private_survival_metrics, released_values
+from skdpsurv.metrics.predictions import unknown_steps
 from tests.support import checks
 from tests.support.registry import MAX_TIME, NAME, NUMBER, ROW, survival
 
@@ -161,6 +165,78 @@ class Unstable(Model):
     def predict_survival_function(self, X):
         assert len(X) == 1
         return super().predict_survival_function(X)
+
+
+class Looking(Model):
+    """Notes all that it can see of a row but its numbers."""
+
+    seen: ClassVar[list] = []
+
+    def predict_survival_function(self, X):
+        index = X.index.tolist() if hasattr(X, "index") else getattr(X, "base", None)
+        kinds = X.dtypes.tolist() if hasattr(X, "dtypes") else X.dtype
+        Looking.seen.append((index, kinds, np.asarray(X).tolist()))
+        return [Curve(0.5)]
+
+
+@pytest.mark.parametrize(
+    "change", [lambda X: X.assign(a=X["a"].where(X.index > 0)), lambda X: X.convert_dtypes()]
+)
+@pytest.mark.parametrize("person", [None, [3, 3, 1, 2, 2]])
+def test_a_row_tells_nothing_of_other_records(change, person):
+    X = pd.DataFrame({"a": [1, 2, 3, 4, 5], "b": [True, False, True, True, False]})
+    y = np.array([(True, 1.0 + i) for i in range(5)], dtype=[("event", "?"), ("time", "f8")])
+    seen = []
+    for rows in (X, change(X)):
+        Looking.seen.clear()
+        private_survival_metrics(Looking(), rows, y, max_time=4.0, person=person)
+        seen.append(list(Looking.seen))
+    one, other = seen
+    assert repr(one[2:]) == repr(other[2:])  # the first is made up, the second has the gap
+    assert {tuple(index) for index, *_ in one} == {(0,)}
+
+
+def test_a_row_of_an_array_is_no_part_of_it():
+    y = np.array([(True, 1.0), (True, 2.0)], dtype=[("event", "?"), ("time", "f8")])
+    Looking.seen.clear()
+    private_survival_metrics(Looking(), np.zeros((2, 1)), y, max_time=4.0)
+    assert {base is None for base, *_ in Looking.seen} == {True}
+
+
+def test_text_is_refused_before_the_charge():
+    X = pd.DataFrame({"stage": ["I", "secret"]})
+    y = np.array([(True, 1.0), (True, 2.0)], dtype=[("event", "?"), ("time", "f8")])
+    accountant = PrivacyAccountant(1.0)
+    with pytest.raises(ValueError, match="unlike in stage: let the model state columns=") as caught:
+        private_survival_metrics(Looking(), X, y, max_time=4.0, accountant=accountant)
+    assert "secret" not in str(caught.value)
+    assert len(accountant.entries()) == 0
+
+
+class Leaving(Model):
+    """Ends the program at some record."""
+
+    def predict_survival_function(self, X):
+        if X[0, 0] > 0.5:
+            raise SystemExit("secret")
+        return super().predict_survival_function(X)
+
+
+def test_a_model_that_ends_the_program_has_failed_for_a_record():
+    y = np.array([(True, 1.0), (True, 2.0)], dtype=[("event", "?"), ("time", "f8")])
+    accountant = PrivacyAccountant(1.0)
+    X = np.array([[0.0, 0.0], [1.0, 1.0]])
+    private_survival_metrics(Leaving(), X, y, max_time=4.0, accountant=accountant)
+    assert accountant.spent() == 1.0
+
+
+def test_a_subclass_of_pipeline_may_remember():
+    class Counting(Pipeline):
+        pass
+
+    steps = [("scale", StandardScaler()), ("cox", CoxPHSurvivalAnalysis())]
+    assert unknown_steps(Pipeline(steps)) == []
+    assert unknown_steps(Counting(steps)) == ["Counting"]
 
 
 def test_rows_are_shown_one_by_one():
