@@ -211,3 +211,15 @@ def test_sensitivity_bound_is_no_less_than_inside_the_box():
             norm * (abs(u - v) + abs(u2 - v2)),
         )
         assert inside <= bound * (1 + 1e-12)
+
+
+def test_weighed_rows_have_the_sensitivity_of_any_weights():
+    """Two censored records cancel on the baseline only where they weigh the same."""
+    basis, cap, norm = np.array([[1.0, 0.0], [1.0, 0.1]]), 2.0, 10.0
+    plain = DiscreteHazard(basis, 1, norm, LINKS["logit"], cap)
+    weighed = replace(plain, weighed=True)
+    radius, diameter = extent(basis)
+    # Either pulls with cap; their rows point to opposite sides.
+    for likelihood, baseline in ((plain, diameter), (weighed, radius)):
+        S = likelihood.constants.gradient_sensitivity
+        assert pytest.approx(np.hypot(cap * baseline, 2.0 * cap * norm)) == S

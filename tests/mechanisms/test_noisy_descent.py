@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,13 @@ from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms import vector_noise
 from skdpsurv.mechanisms.certificate import Certificate
 from skdpsurv.mechanisms.newton import Objective, minimize
-from skdpsurv.mechanisms.noisy_descent import STEPS_RANGE, calibrate, noise_of_mean
+from skdpsurv.mechanisms.noisy_descent import (
+    STEPS_RANGE,
+    Descent,
+    calibrate,
+    noise_of_mean,
+    reach,
+)
 from skdpsurv.mechanisms.perturbation import Problem, perturb
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 from skdpsurv.privacy import random_source
@@ -89,6 +96,24 @@ class TestPrice:
         assert seen[0][1] <= one.calibration.each.scale / 256.0
         for values, step in seen:
             np.testing.assert_array_equal(np.rint(values / step) * step, values)
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_points_stay_within_reach(self, seed):
+        """However much noise there is: rounding is bounded there and nowhere else."""
+        one = problem()
+        far = reach(one.likelihood.constants)
+        how = replace(one.calibration, kappa=1e-6)
+        start, met = np.full(D, 5.0), []
+
+        class Watched(Descent):
+            def _gradient(self, point):
+                met.append(np.linalg.norm(point - start))
+                return super()._gradient(point)
+
+        noise = np.random.default_rng(seed).normal(size=(how.n_steps, D)) * how.each.scale
+        Watched(one.likelihood, one.blocks, how, start, list(noise)).run()
+        assert max(met) <= far * (1.0 + 1e-12)
+        assert max(met) > 0.999 * far  # it was tried
 
 
 class TestLaw:

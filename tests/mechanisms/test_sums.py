@@ -13,7 +13,7 @@ from scipy import stats
 
 from skdpsurv.hybrid.nearest import nearest
 from skdpsurv.mechanisms import sums
-from skdpsurv.mechanisms.sums import COUNT, HISTOGRAM, LOSS, Sum, Sums, least_scale
+from skdpsurv.mechanisms.sums import COUNT, HISTOGRAM, LOSS, Histogram, Sum, Sums, least_scale
 from skdpsurv.privacy import random_source
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -119,3 +119,15 @@ def test_each_query_names_its_proof(query):
     assert {"Count": "Count", "Sum": "**Sum**", "Sums": "Several sums", "Histogram": "Histogram"}[
         type(query).__name__
     ] in text
+
+
+@pytest.mark.parametrize(("times", "square"), [(1, 2), (2, 8), (3, 18)])
+def test_a_record_that_is_counted_several_times_may_move_as_often(times, square):
+    """All its counts leave one cell, and enter one other."""
+    assert Histogram(2 * times).squared_distance == square
+    moved = np.array([times, 0]) - np.array([0, times])
+    assert moved @ moved == square
+
+
+def test_several_sums_may_all_move():
+    assert Sums(3, 7).squared_distance == 3 * 7**2

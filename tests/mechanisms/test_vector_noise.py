@@ -7,8 +7,14 @@ import pytest
 from scipy import stats
 
 from skdpsurv.mechanisms import vector_noise
-from skdpsurv.mechanisms.vector_noise import LATTICE_FRACTION, LEAST_NOISE, SphericalLaplace
+from skdpsurv.mechanisms.vector_noise import (
+    LATTICE_FRACTION,
+    LEAST_NOISE,
+    SphericalGaussian,
+    SphericalLaplace,
+)
 from skdpsurv.privacy import random_source
+from skdpsurv.privacy.exact_vectors import ExactVector
 from tests.support import noise_laws
 
 VALUES = np.array([1.0, -300.0, 1e-3])
@@ -80,3 +86,14 @@ def test_largest_norm_is_not_exceeded(dimension):
     assert largest_norm(dimension, 2.5) == pytest.approx(2.5 * radius)
     drawn = np.linalg.norm(add_noise(np.zeros(dimension), 1.0, random_source(0)))
     assert drawn < radius
+
+
+@pytest.mark.parametrize("law", [SphericalLaplace(3, 0.7), SphericalGaussian(3, 0.7)])
+@pytest.mark.parametrize("seed", [None, 0])
+def test_sums_with_drawn_noise_are_on_the_lattice(law, seed):
+    step = 2.0 ** np.floor(np.log2(law.scale * LATTICE_FRACTION))
+    for _ in range(5):
+        noise = vector_noise.draw_noise(law, random_source(seed))
+        assert isinstance(noise, ExactVector) == (seed is None)
+        noisy = vector_noise.with_noise(VALUES, noise, law)
+        np.testing.assert_array_equal(noisy, np.round(noisy / step) * step)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -95,6 +97,14 @@ class TestPrice:
         monkeypatch.setattr(strategies, "spend_of", generous)
         with pytest.raises(ValueError, match="at the price that it is given"):
             search().fit(*wide)
+
+    def test_a_candidate_with_laplace_noise_has_no_such_price(self, wide):
+        """Whatever its epsilon is: it is not private at a rho that anybody has stated."""
+        _, plan, _ = planned(search(), *wide)
+        pure = replace(plan.shape.fits[0].guarantee, delta=0.0, rho=None)
+        fits = [replace(plan.shape.fits[0], guarantee=pure), *plan.shape.fits[1:]]
+        with pytest.raises(ValueError, match="at the price that it is given"):
+            replace(plan, shape=replace(plan.shape, fits=fits))
 
 
 class TestChoice:

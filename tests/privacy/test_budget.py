@@ -123,3 +123,10 @@ class TestUnproved:
         accountant.charge(cost(0.5, status="seeded"))
         assert accountant.epsilon_at(1e-6) == alone
         assert 0.0 < alone <= 0.5
+
+
+def test_a_delta_is_held_where_epsilon_has_no_limit(make):
+    accountant = make(math.inf, 1e-6)
+    accountant.charge(cost(1e6, 1e-6))
+    with pytest.raises(BudgetExceededError, match="delta"):
+        accountant.charge(cost(1.0, 1e-9))
