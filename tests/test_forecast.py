@@ -27,6 +27,7 @@ from skdpsurv.forecast.covariates import Table, columns_within, plain_columns
 from skdpsurv.forecast.hazard_truth import BASELINES, HazardTruth
 from skdpsurv.forecast.label_truth import LabelTruth
 from skdpsurv.forecast.pairs import Pairs
+from skdpsurv.forecast.result import AccuracyForecast
 from skdpsurv.preprocessing import PublicBoundsScaler
 from skdpsurv.reference import fit_cox
 
@@ -343,3 +344,17 @@ def test_progress_is_shown_if_asked_for(capsys):
     assert "Simulating studies" in capsys.readouterr().err
     forecast_accuracy("km", 100, epsilons=[1.0], n_repeats=2)
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("finite", "said"),
+    [((0.9, 0.0, 0.7), "finite from epsilon 3 on: 70%"), ((0.9, 0.6, 0.2), "20% of them are")],
+)
+def test_advice_is_about_intervals_where_they_are_asked_for(finite, said):
+    table = pd.DataFrame(
+        {"loss": 0.0, "loss_high": 0.0, "finite_intervals": [*finite, 1.0]},
+        index=[0.3, 1.0, 3.0, np.inf],
+    )
+    assert said in AccuracyForecast(table, "c_index", {}).advice
+    without = AccuracyForecast(table.drop(columns="finite_intervals"), "c_index", {})
+    assert "intervals" not in without.advice

@@ -27,6 +27,8 @@ WORDS = {
 }
 #: What may be lost without regret, and without much.
 TOLERANCES = (0.01, 0.02)
+#: Share of finite intervals with which they can be had.
+MOST_INTERVALS = 0.5
 
 
 def summarised(runs: Sequence[Run], headline: str) -> pd.DataFrame:
@@ -118,9 +120,14 @@ class AccuracyForecast:
             One of those that were asked about; None if none is.
         """
         number_in(0.0, 1.0)("tolerance", tolerance)
+        return self._smallest(self._private["loss"] <= tolerance)
+
+    @staticmethod
+    def _smallest(fine: pd.Series) -> float | None:
+        """Return the smallest epsilon from which on all is fine."""
         found = None
-        for epsilon, loss in self._private["loss"].iloc[::-1].items():
-            if not loss <= tolerance:
+        for epsilon, is_fine in fine.iloc[::-1].items():
+            if not is_fine:
                 break
             found = float(epsilon)
         return found
@@ -131,7 +138,27 @@ class AccuracyForecast:
 
     @property
     def advice(self) -> str:
-        """What the table says of the choice of epsilon, in words."""
+        """What the table says of the choice of epsilon, in words; of intervals, if asked for."""
+        return self._advice_on_loss + self._advice_on_intervals
+
+    @property
+    def _advice_on_intervals(self) -> str:
+        if "finite_intervals" not in self.table:
+            return ""
+        private = self._private["finite_intervals"]
+        epsilon = self._smallest(private >= MOST_INTERVALS)
+        if epsilon is not None:
+            return (
+                f" Most intervals of coefficients are finite from epsilon {epsilon:g} on: "
+                f"{private.loc[epsilon]:.0%} of them there."
+            )
+        return (
+            f" Intervals of coefficients cannot be had: {private.iloc[-1]:.0%} of them are finite "
+            f"at {private.index[-1]:g}. More records, fewer columns or a larger epsilon would help."
+        )
+
+    @property
+    def _advice_on_loss(self) -> str:
         what, private = WORDS[self.headline], self._private
         asked = ", ".join(f"{epsilon:g}" for epsilon in private.index)
         off = "above" if self.headline == "largest_error" else "below"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.checks import fraction
 from skdpsurv.inference.inference import Inference, table
+from skdpsurv.preprocessing.public_doubts import few_intervals
 from skdpsurv.privacy import PrivacyGuarantee
 from skdpsurv.release import Release
 from skdpsurv.release.explanation import headline
@@ -33,6 +35,9 @@ class Summarised:
     A subclass has ``coef_``, sets ``inference_`` from a release, and says when there are some.
     """
 
+    epsilon: float
+    delta: float
+    inference_share: float
     coef_: FloatArray
     inference_: Inference | None
     release_: Release
@@ -40,6 +45,14 @@ class Summarised:
 
     #: What else standard errors need, in words, and the least n * epsilon.
     _inference_needs: tuple[str, float] = ("", 0.0)
+
+    def _doubts(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
+        doubts: list[str] = super()._doubts(shape, X, y, **options)  # type: ignore[misc]
+        share, epsilon = float(self.inference_share), float(self.epsilon)
+        if not share or math.isinf(epsilon):
+            return doubts
+        least, n_features = self._inference_needs[1], 0 if self.delta else shape.n_features
+        return doubts + few_intervals(shape.n_records, n_features, epsilon, share, least)
 
     @property
     def summary(self) -> pd.DataFrame:

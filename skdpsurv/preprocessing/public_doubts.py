@@ -16,6 +16,7 @@ from skdpsurv.preprocessing.feature import Expression, Feature
 __all__ = [
     "PublicInputWarning",
     "doubtful_delta",
+    "few_intervals",
     "large_epsilon",
     "missing_from_prior",
     "short_horizon",
@@ -36,6 +37,11 @@ LEAST_EACH = 50.0
 SMALL_UNITS = frozenset(
     name + plural for name in ("minute", "hour", "day", "week", "month") for plural in ("", "s")
 )
+
+
+#: Records times epsilon, with a fifth of it for standard errors, per squared number of features:
+#: with less, most intervals of made-up columns are infinite in simulated studies.
+INTERVALS_NEED, USUAL_SHARE = 100.0, 0.2
 
 
 class PublicInputWarning(UserWarning):
@@ -122,6 +128,42 @@ def unstated_norm() -> list[str]:
         "longer ones are cut down whatever their units. For raw numbers write columns="
         "PublicColumns({name: (low, high), ...}) with the bounds of the protocol; for rows that "
         "are scaled, data_norm=, a public bound on their length."
+    ]
+
+
+def few_intervals(
+    n_records: int, n_features: int, epsilon: float, share: float, least: float
+) -> list[str]:
+    """Return what stands against standard errors, where most intervals will be infinite.
+
+    Parameters
+    ----------
+    n_records, n_features : int
+    epsilon : float
+        Of Laplace noise; Gaussian noise needs less, and nothing is said of it.
+    share : float
+        Of epsilon, for standard errors.
+    least : float
+        n * epsilon below which they are skipped.
+
+    Returns
+    -------
+    list of str
+        For warnings; at most one.
+    """
+    signal = n_records * epsilon
+    if signal < least:
+        return [
+            f"inference_share={share:g} buys nothing: standard errors need n * epsilon of at least "
+            f"{least:g}, and it is {signal:.3g}. There will be none."
+        ]
+    need = INTERVALS_NEED * n_features**2 * USUAL_SHARE / share
+    if signal >= need:
+        return []
+    return [
+        f"inference_share={share:g} with {n_features} columns and n * epsilon = {signal:.3g}: less "
+        f"than half of the intervals will be finite, as a rule, below {need:.3g}. Fewer columns, "
+        "more records or a larger epsilon would help; forecast_accuracy tells how much."
     ]
 
 

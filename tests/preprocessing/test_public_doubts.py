@@ -257,3 +257,27 @@ def test_rows_of_which_nothing_is_stated_are_asked_about():
         scaled, {"dpdiscretetimesurvival__link": ["logit", "cloglog"]}, epsilon=2.0
     )
     assert asked(lambda: search.fit(X, Y)) == []
+
+
+class TestIntervals:
+    @pytest.mark.parametrize(
+        ("settings", "said"),
+        [
+            ({"epsilon": 1.0}, "standard errors need n * epsilon of at least 200"),
+            ({"epsilon": 1.0, "inference_share": 0.0}, None),
+            ({"epsilon": np.inf}, None),
+            ({"epsilon": 5.0}, "less than half of the intervals will be finite"),
+            ({"epsilon": 9.0}, None),
+        ],
+    )
+    def test_what_cannot_be_had_is_said_before_the_charge(self, settings, said):
+        columns = PublicColumns({"wait": (0, 3650), "income": (0, 9e4)})
+        model = hazard(columns, **{"inference_share": 0.2, **settings})
+        found = [words for words in asked(lambda: model.fit(X, Y)) if "inference_share" in words]
+        assert len(found) == (said is not None)
+        assert said is None or said in found[0]
+
+    def test_classifiers_say_it_too(self):
+        model = DPLogisticRegression(1.0, classes=[False, True], inference_share=0.2)
+        (found,) = asked(lambda: model.fit(X.to_numpy() / 9e4, Y["died"]))
+        assert "at least 600" in found
