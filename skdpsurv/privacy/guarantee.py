@@ -37,7 +37,8 @@ _NOT_COVERED = (
     "Choosing among several fits by scores computed on private data (a grid search, "
     "cross-validation, trying settings by hand), beyond what the mechanism above does.",
     "Preprocessing fitted on the same data: a scaler, an imputer, selected features, "
-    "class weights, bounds read off the data.",
+    "class weights, bounds read off the data. All of this is said of what reached fit, which "
+    "cannot see the steps before it in a pipeline.",
     "Publishing a score, a plot or a table computed from private records.",
     "The number of records, if rows were dropped for what they contain; it counts as public "
     "only if every row was kept.",

@@ -135,8 +135,9 @@ def _something(guarantee: PrivacyGuarantee, bound: Advantage) -> tuple[str, ...]
             "An epsilon this large is hardly a limit: on paper, the guess may nearly always be "
             "right."
         )
+    of = "a mechanism in real numbers" if guarantee.in_real_arithmetic else "the program"
     lines.append(
-        "All of this is a theorem about real numbers, and the bounds are rounded up. It limits "
+        f"All of this is a theorem about {of}, and the bounds are rounded up. It limits "
         f"what is learned from one {unit_of(guarantee)} having taken part. What is true of people "
         "in general can be learned all the same, from the others."
     )

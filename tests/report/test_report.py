@@ -25,6 +25,7 @@ from skdpsurv.privacy.guarantee import PERSON
 from skdpsurv.report import figures
 from skdpsurv.report.advantage import Advantage
 from skdpsurv.report.plain_words import ESTIMATORS, PUBLIC
+from skdpsurv.report.promise import Promise
 from skdpsurv.report.text import exact, percent_up, shown, value
 from tests.leaks.test_crafted_releases import FAULTS, places, with_fault
 from tests.report.releases import Page, proved, seeded, with_status
@@ -129,6 +130,20 @@ def test_nothing_is_promised_where_nothing_is_proved(setting, status, no_figures
     assert text.index("No promise") < text.index("What was fitted")
     assert "it promises nothing" in text
     assert f"status: {status}" in text
+
+
+def test_the_theorem_is_of_what_the_status_says_it_is():
+    guarantee = proved(one_release()).guarantee
+    real = replace(guarantee, assumptions=("real arithmetic: a law of noise of your own",))
+    for one, said in ((guarantee, "about the program,"), (real, "about a mechanism in real")):
+        (line,) = [line for line in Promise.of(one).lines if "is a theorem" in line]
+        assert said in line
+
+
+def test_a_guarantee_is_said_of_what_reached_fit():
+    assert "what reached fit, which cannot see" in " ".join(
+        one_release().guarantee.describe().split()
+    )
 
 
 def test_void_page_has_no_figure_of_the_advantage():
