@@ -133,7 +133,7 @@ def test_nothing_is_promised_where_nothing_is_proved(setting, status, no_figures
 
 
 def test_the_theorem_is_of_what_the_status_says_it_is():
-    guarantee = proved(one_release()).guarantee
+    guarantee = one_release().guarantee
     real = replace(guarantee, assumptions=("real arithmetic: a law of noise of your own",))
     for one, said in ((guarantee, "about the program,"), (real, "about a mechanism in real")):
         (line,) = [line for line in Promise.of(one).lines if "is a theorem" in line]
