@@ -28,6 +28,11 @@ NOTHING_KNOWN = (
     "epsilon would tell."
 )
 
+AT_CAP = (
+    "Estimated: the coefficients that minimise the expected loss at the cap that was used, "
+    "max_cumulative_hazard={cap:.4g}. Where effects change over time they depend on it."
+)
+
 
 class Summarised:
     """Mixin of regressions whose releases may hold standard errors.
@@ -60,9 +65,10 @@ class Summarised:
 
         Indexed by ``covariate``; per unit of the raw column where the release knows the columns,
         else on the scale of X. These are unshrunk estimates, which ``coef_`` are not: what the
-        mechanism did to them is undone (docs/user_guide/inference). Where the release says nothing,
-        the standard error is infinite, and there is no estimate. Without standard errors, those are
-        missing, and ``coef`` are ``coef_``. No budget is spent.
+        mechanism did to them is undone (docs/user_guide/inference); a hazard model's minimise the
+        expected loss at the cap that was used, ``max_cumulative_hazard_``. Where the release says
+        nothing, the standard error is infinite, and there is no estimate. Without standard errors,
+        those are missing, and ``coef`` are ``coef_``. No budget is spent.
         """
         return self._summary(0.95)
 
@@ -105,6 +111,8 @@ class Summarised:
             print(NOT_ESTIMATED.format(only=only, least=least))
         elif np.isinf(summary["se(coef)"]).any():
             print(NOTHING_KNOWN)
+        if (cap := getattr(self, "max_cumulative_hazard_", None)) is not None:
+            print(AT_CAP.format(cap=cap))
 
     def _summary(self, level: float) -> pd.DataFrame:
         check_is_fitted(self, "release_")

@@ -28,6 +28,10 @@ UNBENT = (
     "the mechanism does to coefficients on purpose (penalties, caps) is undone in them. Of several "
     "intervals some may miss the truth. An interval without end says that noise hides the answer."
 )
+AT_CAP = (
+    "They estimate the coefficients that minimise the expected loss at the cap H = {cap:.4g} that "
+    "was used (max_cumulative_hazard). Where effects change over time they depend on H."
+)
 AS_RELEASED = (
     "No standard errors were released with these coefficients, so there are no intervals. Noise "
     "and a penalty may have moved each of them, and this release does not say how far. Do not "
@@ -54,6 +58,8 @@ def coefficients(release: Any, model: Any) -> list[Block]:
     ratio = _ratio(model, known)
     names = distinct(map(_label, features))
     blocks: list[Block] = [Note(UNBENT if known else AS_RELEASED), Note(ratio.note)]
+    if (cap := getattr(model, "max_cumulative_hazard_", None)) is not None:
+        blocks.append(Note(AT_CAP.format(cap=cap)))
     several = len(table) > 1
     for label, row in zip(model.classes_.tolist() if several else [""], table, strict=True):
         frame = _estimates(model, features, row, known)

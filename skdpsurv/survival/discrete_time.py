@@ -83,7 +83,8 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
     ----------
     epsilon : float, default=1.0
         Privacy loss of one ``fit``, spent whole. ``numpy.inf`` gives the maximum likelihood fit,
-        for reference, without any privacy: cap, centre and row bound are then ignored.
+        for reference, without any privacy: centre and row bound are then ignored, and so is the
+        cap, unless it is a number: then this is the capped fit, which private ones estimate.
     delta : float in [0, 1), default=0.0
         Probability with which the bound by epsilon may fail. 0 is pure differential privacy. A
         small one, at most :math:`1/n^2`, allows Gaussian noise, of which many columns need less: it
@@ -195,6 +196,11 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
     inference_ : Inference or None
         Unshrunk estimates and their covariance, which ``summary`` shows; None without
         ``inference_share``. Private release.
+    max_cumulative_hazard_ : float or None
+        The cap H of a fit with ``inference_share``: its ``summary`` is about the coefficients that
+        minimise the expected loss capped at H, which a fit with ``epsilon=numpy.inf`` and
+        ``max_cumulative_hazard=H`` computes. They are those of the model where it is true. None
+        without a cap or standard errors. Private release.
     unique_times_ : ndarray of shape (n_intervals,)
         Right ends of the intervals, in the unit of ``max_time``. Public: never the data's event
         times.
@@ -368,6 +374,9 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
         )
         self.recalibration_ = Recalibration.of(release)
         self.inference_ = Inference.of(release, n_knots + release.n_features)
+        self.max_cumulative_hazard_ = None
+        if "inference_cap" in release.values:
+            (self.max_cumulative_hazard_,) = released_array(release, "inference_cap", (1,)).tolist()
 
     def survival_band(self, X: ArrayLike, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
         """Return pointwise intervals of survival functions, at ``unique_times_``.

@@ -60,6 +60,12 @@ class HazardModel:
             return self.max_cumulative_hazard
         return float(np.clip(CAP_SCALE * self.signal(epsilon) ** CAP_POWER, *CAP_RANGE))
 
+    @property
+    def cap_without_noise(self) -> float | None:
+        """H if the caller gave a number: without noise "auto" asks for none."""
+        cap = self.max_cumulative_hazard
+        return None if isinstance(cap, str) else cap
+
     def bounded_link(self) -> Link:
         """Return the link with its event slope bounded at the prior hazard."""
         return LINKS[self.link].bounded_at(self.prior_hazard)
@@ -172,7 +178,10 @@ class HazardPlan(ABC):
 
 @dataclass(frozen=True)
 class MaximumLikelihood(HazardPlan):
-    """The fit without privacy: no cap, no clipping of rows, no ridge."""
+    """The fit without privacy: no clipping of rows, no ridge, and a cap only if it is a number.
+
+    With one this is what private fits with that cap estimate.
+    """
 
     model: HazardModel
     alpha: float = 0.0
@@ -185,7 +194,9 @@ class MaximumLikelihood(HazardPlan):
         """Return the maximum likelihood baseline and coefficients."""
         model = self.model
         basis = orthogonal_basis(model.n_intervals, model.n_knots)
-        likelihood = DiscreteHazard(basis, model.n_features, link=LINKS[model.link])
+        cap = model.cap_without_noise
+        link = LINKS[model.link] if cap is None else model.bounded_link()
+        likelihood = DiscreteHazard(basis, model.n_features, link=link, max_cumulative_hazard=cap)
         start = np.zeros(likelihood.n_params)
         start[0] = likelihood.link.predictor(model.prior_hazard)
         coef = newton.maximum_likelihood(

@@ -425,6 +425,9 @@ class Perturbation(HazardPlan):
             scale = Scale(look.mean, look.radius, self.basis)
             truth = self.inference.found(problem, minimiser, records, scale, source)
             released |= truth.values()
+            # What a released life table chose: post-processing.
+            cap = problem.likelihood.max_cumulative_hazard  # type: ignore[attr-defined]
+            released |= {} if cap is None else {"inference_cap": np.array([cap])}
         return released
 
     def recalibrated(

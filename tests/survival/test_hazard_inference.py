@@ -42,6 +42,43 @@ def fitted():
 pytestmark = pytest.mark.filterwarnings("ignore::skdpsurv.PrivacyLeakWarning")
 
 
+class TestEstimand:
+    """Where effects change over time, a capped fit has a limit of its own."""
+
+    @staticmethod
+    def crossing(n):
+        rng = np.random.default_rng(5)
+        X = rng.uniform(-1.0, 1.0, (n, 1))
+        time = rng.exponential(size=n) * 2.0 / np.exp(2.0 * X[:, 0])
+        late = time > 1.0  # then the effect is turned round
+        time[late] = 1.0 + rng.exponential(size=late.sum()) * 4.0 / np.exp(-2.0 * X[late, 0])
+        y = np.empty(n, dtype=[("event", "?"), ("time", "f8")])
+        y["event"], y["time"] = time <= MAX_TIME, np.minimum(time, MAX_TIME)
+        return X, y
+
+    def test_without_noise_a_cap_that_is_a_number_is_used(self):
+        X, y = self.crossing(2000)
+        fits = {
+            cap: estimator(np.inf, max_cumulative_hazard=cap).fit(X, y).coef_[0]
+            for cap in ("auto", None, 1.0, 100.0)
+        }
+        assert fits["auto"] == fits[None] == pytest.approx(fits[100.0], abs=1e-6)
+        assert abs(fits[1.0] - fits[None]) > 0.05
+
+    def test_a_release_says_which_cap_was_used(self, fitted):
+        cap = fitted.max_cumulative_hazard_
+        ends = fitted.guarantee_.public_inputs["max_cumulative_hazard"]
+        assert ends["from"] <= cap <= ends["to"]
+        again = DPDiscreteTimeSurvival.from_release(Release.from_json(fitted.release_.to_json()))
+        assert again.max_cumulative_hazard_ == cap
+        stated = estimator(max_cumulative_hazard=2.5, random_state=0).fit(*people(5000, 0))
+        assert stated.max_cumulative_hazard_ == 2.5
+
+    def test_without_standard_errors_no_cap_is_told(self):
+        model = estimator(inference_share=0.0, random_state=0).fit(*people(1000, 1))
+        assert model.max_cumulative_hazard_ is None
+
+
 class TestCost:
     @pytest.mark.parametrize("epsilon", [0.1, 1.0 / 3.0, 1.0, 7.7])
     @pytest.mark.parametrize("share", [0.05, 0.2, 1.0 / 3.0])
