@@ -10,6 +10,7 @@ import pandas as pd
 
 from skdpsurv.cli.printing import rich_table
 from skdpsurv.release import Release
+from skdpsurv.report.coefficients import cautions
 
 __all__ = ["result_lines", "results"]
 
@@ -18,11 +19,16 @@ N_TIMES = 4
 
 
 def result_lines(release: Release) -> Iterator[Any]:
-    """Yield a table of coefficients, or of curves, once it is asked for: it may be simulated."""
+    """Yield a table of coefficients, with how to read them, or of curves, once it is asked for.
+
+    Intervals of curves may be simulated.
+    """
     found = results(release)
     if found is not None:
         title = "Survival" if "survival" in found else "Per unit, within the public bounds"
         yield rich_table(found, title)
+        if "coef" in found:
+            yield from cautions(release._model)
 
 
 def results(release: Release) -> pd.DataFrame | None:

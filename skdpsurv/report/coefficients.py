@@ -16,7 +16,7 @@ from skdpsurv.report.figures import svg
 from skdpsurv.report.text import distinct, short
 from skdpsurv.types import FloatArray
 
-__all__ = ["coefficients"]
+__all__ = ["cautions", "coefficients"]
 
 #: More rows than this are no figure, and no table that somebody reads.
 MOST_DRAWN, MOST_ROWS = 30, 300
@@ -45,6 +45,18 @@ class Ratio:
 
     name: str
     note: str
+
+
+def cautions(model: Any) -> list[str]:
+    """Return how coefficients of a model with a release are to be read, and how they are not."""
+    known = getattr(model, "inference_", None) is not None
+    ratio = _ratio(model, known)
+    named = [f"exp(coef) is {_article(ratio.name)}."] if ratio.name else []
+    return [UNBENT if known else AS_RELEASED, " ".join([*named, ratio.note])]
+
+
+def _article(name: str) -> str:
+    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name.lower()}"
 
 
 def coefficients(release: Any, model: Any) -> list[Block]:

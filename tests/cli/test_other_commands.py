@@ -1,6 +1,7 @@
 """skdpsurv schema, predict, evaluate, explain, ledger and audit."""
 
 import csv
+import html
 import io
 import json
 import tomllib
@@ -242,6 +243,27 @@ def test_an_explanation_says_what_python_says(study):
 
 
 # ---- ledger
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--link", "cloglog"), "exp(coef) is a hazard ratio."),
+        (("--link", "logit"), "exp(coef) is an odds ratio."),
+        (("--link", "probit"), "no logarithms of ratios"),
+        (("--intervals", "0.2", "--epsilon", "3"), "Of several intervals some may miss the truth"),
+    ],
+)
+def test_coefficients_are_shown_with_the_caution_of_the_page(study, more, said):
+    fitted = study.survival(*more)
+    explained = study.run("explain", "@model.json")
+    release = Release.load(study.path("model.json"))
+    page = " ".join(html.unescape(release.to_html()).split())
+    cautions = ["Do not conclude from one of them that a column matters or does not.", said]
+    for output in (fitted.stdout, explained.stdout):
+        flat = " ".join(output.split())
+        assert said in flat
+        assert (cautions[0] in flat) == (cautions[0] in page) == ("--intervals" not in more)
 
 
 def test_a_ledger_is_made_shown_and_exported(study):
