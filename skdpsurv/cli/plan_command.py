@@ -81,6 +81,9 @@ def plan(
         float,
         typer.Option(min=0.0, max=0.9, help="Share of epsilon for standard errors, as fit has it."),
     ] = 0.0,
+    delta: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Delta of Gaussian noise, as fit has it.")
+    ] = 0.0,
     repeats: Annotated[int, typer.Option(help="Studies to simulate.")] = 20,
     figure: Annotated[
         Path | None,
@@ -98,7 +101,7 @@ def plan(
             raise CommandError("parameter", "--figure must end in .png, .pdf or .svg.")
         reserve(figure)
     forecast = forecast_accuracy(
-        _estimator(kind, settings, intervals),
+        _estimator(kind, settings, intervals, delta),
         records,
         n_columns=columns,
         columns=None if schema is None else public_columns(schema),
@@ -122,13 +125,15 @@ def plan(
     show(Printed(forecast.to_dict(), lines), as_json)
 
 
-def _estimator(kind: Kind, settings: Settings, intervals: float) -> Any:
+def _estimator(kind: Kind, settings: Settings, intervals: float, delta: float) -> Any:
     """Return the estimator with its settings; its name, if it has none of its own."""
-    if not settings.set_ and not intervals:
+    if not settings.set_ and not intervals and not delta:
         return str(kind)
     stated: dict[str, Any] = dict(MADE_UP[kind])
     if kind in (Kind.survival, Kind.logistic):
-        stated["inference_share"] = intervals
+        stated |= {"inference_share": intervals, "delta": delta}
     elif intervals:
         raise CommandError("parameter", f"--intervals is not for {kind}: curves always have them.")
+    elif delta:
+        raise CommandError("parameter", f"--delta is not for {kind}: no curve has Gaussian noise.")
     return make(KINDS[kind], stated, settings, {})

@@ -10,7 +10,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpsurv import PrivacyAccountant, PrivacyGuarantee, PublicColumns, Release, forecast_accuracy
+from skdpsurv import (
+    DPDiscreteTimeSurvival,
+    PrivacyAccountant,
+    PrivacyGuarantee,
+    PublicColumns,
+    Release,
+    forecast_accuracy,
+)
 from skdpsurv.cli import audit_command
 from skdpsurv.cli.spreadsheet import csv_text
 from skdpsurv.metrics import SurvivalEvaluation
@@ -345,6 +352,22 @@ def test_an_entry_of_a_registry_needs_what_the_publisher_knows(study):
 
 
 # ---- plan
+
+
+def test_a_plan_takes_a_delta(study):
+    arguments = ("--records", "4000", "--columns", "20", "--epsilon", "1", "--repeats", "2")
+    found = study.json("plan", "survival", *arguments, "--delta", "6e-8", "--seed", "0")
+    forecast = forecast_accuracy(
+        DPDiscreteTimeSurvival(max_time=1.0, delta=6e-8),
+        4000,
+        n_columns=20,
+        epsilons=[1.0],
+        n_repeats=2,
+        random_state=0,
+    )
+    assert found == json.loads(json.dumps(forecast.to_dict()).replace("Infinity", '"inf"'))
+    refused = study.run("plan", "km", *arguments[:2], "--delta", "6e-8")
+    assert "--delta is not for km" in refused.stderr
 
 
 @pytest.mark.parametrize("kind", ["survival", "weibull", "km", "logistic"])
