@@ -33,6 +33,7 @@ from skdpsurv.privacy import (
 )
 from skdpsurv.privacy.chain import Receipt
 from skdpsurv.privacy.concentrated import rho_for
+from skdpsurv.privacy.exact_vectors import require_delta
 from skdpsurv.privacy.refusals import RefusedValueError
 from skdpsurv.release import Release
 from skdpsurv.shape import seen_shape
@@ -273,7 +274,10 @@ class PrivateEstimator(BaseEstimator):
             plan = self._plan(shape)
         else:
             plan = checked_plan(lambda: self._plan(shape), self._deciding)
-        return plan, promise(plan, self._status(shape))
+        promised = promise(plan, self._status(shape))
+        if promised.delta and math.isfinite(promised.epsilon):
+            require_delta(promised.epsilon, promised.delta)
+        return plan, promised
 
     def _charge(
         self, shape: Any, guarantee: PrivacyGuarantee, doubts: Sequence[str]

@@ -317,3 +317,28 @@ def test_a_refusal_is_charged_at_what_the_ledger_has_room_for(terms, charged):
         model(CLASSES, epsilon=1.0, accountant=accountant).fit(X, y, person=[None] * N)
     [entry] = accountant.entries().to_dict("records")
     assert (entry["epsilon"], entry["delta"], entry["mechanism"]) == (*charged, "none: refused")
+
+
+@pytest.mark.parametrize(("epsilon", "delta"), [(1.0, 1e-40), (1.0, 5e-324), (50.0, 1e-12)])
+def test_a_delta_below_what_the_program_is_off_by_is_refused(epsilon, delta):
+    X, y = records(CLASSES, n=200, d=2)
+    ledger = PrivacyAccountant(epsilon, delta=0.1)
+    model = DPLogisticRegression(
+        epsilon,
+        delta=delta,
+        classes=[0, 1],
+        method="noisy_gd",
+        data_norm=1.0,
+        accountant=ledger,
+    )
+    search = PrivateSearchCV(
+        DPLogisticRegression(classes=[0, 1], data_norm=1.0, method="noisy_gd"),
+        {"alpha": [0.01, 0.1]},
+        epsilon=epsilon,
+        delta=delta,
+        accountant=ledger,
+    )
+    for one in (model, search):
+        with pytest.raises(ValueError, match="delta must be 0 or at least"):
+            one.fit(X, y)
+    assert ledger.spent() == 0.0

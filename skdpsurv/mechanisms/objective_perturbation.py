@@ -13,7 +13,8 @@ the minimiser is :math:`(\epsilon_b + J)`-differentially private with
 one logarithm, where Chaudhuri, Monteleoni and Sarwate (2011) and Nguyen and Hui (2017) pay two.
 What is released is a point within :math:`g/\kappa` of the minimiser plus noise that hides the
 difference at the price :math:`\epsilon_o`; :math:`\epsilon_b + J + \epsilon_o = \epsilon`. Of the
-program this holds with a delta of 1e-29 or so (docs/proofs/rounding, docs/proofs/noise).
+program this holds with a delta of (1 + e^epsilon) 1e-30 for each noisy vector
+(docs/proofs/rounding, docs/proofs/noise).
 """
 
 from __future__ import annotations

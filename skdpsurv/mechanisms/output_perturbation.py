@@ -9,8 +9,8 @@ Neighbours: replace-one. Sensitivity: the objective is kappa-strongly convex and
 neighbours differ by at most S, so their exact minimisers differ by at most :math:`S/\kappa`, and
 points whose gradients are below g by at most :math:`\Delta`. Theorem: the L2-Laplace mechanism
 (docs/proofs/output_perturbation; Chaudhuri, Monteleoni and Sarwate 2011, algorithm 1); of the
-program, with a delta of 1e-29 or so (docs/proofs/rounding, docs/proofs/noise). Gaussian noise of
-deviation :math:`\Delta/\mu` is :math:`\tfrac12\mu^2`-zCDP instead (docs/proofs/gaussian).
+program, with a delta of (1 + e^epsilon) 1e-30 (docs/proofs/rounding, docs/proofs/noise). Gaussian
+noise of deviation :math:`\Delta/\mu` is :math:`\tfrac12\mu^2`-zCDP instead (docs/proofs/gaussian).
 """
 
 from __future__ import annotations

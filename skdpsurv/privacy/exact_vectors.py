@@ -35,6 +35,8 @@ PLACES = 100
 #: Total variation from the ideal law that the theorem allows for, up to MOST_COORDINATES.
 TOTAL_VARIATION = 1e-30
 MOST_COORDINATES = 6 * 10**5
+#: Noisy vectors that the least delta allows for: more than 200 of the longest chains.
+MOST_VECTORS = 10**6
 
 #: Gives so many independent fair bits, as a non-negative integer.
 Bits = Callable[[int], int]
@@ -103,6 +105,27 @@ class ExactVector:
             return _quotient(nearest * step_top, step_bottom)
 
         return np.array([rounded(float(v), k) for v, k in zip(values, self.multiples, strict=True)])
+
+
+def program_delta(epsilon: float) -> float:
+    r"""Return :math:`(1 + e^\epsilon) 10^{-30}`, what one noisy vector adds to delta; at most 1."""
+    return min(1.0, TOTAL_VARIATION * (1.0 + math.exp(min(epsilon, 700.0))))
+
+
+def require_delta(epsilon: float, delta: float) -> None:
+    """Refuse a delta that the program's own distance from its laws could fill.
+
+    Raises
+    ------
+    ValueError
+        If it is below ten times what ``MOST_VECTORS`` noisy vectors add up to.
+    """
+    least = 10.0 * MOST_VECTORS * program_delta(epsilon)
+    if delta < least:
+        raise ValueError(
+            f"delta must be 0 or at least {least:.2g} at epsilon={epsilon:g}: the program's noise "
+            f"is so near to its law, and no nearer; got {delta:g}."
+        )
 
 
 def require_theorem(dimension: int) -> None:

@@ -18,7 +18,11 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.privacy.concentrated import epsilon_at
+from skdpsurv.privacy.exact_vectors import program_delta
 from skdpsurv.privacy.renyi import of_pure, overhead
+
+#: What one noisy vector may add to delta is said in numbers from here on.
+NOT_SMALL = 1e-20
 
 _STATUSES = {
     "proved": "proved",
@@ -43,9 +47,9 @@ _NOT_COVERED = (
     "The number of records, if rows were dropped for what they contain; it counts as public "
     "only if every row was kept.",
     "Other releases about the same people: their epsilons add up.",
-    "A probability of (1 + exp(epsilon)) 1e-28 for each noisy vector (perturbed objectives, "
-    "coefficients, gradients, means): so near to its law is the program's noise. Counts, sums and "
-    "choices are drawn exactly.",
+    "A probability of (1 + exp(epsilon)) 1e-30{here} for each noisy vector (perturbed objectives, "
+    "coefficients, gradients, means): so near to its law is the program's noise. Up to that, rho "
+    "and Renyi divergences hold. Counts, sums and choices are drawn exactly.",
     "A machine that computes otherwise than is supposed, and what running times show "
     "(docs/user_guide/limits.md, in the source distribution).",
 )
@@ -112,7 +116,8 @@ class PrivacyGuarantee:
         Privacy loss; ``numpy.inf`` promises nothing.
     delta : float, default=0.0
         Probability with which the bound by epsilon may fail; 0 is pure differential privacy, but
-        for some 1e-28 for each noisy vector that is not counted (docs/user_guide/limits).
+        for (1 + exp(epsilon)) 1e-30 for each noisy vector that is not counted
+        (docs/user_guide/limits).
     neighbours : str, default="replace-one"
         Relation between the data sets that cannot be told apart: "replace-one" record, or
         "replace-one-person" with all of that person's records.
@@ -295,7 +300,16 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
     @property
     def limits(self) -> tuple[str, ...]:
         """What is not covered, whatever epsilon is: of this result, then of any."""
-        return (*self.not_covered, *_NOT_COVERED)
+        return (
+            *self.not_covered,
+            *(limit.replace("{here}", self._program) for limit in _NOT_COVERED),
+        )
+
+    @property
+    def _program(self) -> str:
+        """Say how much one noisy vector may add to delta, where that is not next to nothing."""
+        added = program_delta(self.epsilon)
+        return f" (here {added:.2g})" if added >= NOT_SMALL else ""
 
     def describe(self) -> str:
         """Say in plain words what was promised, about whom, and what is not covered.

@@ -187,7 +187,8 @@ def test_a_proof_is_of_the_program_unless_it_says_otherwise(guarantee):
     promised, uncovered = guarantee.describe().split("Not covered")
     assert "status proved." in promised
     assert "real arithmetic" not in promised
-    assert "(1 + exp(epsilon)) 1e-28 for each noisy vector" in " ".join(uncovered.split())
+    assert "(1 + exp(epsilon)) 1e-30 for each noisy vector" in " ".join(uncovered.split())
+    assert "1e-30 (here 5.2e-09) for each" in " ".join(replace(guarantee, epsilon=50.0).limits)
     assert PrivacyGuarantee.from_dict(guarantee.to_dict()).status == "proved"
 
     real = replace(guarantee, assumptions=(REAL_ARITHMETIC,))
