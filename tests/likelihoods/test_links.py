@@ -175,3 +175,24 @@ class TestBoundedProbit:
 def test_inverse_mills_ratio_in_both_tails(eta):
     exact = np.exp(stats.norm.logpdf(eta) - stats.norm.logsf(eta))
     assert inverse_mills(np.array(eta)) == pytest.approx(exact, rel=1e-7)
+
+
+def test_slopes_alone_are_those_of_the_curve(any_link):
+    """They leave out losses, which nobody asked for and which take longer than the rest."""
+    a, b = np.linspace(-9.0, 3.0, 41), np.linspace(-4.0, 4.0, 17)
+    _, slope, curvature = any_link.survival(a + b[:, None])
+    alone, bend = any_link.survival_outer(a, b, 2)
+    np.testing.assert_allclose(alone, slope, rtol=1e-14)
+    np.testing.assert_allclose(bend, curvature, rtol=1e-13, atol=1e-300)
+    assert any_link.survival_outer(a, b, 1)[1] is None
+
+
+def test_probit_slopes_make_no_losses(monkeypatch):
+    probit = LINKS["probit"]
+
+    def asked(self, eta):
+        raise AssertionError("losses were asked for")
+
+    monkeypatch.setattr(type(probit), "survival", asked)
+    slope, _ = probit.survival_outer(np.zeros(1), np.zeros(1), 1)
+    np.testing.assert_allclose(slope, np.sqrt(2.0 / np.pi))
