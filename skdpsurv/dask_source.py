@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from skdpsurv.blocks import Nothing
 from skdpsurv.dask_blocks import DaskBlocks, current_client
 from skdpsurv.lazy import is_dask, partitions
+from skdpsurv.privacy.refusals import RefusedValueError
 from skdpsurv.rows import length, take
 from skdpsurv.source import Arguments, Source
 
@@ -125,7 +126,20 @@ def _lengths(values: Any, parts: Sequence[Any]) -> list[int]:
     from dask.delayed import delayed
 
     count = delayed(len, pure=False)
-    return list(compute(*(count(part) for part in parts)))
+    counts = [count(part) for part in parts]
+    return list(_counted(lambda: compute(*counts)))
+
+
+def _counted(count: Callable[[], Any]) -> Any:
+    """Return what a count gives; what steps of the caller's own raise may quote a record."""
+    try:
+        return count()
+    except Exception:
+        pass
+    # Outside the handler, so that no chained error holds the text.
+    raise RefusedValueError(
+        "X must be a collection whose records can be counted: a step that makes it failed."
+    )
 
 
 def _pieces(name: str, values: Any, lengths: Sequence[int]) -> list[Any]:
@@ -152,9 +166,10 @@ def _length(values: Any) -> int:
         return int(values.shape[0])
     if _is_array(values):
         values = values.copy()
-        values.compute_chunk_sizes()
+        _counted(values.compute_chunk_sizes)
         return int(values.shape[0])
-    return len(values)
+    found: int = _counted(lambda: len(values))
+    return found
 
 
 def _together(*arguments: Sequence[Any]) -> list[Any]:

@@ -350,3 +350,42 @@ class TestBlocks:
         assert source.shape == (N, 3)
         assert source.n_blocks == 2
         assert source.meta.columns.tolist() == NAMES
+
+
+@pytest.mark.parametrize("charged", [False, True])
+def test_a_step_that_fails_while_records_are_counted(frame, charged):
+    """It is refused as a record is, in words that quote none."""
+
+    def step(part):
+        if (part["age"] > 0.0).any():
+            raise KeyError("Zebedee Quux")
+        return part
+
+    lazy = dd.from_pandas(frame, npartitions=3).map_partitions(step, meta=frame.iloc[:0])
+    accountant = PrivacyAccountant(5.0, charge_refusals=charged)
+    with pytest.raises(ValueError, match="can be counted") as caught:
+        hazard(random_state=None, accountant=accountant).fit(
+            *split_target(lazy, time="years", event="died")
+        )
+    assert caught.value.__context__ is None
+    assert accountant.spent() == (2.0 if charged else 0.0)
+
+
+@pytest.mark.parametrize("sampler", [None, "psgld"])
+def test_no_noise_and_no_estimator_goes_to_where_blocks_are(frame, monkeypatch, sampler):
+    """What a task holds can be sent, and shows a likelihood and a point."""
+    distributed = pytest.importorskip("distributed.protocol.pickle")
+    sent, summed = [], DaskBlocks.map_sum
+
+    def spied(blocks, function, *each):
+        sent.append(distributed.dumps(function))
+        return summed(blocks, function, *each)
+
+    monkeypatch.setattr(DaskBlocks, "map_sum", spied)
+    lazy = dd.from_pandas(frame.iloc[:60], npartitions=2)
+    how = {"method": "noisy_gd"} if sampler is None else {"method": "psgld", "sampler": sampler}
+    model = hazard(delta=1e-4, n_intervals=4, data_norm=1.0, random_state=None, **how)
+    model.fit(*split_target(lazy, time="years", event="died"))
+    assert model.guarantee_.delta
+    assert sent
+    assert not any(word in one for one in sent for word in (b"ExactVector", b"RandomSource"))
