@@ -28,7 +28,8 @@ _HEAD = """\
 #   stage = ["I", "II", "III"]                          categories; the first is the reference
 #   grade = {{ categories = [1, 2] }}                     two categories that are numbers
 #   smoker = {{ boolean = true }}                         1 or 0, true or false
-#   diagnosed = {{ dates = ["2001-01-01", "2010-12-31"] }}    format = "%d.%m.%Y" for 31.12.2001
+#   diagnosed = {{ dates = ["2001-01-01", "2010-12-31"] }}
+#   operated = {{ dates = ["2001-01-01", "2010-12-31"], format = "%d.%m.%Y" }}
 #
 # With missing = "midpoint" a missing cell counts as the middle of the bounds, with "category" it
 # has a coefficient of its own, and with "error" it is refused. Columns in {{ }} may say their own,

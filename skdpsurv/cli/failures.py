@@ -66,6 +66,7 @@ _IN_OTHER_WORDS = {
     "or true and false; other labels are named by --event-is and --censored-is, and whatever is "
     "neither is refused (upper and lower case count)",
     f" {COMPARED}": "",
+    ". X must": ". The file must",
     "event_observed must": "the column of --event must",
     "group must hold, for each record, one of the labels in groups": "the column of --group must "
     "hold one of --groups in each row, and no missing cell",

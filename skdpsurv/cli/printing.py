@@ -21,6 +21,10 @@ from skdpsurv.cli.failures import CommandError
 __all__ = ["Printed", "rich_table", "show", "show_saved"]
 
 
+#: More than any table takes.
+UNBOUNDED = 10_000
+
+
 @dataclass(frozen=True)
 class Printed:
     """A result, in both languages.
@@ -42,7 +46,8 @@ def show(printed: Printed, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(_plain(printed.content), allow_nan=False))
         return
-    console = Console()
+    # What goes into a pipe or a file has no width: a table is whole there.
+    console = Console(width=None if sys.stdout.isatty() else UNBOUNDED)
     for line in printed.lines:
         line = harmless(line) if isinstance(line, str) else line
         # markup=False: "[plot]" is the name of an extra, not a style.

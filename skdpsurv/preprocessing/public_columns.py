@@ -20,7 +20,7 @@ from skdpsurv.preprocessing.column_specs import column_kinds
 from skdpsurv.preprocessing.feature import Feature
 from skdpsurv.preprocessing.public_doubts import warn_of_wide_bounds
 from skdpsurv.preprocessing.raw_table import is_frame, raw_columns
-from skdpsurv.privacy import silent_arithmetic
+from skdpsurv.privacy import RefusedValueError, silent_arithmetic
 from skdpsurv.types import FloatArray
 
 __all__ = ["PublicColumns"]
@@ -357,7 +357,16 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         # After a fit on a frame, arrays hold their columns in the order of that.
         order = names if seen is None or sorted(seen) != sorted(names) else list(seen)
         columns = dict(zip(order, raw_columns(X, order, type(self).__name__), strict=True))
-        return [(kind, kind.read(columns[kind.column])) for kind in kinds]
+        read: list[tuple[ColumnKind, Any]] = []
+        refused: list[str] = []
+        for kind in kinds:
+            try:
+                read.append((kind, kind.read(columns[kind.column])))
+            except RefusedValueError as error:
+                refused.append(str(error))
+        if refused:  # whoever mends a file wants to know all of them
+            raise RefusedValueError(" ".join(refused))
+        return read
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()

@@ -63,7 +63,7 @@ def test_a_template_quotes_names_and_its_examples_are_specifications(study):
     )
     columns = PublicColumns.from_toml(study.folder / "examples.toml")
     assert [type(kind).__name__ for kind in columns._kinds()] == [
-        *("Number", "Category", "Category", "Boolean", "Date")
+        *("Number", "Category", "Category", "Boolean", "Date", "Date")
     ]
 
 
@@ -290,6 +290,28 @@ def test_a_ledger_is_made_shown_and_exported(study):
     assert table.columns.tolist() == accountant.entries().columns.tolist()
     assert table["epsilon"].tolist() == [1.0, 1.0]
     assert study.run("ledger", "show", "@nothing.sqlite").exit_code == 6
+
+
+def test_a_ledger_is_whole_where_it_is_piped(study):
+    who, purpose = "anna.of.the.registry@example.org", "protocol 7, second amendment, table 3"
+    ledger = PrivacyAccountant(1.0, path=study.path("l.sqlite"), who=who, purpose=purpose)
+    ledger.charge(PrivacyGuarantee(0.5), estimator="DPDiscreteTimeSurvival")
+    shown = study.run("ledger", "show", "@l.sqlite").stdout
+    (row,) = [line for line in shown.splitlines() if who in line]
+    assert purpose in row
+    assert "DPDiscreteTimeSurvival" in row
+    assert ledger.entries()["when"].iloc[0] in row
+    assert max(map(len, shown.splitlines())) < 400
+
+
+def test_the_file_is_named_with_all_columns_that_are_refused(study):
+    study.write(study.frame.assign(stage="IV", treated="perhaps"))
+    result = study.survival()
+    assert result.exit_code == 3
+    assert "column 'stage'" in result.stderr
+    assert "column 'treated'" in result.stderr
+    assert " X must" not in result.stderr
+    assert "perhaps" not in result.stderr
 
 
 def test_an_unlimited_budget_is_json(study):

@@ -744,3 +744,16 @@ class TestDatesOfAStatedFormat:
     def test_formats_that_are_none(self, form):
         with pytest.raises(ValueError, match=r"must have a format of %d, %m and %Y"):
             self.columns(form).fit(pd.DataFrame({"d": ["2001-01-02"]}))
+
+
+def test_all_columns_that_are_refused_are_named_at_once():
+    columns = PublicColumns({"a": (0, 1), "b": ["x", "y"], "c": bool, "d": (0, 1)})
+    rows = pd.DataFrame({"a": [np.nan], "b": ["secret"], "c": [1], "d": ["0.5"]})
+    with pytest.raises(ValueError, match="column 'a'") as error:
+        columns.fit(rows)
+    said = str(error.value)
+    assert [f"column '{name}'" in said for name in "abcd"] == [True, True, False, True]
+    assert said.count("X must") == 3
+    assert "secret" not in said
+    assert error.value.__cause__ is None
+    assert error.value.__context__ is None
