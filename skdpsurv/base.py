@@ -19,6 +19,7 @@ from skdpsurv.blocks import Blocks
 from skdpsurv.checks import Check, instance, optional, positive, seed
 from skdpsurv.lazy import is_lazy
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
+from skdpsurv.other_names import with_suggestions
 from skdpsurv.person import about_people, one_record_each, one_record_each_of
 from skdpsurv.plan import Plan, checked_plan, promise
 from skdpsurv.preprocessing import PublicInputWarning
@@ -341,6 +342,8 @@ class PrivateEstimator(BaseEstimator):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = with_suggestions(cls.__init__)  # type: ignore[method-assign]
         if cls._is_released and cls.__init__ is not object.__init__:
             Release.kinds.setdefault(cls.__name__, cls)
 

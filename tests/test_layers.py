@@ -10,7 +10,7 @@ import skdpsurv
 #: each other. Concordance lies low, since `score` needs it and it needs no estimator.
 FLOORS = (
     "types version pieces",
-    "checks lazy references",
+    "checks lazy references other_names",
     "privacy",
     "preprocessing",
     "scoring",

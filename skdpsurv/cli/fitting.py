@@ -23,6 +23,7 @@ from skdpsurv.cli.results import result_lines
 from skdpsurv.cli.saving import reserve, save_or_print
 from skdpsurv.cli.spending import ledger_line, ledger_state, open_ledger, promise_line
 from skdpsurv.cli.targets import split_names
+from skdpsurv.other_names import instead_of
 from skdpsurv.preprocessing.encoding import columns_beyond
 from skdpsurv.privacy import PrivacyGuarantee
 from skdpsurv.privacy.guarantee import PERSON
@@ -174,7 +175,9 @@ def _settings(
             raise CommandError("parameter", f"--set {name}: use {options[name]}.")
         if name not in allowed or name in stated:
             free = sorted(allowed - set(stated))
-            raise CommandError("parameter", f"--set must name one of {', '.join(free)}.")
+            raise CommandError(
+                "parameter", f"--set must name one of {', '.join(free)}.{instead_of(name, free)}"
+            )
         found[name] = _value(text)
     return found
 

@@ -15,6 +15,16 @@ __all__ = ["OneLine"]
 #: In the order of the work.
 ORDER = ("plan", "schema", "fit", "explain", "predict", "evaluate", "ledger", "audit", "demo")
 
+#: What others call a command, and what it is here.
+OTHERS = (
+    ("train", "fit"),
+    ("cox", "fit survival --link cloglog"),
+    ("score", "evaluate"),
+    ("budget", "ledger"),
+    ("report", "explain --html"),
+    ("columns", "schema"),
+)
+
 
 class OneLine(TyperGroup):
     """Typer says what is wrong with options in a box of several lines, also to machines."""
@@ -31,6 +41,9 @@ class OneLine(TyperGroup):
             if message is None:
                 raise
             text = message() or "a command must be named; --help lists them"
+            if text.startswith("No such command") and "Did you mean" not in text:
+                found_here = (new for old, new in OTHERS if f"'{old}'" in text)
+                text += "".join(f" In its place: {new}." for new in found_here)
             say("parameter", f"{text} (--help says more.)", "--json" in given)
             found = getattr(error, "exit_code", EXIT_CODES["parameter"])
         except KeyboardInterrupt:

@@ -297,3 +297,16 @@ def test_a_missing_package_is_named(study, monkeypatch):
 def test_every_kind_has_a_code_of_its_own():
     assert len(set(EXIT_CODES.values())) == len(EXIT_CODES)
     assert 0 not in EXIT_CODES.values()
+
+
+def test_what_others_call_a_command_or_a_setting_is_answered(study):
+    for words, says in (
+        (("train", "@study.csv"), "In its place: fit."),
+        (("fit", "cox", "@study.csv"), "In its place: fit survival --link cloglog."),
+        (("predct",), "Did you mean 'predict'?"),
+    ):
+        result = study.run(*words)
+        assert result.exit_code == 2
+        assert says in result.stderr
+    result = study.survival("--set", "penalizer=0.1")
+    assert "In its place: alpha." in result.stderr
