@@ -295,21 +295,24 @@ class TestFit:
 
 
 class TestConsistency:
-    """Without noise, and of many people, the fit is that of exact numbers at risk and of events."""
+    """Of expected counts the fit is that of exact numbers at risk and of events."""
 
-    @pytest.mark.parametrize("leaving", ["late entry", "high risk leaves", "nobody"])
-    def test_three_atoms_and_censoring_by_group(self, leaving):
+    @pytest.mark.parametrize("leaving", ["late entry", "the middle leaves", "nobody"])
+    @pytest.mark.parametrize(
+        ("n", "prices", "signal"), [(40_000, (0.255, 0.045), 10.0), (10_000_000, (1e6, 1e6), 1e9)]
+    )
+    def test_three_atoms_and_censoring_by_group(self, leaving, n, prices, signal):
         """No law of scores, and none of censoring, is supposed."""
-        n, q = 1e7, 60
+        q = 60
         atoms, parts = np.array([-1.0, 0.0, 1.0]), np.array([0.6, 0.3, 0.1])
         layout = RiskCells(
-            np.array([1.0]), np.full(q, -4.0), LINKS["cloglog"], np.array([parts @ atoms]), 0.67
+            np.array([1.0]), np.full(q, -7.0), LINKS["cloglog"], np.array([parts @ atoms]), 0.67
         )
-        truth = -4.3 + 0.8 * atoms[:, None] + np.linspace(0.0, 0.6, q)
+        truth = -7.3 + 0.8 * atoms[:, None] + np.linspace(0.0, 0.6, q)
         hazard = -np.expm1(-np.exp(truth))
         rate = {
-            "late entry": [np.where(layout.bands == k, 0.08, 0.001) for k in (4, 2, 0)],
-            "high risk leaves": [np.full(q, r) for r in (0.002, 0.01, 0.03)],
+            "late entry": [np.where(layout.bands == k, 0.1, 0.0) for k in (5, 4, 0)],
+            "the middle leaves": [np.full(q, r) for r in (0.0005, 0.1, 0.0005)],
             "nobody": [np.zeros(q)] * 3,
         }[leaving]
         counts, places = np.zeros(layout.shape), np.zeros((2, N_GROUPS))
@@ -327,8 +330,8 @@ class TestConsistency:
                 counts[group, layout.n_bands + layout.bands[i]] += censored
                 alive -= event + censored
             counts[group, -1] += alive
-        found = fit_table(layout, counts, places, int(n), (1e6, 1e6), 1e9)
-        eta = -4.0 + found.at(np.arange(1, q + 1) / q) + found.slope * atoms[:, None]
+        found = fit_table(layout, counts, places, n, prices, signal)
+        eta = -7.0 + found.at(np.arange(1, q + 1) / q) + found.slope * atoms[:, None]
         survival, right = (np.exp(-np.cumsum(np.exp(e), axis=1)) for e in (eta, truth))
         assert np.max(np.abs(survival - right)) < 0.01
 
