@@ -47,7 +47,7 @@ from skdpsurv.survival.risk_cells import ETA_RANGE, PLACES, RiskCells
 from skdpsurv.types import FloatArray
 
 #: Prior standard deviations of the line's Legendre coefficients over the bands, from the constant
-#: up. Found on twelve data sets, and judged on fifteen others (docs/benchmarks/absolute_risk).
+#: up. Found on flchain, two further sets and simulations (docs/benchmarks/recalibration).
 LINE_DEVIATIONS = (0.25, 0.2, 0.15, 0.15)
 #: Prior mean of the slope where there is no signal, and the signal at which it is halfway from
 #: there to 1: noise in coefficients spreads scores. Its standard deviation, and its least value.
