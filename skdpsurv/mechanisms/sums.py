@@ -155,10 +155,14 @@ class CellSums:
         Public bound on the absolute values of a record's terms, added up; a replaced record takes
         as much from one cell as it can add to another. A multiple of ``2**exponent``.
     exponent : int, default=-20
+    distance : float or None, default=None
+        Public bound on how far in L2 one record moves all sums together, of terms that are not
+        rounded, where each record has two; None: 2 ``size``.
     """
 
     size: float
     exponent: int = -20
+    distance: float | None = None
     proof: str = PROOF
 
     @property
@@ -168,8 +172,10 @@ class CellSums:
 
     @property
     def squared_distance(self) -> int:
-        """Both cells may be one."""
-        return self.sensitivity**2
+        """Both cells may be one; rounding moves two terms of two records by the root of 2 units."""
+        if self.distance is None:
+            return self.sensitivity**2
+        return (int(to_lattice([self.distance], self.exponent)[0]) + 2) ** 2
 
     def totals(self, cell: IntArray, terms: FloatArray, n_cells: int) -> IntArray:
         """Return the exact sum of terms in each cell, in units of the lattice.

@@ -5,7 +5,7 @@ event, censored, or at the horizon. The layout follows from released coefficient
 numbers alone, and each record is in one cell, whatever the others are: replacing one record changes
 two cells by one. Its place p within its group is between -1/2 and 1/2; what is added up of it is p
 and :math:`2 p^2 - 1/4`, which are at most 3/4 together, so that replacing one record moves the
-groups' sums by 3/2, in L1.
+groups' sums by 3/2, in L1, and by 1, in L2.
 """
 
 from __future__ import annotations
@@ -26,14 +26,16 @@ from skdpsurv.types import BoolArray, FloatArray, IntArray
 N_GROUPS, END, N_BANDS = 6, 2.4, 6
 #: Bands hold equal parts of the released distribution of events, for this part, and of time.
 EVENTS_PART = 0.75
-#: What is added up of a record's place p in its group: p and 2 p^2 - 1/4.
-PLACES = CellSums(0.75)
+#: What is added up of a record's place p in its group: p and 2 p^2 - 1/4. Replacing a record moves
+#: both by at most 1 in L2 (docs/proofs/discrete_time).
+PLACES = CellSums(0.75, distance=1.0)
 #: Width of the outer groups, which have no other end, in inner ones, for places in them.
 OUTER_WIDTH = 2.0
 #: Linear predictors are kept within this of 0.
 ETA_RANGE = 30.0
-#: Least guess of the scores' standard deviation: no coefficients, no spread.
-SMALLEST_SCALE = 1e-6
+#: Least guess of the scores' standard deviation: no coefficients, no spread; and the largest, which
+#: with the largest distance of the center from 0 keeps ends of groups finite.
+SMALLEST_SCALE, LARGEST_SCALE = 1e-6, 1e100
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +66,7 @@ class RiskCells:
         """What an interval's end is measured in: from 0, which is left out, to 1."""
         q = self.n_intervals
         time = np.arange(1, q + 1) / q
-        eta = np.clip(self.baseline + self.center, -ETA_RANGE, ETA_RANGE)
+        eta = np.clip(np.nan_to_num(self.baseline + self.center), -ETA_RANGE, ETA_RANGE)
         events = -np.expm1(-np.cumsum(self.link.survival(eta).value))
         share = events / events[-1] if events[-1] > 0 else time
         return np.asarray(EVENTS_PART * share + (1.0 - EVENTS_PART) * time)
@@ -82,13 +84,17 @@ class RiskCells:
     @property
     def center(self) -> float:
         """Score of the mean."""
-        return float(self.mean @ self.coef)
+        with np.errstate(all="ignore"):
+            center = float(np.nan_to_num(self.mean @ self.coef))
+        return min(max(center, -LARGEST_SCALE), LARGEST_SCALE)
 
     @property
     def scale(self) -> float:
         """Standard deviation of scores, if all directions have one: a guess, within some 2."""
-        length = float(np.linalg.norm(self.coef)) / np.sqrt(self.coef.size)
-        return max(self.spread * length, SMALLEST_SCALE)
+        with np.errstate(all="ignore"):
+            length = float(np.linalg.norm(self.coef)) / np.sqrt(self.coef.size)
+            scale = float(np.nan_to_num(self.spread * length))
+        return min(max(scale, SMALLEST_SCALE), LARGEST_SCALE)
 
     @property
     def inner_edges(self) -> FloatArray:

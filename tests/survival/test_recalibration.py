@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -112,8 +113,35 @@ class TestCells:
         X, interval, event = people(10)
         assert counted(layout, X, interval, event).sum() == 10
 
+    @pytest.mark.parametrize("size", [0.0, 1e-320, 1e100, 1e154, 1e308, np.inf, np.nan])
+    @pytest.mark.parametrize("odd", ["coef", "mean", "spread", "baseline"])
+    def test_the_layout_is_finite_and_sorted_whatever_was_released(self, odd, size):
+        base = cells()
+        value = size if odd == "spread" else size * np.ones_like(getattr(base, odd))
+        layout = replace(base, **{odd: value})
+        lower, upper = layout.group_ends
+        for ends in (layout.inner_edges * layout.scale, lower, upper, layout.knots):
+            assert np.isfinite(ends).all()
+            assert (np.diff(ends) > 0).all()
+        assert (lower < upper).all()
+        assert math.isfinite(layout.center)
+        assert (np.diff(layout.bands) >= 0).all()
+        X, interval, event = people(10)
+        assert counted(layout, X, interval, event).sum() == 10
+        assert (np.abs(PLACES.values(placed(layout, X))) <= 0.5 * 10).all()
+
 
 class TestPlaces:
+    def test_squared_distance_of_any_two_places(self):
+        """Within a group or in two, rounded as sums are: the root of what Gaussian noise hides."""
+        p = np.linspace(-0.5, 0.5, 2001)
+        p = np.concatenate([p, -0.5 + 2.0**-22 * np.arange(9), 0.5 - 2.0**-22 * np.arange(9)])
+        steps = np.stack([np.rint(part * 2**20) for part in (p, 2.0 * p**2 - 0.25)])
+        within = sum((part[:, None] - part) ** 2 for part in steps).max()
+        apart = 2.0 * (steps**2).sum(axis=0).max()
+        assert 2**40 < within <= PLACES.squared_distance < 1.00001 * 2**40
+        assert apart <= 0.63 * 2**40
+
     def test_one_record_moves_them_by_three_halves_at_most(self):
         """In L1, over both sums of all groups: any two records may be exchanged."""
         layout, rng = cells(), np.random.default_rng(0)
