@@ -246,3 +246,9 @@ class TestUse:
         for seed in range(3):
             summary = estimator(random_state=seed).fit(X, y).summary
             assert (summary["se(coef)"] > 0).all()
+
+
+def test_with_standard_errors_the_cap_may_rise_to_where_changing_effects_bend_little():
+    model = HazardModel("cloglog", 200, 3, 12_000, 7, 1.0, "auto", 0.5)  # of signal 12
+    plan = Perturbation(model, 1.0, "obj_pert", 0.0, 0.1, 0.1, 0.2)
+    assert 3.0 < plan.highest_cap < 4.0
