@@ -110,6 +110,38 @@ def test_stacks(client, files):
         np.testing.assert_allclose(found.values[name], value, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize(
+    "model",
+    [
+        DPLogisticRegression(1.0, delta=1e-6, classes=[0, 1], data_norm=2.0, method=method)
+        for method in ("auto", "noisy_gd", "out_pert")
+    ]
+    + [
+        DPDiscreteTimeSurvival(1.0, delta=1e-6, max_time=4.0, data_norm=2.0, **how)
+        for how in (
+            {"method": "auto"},
+            {"method": "noisy_gd"},
+            {"method": "out_pert"},
+            {"method": "psgld", "sampler": "psgld"},
+        )
+    ]
+    + [PrivateStackingClassifier(1.0, delta=1e-3, classes=[0, 1], data_norm=2.0)],
+    ids=lambda model: f"{type(model).__name__}-{getattr(model, 'method', '')}",
+)
+def test_fits_with_a_delta(client, files, model):
+    """Noise is drawn without a seed, as it cannot be sent: nothing that holds it is."""
+    frame = pd.read_parquet(files / "0.parquet")[:600]
+    lazy = dd.from_pandas(frame, npartitions=2)
+    accountant = PrivacyAccountant(1.0, delta=1e-3)
+    model = clone(model).set_params(accountant=accountant, random_state=None)
+    if isinstance(model, DPDiscreteTimeSurvival):
+        model.set_params(n_intervals=4).fit(*split_target(lazy, time="years", event="died"))
+    else:
+        model.fit(lazy[list("abcde")], lazy["died"].astype(int))
+    assert model.guarantee_.status == "proved"
+    assert accountant.spent() == 1.0
+
+
 def test_people(client, files):
     frame = pd.read_parquet(files)[["a", "died", "years"]][:50_000]
     frame = frame.assign(who=np.random.default_rng(0).integers(0, 30_000, len(frame)))
