@@ -122,9 +122,10 @@ def require_delta(epsilon: float, delta: float) -> None:
     """
     least = 10.0 * MOST_VECTORS * program_delta(epsilon)
     if delta < least:
+        rule = f"0 or at least {least:.2g}" if least < 1.0 else "0"
         raise ValueError(
-            f"delta must be 0 or at least {least:.2g} at epsilon={epsilon:g}: the program's noise "
-            f"is so near to its law, and no nearer; got {delta:g}."
+            f"delta must be {rule} at epsilon={epsilon:g}: the noise of a program is within a "
+            f"distance of its law, and no nearer; got {delta:g}."
         )
 
 
