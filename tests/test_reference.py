@@ -41,8 +41,8 @@ def test_cox_is_efron_without_penalty(tied):
 
 
 def test_cox_takes_any_survival_target(tied):
-    other = np.empty(len(tied.y), dtype=[("t", "f8"), ("d", "?")])
-    other["t"], other["d"] = tied.y["time"], tied.y["event"]
+    other = np.empty(len(tied.y), dtype=[("days", "f8"), ("died", "?")])
+    other["days"], other["died"] = tied.y["time"], tied.y["event"]
     model = fit_cox(tied.X, other)
     np.testing.assert_array_equal(model.coef_, cox_coefficients(tied.X, tied.y))
     assert model.score(tied.X, tied.y) > 0.6

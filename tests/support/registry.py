@@ -480,9 +480,7 @@ def _settings() -> Iterator[Setting]:
     )
     yield one("standard errors", survival, epsilon=200.0)
     yield one("output with standard errors", survival, epsilon=200.0, method="out_pert")
-    yield one(
-        "descent with standard errors", survival, epsilon=30.0, method="noisy_gd", delta=1e-4
-    )
+    yield one("descent with standard errors", survival, epsilon=30.0, method="noisy_gd", delta=1e-4)
 
     one = several(
         DPWeibullFitter,
@@ -576,9 +574,7 @@ def _settings() -> Iterator[Setting]:
     )
     yield one("objective with standard errors", labelled, epsilon=200.0)
     yield one("output with standard errors", labelled, epsilon=200.0, method="out_pert")
-    yield one(
-        "descent with standard errors", labelled, epsilon=30.0, method="noisy_gd", delta=1e-4
-    )
+    yield one("descent with standard errors", labelled, epsilon=30.0, method="noisy_gd", delta=1e-4)
 
     one = several(
         extension("poisson").DPPoissonRegressor,
