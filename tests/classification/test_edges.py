@@ -11,6 +11,7 @@ from scipy import special
 from skdpsurv import DPLogisticRegression, PrivateStackingClassifier, Release
 from skdpsurv.mechanisms import newton
 from skdpsurv.mechanisms.newton import LEAST_RIDGE
+from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy import PrivacyAccountant
 
 
@@ -48,6 +49,7 @@ def test_a_warning_that_raises_costs_nothing():
 
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", PublicInputWarning)
         with pytest.raises(UserWarning, match="classes were read from y"):
             DPLogisticRegression(accountant=accountant).fit(X, y)
     assert len(accountant.entries()) == 0

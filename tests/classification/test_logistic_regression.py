@@ -24,6 +24,7 @@ from skdpsurv.classification import logistic_regression
 from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.perturbation import Perturbed
+from skdpsurv.preprocessing import PublicInputWarning
 
 N = 300
 METHODS = ("obj_pert", "out_pert")
@@ -243,6 +244,7 @@ class TestEveryDataSetGetsAFit:
         one = model(epsilon, **parameters).set_params(classes=list(range(n_classes)))
         with warnings.catch_warnings(), np.errstate(all="raise"):
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", PublicInputWarning)
             warnings.simplefilter("ignore", PrivacyLeakWarning)
             one.fit(X, y)
         assert np.isfinite(one.coef_).all()

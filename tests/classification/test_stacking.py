@@ -24,6 +24,7 @@ from skdpsurv.classification.combiners import meta_rows
 from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.perturbation import Perturbed
+from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy import random_source
 from tests.support.combinations import thinned
 
@@ -373,6 +374,7 @@ class TestEveryDataSetGetsAFit:
         one = model(epsilon, classes=range(n_classes), **variant)
         with warnings.catch_warnings(), np.errstate(all="raise"):
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", PublicInputWarning)
             warnings.simplefilter("ignore", PrivacyLeakWarning)
             one.fit(X, y)
         assert all(np.isfinite(coef).all() for coef in one.low_level_coef_)
