@@ -360,6 +360,7 @@ def test_tables_that_take_hours_are_refused_before_the_charge(records):
 def test_a_fit_is_silent_whatever_numpy_was_told():
     with np.errstate(all="raise"), warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", PublicInputWarning)
         options = {"max_time": 10.0, "n_intervals": 20, "groups": ["a", "b"], "random_state": None}
         for epsilon in (1e-9, 1e-3, 1.0, 1e9, np.inf):
             one = fitter(epsilon, **options).fit([9.99] * 200, [1] * 200, group=["a"] * 200)
