@@ -18,7 +18,8 @@ import numpy as np
 from joblib import parallel_config
 from sklearn import ensemble, linear_model, tree
 
-from skdpsurv.privacy import attempted, silence
+from skdpsurv.privacy import silence
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.types import FloatArray
 
 __all__ = ["ROW_WISE", "predicted_numbers", "predicted_probabilities", "prediction_assumptions"]

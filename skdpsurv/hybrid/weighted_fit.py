@@ -17,7 +17,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, PoissonRegressor
 
 from skdpsurv.likelihoods.base import gram
-from skdpsurv.privacy import attempted, warnings_as_errors
+from skdpsurv.privacy import warnings_as_errors
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.types import FloatArray
 
 __all__ = ["SIGNED_ESTIMATORS", "fit_weighted", "takes_signed_weights"]

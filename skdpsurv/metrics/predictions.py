@@ -23,7 +23,8 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
 from skdpsurv.preprocessing.lone_rows import LoneRows
-from skdpsurv.privacy import attempted, silence, silent_arithmetic
+from skdpsurv.privacy import silence, silent_arithmetic
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.survival import DPDiscreteTimeSurvival
 from skdpsurv.tabular import TabularEstimator
 from skdpsurv.types import FloatArray

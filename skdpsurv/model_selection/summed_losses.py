@@ -29,7 +29,8 @@ from skdpsurv.preprocessing.encoding import encoded
 from skdpsurv.preprocessing.lone_rows import LoneRows, lone_target
 from skdpsurv.preprocessing.public_steps import features_in
 from skdpsurv.preprocessing.raw_table import is_frame
-from skdpsurv.privacy import attempted, silence, silent_arithmetic
+from skdpsurv.privacy import silence, silent_arithmetic
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.rows import length, take
 from skdpsurv.survival import DPDiscreteTimeSurvival, DPWeibullFitter
 from skdpsurv.types import BoolArray, FloatArray

@@ -26,11 +26,11 @@ from skdpsurv.model_selection.summed_losses import summed_losses
 from skdpsurv.preprocessing.raw_table import is_frame
 from skdpsurv.privacy import (
     RandomSource,
-    attempted,
     silence,
     silent_arithmetic,
     uniform_below,
 )
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.progress import first
 from skdpsurv.rows import length, take, take_parameters
 from skdpsurv.types import BoolArray, IndexArray

@@ -40,7 +40,7 @@ from skdpsurv.privacy.refusals import (
     silent_arithmetic,
 )
 from skdpsurv.privacy.selection import exponential_mechanism, permute_and_flip, uniform_below
-from skdpsurv.privacy.silence import attempted, silence, warnings_as_errors
+from skdpsurv.privacy.silence import silence, warnings_as_errors
 
 __all__ = [
     "BudgetExceededError",
@@ -51,7 +51,6 @@ __all__ = [
     "RandomSource",
     "Receipt",
     "RefusedValueError",
-    "attempted",
     "call_without_data",
     "check_finite",
     "check_unclipped",

@@ -58,9 +58,10 @@ class SurvivalRegression(TabularEstimator, ABC):
         X : array-like or data frame of shape (n_samples, n_features)
             Covariates, finite; raw, if ``columns`` says what they hold. Private.
         y : structured array of shape (n_samples,), or array-like of times
-            Event indicator (bool) and time of event or censoring, under any field names, as
-            scikit-survival has them; a data frame of these two columns, or a tuple of two arrays
-            of which one is boolean. A 1-D array of numbers holds times, all observed. Private.
+            Event indicator (bool) and time of event or censoring, in this order unless names say
+            otherwise (days, status), as scikit-survival has them; a data frame of these two
+            columns, or a tuple of the two arrays. A 1-D array of numbers holds times, all
+            observed. Private.
         person : array-like of shape (n_samples,), or None
             Whose each record is, as whole numbers or text: of each person the first record is used,
             and the guarantee is about people. Private. None: nobody has two records.

@@ -32,6 +32,7 @@ from skdpsurv import (
     PublicBoundsScaler,
 )
 from skdpsurv.model_selection import PrivateSearchCV
+from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy.shares import at_most, what_is_left
 
 GRID = {"alpha": [1e-3, 1e4]}
@@ -255,6 +256,7 @@ class TestChoice:
 
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", PublicInputWarning)
             search(scoring=broken).fit(data[0][:40], data[1][:40])
 
     def test_a_candidate_that_fails_after_the_charge_is_not_chosen(self, data, monkeypatch):

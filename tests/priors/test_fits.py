@@ -145,6 +145,7 @@ class TestPromises:
         proved = replace(elsewhere, guarantee=replace(elsewhere.guarantee, status="proved"))
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", PublicInputWarning)
             private.set_params(prior=proved).fit(here.X, here.y)
 
     def test_one_of_the_same_ledger_and_data_set_is_warned_of(self, elsewhere, here):
@@ -170,6 +171,7 @@ class TestPromises:
         for other in (ledger.for_dataset("another"), PrivacyAccountant(), None):
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
+                warnings.simplefilter("ignore", PublicInputWarning)
                 ours.set_params(accountant=other).fit(here.X, here.y)
 
     def test_so_is_a_pool_with_a_release_of_the_same_ledger(self, elsewhere, here):
@@ -258,6 +260,7 @@ class TestColumns:
         )
         with warnings.catch_warnings():
             warnings.simplefilter("error")
+            warnings.simplefilter("ignore", PublicInputWarning)
             model.fit(X, y)
 
     def test_log_ratios_and_odds(self):

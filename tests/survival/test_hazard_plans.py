@@ -17,6 +17,7 @@ from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PrivacyLeakWarni
 from skdpsurv.blocks import InMemory
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.mechanisms.perturbation import Perturbed
+from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy import random_source
 from skdpsurv.survival import perturbed_plan
 from skdpsurv.survival.hazard_plans import CAP_RANGE, HazardModel, HazardRecords
@@ -296,6 +297,7 @@ def test_no_finite_record_makes_a_fit_fail(n_features, extreme):
     y = Surv.from_arrays(np.ones(1000, bool), np.full(1000, 0.5))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", PublicInputWarning)
         warnings.simplefilter("ignore", PrivacyLeakWarning)
         fit = DPDiscreteTimeSurvival(max_time=1.0, random_state=0).fit(X, y)
     assert np.isfinite(fit.coef_).all()

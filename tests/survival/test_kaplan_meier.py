@@ -19,6 +19,7 @@ from skdpsurv import (
     PrivacyLeakWarning,
     Release,
 )
+from skdpsurv.preprocessing import PublicInputWarning
 
 N = 3000
 

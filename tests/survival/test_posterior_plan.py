@@ -437,7 +437,7 @@ class TestNothingPrivateIsKept:
         extra = set(vars(one)) - set(one.get_params())
         assert extra == {
             "n_features_in_", "release_", "guarantee_", "coef_", "baseline_coef_", "columns_",
-            "unique_times_", "recalibration_", "inference_",
+            "unique_times_", "recalibration_", "inference_", "max_cumulative_hazard_",
         }  # fmt: skip
 
     def test_a_pickle_holds_no_training_data(self, data, chain):
