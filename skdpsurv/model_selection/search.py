@@ -448,7 +448,7 @@ class PrivateSearchCV(BestModel):
     @property
     def _refit_rho(self) -> float:
         """Price of the last fit where all noise is Gaussian: its share of mu."""
-        if self.refit is None:
+        if self.refit is None or not self.delta:
             return 0.0
         return float(self.refit) ** 2 * rho_for(float(self.epsilon), float(self.delta))
 

@@ -207,6 +207,11 @@ class TestBudget:
         assert at_most(math.inf, Fraction(3)) == math.inf
 
 
+def test_names_of_a_fitted_search_can_be_listed(data):
+    """As by tab completion, which scikit-learn lets look at every property."""
+    assert "best_params_" in dir(search(epsilon=2.0, strategy="split", refit=0.4).fit(*data))
+
+
 class TestChoice:
     @strategies
     def test_a_clearly_better_candidate_is_chosen(self, data, strategy):
