@@ -145,6 +145,7 @@ def compare_on_flchain(
         model = DPDiscreteTimeSurvival(
             epsilon,
             max_time=data.max_time,
+            data_norm=math.sqrt(Z.shape[1]) / 2.0,  # columns are in [-1, 1]
             random_state=seed if private else None,
             accountant=ledger if private else None,
         )
