@@ -85,7 +85,9 @@ class LoneRows:
 
 
 def lone_target(y: Any, i: int) -> Any:
-    """Return what a record has in a target, in a container of its own."""
+    """Return what a record has in a target, in a container of its own; None of None."""
+    if y is None:
+        return None
     if is_frame(y):
         return pd.DataFrame([[_cells(y[name])[i] for name in y.columns]], columns=list(y.columns))
     if hasattr(y, "dtype") and getattr(y.dtype, "names", None):
