@@ -86,10 +86,12 @@ def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:
         if _goes_row_by_row(loss, model):
             losses = _at_once(loss, model, X, y)
         else:
-            rows = attempted(lambda: LoneRows.of(X, raw=_raw_steps(model) is not None))
+            raw = _raw_steps(model) is not None
 
             def alone(i: int) -> Any:
-                return loss(copy.deepcopy(model), rows[i], lone_target(y, i))
+                # One by one, as a row that cannot be read must fail for itself alone.
+                row = LoneRows.of(take(X, slice(i, i + 1)), raw=raw)[0]
+                return loss(copy.deepcopy(model), row, lone_target(y, i))
 
             losses = np.concatenate([_found(alone, 1, i) for i in range(n_records)])
     return LOSS.total(np.where(np.isnan(losses), 1.0, np.clip(losses, 0.0, 1.0)))
