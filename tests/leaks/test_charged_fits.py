@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -60,9 +61,10 @@ def strict_fit(setting: Setting, data: Data, seed: int) -> checks.Outcome:
 def test_arithmetic_that_raises_does_not_show(setting):
     """Extreme records are fitted, charged once, and to the same release as anywhere.
 
-    Without such settings nothing is said of them, or the same of all.
+    Without such settings nothing is said of them, or the same of all whose classes are the same:
+    classes that are read from y are taken as public, as the guarantee says.
     """
-    said = []
+    said = defaultdict(list)
     for place, data in enumerate(data_sets(setting)):
         strict = strict_fit(setting, data, seed=place)
         assert strict.charges == [setting.epsilon]
@@ -72,8 +74,9 @@ def test_arithmetic_that_raises_does_not_show(setting):
         assert strict.error is None, (place, repr(strict.error))
         usual = checks.fit_data(setting, data, random_state=place)
         assert usual.error is None, (place, repr(usual.error))
-        said.append([w for w in usual.warned if w[0] != ConvergenceWarning.__name__])
+        classes = repr(getattr(usual.fitted, "classes_", None))
+        said[classes].append([w for w in usual.warned if w[0] != ConvergenceWarning.__name__])
         expected = usual.fitted.release_.values
         for name, value in strict.fitted.release_.values.items():
             np.testing.assert_array_equal(value, expected[name])
-    assert all(one == said[0] for one in said)
+    assert all(one == alike[0] for alike in said.values() for one in alike)
