@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from skdpsurv.privacy import PrivacyGuarantee, RandomSource
+from skdpsurv.privacy.plan import SPAN
+from skdpsurv.privacy.plan import Plan as Tree
 
 __all__ = ["SPAN", "Plan", "checked_plan", "promise"]
-
-#: Ridges and scales of noise that double precision can work with.
-SPAN = (1e-12, 1e12)
 
 
 class Plan(Protocol):
@@ -55,6 +54,8 @@ class Plan(Protocol):
 
 def promise(plan: Plan, status: str) -> PrivacyGuarantee:
     """Return the guarantee of what a plan releases."""
+    if isinstance(plan, Tree):
+        return plan.guarantee(status)
     return PrivacyGuarantee(
         epsilon=plan.epsilon,
         # Of plans that say so: those that know Gaussian noise.

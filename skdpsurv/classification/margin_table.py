@@ -31,7 +31,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import optimize, special
 
-from skdpsurv.mechanisms.sums import Histogram, noise_deviation
+from skdpsurv.mechanisms.sums import Histogram
 from skdpsurv.privacy.concentrated import Price
 from skdpsurv.types import FloatArray, IntArray
 
@@ -107,7 +107,7 @@ class MarginTable:
         """
         right, wrong = counts
         guess = self.n_records * self.n_outputs / N_GROUPS
-        variance = noise_deviation(self.query, price) ** 2
+        variance = self.query.deviation(price) ** 2
         widths = np.diff(self.ends)[:, None]
         points = self.ends[:-1, None] + widths * (np.arange(N_POINTS) + 0.5) / N_POINTS
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 
-from skdpsurv.mechanisms.sums import HISTOGRAM, noise_deviation
+from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.privacy.concentrated import Price, as_laplace
 
 __all__ = [
@@ -45,7 +45,7 @@ def keeps_signs(n_cells: int, n_private: int, rarest: float, epsilon: float) -> 
         Share of the rarest public label; 1 for a numeric outcome.
     epsilon : float
     """
-    noise = math.sqrt(n_cells) * noise_deviation(HISTOGRAM, epsilon)
+    noise = math.sqrt(n_cells) * HISTOGRAM.deviation(epsilon)
     return noise <= SIGNED_NOISE * n_private * rarest
 
 

@@ -15,10 +15,11 @@ private anyway.
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, overload
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -44,31 +45,41 @@ __all__ = [
     "Sum",
     "Sums",
     "least_scale",
-    "noise_deviation",
 ]
 
 #: Of all that is defined here.
 PROOF = reference("docs/proofs/noise", "dwork")
 
 
-class Query(Protocol):
-    """What is asked of the records."""
+class Integers(ABC):
+    """What is asked of the records, and answered by integers."""
 
     @property
+    @abstractmethod
     def sensitivity(self) -> int:
         """How far one record moves the integers, in L1."""
 
     @property
+    @abstractmethod
     def squared_distance(self) -> int:
         """How far one record moves the integers, in the square of L2."""
 
-    @property
-    def proof(self) -> str:
-        """Where that is proved."""
+    def release(self, exact: Any, price: Price, source: RandomSource) -> Any:
+        """Return integers with noise on each, for one price together."""
+        return np.asarray(_released(self, exact, price, source))
+
+    def deviation(self, price: Price) -> float:
+        """Return the standard deviation of the noise on each number, in its units.
+
+        That of a continuous law; the discrete one has a little less.
+        """
+        if isinstance(price, Concentrated):
+            return math.sqrt(self.squared_distance) / price.mu
+        return math.sqrt(2.0) * self.sensitivity / price
 
 
 @dataclass(frozen=True)
-class Sum:
+class Sum(Integers):
     """The sum of one term for each record.
 
     Parameters
@@ -126,7 +137,7 @@ class Sum:
 
 
 @dataclass(frozen=True)
-class Histogram:
+class Histogram(Integers):
     """Counts in the cells of a partition: a record leaves one cell and enters another.
 
     Of a record that is counted k times, each time may be so: the sensitivity is 2k.
@@ -140,13 +151,9 @@ class Histogram:
         """All k may leave one cell and enter one other."""
         return self.sensitivity**2 // 2
 
-    def release(self, counts: IntArray, price: Price, source: RandomSource) -> IntArray:
-        """Return all counts with noise, some of them negative, for one price together."""
-        return np.asarray(_released(self, counts, price, source))
-
 
 @dataclass(frozen=True)
-class CellSums:
+class CellSums(Integers):
     """Sums in the cells of a partition, of what each record has in its own cell only.
 
     Parameters
@@ -199,13 +206,9 @@ class CellSums:
         """Return sums in units of the lattice as numbers."""
         return np.ldexp(units.astype(np.float64), self.exponent)
 
-    def release(self, totals: IntArray, price: Price, source: RandomSource) -> IntArray:
-        """Return all sums with noise, for one price together."""
-        return np.asarray(_released(self, totals, price, source))
-
 
 @dataclass(frozen=True)
-class Sums:
+class Sums(Integers):
     """Several sums over the same records, each of which one record moves by at most ``each``."""
 
     number: int
@@ -259,21 +262,11 @@ def least_deviation(squared_distance: int, mu: float) -> float:
     return deviation
 
 
-def noise_deviation(query: Query, price: Price) -> float:
-    """Return the standard deviation of the noise on each number of a query, in its units.
-
-    That of a continuous law; the discrete one has a little less.
-    """
-    if isinstance(price, Concentrated):
-        return math.sqrt(query.squared_distance) / price.mu
-    return math.sqrt(2.0) * query.sensitivity / price
-
-
-def _released(query: Query, exact: Any, price: Price, source: RandomSource) -> Any:
+def _released(query: Integers, exact: Any, price: Price, source: RandomSource) -> Any:
     return _drawn(query, exact, price, source.part(query, price))
 
 
-def _drawn(query: Query, exact: Any, price: Price, source: RandomSource) -> Any:
+def _drawn(query: Integers, exact: Any, price: Price, source: RandomSource) -> Any:
     if isinstance(price, Concentrated):
         return lattice_gaussian(exact, least_deviation(query.squared_distance, price.mu), source)
     if math.isinf(price):

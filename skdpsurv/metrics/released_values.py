@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdpsurv.mechanisms.sums import HISTOGRAM, LOSS, noise_deviation
+from skdpsurv.mechanisms.sums import HISTOGRAM, LOSS
 from skdpsurv.metrics.evaluation_plan import EvaluationPlan
 from skdpsurv.metrics.risk_table import (
     OFFSETS,
@@ -92,7 +92,7 @@ class Reading:
         """Read a release for the first time."""
         edges = RiskTable(released["risk_edges"], released["time_edges"], plan.horizon)
         counts = np.maximum(released["table"].sum(axis=1), 0.0)
-        each = noise_deviation(HISTOGRAM, plan.shares["table"])
+        each = HISTOGRAM.deviation(plan.shares["table"])
         deviation = np.sqrt(edges.shape[1]) * each
         least = max(LEAST_SHARE * plan.n_records / plan.n_groups, LEAST_SIGNAL * deviation)
         given = plan.risk_edges is not None

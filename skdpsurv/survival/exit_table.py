@@ -14,14 +14,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from skdpsurv.blocks import Blocks
 from skdpsurv.checks import number_in
-from skdpsurv.mechanisms.sums import HISTOGRAM, noise_deviation
+from skdpsurv.mechanisms.sums import HISTOGRAM, Histogram
 from skdpsurv.privacy import RandomSource
+from skdpsurv.privacy.measurement import Known, NoisySum
+from skdpsurv.privacy.plan import Plan
 from skdpsurv.references import reference
 from skdpsurv.release import Release, released_array
 from skdpsurv.survival.exact_curves import exact_curves
@@ -35,61 +37,46 @@ IS_EPSILON = number_in(1e-9, 1e9, allow_inf=True)
 #: Of many tables with the least epsilon.
 LARGEST_VARIANCE = 1e24
 
+ASSUMED = (
+    "n and every constructor parameter are public",
+    "max_time was not read off these records",
+)
+
 #: Private: 0 where censored, else the number of the cause; the time; the number of the group.
 Exits = Blocks[tuple[IndexArray, FloatArray, IndexArray]]
 
 
-@dataclass(frozen=True, eq=False)
-class ExitTablePlan:
-    """How to count, from public numbers.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExitTable(NoisySum):
+    """Counts of records by group, way out and band of time.
 
     Parameters
     ----------
-    n_records : int
-    epsilon : float
+    price : float
     ends : ndarray of shape (n_bands,)
         Right ends of the bands.
     n_causes : int
         Kinds of events.
     n_groups : int
-    setting : dict
-        Public parameters by name, for the guarantee.
     """
 
-    n_records: int
-    epsilon: float
     ends: FloatArray
     n_causes: int
     n_groups: int
-    setting: Mapping[str, Any]
 
-    proof: ClassVar[str] = reference("docs/proofs/curves", "dwork")
-    assumptions: ClassVar[tuple[str, ...]] = (
-        "n and every constructor parameter are public",
-        "max_time was not read off these records",
-    )
-
-    @property
-    def mechanism(self) -> str:
-        """What is released, in words."""
-        if math.isinf(self.epsilon):
-            return "none: product-limit estimates"
-        return "discrete Laplace noise on one table of exits by band of time"
+    name = "discrete Laplace noise on one table of exits by band of time"
+    proof = reference("docs/proofs/curves", "dwork")
 
     @property
     def n_cells(self) -> int:
         """Cells of a group: causes and censoring by band, and staying to the horizon."""
         return (self.n_causes + 1) * self.ends.size + 1
 
-    def public_inputs(self) -> dict[str, Any]:
-        """Return what the guarantee takes to be public."""
-        return {"n_records": self.n_records, **self.setting}
+    def query(self, known: Known) -> Histogram:
+        """Each record is in one cell."""
+        return HISTOGRAM
 
-    def spans(self) -> list[float]:
-        """Return nothing: the rules of the parameters keep every number in range."""
-        return []
-
-    def counts(self, records: Exits) -> IntArray:
+    def ask(self, known: Known, records: Exits) -> IntArray:
         """Return exact counts, of shape (n_groups, n_cells)."""
         q, n_ways = self.ends.size, self.n_causes + 1
 
@@ -104,13 +91,49 @@ class ExitTablePlan:
 
         return records.map_sum(count).reshape(self.n_groups, self.n_cells)
 
-    def run(self, records: Exits, source: RandomSource) -> dict[str, Any]:
-        """Return the table with noise; without privacy, exact curves at the ends of bands, too."""
-        noisy = HISTOGRAM.release(self.counts(records), self.epsilon, source)
-        released: dict[str, Any] = {"counts": noisy}
-        if math.isinf(self.epsilon):
-            released |= exact_curves(records, self.ends, self.n_causes, self.n_groups)
-        return released
+    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+        """Return the table."""
+        return {"counts": noisy}
+
+
+class ExactExits(ExitTable):
+    """The same without privacy, and exact curves at the ends of bands beside it."""
+
+    name = "none: product-limit estimates"
+
+    def run(self, known: Known, records: Exits, source: RandomSource) -> Mapping[str, Any]:
+        """Return counts and curves without noise."""
+        curves = exact_curves(records, self.ends, self.n_causes, self.n_groups)
+        return self.after(known, self.ask(known, records)) | curves
+
+
+def exit_plan(
+    n_records: int,
+    epsilon: float,
+    ends: FloatArray,
+    n_causes: int,
+    n_groups: int,
+    setting: Mapping[str, Any],
+) -> Plan:
+    """Return the plan of a table of exits.
+
+    Parameters
+    ----------
+    n_records : int
+    epsilon : float
+        inf: without privacy.
+    ends, n_causes, n_groups
+        As of :class:`ExitTable`.
+    setting : mapping
+        Public parameters by name, for the guarantee.
+    """
+    kind = ExactExits if math.isinf(epsilon) else ExitTable
+    return Plan(
+        kind(price=epsilon, ends=ends, n_causes=n_causes, n_groups=n_groups),
+        epsilon,
+        inputs={"n_records": n_records, **setting},
+        assumed=ASSUMED,
+    )
 
 
 def table_variance(release: Release) -> float:
@@ -135,4 +158,4 @@ def table_variance(release: Release) -> float:
 
 def cell_variance(epsilon: float) -> float:
     """Return the variance of the noise in a cell."""
-    return 0.0 if math.isinf(epsilon) else noise_deviation(HISTOGRAM, epsilon) ** 2
+    return 0.0 if math.isinf(epsilon) else HISTOGRAM.deviation(epsilon) ** 2

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 from skdpsurv.checks import Check, auto_or, horizon, integer, number_in, required_horizon
 from skdpsurv.labels import stated_labels
 from skdpsurv.privacy import PrivacyAccountant
+from skdpsurv.privacy.plan import Plan
 from skdpsurv.sources import in_memory
 from skdpsurv.survival.curve_frames import Shown
 from skdpsurv.survival.exit_records import GroupedShape, check_groups, found_groups, read_exits
-from skdpsurv.survival.exit_table import IS_EPSILON, ExitTablePlan
+from skdpsurv.survival.exit_table import IS_EPSILON, exit_plan
 from skdpsurv.survival.time_bands import (
     LARGEST_TABLE,
     LARGEST_TABLES,
@@ -240,16 +241,13 @@ class ExitTableFitter(UnivariateFitter):
             stated["groups"] = shape.groups.tolist()
         return stated
 
-    def _plan(self, shape: GroupedShape) -> ExitTablePlan:
+    def _plan(self, shape: GroupedShape) -> Plan:
         stated = self._stated(shape)
         check_size(stated, self._n_causes)
-        return ExitTablePlan(
-            n_records=shape.n_records,
-            epsilon=float(self.epsilon),
-            ends=stated_ends(stated),
-            n_causes=self._n_causes,
-            n_groups=1 if shape.groups is None else shape.groups.size,
-            setting=stated,
+        n_groups = 1 if shape.groups is None else shape.groups.size
+        ends = stated_ends(stated)
+        return exit_plan(
+            shape.n_records, float(self.epsilon), ends, self._n_causes, n_groups, stated
         )
 
 

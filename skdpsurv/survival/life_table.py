@@ -16,7 +16,7 @@ import numpy as np
 from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import Link
-from skdpsurv.mechanisms.sums import HISTOGRAM, noise_deviation
+from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.privacy import RandomSource
 from skdpsurv.privacy.concentrated import Price
 from skdpsurv.types import BoolArray, FloatArray, IntArray
@@ -96,7 +96,7 @@ def baseline_from_life_table(
     weights = _in_block_order(counts.T.ravel(), censored, middle)
     likelihood = DiscreteHazard(basis, 0, 0.0, link)
     # Variance of the sum of the cells' noise.
-    noise = noise_deviation(HISTOGRAM, price) ** 2 * counts.size
+    noise = HISTOGRAM.deviation(price) ** 2 * counts.size
     size = np.sqrt(np.mean(basis**2, axis=0))
     deviation = np.full(n_basis, SHAPE_DEVIATION)
     deviation[0] = LEVEL_DEVIATION

@@ -38,7 +38,7 @@ from numpy.polynomial import legendre
 from scipy import special
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.mechanisms.sums import HISTOGRAM, noise_deviation
+from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.privacy import RandomSource
 from skdpsurv.privacy.concentrated import Price, left, part
 from skdpsurv.release import Release, released_array
@@ -180,11 +180,11 @@ def fit_table(
     signal : float
         Of the fit that released the coefficients.
     """
-    place_noise = math.ldexp(noise_deviation(PLACES, prices[1]), PLACES.exponent)
+    place_noise = math.ldexp(PLACES.deviation(prices[1]), PLACES.exponent)
     believed = signal / (HALF_SIGNAL + signal)
     prior = np.append(np.zeros(len(LINE_DEVIATIONS)), SLOPE + (1.0 - SLOPE) * believed)
     deviations = np.append(LINE_DEVIATIONS, SLOPE_DEVIATION) * max(believed, LEAST_BELIEVED)
-    variance = noise_deviation(HISTOGRAM, prices[0]) ** 2
+    variance = HISTOGRAM.deviation(prices[0]) ** 2
     # Nothing may fail by what the table holds: what cannot be solved is left to the prior.
     with np.errstate(all="ignore"):
         table = _Table(cells, counts, places, place_noise, n_records, variance)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from skdpsurv.mechanisms.sums import COUNT, HISTOGRAM, Sums, least_deviation, noise_deviation
+from skdpsurv.mechanisms.sums import COUNT, HISTOGRAM, Sums, least_deviation
 from skdpsurv.privacy import lattice_gaussian, random_source
 from skdpsurv.privacy.concentrated import Concentrated
 
@@ -47,4 +47,4 @@ def test_shapes_and_limits():
 def test_deviations_are_rounded_upwards(query, mu):
     deviation = least_deviation(query.squared_distance, mu)
     assert deviation >= math.sqrt(query.squared_distance) / mu * (1.0 - 1e-15)
-    assert deviation == pytest.approx(noise_deviation(query, Concentrated(mu)), rel=1e-12)
+    assert deviation == pytest.approx(query.deviation(Concentrated(mu)), rel=1e-12)

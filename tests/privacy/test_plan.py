@@ -1,69 +1,190 @@
-"""Tests of what a ledger says of fits beforehand: it is what they charge."""
+"""Plans: how measurements compose, and that nothing runs which costs more than its budget."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
-from sklearn.pipeline import make_pipeline
 
-from skdpsurv import DPKaplanMeierFitter, DPLogisticRegression, PrivateSearchCV, PublicBoundsScaler
-
-from .costs import cost
-
-X = np.random.default_rng(0).uniform(-1.0, 1.0, (120, 2))
-Y = (np.arange(120) % 2).astype(int)
+from skdpsurv.blocks import InMemory
+from skdpsurv.mechanisms.sums import HISTOGRAM, Sum
+from skdpsurv.privacy import random_source
+from skdpsurv.privacy.concentrated import Concentrated, epsilon_at, parts, rho_for
+from skdpsurv.privacy.cost import FREE, Cost, at_once, in_turn, price_of
+from skdpsurv.privacy.measurement import NoisySum
+from skdpsurv.privacy.plan import Disjoint, Plan, Sequential, Total
 
 
-def model(**parameters):
-    return DPLogisticRegression(0.25, classes=[0, 1], **parameters)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Count(NoisySum):
+    """How many records there are, under a name."""
+
+    name: str
+    assumptions: tuple[str, ...] = ("all are counted",)
+    proof = "a page"
+
+    def query(self, known):
+        return Sum(0, 1)
+
+    def ask(self, known, records):
+        return records.map_sum(len)
+
+    def after(self, known, noisy):
+        return {self.name: int(noisy), "seen": sorted(known)}
 
 
-def estimators():
-    scaled = make_pipeline(PublicBoundsScaler(), model())
-    grid = {"alpha": [0.1, 1.0]}
-    piped = {"dplogisticregression__epsilon": [0.125, 0.25]}
-    return [
-        (model(), X, Y),
-        (scaled, X, Y),
-        (GridSearchCV(model(), grid, cv=2), X, Y),
-        (GridSearchCV(scaled, piped, cv=3, refit=False), X, Y),
-        (RandomizedSearchCV(model(), {"alpha": [0.1, 1.0, 2.0]}, n_iter=2, cv=2), X, Y),
-        (PrivateSearchCV(model(), grid, epsilon=1.0), X, Y),
-        (DPKaplanMeierFitter(epsilon=0.5, max_time=130.0), np.arange(120.0), Y == 1),
-    ]
+def count(price, name="count"):
+    return Count(price=price, name=name)
 
 
-@pytest.mark.parametrize("place", range(len(estimators())))
-def test_it_is_what_the_fits_charge(make, place):
-    accountant = make(50.0)
-    accountant.charge(cost(1.0))
-    estimator, data, y = estimators()[place]
-    [row] = accountant.plan([(estimator, data, y)]).to_dict("records")
-    assert len(accountant.entries()) == 1
-    inner = estimator
-    while hasattr(inner, "steps") or not hasattr(inner, "accountant"):
-        inner = inner.steps[-1][1] if hasattr(inner, "steps") else inner.estimator
-    inner.accountant = accountant
-    estimator.fit(data, y)
-    charged = accountant.entries().iloc[1:]
-    assert row["charges"] == row["allowed"] == len(charged)
-    assert row["epsilon"] == charged["epsilon"].sum()
-    assert row["remaining"] == accountant.remaining()
+RECORDS = InMemory([np.zeros(40)])
 
 
-def test_one_after_another(make):
-    accountant = make(1.0)
-    table = accountant.plan([(model(), X, Y)] * 3 + [(GridSearchCV(model(), {}, cv=2), X, Y)])
-    assert table["allowed"].tolist() == [1, 1, 1, 1]
-    assert table["remaining"].tolist() == [0.75, 0.5, 0.25, 0.0]
-    seeded = accountant.plan([(model(random_state=1), X, Y)]).iloc[0]
-    assert (seeded["status"], seeded["allowed"]) == ("seeded", 0)
-    assert accountant.plan([]).empty
-    assert len(accountant.entries()) == 0
+class TestCosts:
+    def test_epsilons_add_up_exactly(self):
+        tenth = price_of(0.1)
+        assert in_turn([tenth] * 3).epsilon == 3 * Fraction(0.1)
+        assert not in_turn([tenth] * 3).within(0.3, 0.0)  # 0.1 is a little more than a tenth
+        assert in_turn([tenth] * 3).within(math.nextafter(0.3, 1.0), 0.0)
+
+    def test_mus_add_up_by_their_squares(self):
+        one, two = parts(1.0, 1e-6, [3.0, 4.0])
+        both = in_turn([price_of(one), price_of(two)])
+        assert both.rho == pytest.approx(rho_for(1.0, 1e-6), rel=1e-9)
+        assert both.within(1.0, 1e-6)
+        assert not both.within(1.0, 1e-7)
+        assert not both.within(1.0, 0.0)
+        assert not both.is_pure
+        assert both.epsilon == math.inf
+
+    def test_pure_noise_beside_gaussian_noise_is_concentrated(self):
+        mixed = in_turn([price_of(0.1), price_of(Concentrated(0.2))])
+        assert mixed.rho == pytest.approx(0.5 * (0.1**2 + 0.2**2), rel=1e-9)
+        assert mixed.within(epsilon_at(0.5 * (0.1**2 + 0.2**2), 1e-6) * (1 + 1e-9), 1e-6)
+
+    def test_of_sets_that_share_nobody_the_dearest_counts(self):
+        assert at_once([price_of(0.5), price_of(0.7)]).epsilon == Fraction(0.7)
+        # What comes after is paid by all of them.
+        after = in_turn([at_once([price_of(0.5), price_of(0.7)]), price_of(0.25)])
+        assert after.epsilon == Fraction(0.7) + Fraction(0.25)
+
+    def test_sets_with_either_noise_are_within_where_both_are(self):
+        gaussian = parts(1.0, 1e-6, [1.0])[0]
+        either = at_once([price_of(1.0), price_of(gaussian)])
+        assert either.within(1.0, 1e-6)
+        assert not either.within(0.999, 1e-6)
+        assert either.rho is None
+        assert not either.is_pure
+
+    def test_nothing_costs_nothing(self):
+        assert FREE.epsilon == in_turn([]).epsilon == 0
+        assert Cost(()).within(1e-300, 0.0)
+
+    def test_infinite_prices_are_within_an_infinite_budget_alone(self):
+        assert price_of(math.inf).epsilon == math.inf
+        assert price_of(math.inf).within(math.inf, 0.0)
+        assert not price_of(math.inf).within(1e300, 0.0)
 
 
-def test_something_else(make):
-    with pytest.raises(TypeError, match="private estimator"):
-        make(1.0).plan([(LogisticRegression(), X, Y)])
+class TestPlans:
+    def test_a_plan_beyond_its_budget_cannot_be_made(self):
+        tree = Sequential((count(0.5), count(0.6)))
+        with pytest.raises(ValueError, match="must cost no more"):
+            Plan(tree, 1.0)
+        assert Plan(tree, 1.2).epsilon == 1.2
+
+    def test_each_measurement_knows_what_came_before(self):
+        plan = Plan(Sequential((count(0.5, "one"), count(0.5, "two"))), 1.0)
+        found = plan.run(RECORDS, random_source(3))
+        assert found["seen"] == ["one", "seen"]
+        assert {"one", "two"} < found.keys()
+
+    def test_what_is_said_of_a_plan_is_what_measurements_say(self):
+        plan = Plan(
+            Sequential((count(0.25, "one"), count(0.25, "two"))), 1.0, inputs={"n_records": 40},
+            assumed=("n is public",),
+        )  # fmt: skip
+        promised = plan.guarantee("proved")
+        assert (promised.epsilon, promised.delta, promised.rho) == (1.0, 0.0, None)
+        assert promised.mechanism == "one, then two"
+        assert promised.assumptions == ("n is public", "all are counted")
+        assert promised.source == "a page"
+        assert promised.public_inputs == {"n_records": 40}
+        assert plan.spans() == [math.sqrt(2.0) / 0.25] * 2
+
+    def test_a_delta_is_stated_where_some_noise_is_gaussian(self):
+        (price,) = parts(1.0, 1e-6, [1.0])
+        assert Plan(count(price), 1.0, 1e-6).guarantee("proved").delta == 1e-6
+        assert Plan(count(0.5), 1.0, 1e-6).guarantee("proved").delta == 0.0
+
+    @pytest.mark.parametrize("of", ["measurement", "plan", "fit"])
+    def test_the_weakest_status_is_that_of_the_whole(self, of):
+        weak = count(1.0)
+        if of == "measurement":
+            weak.__dict__["status"] = "asymptotic"
+        plan = Plan(weak, 1.0, status="asymptotic" if of == "plan" else "proved")
+        status = plan.guarantee("asymptotic" if of == "fit" else "proved").status
+        assert status == "asymptotic"
+        assert plan.guarantee("none").status == "none"
+
+    def test_the_noise_is_that_of_the_query_at_the_price(self, monkeypatch):
+        from tests.support.spies import queries_without_noise
+
+        seen = queries_without_noise(monkeypatch)
+        Plan(Sequential((count(0.25), count(0.75))), 1.0).run(RECORDS, random_source(0))
+        assert [(s, int(exact), price) for s, exact, price in seen] == [
+            (1, 40, 0.25), (1, 40, 0.75),
+        ]  # fmt: skip
+
+
+class TestTotals:
+    def total(self, later):
+        return Total(0.5, lambda known: count(later(known), "later"), (count(0.5),))
+
+    def test_what_is_chosen_may_not_exceed_the_total(self):
+        plan = Plan(Sequential((count(0.5, "first"), self.total(lambda known: 0.6))), 1.0)
+        with pytest.raises(ValueError, match="no more than their total"):
+            plan.run(RECORDS, random_source(0))
+
+    def test_a_choice_may_depend_on_what_was_released(self):
+        tree = Sequential((count(0.5, "first"), self.total(lambda k: 0.5 / (2 + k["first"] % 2))))
+        assert Plan(tree, 1.0).run(RECORDS, random_source(0)).keys() >= {"first", "later"}
+
+    def test_a_possible_choice_beyond_the_total_cannot_be_stated(self):
+        with pytest.raises(ValueError, match="no more than their total"):
+            Total(0.5, lambda known: count(0.5), (count(0.6),))
+        with pytest.raises(ValueError, match="no more than their total"):
+            Total(0.5, lambda known: count(0.5), (count(Concentrated(0.1)),))
+
+    def test_it_costs_its_total_whatever_is_chosen(self):
+        assert self.total(lambda known: 0.1).cost == price_of(0.5)
+
+
+class TestDisjoint:
+    @staticmethod
+    def halves(records, source):
+        order = source.generator.permutation(40)
+        return [records.map(lambda block: block[order[:10]]), records.map(lambda b: b[order[10:]])]
+
+    def test_each_measures_its_own_records(self, monkeypatch):
+        from tests.support.spies import queries_without_noise
+
+        queries_without_noise(monkeypatch)
+        tree = Disjoint((count(1.0, "one"), count(1.0, "two")), self.halves)
+        found = Plan(tree, 1.0).run(RECORDS, random_source(0))
+        assert (found["one"], found["two"]) == (10, 30)
+        assert [leaf.name for leaf in Plan(tree, 1.0).leaves] == ["one", "two"]
+
+    def test_a_node_too_many_is_not_forgotten(self):
+        tree = Disjoint((count(1.0),) * 3, self.halves)
+        with pytest.raises(ValueError, match="zip"):
+            Plan(tree, 1.0).run(RECORDS, random_source(0))
+
+
+def test_noise_of_a_histogram_by_both_prices():
+    assert HISTOGRAM.deviation(0.5) == math.sqrt(2.0) * 2 / 0.5
+    assert HISTOGRAM.deviation(Concentrated(0.5)) == math.sqrt(2.0) / 0.5
+    assert replace(HISTOGRAM, sensitivity=4).squared_distance == 8

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdpsurv.blocks import InMemory
-from skdpsurv.survival.exit_table import ExitTablePlan
+from skdpsurv.survival.exit_table import ExitTable
 from skdpsurv.survival.time_bands import band_ends, bands_of, check_breakpoints, n_bands_for
 
 LARGEST = float(np.finfo(float).max)
@@ -68,14 +68,14 @@ RECORD = st.tuples(
 
 def counts(records, plan):
     cause, time, group = (np.array(part) for part in zip(*records, strict=True))
-    return plan.counts(InMemory([(cause, time.astype(float), group)]))
+    return plan.ask({}, InMemory([(cause, time.astype(float), group)]))
 
 
 @settings(max_examples=300, deadline=None, derandomize=True, database=None)
 @given(records=st.lists(RECORD, min_size=1, max_size=6), other=RECORD, data=st.data())
 def test_replacing_a_record_moves_two_cells_by_one(records, other, data):
     """The sensitivity that the proof is about, by brute force."""
-    plan = ExitTablePlan(len(records), 1.0, np.array([1.0, 2.5, 10.0]), 2, 3, {})
+    plan = ExitTable(price=1.0, ends=np.array([1.0, 2.5, 10.0]), n_causes=2, n_groups=3)
     place = data.draw(st.integers(0, len(records) - 1))
     neighbours = [*records[:place], other, *records[place + 1 :]]
     one, two = counts(records, plan), counts(neighbours, plan)
@@ -85,7 +85,7 @@ def test_replacing_a_record_moves_two_cells_by_one(records, other, data):
 
 
 def test_counts_are_those_of_each_cell():
-    plan = ExitTablePlan(6, 1.0, np.array([1.0, 10.0]), 2, 2, {})
+    plan = ExitTable(price=1.0, ends=np.array([1.0, 10.0]), n_causes=2, n_groups=2)
     records = [(1, 0.5, 0), (2, 1.0, 0), (0, 3.0, 0), (2, 3.0, 1), (1, 11.0, 1), (0, 10.0, 1)]
     found = counts(records, plan)
     # First cause, second cause, censored, each in two bands; and who stays.

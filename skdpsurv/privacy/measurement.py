@@ -1,0 +1,131 @@
+"""What a fit asks of private records: one thing at a time, at a price, by a theorem.
+
+A *noisy sum* is made of integers that add up over blocks of records. It says what is asked and how
+far one record can move the answer (its query); whoever runs it adds the noise that this query has
+at its price, so that no measurement can have a wrong one. A *mechanism* has a theorem of its own,
+and noise of its own. What either asks may depend on what was released before it (``known``), and
+what becomes known goes to those that follow. Neighbours: replace-one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from skdpsurv.privacy.concentrated import Price, amount
+from skdpsurv.privacy.cost import Cost, price_of
+from skdpsurv.privacy.randomness import RandomSource
+
+__all__ = ["Known", "Measurement", "Mechanism", "NoisySum", "Query"]
+
+#: What was released before, by name, and what is public.
+Known = Mapping[str, Any]
+
+
+class Query(Protocol):
+    """What is asked of the records, and how its answer is released."""
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one record moves the answer, in L1."""
+        ...
+
+    @property
+    def squared_distance(self) -> float:
+        """How far one record moves the answer, in the square of L2."""
+        ...
+
+    def release(self, exact: Any, price: Price, source: RandomSource) -> Any:
+        """Return the exact answer with the noise that hides one record at the price."""
+        ...
+
+    def deviation(self, price: Price) -> float:
+        """Return the standard deviation of the noise on each number, in units of the answer."""
+        ...
+
+
+class Measurement(ABC):
+    """One thing that is asked of the records.
+
+    A subclass says its ``name``, in words: what a guarantee calls it.
+    """
+
+    name: str
+    #: Where it is proved.
+    proof: str
+    #: What else must be true.
+    assumptions: tuple[str, ...] = ()
+    #: As of a guarantee.
+    status: str = "proved"
+
+    @property
+    @abstractmethod
+    def cost(self) -> Cost:
+        """What it costs."""
+
+    def spans(self) -> Iterable[float]:
+        """Return public numbers that must be neither huge nor tiny."""
+        return ()
+
+    def stated(self) -> Mapping[str, Any]:
+        """Return public numbers that a guarantee states, by name."""
+        return {}
+
+    @abstractmethod
+    def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
+        """Return what is released of the records, by name."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoisySum(Measurement):
+    """Counts, sums, means, moments: integers that add up over blocks of records.
+
+    Parameters
+    ----------
+    price : float or Concentrated
+    """
+
+    price: Price
+
+    @property
+    def cost(self) -> Cost:
+        """The price."""
+        return price_of(self.price)
+
+    @abstractmethod
+    def query(self, known: Known) -> Query:
+        """Return what is asked, once it is known what was released before."""
+
+    def query_range(self) -> Sequence[Query]:
+        """Return the ends of what may be asked, for those who do not know yet."""
+        return [self.query({})]
+
+    @abstractmethod
+    def ask(self, known: Known, records: Any) -> Any:
+        """Return the exact answer: a sum over blocks, private."""
+
+    @abstractmethod
+    def after(self, known: Known, noisy: Any) -> Mapping[str, Any]:
+        """Return what follows from the noisy answer, by name: it never sees records."""
+
+    def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
+        """Ask, add noise, and return what follows."""
+        noisy = self.query(known).release(self.ask(known, records), self.price, source)
+        return self.after(known, noisy)
+
+    def spans(self) -> Iterable[float]:
+        """Return how large the noise is."""
+        return [query.deviation(self.price) for query in self.query_range() if amount(self.price)]
+
+
+class Mechanism(Measurement):
+    """What has a theorem of its own: a perturbed minimiser, a descent, a chain, a ladder, a choice.
+
+    ``distances`` says how far two data sets are apart in all that the theorem speaks of.
+    """
+
+    def distances(self, known: Known, one: Any, other: Any) -> list[tuple[str, float, float]]:
+        """Return, of neighbours: what was compared, how far it is apart, and how far it may be."""
+        return []

@@ -1,0 +1,248 @@
+"""A plan: a tree of measurements, made for a budget that its composition does not exceed.
+
+Leaves are measurements (:mod:`skdpsurv.privacy.measurement`). Nodes say how they compose
+(:mod:`skdpsurv.privacy.cost`): one after another; within a total that is divided in view of what
+was released; on records that share nobody. A plan is made from public numbers alone, before
+anything is charged. Its guarantee is computed: what it states is the budget, and a delta only if a
+measurement needs one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from skdpsurv.privacy.concentrated import Price
+from skdpsurv.privacy.cost import Cost, at_once, in_turn, price_of
+from skdpsurv.privacy.guarantee import PrivacyGuarantee, weakest_status
+from skdpsurv.privacy.measurement import Known, Measurement
+from skdpsurv.privacy.randomness import RandomSource
+
+__all__ = ["SPAN", "Disjoint", "Node", "Plan", "Sequential", "Total"]
+
+#: Ridges and scales of noise that double precision can work with.
+SPAN = (1e-12, 1e12)
+
+
+@dataclass(frozen=True, eq=False)
+class Sequential:
+    """Measurements of the same records, one after another."""
+
+    nodes: tuple[Node, ...]
+
+    @property
+    def cost(self) -> Cost:
+        """All together."""
+        return in_turn(node.cost for node in self.nodes)
+
+    def leaves(self) -> Iterator[Measurement]:
+        """Yield the measurements, as far as they are known beforehand."""
+        for node in self.nodes:
+            yield from leaves(node)
+
+    def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
+        """Return what is released: each sees what came before."""
+        found: dict[str, Any] = {}
+        for node in self.nodes:
+            found |= node.run({**known, **found}, records, source)
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Total:
+    """Measurements that a total price is divided among, in view of what was released before.
+
+    Parameters
+    ----------
+    total : float or Concentrated
+    choose : callable
+        Of what is known: the measurements, which may cost no more than the total together.
+    possible : tuple of Node
+        Some that may be chosen, for those who do not know yet.
+    """
+
+    total: Price
+    choose: Callable[[Known], Node]
+    possible: tuple[Node, ...]
+
+    def __post_init__(self) -> None:
+        for node in self.possible:
+            self._require(node)
+
+    @property
+    def cost(self) -> Cost:
+        """The total, whatever is chosen."""
+        return price_of(self.total)
+
+    def leaves(self) -> Iterator[Measurement]:
+        """Yield those of the choice that is stated first."""
+        yield from leaves(self.possible[0])
+
+    def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
+        """Choose, and return what is released."""
+        return self._require(self.choose(known)).run(known, records, source)
+
+    def _require(self, node: Node) -> Node:
+        within = node.cost.epsilon <= self.cost.epsilon
+        if not node.cost.is_pure:
+            mine, all_ = node.cost.rho, self.cost.rho
+            within = mine is not None and all_ is not None and mine <= all_
+        if not within:
+            raise ValueError("measurements must cost no more than their total.")
+        return node
+
+
+@dataclass(frozen=True, eq=False)
+class Disjoint:
+    """Measurements of records that share nobody.
+
+    Parameters
+    ----------
+    nodes : tuple of Node
+    deal : callable
+        Of all records and a source for their order: the records of each, by their number alone.
+    """
+
+    nodes: tuple[Node, ...]
+    deal: Callable[[Any, RandomSource], Iterable[Any]]
+
+    @property
+    def cost(self) -> Cost:
+        """The dearest: a replaced record is in one of the sets."""
+        return at_once(node.cost for node in self.nodes)
+
+    def leaves(self) -> Iterator[Measurement]:
+        """Yield the measurements."""
+        for node in self.nodes:
+            yield from leaves(node)
+
+    def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
+        """Return what is released of each set: later ones see what came before."""
+        found: dict[str, Any] = {}
+        for node, own in zip(self.nodes, self.deal(records, source), strict=True):
+            found |= node.run({**known, **found}, own, source)
+        return found
+
+
+Node = Measurement | Sequential | Total | Disjoint
+
+
+def leaves(node: Node) -> Iterator[Measurement]:
+    """Yield the measurements of a node, from left to right."""
+    if isinstance(node, Measurement):
+        yield node
+    else:
+        yield from node.leaves()
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Measurements of all records, and what is public of them.
+
+    Parameters
+    ----------
+    tree : Node
+    epsilon : float
+        What the whole may cost: this is what is stated, and charged.
+    allowed_delta : float, default=0.0
+        What Gaussian noise may use.
+    inputs : mapping
+        Values that the guarantee takes to be public, beside those that measurements state.
+    assumed : tuple of str
+        What else must be true.
+    words : str, default=""
+        What is released; "" for the names of the measurements.
+    status : str, default="proved"
+        Of the plan, should that be weaker than the measurements'.
+
+    Raises
+    ------
+    ValueError
+        If the measurements cost more than that together.
+    """
+
+    tree: Node
+    epsilon: float
+    allowed_delta: float = 0.0
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    assumed: tuple[str, ...] = ()
+    words: str = ""
+    status: str = "proved"
+
+    def __post_init__(self) -> None:
+        if not self.cost.within(self.epsilon, self.allowed_delta):
+            raise ValueError("measurements must cost no more than epsilon and delta together.")
+
+    @property
+    def cost(self) -> Cost:
+        """What the measurements cost together."""
+        return self.tree.cost
+
+    @property
+    def leaves(self) -> list[Measurement]:
+        """The measurements, as far as they are known beforehand."""
+        return list(leaves(self.tree))
+
+    @property
+    def delta(self) -> float:
+        """What is used of the delta allowed: all of it, or nothing."""
+        return 0.0 if self.cost.is_pure else self.allowed_delta
+
+    @property
+    def rho(self) -> float | None:
+        """The price in zCDP, where all noise is Gaussian."""
+        return self.cost.rho
+
+    @property
+    def renyi(self) -> tuple[tuple[float, float], ...]:
+        """Orders and divergences of what has a curve and no rho."""
+        return ()
+
+    @property
+    def mechanism(self) -> str:
+        """What is released, in words."""
+        return self.words or ", then ".join(_once(leaf.name for leaf in self.leaves))
+
+    @property
+    def proof(self) -> str:
+        """Where it is proved."""
+        return "; ".join(_once(leaf.proof for leaf in self.leaves if leaf.proof))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What else must be true."""
+        return tuple(_once([*self.assumed, *(a for leaf in self.leaves for a in leaf.assumptions)]))
+
+    def public_inputs(self) -> dict[str, Any]:
+        """Return the values that the guarantee takes to be public."""
+        stated: dict[str, Any] = dict(self.inputs)
+        for leaf in self.leaves:
+            stated |= leaf.stated()
+        return stated
+
+    def spans(self) -> list[float]:
+        """Return the public numbers that must be neither huge nor tiny."""
+        return [span for leaf in self.leaves for span in leaf.spans()]
+
+    def guarantee(self, status: str) -> PrivacyGuarantee:
+        """Return what the whole promises; the status is the weakest of all."""
+        return PrivacyGuarantee(
+            epsilon=self.epsilon,
+            delta=self.delta,
+            rho=self.rho,
+            renyi=self.renyi,
+            mechanism=self.mechanism,
+            status=weakest_status([status, self.status, *(leaf.status for leaf in self.leaves)]),
+            public_inputs=self.public_inputs(),
+            assumptions=self.assumptions,
+            source=self.proof,
+        )
+
+    def run(self, records: Any, source: RandomSource) -> Mapping[str, Any]:
+        """Return what is released of the records, by name."""
+        return self.tree.run({}, records, source)
+
+
+def _once(words: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(words))
