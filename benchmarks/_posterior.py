@@ -21,7 +21,7 @@ from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target
 from skdpsurv.privacy import random_source
 from skdpsurv.shape import Shape
 from skdpsurv.survival.hazard_plans import HazardRecords
-from skdpsurv.survival.posterior_plan import PosteriorSampling
+from skdpsurv.survival.posterior_plan import PosteriorDraw
 from skdpsurv.survival.spline import orthogonal_basis
 from skdpsurv.target import event_and_time
 
@@ -53,7 +53,7 @@ class Problem:
     n_intervals: int = 200
     n_knots: int = 3
 
-    def plan(self, **options: object) -> PosteriorSampling:
+    def plan(self, **options: object) -> PosteriorDraw:
         """Return what the estimator would run."""
         model = DPDiscreteTimeSurvival(
             self.epsilon,
@@ -65,9 +65,9 @@ class Problem:
             n_knots=self.n_knots,
             **options,  # type: ignore[arg-type]
         )
-        plan = model._plan(Shape(*self.data.X.shape))
-        assert isinstance(plan, PosteriorSampling)
-        return plan
+        draw = model._plan(Shape(*self.data.X.shape)).alone
+        assert isinstance(draw, PosteriorDraw)
+        return draw
 
     def records(self) -> InMemory[HazardRecords]:
         """Return the records on the grid of the estimator."""

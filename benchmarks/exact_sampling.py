@@ -27,11 +27,10 @@ from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.metrics import concordance_index
 from skdpsurv.privacy import random_source
+from skdpsurv.privacy.plan import Plan, Sequential
 from skdpsurv.shape import Shape
-from skdpsurv.survival.hazard_plans import (
-    HazardRecords,
-    Perturbation,
-)
+from skdpsurv.survival.hazard_fit import HazardFit, HazardMinimiser
+from skdpsurv.survival.hazard_plans import HazardRecords
 
 EPSILONS = setting((0.1, 0.4, 1.6, 6.4), quick=(1.6,))
 #: rho tried: a small set for much noise.
@@ -50,10 +49,19 @@ def softplus(x: np.ndarray) -> np.ndarray:
     return np.logaddexp(0.0, x)
 
 
-def first_look(plan: Perturbation, records: HazardRecords) -> tuple[np.ndarray, np.ndarray, float]:
+def look_and_fit(plan: Plan) -> tuple[Sequential, HazardFit]:
+    """Return the first look of a plan, and what is public of the fit after it."""
+    look, point = plan.tree.nodes[:2]  # type: ignore[union-attr]
+    assert isinstance(look, Sequential)
+    assert isinstance(point, HazardMinimiser)
+    return look, point.fit
+
+
+def first_look(plan: Plan, records: HazardRecords) -> tuple[np.ndarray, np.ndarray, float]:
     """Return baseline, mean and radius as ``obj_pert`` releases them first."""
-    look = plan.look(InMemory([records]), random_source(None))
-    return look.center[: plan.model.n_knots], look.mean, look.radius
+    node, fit = look_and_fit(plan)
+    look = fit.look(node.run({}, InMemory([records]), random_source(None)))
+    return look.center[: fit.model.n_knots], look.mean, look.radius
 
 
 def proved_range(predictor: np.ndarray, rho_a: float, rho: float) -> float:
@@ -81,16 +89,16 @@ def proved_range(predictor: np.ndarray, rho_a: float, rho: float) -> float:
 
 
 def draws(
-    plan: Perturbation, records: HazardRecords, look: tuple, rho: float, kind: str, seed: int
+    fit: HazardFit, records: HazardRecords, look: tuple, rho: float, kind: str, seed: int
 ) -> np.ndarray:
     """Return states of a long chain for the law, as coefficients on the scale of X."""
     baseline, mean, radius = look
-    basis, n_knots, rng = plan.likelihood.basis, plan.model.n_knots, np.random.default_rng(seed)
+    basis, n_knots, rng = fit.likelihood.basis, fit.model.n_knots, np.random.default_rng(seed)
     block = records.within(mean, radius)
-    losses = GridLosses(DiscreteHazard(basis, plan.model.n_features), block)
+    losses = GridLosses(DiscreteHazard(basis, fit.model.n_features), block)
     rho_a = BASELINE_RADIUS[kind]
     spread = 4.0 * rho if kind == OPTIMISTIC else proved_range(basis @ baseline, rho_a, rho)
-    beta, prior = plan.prices.fit / spread, PRIOR / rho**2
+    beta, prior = fit.price / spread, PRIOR / rho**2
 
     def energy(f: np.ndarray) -> float:
         outside = np.abs(basis @ (f[:n_knots] - baseline)).max() > rho_a
@@ -98,10 +106,10 @@ def draws(
             return np.inf
         return beta * float(losses(f).sum()) + 0.5 * prior * float(f[n_knots:] @ f[n_knots:])
 
-    f = np.concatenate([baseline, np.zeros(plan.model.n_features)])
-    precision = beta * np.asarray(plan.likelihood.derivatives(f, block).hessian)
+    f = np.concatenate([baseline, np.zeros(fit.model.n_features)])
+    precision = beta * np.asarray(fit.likelihood.derivatives(f, block).hessian)
     precision[:n_knots, :n_knots] += 3.0 * n_knots / rho_a**2 * basis.T @ basis / len(basis)
-    precision[n_knots:, n_knots:] += np.eye(plan.model.n_features) * (prior + f.size / rho**2)
+    precision[n_knots:, n_knots:] += np.eye(fit.model.n_features) * (prior + f.size / rho**2)
     root = np.linalg.cholesky(np.linalg.inv(precision)) * 1.7 / np.sqrt(f.size)
     size, value, found = 1.0, energy(f), []
     for t in range(STEPS):
@@ -141,8 +149,7 @@ def measure(data: SurvivalData, looks: int) -> list[tuple]:
     for epsilon in EPSILONS:
         model = DPDiscreteTimeSurvival(epsilon, max_time=data.max_time)
         plan = model._plan(Shape(*splits[0].X.shape))
-        assert isinstance(plan, Perturbation)
-        assert plan.prices.center > 0.0
+        _, fit = look_and_fit(plan)
         fits = []
         for part in splits:
             coefs = np.array([model.fit(part.X, part.y).coef_ for _ in range(10)])
@@ -153,7 +160,7 @@ def measure(data: SurvivalData, looks: int) -> list[tuple]:
             tried = []
             for rho in setting(RADII[epsilon], quick=RADII[epsilon][:1]):
                 found = [
-                    part.scores(draws(plan, part.records, look, rho, kind, i))
+                    part.scores(draws(fit, part.records, look, rho, kind, i))
                     for i, (part, look) in enumerate(zip(splits, seen, strict=True))
                 ]
                 tried.append((float(np.mean([error for error, _ in found])), rho, found))

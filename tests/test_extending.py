@@ -163,7 +163,7 @@ class TestNoiseLaw:
     def test_estimators_draw_it_and_audits_know_it(self, method):
         model = Squared(1.0, classes=[0, 1], method=method, alpha=60.0)
         _, plan, _ = clone(model)._planned(np.zeros((5, 2)), np.zeros(5))
-        (calibration,) = plan.fit.calibrations
+        (calibration,) = plan.alone.fit.calibrations
         law = calibration.linear or calibration.output
         assert isinstance(law, ProductLaplace)
         results = [

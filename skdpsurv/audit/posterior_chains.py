@@ -17,7 +17,7 @@ from skdpsurv.checks import integer, positive_int, verbosity
 from skdpsurv.privacy import random_source, silent_arithmetic
 from skdpsurv.progress import first
 from skdpsurv.survival.discrete_time import DPDiscreteTimeSurvival
-from skdpsurv.survival.posterior_plan import PosteriorSampling
+from skdpsurv.survival.posterior_plan import PosteriorDraw
 from skdpsurv.survival.spline import to_published
 from skdpsurv.types import FloatArray
 
@@ -145,36 +145,37 @@ def nonprivate_posterior_chains(
     model = clone(estimator).set_params(accountant=None)
     model._check_parameters()
     shape, plan, _ = model._planned(X, y)
-    if not isinstance(plan, PosteriorSampling):
+    draw = plan.alone
+    if not isinstance(draw, PosteriorDraw):
         raise ValueError("estimator must have method='psgld', delta=0 and a finite epsilon.")
     with silent_arithmetic():
         records = model._read(shape, X, y)
         chains = [
-            _one_chain(plan, records, source, n_draws, verbose)
+            _one_chain(draw, records, source, n_draws, verbose)
             for source in random_source(random_state).spawn(n_chains)
         ]
-    return PosteriorChains(np.array(chains), _names(model, plan))
+    return PosteriorChains(np.array(chains), _names(model, draw))
 
 
 def _one_chain(
-    plan: PosteriorSampling, records: Any, source: Any, n_draws: int, verbose: int
+    draw: PosteriorDraw, records: Any, source: Any, n_draws: int, verbose: int
 ) -> FloatArray:
-    n_steps = plan.schedule.n_steps(plan.model.n_records)
-    burn_in = plan.schedule.burn_in(plan.model.n_records)
-    if plan.schedule.sampler == "mala":
+    n_steps = draw.schedule.n_steps(draw.model.n_records)
+    burn_in = draw.schedule.burn_in(draw.model.n_records)
+    if draw.schedule.sampler == "mala":
         n_steps = burn_in + n_draws
     step = max(1, (n_steps - burn_in) // n_draws)
-    states = first(plan.states(records, source), n_steps, "posterior chain", verbose)
+    states = first(draw.states(records, source), n_steps, "posterior chain", verbose)
     kept = list(islice(states, burn_in + step - 1, None, step))[:n_draws]
     draws = []
     for state in kept:
-        baseline, coef = plan.unscaled(state)
-        draws.append(np.concatenate([to_published(baseline, plan.model.n_knots), coef]))
+        baseline, coef = draw.unscaled(state)
+        draws.append(np.concatenate([to_published(baseline, draw.model.n_knots), coef]))
     return np.array(draws)
 
 
-def _names(model: DPDiscreteTimeSurvival, plan: PosteriorSampling) -> tuple[str, ...]:
+def _names(model: DPDiscreteTimeSurvival, draw: PosteriorDraw) -> tuple[str, ...]:
     columns = getattr(model, "feature_names_in_", None)
     if columns is None:
-        columns = [f"x{j}" for j in range(plan.model.n_features)]
-    return (*(f"baseline_{j + 1}" for j in range(plan.model.n_knots)), *map(str, columns))
+        columns = [f"x{j}" for j in range(draw.model.n_features)]
+    return (*(f"baseline_{j + 1}" for j in range(draw.model.n_knots)), *map(str, columns))

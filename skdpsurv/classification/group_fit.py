@@ -22,7 +22,8 @@ from skdpsurv.mechanisms.methods import deviation
 from skdpsurv.mechanisms.perturbation import Calibrated, Problem, SharedPrice, steps_of
 from skdpsurv.priors import Evidence, Prior
 from skdpsurv.privacy import clip_rows
-from skdpsurv.privacy.concentrated import Concentrated
+from skdpsurv.privacy.concentrated import Concentrated, Price
+from skdpsurv.privacy.cost import Cost, in_turn, price_of
 from skdpsurv.rows import row_products
 from skdpsurv.types import FloatArray, IndexArray
 
@@ -112,6 +113,20 @@ class GroupFit:
     prices: tuple[Concentrated, ...] = ()
     epsilon_output: float = math.inf
 
+    @property
+    def cost(self) -> Cost:
+        """Of the models of all outputs: the same records, one output after another."""
+        return in_turn(map(price_of, self.each_price))
+
+    @property
+    def each_price(self) -> Sequence[Price]:
+        """What the models of each output cost together."""
+        return self.prices or [self.epsilon_output] * self.n_outputs
+
+    def likelihood(self, group: ColumnGroup) -> Logistic:
+        """Return that of the models of a group."""
+        return Logistic(group.n_params, group.bound, self.max_residual)
+
     def problems(self, records: Blocks[SignedRows]) -> list[Problem]:
         """Return the minimisations, group by group and output by output within.
 
@@ -125,11 +140,11 @@ class GroupFit:
         longest = self.data_norm * (1.0 if self.reach is None else self.reach)
         clipped = records.map(lambda block: block.within(longest))
         problems = []
-        shared = [SharedPrice(p) for p in self.prices or [self.epsilon_output] * self.n_outputs]
+        shared = [SharedPrice(price) for price in self.each_price]
         for group, calibration, centers in zip(
             self.groups, self.calibrations, self.centers, strict=True
         ):
-            likelihood = Logistic(group.n_params, group.bound, self.max_residual)
+            likelihood = self.likelihood(group)
             seen = clipped.map(partial(_seen, group, self.data_norm))
             labelled = _labelled if self.reach is None else partial(_weighed, group)
             problems += [

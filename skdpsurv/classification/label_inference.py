@@ -15,75 +15,73 @@ and is :math:`1 + C^2` at t = 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
+from skdpsurv.blocks import Blocks
 from skdpsurv.classification.column_group import ColumnGroup
+from skdpsurv.classification.group_fit import GroupFit
 from skdpsurv.classification.label_response import LabelResponse
-from skdpsurv.inference import CONSTANT, Indirect, Inference, RowMoments
+from skdpsurv.inference import CONSTANT, Indirect, Inference, ReleasedMoments, RowMoments
 from skdpsurv.likelihoods.logistic import LogisticLoss
-from skdpsurv.mechanisms.perturbation import Perturbed, Problem
-from skdpsurv.privacy import RandomSource
-from skdpsurv.privacy.concentrated import Price
+from skdpsurv.mechanisms.perturbation import Perturbed
+from skdpsurv.privacy.concentrated import Price, stated_price
+from skdpsurv.privacy.measurement import Known
 from skdpsurv.types import FloatArray
 
-__all__ = ["LabelInference"]
+__all__ = ["LabelMoments"]
 
 
-@dataclass(frozen=True)
-class LabelInference:
-    """What is asked of the records; from public numbers.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LabelMoments(RowMoments):
+    """Second moments of the rows of a logistic model, and the truth that they tell of.
 
     Parameters
     ----------
-    group : ColumnGroup
-        All columns, in units of the bound.
-    moments : RowMoments
+    fit : GroupFit
+        Of all columns.
     """
 
-    group: ColumnGroup
-    moments: RowMoments
+    fit: GroupFit
 
     @classmethod
-    def planned(cls, group: ColumnGroup, n_records: int, price: Price) -> Self:
+    def planned(cls, fit: GroupFit, price: Price) -> Self:
         """Return the query that has a price."""
-        constant, d = max(CONSTANT, group.constant), len(group.indices)
-        return cls(group, RowMoments.planned(n_records, d, price, constant))
-
-    def spans(self) -> list[float]:
-        """Return the public numbers that must be neither huge nor tiny."""
-        return [self.moments.query.law.scale]
-
-    def found(self, problem: Problem, minimiser: Perturbed, source: RandomSource) -> Inference:
-        """Release moments, and return what they say of the truth.
-
-        Parameters
-        ----------
-        problem : Problem
-            The perturbed minimisation.
-        minimiser : Perturbed
-            What it released.
-        source : RandomSource
-
-        Returns
-        -------
-        Inference
-            Of the intercept, if there is one, and of coefficients on the scale of X.
-        """
-        loss: LogisticLoss = problem.likelihood.loss  # type: ignore[attr-defined]
-        moments = self.moments.release(problem.blocks, source)
-        equation = Indirect.after(
-            LabelResponse(self.group.constant, loss),
-            self._constant_first(minimiser.coef),
-            self._constant_first(minimiser.center),
-            problem.calibration,
-            moments,
+        (group,) = fit.groups
+        constant = max(CONSTANT, group.constant)
+        return cls(
+            price=price,
+            n_records=fit.n_records,
+            n_features=len(group.indices),
+            constant=constant,
+            fit=fit,
         )
-        sizes = np.full(self.group.n_params, self.group.factor)
-        if self.group.constant:
-            sizes[0] = self.group.constant
-        return Inference.of_found(equation.solve(), np.diag(sizes))
 
-    def _constant_first(self, parameters: FloatArray) -> FloatArray:
-        return np.roll(parameters, self.group.n_params - len(self.group.indices))
+    def stated(self) -> dict[str, Any]:
+        """Return the price."""
+        return stated_price("inference", self.price)
+
+    def seen(self, known: Known, records: Blocks[Any]) -> Blocks[Any]:
+        """Return weighed rows; labels are not asked for."""
+        return self.fit.problems(records)[0].blocks
+
+    def after(self, known: Known, noisy: FloatArray) -> dict[str, Any]:
+        """Return intercept, if there is one, and coefficients on the scale of X, with errors."""
+        (group,), (calibration,) = self.fit.groups, self.fit.calibrations
+        minimiser: Perturbed = known["_minimiser"]
+        equation = Indirect.after(
+            LabelResponse(group.constant, LogisticLoss(self.fit.max_residual)),
+            _constant_first(group, minimiser.coef),
+            _constant_first(group, minimiser.center),
+            calibration,
+            ReleasedMoments(self, noisy),
+        )
+        sizes = np.full(group.n_params, group.factor)
+        if group.constant:
+            sizes[0] = group.constant
+        return Inference.of_found(equation.solve(), np.diag(sizes)).values()
+
+
+def _constant_first(group: ColumnGroup, parameters: FloatArray) -> FloatArray:
+    return np.roll(parameters, group.n_params - len(group.indices))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -17,8 +16,8 @@ from skdpsurv.checks import Check, choice, number_in
 from skdpsurv.classification import budgets
 from skdpsurv.classification.class_formula import chance, write_classes
 from skdpsurv.classification.group_fit import Coefficients, GroupFit, SignedRows
-from skdpsurv.classification.label_inference import LabelInference
-from skdpsurv.classification.margin_table import LARGEST_SLOPE, LEAST_SLOPE, MarginTable
+from skdpsurv.classification.label_inference import LabelMoments
+from skdpsurv.classification.margin_table import LARGEST_SLOPE, LEAST_SLOPE, Margins
 from skdpsurv.classification.private_classifier import (
     ASSUMPTIONS,
     LabelledShape,
@@ -28,16 +27,19 @@ from skdpsurv.classification.private_classifier import (
 from skdpsurv.classification.public_slope import public_slope
 from skdpsurv.inference import REACH, Inference, Summarised
 from skdpsurv.labels import stated_classes
-from skdpsurv.likelihoods.logistic import log_odds, log_odds_slope, probability
+from skdpsurv.likelihoods.logistic import log_odds_slope, probability
 from skdpsurv.mechanisms.methods import NAMES, candidates, check_delta
-from skdpsurv.mechanisms.perturbation import Problem, perturb_all
+from skdpsurv.mechanisms.perturbation import Minimisers, Perturbed, Problem
 from skdpsurv.priors import Evidence, Prior, Terms, is_prior
-from skdpsurv.privacy import PrivacyAccountant, RandomSource
-from skdpsurv.privacy.concentrated import Concentrated, Price, amount, parts, together
+from skdpsurv.privacy import PrivacyAccountant
+from skdpsurv.privacy.concentrated import Price, parts
+from skdpsurv.privacy.cost import Cost
+from skdpsurv.privacy.measurement import GAUSSIAN, Known
+from skdpsurv.privacy.plan import Plan, Sequential
 from skdpsurv.privacy.shares import what_is_left
 from skdpsurv.references import reference
 from skdpsurv.release import Release, released_array
-from skdpsurv.types import FloatArray, IntArray
+from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from skdpsurv.scoring.script import Script
@@ -49,150 +51,73 @@ __all__ = ["DPLogisticRegression"]
 ENOUGH = 600.0
 
 
-@dataclass(frozen=True)
-class LogisticPlan:
-    """The plan of one model of all columns, or of one for each class.
+@dataclass(frozen=True, eq=False)
+class LogisticMinimisers(Minimisers):
+    """One model of all columns, or one for each class.
 
     Parameters
     ----------
     fit : GroupFit
-    epsilon : float
-    mechanism : str
-    stated : mapping
-        What the guarantee takes to be public, beside how epsilon is spent.
+    name : str
     slope : float
         What predicted log odds are multiplied with as long as no record says more: public.
-    recalibration : float or Concentrated, default=0.0
-        Price of a table of margins.
-    inference : LabelInference or None, default=None
-        What is asked of the records for standard errors; the rest of epsilon is that of the fit.
     prior : Prior or None, default=None
         What improves the coefficients if they agree with it.
-    delta : float, default=0.0
-        Positive for Gaussian noise.
     """
 
     fit: GroupFit
-    epsilon: float
-    mechanism: str
-    stated: Mapping[str, Any]
+    name: str
     slope: float
-    recalibration: Price = 0.0
-    inference: LabelInference | None = None
     prior: Prior | None = None
-    delta: float = 0.0
 
     @property
-    def proof(self) -> str:
+    def cost(self) -> Cost:
+        """What the models were calibrated for."""
+        return self.fit.cost
+
+    @property
+    def proof(self) -> str:  # type: ignore[override]
         """Where it is proved."""
-        if self.delta:
-            return reference("docs/proofs/gaussian", "bun-steinke", "canonne")
-        return reference("docs/proofs/logistic", "chaudhuri")
+        return GAUSSIAN if self.fit.prices else reference("docs/proofs/logistic", "chaudhuri")
 
     @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What else must be true."""
-        return ASSUMPTIONS + (() if self.prior is None else self.prior.promises.assumptions())
-
-    @property
-    def noise(self) -> float:
-        """How much noise there is: laws are compared by it."""
-        return self.fit.noise((1.0,))
-
-    @property
-    def rho(self) -> float | None:
-        """What Gaussian noise costs, in zCDP; None of Laplace noise."""
-        if not self.delta:
-            return None
-        prices = [*self.fit.prices, self.recalibration]
-        if self.inference is not None:
-            prices.append(self.inference.moments.query.price)
-        return together(*(p for p in prices if isinstance(p, Concentrated))).rho
+    def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What a prior promises."""
+        return () if self.prior is None else self.prior.promises.assumptions()
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
-        spans = self.fit.spans()
-        if table := amount(self.recalibration):
-            spans.append(2.0 * self.fit.n_outputs / table)
-        if self.inference is not None:
-            spans += self.inference.spans()
-        return spans
+        return self.fit.spans()
 
-    def public_inputs(self) -> dict[str, Any]:
-        """Return what the guarantee takes to be public."""
-        unit = "mu" if self.delta else "epsilon"
-        stated = {
-            **self.stated,
-            **self.fit.public_inputs(),
-            f"{unit}_recalibration": amount(self.recalibration),
-            "public_slope": self.slope,
-        }
-        if self.inference is not None:
-            stated[f"{unit}_inference"] = amount(self.inference.moments.query.price)
-        return stated if self.prior is None else stated | self.prior.promises.public_inputs()
+    def stated(self) -> dict[str, Any]:
+        """Return how the models were calibrated, and what a prior is."""
+        prior = {} if self.prior is None else self.prior.promises.public_inputs()
+        return {**self.fit.public_inputs(), "public_slope": self.slope, **prior}
 
-    def problems(self, records: Blocks[SignedRows]) -> list[Problem]:
-        """Return the minimisations of a fit that releases nothing else, as an audit attacks them.
-
-        Raises
-        ------
-        ValueError
-            If a table or moments are released, too.
-        """
-        more = {
-            "recalibration_share": ("a recalibration", amount(self.recalibration)),
-            "inference_share": ("standard errors", self.inference),
-        }
-        for name, (what, spent) in more.items():
-            if spent:
-                raise ValueError(
-                    f"{name} must be 0, or n * epsilon below {ENOUGH:g}: with {what} what is "
-                    "released is more than a minimiser."
-                )
+    def problems(self, known: Known, records: Blocks[SignedRows]) -> list[Problem]:
+        """Return the minimisations, output by output."""
         return self.fit.problems(records)
 
-    def run(self, records: Blocks[SignedRows], source: RandomSource) -> dict[str, Any]:
-        """Release coefficients and intercepts, the slope of their log odds, and their errors."""
-        problems = self.fit.problems(records)
-        found = perturb_all(problems, source)
-        minimisers = [each.coef for each in found]
-        (model,) = self.fit.coefficients(minimisers)
-        own = self.fit.evidence(minimisers) if not math.isinf(self.epsilon) else None
-        slope = self.slope
-        if own is not None:
-            shrunk, model = model, self.fit.improved(model, own, self.prior)
+    def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:
+        """Return coefficients and intercepts, what they are worth, and their public slope."""
+        fit, minimisers = self.fit, [each.coef for each in found]
+        (model,), slope = fit.coefficients(minimisers), self.slope
+        own: dict[str, Any] = {}
+        if fit.calibrations[0].noise_scale:
+            evidence = fit.evidence(minimisers)
+            shrunk, model = model, fit.improved(model, evidence, self.prior)
             # What a prior is weighed with is not shrunk: there is nothing left to undo.
             slope = slope if np.array_equal(model.coef, shrunk.coef) else 1.0
-        released = {
+            own = evidence.values()
+        return {
+            "_minimiser": found[0],
+            "_model": model,
             "coef": model.coef,
             "intercept": model.intercept,
-            "max_residual": self.fit.max_residual,
-            "recalibration_slope": self._slope_of(model, slope, records, source),
+            "max_residual": fit.max_residual,
+            "recalibration_slope": slope,
+            **own,
         }
-        if own is not None:
-            released |= own.values()
-        if self.inference is not None:
-            released |= self.inference.found(problems[0], found[0], source).values()
-        return released
-
-    def _slope_of(
-        self, model: Coefficients, slope: float, records: Blocks[SignedRows], source: RandomSource
-    ) -> float:
-        """Return the slope for a released model, found from one that is likely."""
-        price = self.recalibration
-        if not amount(price):
-            return slope
-        fit = self.fit
-        reach = np.linalg.norm(model.coef, axis=1) * fit.data_norm + np.abs(model.intercept)
-        largest = float(log_odds(reach, fit.max_residual).max())
-        table = MarginTable(largest, fit.n_outputs, fit.n_records)
-
-        def counts(block: SignedRows) -> IntArray:
-            scores = model.each_predictor(block.within(fit.data_norm).X)
-            return table.counts(log_odds(scores, fit.max_residual), block.signs.T)
-
-        noisy = table.query.release(records.map_sum(counts), price, source)
-        return table.slope(noisy.astype(np.float64), price, slope)
 
 
 class DPLogisticRegression(Summarised, PrivateClassifier):
@@ -466,7 +391,7 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
                 "errors."
             )
 
-    def _plan(self, shape: LabelledShape) -> LogisticPlan:
+    def _plan(self, shape: LabelledShape) -> Plan:
         self._check_two(shape.classes.size)
         epsilon = float(self.epsilon)
         setting = budgets.GroupSetting(
@@ -477,29 +402,33 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
             group_norms=(float(self.data_norm),),
             **self._numbers(),
         )
-        public = self._public(shape)
         if math.isinf(epsilon) or self.calibration == "published":  # fits to compare with
-            plan, mechanism = budgets.unperturbed, "penalised likelihood, no noise"
+            calibrate, name = budgets.unperturbed, "penalised likelihood, no noise"
             if not math.isinf(epsilon):
-                plan = budgets.published
-                mechanism = f"{NAMES['obj_pert']} of a logistic likelihood, as published"
-            return LogisticPlan(plan(setting), epsilon, mechanism, public, 1.0)
-        prior = self._read_prior("odds", shape.n_features, shape.classes.tolist())
-        plans = [
-            self._tight(shape, setting, prior, method, float(self.delta) if gaussian else 0.0)
+                calibrate = budgets.published
+                name = f"{NAMES['obj_pert']} of a logistic likelihood, as published"
+            return self._as_plan(shape, [LogisticMinimisers(calibrate(setting), name, 1.0)], 0.0)
+        fits = [
+            self._tight(shape, setting, method, float(self.delta) if gaussian else 0.0)
             for method, gaussian in candidates(self.method, float(self.delta))
         ]
-        return min(plans, key=lambda plan: plan.noise)
+        measurements, delta = min(fits, key=lambda fit: fit[0][0].fit.noise((1.0,)))
+        return self._as_plan(shape, measurements, delta)
+
+    def _as_plan(self, shape: LabelledShape, measurements: list[Any], delta: float) -> Plan:
+        unit = "mu" if delta else "epsilon"
+        return Plan(
+            Sequential(tuple(measurements)),
+            float(self.epsilon),
+            delta,
+            inputs={**self._public(shape), f"{unit}_recalibration": 0.0},
+            assumed=ASSUMPTIONS,
+        )
 
     def _tight(
-        self,
-        shape: LabelledShape,
-        setting: budgets.GroupSetting,
-        prior: Prior | None,
-        method: str,
-        delta: float,
-    ) -> LogisticPlan:
-        """Return the plan of one method, by Gaussian noise if there is a delta."""
+        self, shape: LabelledShape, setting: budgets.GroupSetting, method: str, delta: float
+    ) -> tuple[list[Any], float]:
+        """Return the measurements of one method, by Gaussian noise if there is a delta."""
         epsilon = float(self.epsilon)
         shares = [float(self.recalibration_share), float(self.inference_share)]
         if shape.n_records * epsilon < ENOUGH or shape.classes.size < 2:
@@ -515,21 +444,19 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         else:
             table, moments = (share * epsilon for share in shares)
             setting = replace(setting, epsilon=what_is_left(epsilon, table, moments))
-        mechanism = f"{NAMES[method]} of a logistic likelihood"
-        if shares[0]:
-            mechanism += ", then a table of margins"
-        if shares[1]:
-            mechanism += ", then second moments"
-        if prior is not None:
-            mechanism += ", together with a prior"
         fit = budgets.PLANS[method](replace(setting, undone=bool(shares[1])))
         slope = _slope(fit, setting.epsilon_output, shape.classes.size)
-        inference = None
         if shares[1]:
             fit = replace(fit, reach=REACH)
-            inference = LabelInference.planned(fit.groups[0], shape.n_records, moments)
-        public = self._public(shape)
-        return LogisticPlan(fit, epsilon, mechanism, public, slope, table, inference, prior, delta)
+        prior = self._read_prior("odds", shape.n_features, shape.classes.tolist())
+        name = f"{NAMES[method]} of a logistic likelihood"
+        name += ", together with a prior" if prior is not None else ""
+        measurements: list[Any] = [LogisticMinimisers(fit, name, slope, prior)]
+        if shares[0]:
+            measurements.append(Margins(price=table, fit=fit))
+        if shares[1]:
+            measurements.append(LabelMoments.planned(fit, moments))
+        return measurements, delta
 
     _is_evidence_of = ("odds",)
 

@@ -27,15 +27,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import optimize, special
 
+from skdpsurv.blocks import Blocks
+from skdpsurv.classification.group_fit import GroupFit, SignedRows
+from skdpsurv.likelihoods.logistic import log_odds
 from skdpsurv.mechanisms.sums import Histogram
-from skdpsurv.privacy.concentrated import Price
+from skdpsurv.privacy.concentrated import Price, stated_price
+from skdpsurv.privacy.measurement import Known, NoisySum
+from skdpsurv.references import reference
 from skdpsurv.types import FloatArray, IntArray
 
-__all__ = ["LARGEST_SLOPE", "LEAST_SLOPE", "MarginTable"]
+__all__ = ["LARGEST_SLOPE", "LEAST_SLOPE", "MarginTable", "Margins"]
 
 #: Groups of the size of log odds, narrower towards 0, as ends are cubes; and the prior standard
 #: deviation of the slope's logarithm (docs/benchmarks/classification).
@@ -128,6 +134,55 @@ class MarginTable:
 
             log_slope = _root(score, math.log(LEAST_SLOPE), math.log(LARGEST_SLOPE))
         return min(max(math.exp(log_slope), LEAST_SLOPE), LARGEST_SLOPE)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Margins(NoisySum):
+    """The table of a released model, and the slope that it tells of.
+
+    Parameters
+    ----------
+    price : float or Concentrated
+    fit : GroupFit
+        Of all columns.
+    """
+
+    fit: GroupFit
+
+    name = "a table of margins"
+    theorem = reference("docs/proofs/logistic", "chaudhuri")
+
+    def stated(self) -> dict[str, Any]:
+        """Return the price."""
+        return stated_price("recalibration", self.price)
+
+    def query(self, known: Known) -> Histogram:
+        """Return the counts: a record is in a cell for each output."""
+        return Histogram(2 * self.fit.n_outputs)
+
+    def table(self, known: Known) -> MarginTable:
+        """Return the layout for released coefficients."""
+        fit, model = self.fit, known["_model"]
+        reach = np.linalg.norm(model.coef, axis=1) * fit.data_norm + np.abs(model.intercept)
+        largest = float(log_odds(reach, fit.max_residual).max())
+        return MarginTable(largest, fit.n_outputs, fit.n_records)
+
+    def ask(self, known: Known, records: Blocks[SignedRows]) -> IntArray:
+        """Return exact counts."""
+        fit, model, table = self.fit, known["_model"], self.table(known)
+
+        def counts(block: SignedRows) -> IntArray:
+            scores = model.each_predictor(block.within(fit.data_norm).X)
+            return table.counts(log_odds(scores, fit.max_residual), block.signs.T)
+
+        return records.map_sum(counts)
+
+    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+        """Return the slope, found from one that is likely."""
+        slope = self.table(known).slope(
+            noisy.astype(np.float64), self.price, known["recalibration_slope"]
+        )
+        return {"recalibration_slope": slope}
 
 
 def _root(falling: Callable[[float], float], low: float, high: float) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from skdpsurv.inference.indirect import Indirect, Response
 from skdpsurv.inference.inference import Inference
 from skdpsurv.inference.row_law import RowLaw
-from skdpsurv.inference.row_moments import CONSTANT, REACH, RowMoments
+from skdpsurv.inference.row_moments import CONSTANT, REACH, ReleasedMoments, RowMoments
 from skdpsurv.inference.summarised import Summarised
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "REACH",
     "Indirect",
     "Inference",
+    "ReleasedMoments",
     "Response",
     "RowLaw",
     "RowMoments",

@@ -8,9 +8,10 @@ caller promises that :math:`w(\|x\|^2 + C^2) \le 1 + C^2`.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol, Self
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -18,8 +19,9 @@ from skdpsurv.blocks import Blocks
 from skdpsurv.inference.row_law import RowLaw
 from skdpsurv.mechanisms.second_moments import SecondMoments
 from skdpsurv.pieces import row_pieces
-from skdpsurv.privacy import RandomSource, random_source
-from skdpsurv.privacy.concentrated import Price
+from skdpsurv.privacy import random_source
+from skdpsurv.privacy.measurement import Known, NoisySum
+from skdpsurv.references import reference
 from skdpsurv.types import FloatArray
 
 __all__ = ["CONSTANT", "REACH", "ReleasedMoments", "RowMoments"]
@@ -47,61 +49,64 @@ class Weighed(Protocol):
         """How often each record counts; None: once."""
 
 
-@dataclass(frozen=True)
-class RowMoments:
-    """What is asked of the records; public.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RowMoments(NoisySum):
+    """What is asked of the records. A subclass says which rows, and what follows.
 
     Parameters
     ----------
-    query : SecondMoments
-        Of lengthened rows in units of :attr:`longest`.
+    price : float or Concentrated
+    n_records, n_features : int
     constant : float
         C.
+
+    Raises
+    ------
+    ValueError
+        If there are more features than anything could be said of.
     """
 
-    query: SecondMoments
-    constant: float
+    n_records: int
+    n_features: int
+    constant: float = CONSTANT
 
-    @classmethod
-    def planned(
-        cls, n_records: int, n_features: int, price: Price, constant: float = CONSTANT
-    ) -> Self:
-        """Return the query that has a price.
+    name = "second moments"
+    theorem = reference("docs/proofs/inference", "dwork")
 
-        Raises
-        ------
-        ValueError
-            If there are more features than anything could be said of.
-        """
-        if n_features > MOST_FEATURES:
+    def __post_init__(self) -> None:
+        if self.n_features > MOST_FEATURES:
             raise ValueError(
                 f"inference_share must be 0 with more than {MOST_FEATURES} features: their second "
-                f"moments would drown in noise, got {n_features}."
+                f"moments would drown in noise, got {self.n_features}."
             )
-        return cls(SecondMoments(n_records, n_features + 1, 1.0, price), constant)
+        self.query({})  # whose theorem is for so many numbers
+
+    def query(self, known: Known) -> SecondMoments:
+        """Of lengthened rows in units of :attr:`longest`."""
+        return SecondMoments(self.n_records, self.n_features + 1, 1.0)
+
+    def spans(self) -> list[float]:
+        """Return the scale of the noise."""
+        return [self.query({}).law(self.price).scale]
 
     @property
     def longest(self) -> float:
         """The largest norm of a lengthened row, times the root of its weight."""
         return math.hypot(1.0, self.constant)
 
-    def release(self, blocks: Blocks[Weighed], source: RandomSource) -> ReleasedMoments:
-        """Release the moments.
+    @abstractmethod
+    def seen(self, known: Known, records: Any) -> Blocks[Weighed]:
+        """Return records as the likelihood sees them."""
 
-        Parameters
-        ----------
-        blocks : Blocks
-            Of private records.
-        source : RandomSource
-        """
-        moments = self.query.release(blocks, lambda block: self.rows(block.X, block.weight), source)
-        return ReleasedMoments(self, moments)
+    def ask(self, known: Known, records: Any) -> FloatArray:
+        """Return the exact moments."""
+        blocks = self.seen(known, records)
+        return self.query(known).total(blocks, lambda block: self.rows(block.X, block.weight))
 
     def rows(self, X: FloatArray, weight: FloatArray | None) -> Iterator[FloatArray]:
         """Yield lengthened rows, times the roots of their weights, in pieces."""
-        width = self.query.width
-        for piece in row_pieces(X.shape[0], width):
-            rows = X[piece, : width - 1]
+        for piece in row_pieces(X.shape[0], self.n_features + 1):
+            rows = X[piece, : self.n_features]
             root = 1.0 if weight is None else np.sqrt(weight[piece])
             root = np.broadcast_to(root / self.longest, rows.shape[:1])
             yield np.column_stack([self.constant * root, rows * root[:, None]])
@@ -122,13 +127,11 @@ class ReleasedMoments:
     def redrawn(self, number: int) -> list[tuple[RowLaw, RowLaw]]:
         """Return pairs of laws with more noise, and with the same noise less: what noise does."""
         # Noise that hides nothing: the same for everybody.
-        source, query = random_source(0, purpose="moments"), self.asked.query
-        draws = [query.noise(source) for _ in range(number)]
+        source, query = random_source(0, purpose="moments"), self.asked.query({})
+        draws = [query.noise(self.asked.price, source) for _ in range(number)]
         return [(self._law(self.moments + e), self._law(self.moments - e)) for e in draws]
 
     def _law(self, moments: FloatArray) -> RowLaw:
         asked, unit = self.asked, self.asked.longest**2
-        query = asked.query
-        return RowLaw.of_moments(
-            moments * unit, asked.constant, query.n_records, query.deviation * unit
-        )
+        deviation = asked.query({}).deviation(asked.price)
+        return RowLaw.of_moments(moments * unit, asked.constant, asked.n_records, deviation * unit)

@@ -11,7 +11,8 @@ calling process: workers get a linear term or noise, never a stream of random nu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -26,6 +27,7 @@ from skdpsurv.mechanisms.noisy_descent import Descent, DescentCalibration
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, add_noise, draw_noise, nearest_doubles
 from skdpsurv.privacy import RandomSource, silent_arithmetic
 from skdpsurv.privacy.concentrated import Price
+from skdpsurv.privacy.measurement import Known, Mechanism
 from skdpsurv.types import FloatArray
 
 
@@ -202,6 +204,35 @@ def perturb_all(
         _released(found, problem.calibration, child)
         for found, problem, child in zip(minima, problems, sources, strict=True)
     ]
+
+
+class Minimisers(Mechanism):
+    """Private minimisers of the same records, as a mechanism. A subclass says of what.
+
+    Neighbours: replace-one. Theorem: that of each calibration; those that share a price are
+    calibrated together (docs/proofs/objective_perturbation, docs/proofs/stacking).
+    """
+
+    #: Whether noise comes from the source itself, and not from a child for each.
+    alone = False
+    n_jobs: int | None = None
+    verbose: int = 0
+
+    @abstractmethod
+    def problems(self, known: Known, records: Any) -> list[Problem]:
+        """Return the minimisations: they are what is solved, and what an audit attacks."""
+
+    @abstractmethod
+    def after(self, known: Known, found: list[Perturbed]) -> Mapping[str, Any]:
+        """Return what follows from the minimisers: it never sees records."""
+
+    def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
+        """Release the minimisers, and return what follows."""
+        problems = self.problems(known, records)
+        if self.alone:
+            return self.after(known, [perturb(problem, source) for problem in problems])
+        n_jobs, verbose = self.n_jobs, self.verbose
+        return self.after(known, perturb_all(problems, source, n_jobs=n_jobs, verbose=verbose))
 
 
 def _computed(task: Objective | Descent, certificate: Certificate | None) -> Perturbed:

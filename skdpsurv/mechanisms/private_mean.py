@@ -10,6 +10,7 @@ sum is exact, and the noise as a program within 1e-30 of its law (docs/proofs/no
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -21,6 +22,70 @@ from skdpsurv.privacy import RandomSource, clip_rows, to_lattice
 from skdpsurv.privacy.concentrated import Price
 from skdpsurv.types import FloatArray, IntArray
 
+#: Share of the expected squared noise that is taken off. James and Stein take it all; a quarter
+#: keeps more of a noisy mean, and did better on simulated data (docs/benchmarks/accuracy).
+SHRINKAGE = 0.25
+
+
+@dataclass(frozen=True)
+class MeanOfRows:
+    """A query for the mean of rows; public.
+
+    Parameters
+    ----------
+    n_records, n_features : int
+    data_norm : float
+        R: longer rows are clipped to it.
+    """
+
+    n_records: int
+    n_features: int
+    data_norm: float
+
+    @property
+    def sensitivity(self) -> float:
+        """How far one record moves the mean in L2, with what rounding may add."""
+        # Rows in the unit ball are rounded to multiples of 2^-30, which moves one by at most
+        # sqrt(n_features) 2^-31; that the exact sum becomes a double costs n 2^-52 more.
+        slack = math.sqrt(self.n_features) * (2.0**-31 + self.n_records * 2.0**-52)
+        return 2.0 * (1.0 + slack) * self.data_norm / self.n_records
+
+    def law(self, price: Price) -> Spherical:
+        """Return the law of the noise."""
+        return law_hiding(self.n_features, self.sensitivity, price)
+
+    def deviation(self, price: Price) -> float:
+        """Return the standard deviation of the noise on each number."""
+        return self.law(price).deviation
+
+    def mean(self, blocks: Blocks[FloatArray]) -> FloatArray:
+        """Return the mean of private rows, finite, which are clipped here: an exact sum."""
+        total = blocks.map_sum(partial(_lattice_total, self.data_norm))
+        return np.asarray(total * (2.0**-30 * self.data_norm / self.n_records))
+
+    def release(self, exact: FloatArray, price: Price, source: RandomSource) -> FloatArray:
+        """Return the mean with noise."""
+        return add_noise(exact, self.law(price), source.part("mean of rows", price))
+
+    def shrunk(self, noisy: FloatArray, price: Price) -> tuple[FloatArray, float]:
+        """Return a released mean, shrunk by what its own noise level says.
+
+        Returns
+        -------
+        mean : ndarray of shape (n_features,)
+            Of norm at most R. Shrunk towards 0 as James and Stein do, by the public noise level: a
+            mean that is nothing but noise comes out as 0.
+        spread : float
+            Bound on the root mean square distance of the clipped rows from their mean, by
+            Pythagoras: ``sqrt(R^2 - ||mean||^2)``; a function of the released mean.
+        """
+        length = float(np.linalg.norm(noisy))
+        if length == 0.0:
+            return noisy, self.data_norm
+        noise_length = self.law(price).mean_norm
+        kept = min(max(0.0, length - SHRINKAGE * noise_length**2 / length), self.data_norm)
+        return noisy * (kept / length), float(np.sqrt(self.data_norm**2 - kept**2))
+
 
 def noisy_mean(
     blocks: Blocks[FloatArray],
@@ -29,33 +94,10 @@ def noisy_mean(
     price: Price,
     source: RandomSource,
 ) -> tuple[FloatArray, Spherical]:
-    """Release the mean of the rows.
-
-    Parameters
-    ----------
-    blocks : Blocks
-        Of arrays of shape (n_block, n_features): private rows, finite; clipped here.
-    n_records : int
-        Number of rows in all; public.
-    data_norm : float
-        R, public.
-    price : float or Concentrated
-    source : RandomSource
-
-    Returns
-    -------
-    mean : ndarray of shape (n_features,)
-    law : Spherical
-        Of its noise; public.
-    """
-    # Rows in the unit ball are rounded to multiples of 2^-30 and added up as integers: an exact
-    # sum, the same for any blocks. Rounding moves a row by at most sqrt(n_features) 2^-31.
-    total = blocks.map_sum(partial(_lattice_total, data_norm))
-    # The sum is exact; that it becomes a double, and is divided, costs n 2^-52 more.
-    slack = math.sqrt(total.size) * (2.0**-31 + n_records * 2.0**-52)
-    law = law_hiding(total.size, 2.0 * (1.0 + slack) * data_norm / n_records, price)
-    mean = np.asarray(total * (2.0**-30 * data_norm / n_records))
-    return add_noise(mean, law, source.part("mean of rows", price)), law
+    """Release the mean of the rows, and return the law of its noise."""
+    n_features = blocks.map_sum(lambda block: np.array([block.shape[1]]))[0] // blocks.n_blocks
+    query = MeanOfRows(n_records, int(n_features), data_norm)
+    return query.release(query.mean(blocks), price, source), query.law(price)
 
 
 def _lattice_total(data_norm: float, rows: FloatArray) -> IntArray:
@@ -64,40 +106,3 @@ def _lattice_total(data_norm: float, rows: FloatArray) -> IntArray:
     for piece in row_pieces(*rows.shape):
         total += to_lattice(clip_rows(rows[piece], data_norm) / data_norm).sum(axis=0)
     return total
-
-
-def private_mean(
-    blocks: Blocks[FloatArray],
-    n_records: int,
-    data_norm: float,
-    price: Price,
-    source: RandomSource,
-) -> tuple[FloatArray, float]:
-    """Release the mean of the rows, shrunk by what its own noise level says.
-
-    Parameters
-    ----------
-    blocks, n_records, data_norm, price, source
-        As for :func:`noisy_mean`.
-
-    Returns
-    -------
-    mean : ndarray of shape (n_features,)
-        Of norm at most R. Shrunk towards 0 as James and Stein do, by the public noise level: a
-        mean that is nothing but noise comes out as 0.
-    spread : float
-        Bound on the root mean square distance of the clipped rows from their mean, by
-        Pythagoras: ``sqrt(R^2 - ||mean||^2)``; a function of the released mean.
-    """
-    noisy, law = noisy_mean(blocks, n_records, data_norm, price, source)
-    length = float(np.linalg.norm(noisy))
-    if length == 0.0:
-        return noisy, data_norm
-    noise_length = law.mean_norm
-    kept = min(max(0.0, length - SHRINKAGE * noise_length**2 / length), data_norm)
-    return noisy * (kept / length), float(np.sqrt(data_norm**2 - kept**2))
-
-
-#: Share of the expected squared noise that is taken off. James and Stein take it all; a quarter
-#: keeps more of a noisy mean, and did better on simulated data (docs/benchmarks/accuracy).
-SHRINKAGE = 0.25

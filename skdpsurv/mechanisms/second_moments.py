@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,13 +47,11 @@ class SecondMoments:
         How many numbers a row holds.
     norm : float
         R, between 0.5 and 2: rows come in units in which this is so.
-    price : float or Concentrated
     """
 
     n_records: int
     width: int
     norm: float
-    price: Price
 
     def __post_init__(self) -> None:
         require_theorem(self._size)
@@ -73,20 +70,16 @@ class SecondMoments:
         slack = self.width * self.n_records * 2.0**-50
         return MARGIN * math.sqrt(2.0) * longest**2 + slack
 
-    @cached_property
-    def law(self) -> Spherical:
-        """Law of the noise on the stretched upper triangle."""
-        return law_hiding(self._size, self.sensitivity, self.price)
+    def law(self, price: Price) -> Spherical:
+        """Return the law of the noise on the stretched upper triangle."""
+        return law_hiding(self._size, self.sensitivity, price)
 
-    @property
-    def deviation(self) -> float:
-        r"""Standard deviation of the noise on :math:`u^\top M u` for a unit vector u."""
-        return self.law.deviation
+    def deviation(self, price: Price) -> float:
+        r"""Return the standard deviation of the noise on :math:`u^\top M u` for a unit vector u."""
+        return self.law(price).deviation
 
-    def release(
-        self, blocks: Blocks[Any], rows: Callable[[Any], Iterable[FloatArray]], source: RandomSource
-    ) -> FloatArray:
-        """Return the moments with noise.
+    def total(self, blocks: Blocks[Any], rows: Callable[[Any], Iterable[FloatArray]]) -> FloatArray:
+        """Return the exact moments, of rounded rows.
 
         Parameters
         ----------
@@ -95,12 +88,6 @@ class SecondMoments:
         rows : callable
             Of a block: its rows in pieces of shape (n_piece, width), at most 2^20 rows each; none
             longer than R.
-        source : RandomSource
-
-        Returns
-        -------
-        moments : ndarray of shape (width, width)
-            Symmetric, perhaps with negative eigenvalues.
         """
 
         def total(block: Any) -> IntArray:
@@ -110,13 +97,16 @@ class SecondMoments:
                 found += (units.T @ units).astype(np.int64)
             return found
 
-        exact = blocks.map_sum(total).astype(np.float64) * 2.0 ** (2 * EXPONENT)
-        source = source.part("second moments of rows", self.price)
-        return self.unpacked(add_noise(self.packed(exact), self.law, source))
+        return blocks.map_sum(total).astype(np.float64) * 2.0 ** (2 * EXPONENT)
 
-    def noise(self, source: RandomSource) -> FloatArray:
+    def release(self, exact: FloatArray, price: Price, source: RandomSource) -> FloatArray:
+        """Return moments with noise: symmetric, perhaps with negative eigenvalues."""
+        source = source.part("second moments of rows", price)
+        return self.unpacked(add_noise(self.packed(exact), self.law(price), source))
+
+    def noise(self, price: Price, source: RandomSource) -> FloatArray:
         """Return noise of the same law, as a symmetric matrix: public if the source is."""
-        return self.unpacked(self.law.draw(source))
+        return self.unpacked(self.law(price).draw(source))
 
     def packed(self, moments: FloatArray) -> FloatArray:
         """Return the upper triangle, stretched so that its norm is the Frobenius norm."""

@@ -39,6 +39,7 @@ __all__ = [
     "part",
     "parts",
     "rho_for",
+    "stated_price",
     "together",
 ]
 
@@ -76,6 +77,12 @@ Price = float | Concentrated
 def amount(price: Price) -> float:
     """Return the number that noise is in inverse proportion to: epsilon, or mu."""
     return price.mu if isinstance(price, Concentrated) else price
+
+
+def stated_price(name: str, price: Price) -> dict[str, float]:
+    """Return a price as guarantees state it: ``epsilon_name``, or ``mu_name``."""
+    unit = "mu" if isinstance(price, Concentrated) else "epsilon"
+    return {f"{unit}_{name}": amount(price)}
 
 
 def part(price: Price, share: float) -> Price:

@@ -12,30 +12,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
-from skdpsurv.privacy.concentrated import Price, amount
+from skdpsurv.privacy.concentrated import Concentrated, Price, amount
 from skdpsurv.privacy.cost import Cost, price_of
 from skdpsurv.privacy.randomness import RandomSource
+from skdpsurv.references import reference
 
-__all__ = ["Known", "Measurement", "Mechanism", "NoisySum", "Query"]
+__all__ = ["GAUSSIAN", "Known", "Measurement", "Mechanism", "NoisySum", "Query"]
 
+#: Where all Gaussian noise is proved.
+GAUSSIAN = reference("docs/proofs/gaussian", "bun-steinke", "canonne")
 #: What was released before, by name, and what is public.
 Known = Mapping[str, Any]
 
 
 class Query(Protocol):
     """What is asked of the records, and how its answer is released."""
-
-    @property
-    def sensitivity(self) -> float:
-        """How far one record moves the answer, in L1."""
-        ...
-
-    @property
-    def squared_distance(self) -> float:
-        """How far one record moves the answer, in the square of L2."""
-        ...
 
     def release(self, exact: Any, price: Price, source: RandomSource) -> Any:
         """Return the exact answer with the noise that hides one record at the price."""
@@ -75,7 +68,10 @@ class Measurement(ABC):
 
     @abstractmethod
     def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
-        """Return what is released of the records, by name."""
+        """Return what is released of the records, by name.
+
+        Names with an underscore in front are for later measurements, and not published.
+        """
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,6 +84,14 @@ class NoisySum(Measurement):
     """
 
     price: Price
+
+    #: Where it is proved of Laplace noise.
+    theorem: ClassVar[str] = ""
+
+    @property
+    def proof(self) -> str:  # type: ignore[override]
+        """Where it is proved."""
+        return GAUSSIAN if isinstance(self.price, Concentrated) else self.theorem
 
     @property
     def cost(self) -> Cost:
@@ -116,8 +120,8 @@ class NoisySum(Measurement):
         return self.after(known, noisy)
 
     def spans(self) -> Iterable[float]:
-        """Return how large the noise is."""
-        return [query.deviation(self.price) for query in self.query_range() if amount(self.price)]
+        """Return the inverse of the price."""
+        return [1.0 / amount(self.price)]
 
 
 class Mechanism(Measurement):

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from skdpsurv.privacy.concentrated import Price
+from skdpsurv.privacy.concentrated import Price, stated_price
 from skdpsurv.privacy.cost import Cost, at_once, in_turn, price_of
 from skdpsurv.privacy.guarantee import PrivacyGuarantee, weakest_status
 from skdpsurv.privacy.measurement import Known, Measurement
@@ -27,14 +27,43 @@ SPAN = (1e-12, 1e12)
 
 @dataclass(frozen=True, eq=False)
 class Sequential:
-    """Measurements of the same records, one after another."""
+    """Measurements of the same records, one after another.
+
+    Parameters
+    ----------
+    nodes : tuple of Node
+    total : float, Concentrated or None, default=None
+        What they may cost together, and count for; None: what they cost.
+    name : str, default=""
+        Under which a guarantee states the total.
+
+    Raises
+    ------
+    ValueError
+        If they cost more than the total.
+    """
 
     nodes: tuple[Node, ...]
+    total: Price | None = None
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.total is not None:
+            _require(in_turn(node.cost for node in self.nodes), self.total)
 
     @property
     def cost(self) -> Cost:
         """All together."""
+        if self.total is not None:
+            return price_of(self.total)
         return in_turn(node.cost for node in self.nodes)
+
+    def stated(self) -> dict[str, Any]:
+        """Return what each states, and the total."""
+        stated = _stated(self.nodes)
+        if self.total is not None and self.name:
+            stated |= stated_price(self.name, self.total)
+        return stated
 
     def leaves(self) -> Iterator[Measurement]:
         """Yield the measurements, as far as they are known beforehand."""
@@ -68,7 +97,7 @@ class Total:
 
     def __post_init__(self) -> None:
         for node in self.possible:
-            self._require(node)
+            _require(node.cost, self.total)
 
     @property
     def cost(self) -> Cost:
@@ -81,16 +110,13 @@ class Total:
 
     def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
         """Choose, and return what is released."""
-        return self._require(self.choose(known)).run(known, records, source)
+        node = self.choose(known)
+        _require(node.cost, self.total)
+        return node.run(known, records, source)
 
-    def _require(self, node: Node) -> Node:
-        within = node.cost.epsilon <= self.cost.epsilon
-        if not node.cost.is_pure:
-            mine, all_ = node.cost.rho, self.cost.rho
-            within = mine is not None and all_ is not None and mine <= all_
-        if not within:
-            raise ValueError("measurements must cost no more than their total.")
-        return node
+    def stated(self) -> dict[str, Any]:
+        """Return what the choice that is stated first states."""
+        return _stated(self.possible[:1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +143,10 @@ class Disjoint:
         for node in self.nodes:
             yield from leaves(node)
 
+    def stated(self) -> dict[str, Any]:
+        """Return what each states."""
+        return _stated(self.nodes)
+
     def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
         """Return what is released of each set: later ones see what came before."""
         found: dict[str, Any] = {}
@@ -126,6 +156,20 @@ class Disjoint:
 
 
 Node = Measurement | Sequential | Total | Disjoint
+
+
+def _require(cost: Cost, total: Price) -> None:
+    """Refuse what costs more than a total."""
+    whole = price_of(total)
+    within = cost.epsilon <= whole.epsilon
+    if not whole.is_pure:
+        within = cost.rho is not None and whole.rho is not None and cost.rho <= whole.rho
+    if not within:
+        raise ValueError("measurements must cost no more than their total.")
+
+
+def _stated(nodes: Iterable[Node]) -> dict[str, Any]:
+    return {name: value for node in nodes for name, value in node.stated().items()}
 
 
 def leaves(node: Node) -> Iterator[Measurement]:
@@ -185,6 +229,12 @@ class Plan:
         return list(leaves(self.tree))
 
     @property
+    def alone(self) -> Measurement | None:
+        """The measurement, where there is but one."""
+        found = self.leaves
+        return found[0] if len(found) == 1 else None
+
+    @property
     def delta(self) -> float:
         """What is used of the delta allowed: all of it, or nothing."""
         return 0.0 if self.cost.is_pure else self.allowed_delta
@@ -216,10 +266,7 @@ class Plan:
 
     def public_inputs(self) -> dict[str, Any]:
         """Return the values that the guarantee takes to be public."""
-        stated: dict[str, Any] = dict(self.inputs)
-        for leaf in self.leaves:
-            stated |= leaf.stated()
-        return stated
+        return {**self.inputs, **self.tree.stated()}
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
@@ -239,9 +286,13 @@ class Plan:
             source=self.proof,
         )
 
-    def run(self, records: Any, source: RandomSource) -> Mapping[str, Any]:
-        """Return what is released of the records, by name."""
-        return self.tree.run({}, records, source)
+    def run(self, records: Any, source: RandomSource) -> dict[str, Any]:
+        """Return what is released of the records, by name.
+
+        Names with an underscore in front are of what later measurements needed to know.
+        """
+        known = self.tree.run({}, records, source)
+        return {name: value for name, value in known.items() if not name.startswith("_")}
 
 
 def _once(words: Iterable[str]) -> list[str]:

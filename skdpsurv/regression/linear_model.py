@@ -6,7 +6,6 @@ import inspect
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -23,17 +22,16 @@ from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, ScalarLos
 from skdpsurv.mechanisms.methods import NAMES, PURE, calibrate
 from skdpsurv.mechanisms.perturbation import (
     Calibrated,
+    Minimisers,
+    Perturbed,
     Problem,
     SharedPrice,
     Unperturbed,
-    perturb,
 )
-from skdpsurv.privacy import (
-    RandomSource,
-    check_unclipped,
-    clip_rows,
-    refuse_masked,
-)
+from skdpsurv.privacy import check_unclipped, clip_rows, refuse_masked
+from skdpsurv.privacy.cost import Cost, price_of
+from skdpsurv.privacy.measurement import Known
+from skdpsurv.privacy.plan import Plan
 from skdpsurv.references import REAL_ARITHMETIC, reference
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.rows import refuse_no_target, require_one_each
@@ -45,14 +43,19 @@ from skdpsurv.types import FloatArray
 if TYPE_CHECKING:
     from skdpsurv.scoring.script import Script
 
-__all__ = ["LinearPlan", "PrivateLinearModel"]
+__all__ = ["LinearMinimiser", "PrivateLinearModel"]
 
+ASSUMED = (
+    "n, the columns and every constructor parameter are public",
+    "bounds were not read off these records",
+    REAL_ARITHMETIC,
+)
 #: Ridge of the fit without privacy where ``alpha`` is 0: there may be no finite optimum.
 LEAST_PENALTY = 1e-6
 
 
-@dataclass(frozen=True)
-class LinearPlan:
+@dataclass(frozen=True, eq=False)
+class LinearMinimiser(Minimisers):
     """A perturbed minimiser of a loss of one predictor.
 
     Parameters
@@ -60,47 +63,40 @@ class LinearPlan:
     likelihood : LinearLikelihood
     calibration : Calibrated
     epsilon : float
-    mechanism : str
-    stated : mapping
-        What the guarantee takes to be public, beside how epsilon is spent.
+    name : str
     """
 
     likelihood: LinearLikelihood
     calibration: Calibrated
     epsilon: float
-    mechanism: str
-    stated: Mapping[str, Any]
+    name: str
 
+    alone = True
     proof = reference("docs/proofs/linear", "chaudhuri")
-    assumptions = (
-        "n, the columns and every constructor parameter are public",
-        "bounds were not read off these records",
-        REAL_ARITHMETIC,
-    )
+
+    @property
+    def cost(self) -> Cost:
+        """What it was calibrated for."""
+        return price_of(self.epsilon)
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
-        return [
-            self.likelihood.data_norm,
-            self.calibration.kappa,
-            self.calibration.noise_scale or 1.0,
-        ]
+        how = self.calibration
+        return [self.likelihood.data_norm, how.kappa, how.noise_scale or 1.0]
 
-    def public_inputs(self) -> dict[str, Any]:
-        """Return what the guarantee takes to be public."""
-        spent = {"kappa": self.calibration.kappa, "noise_scale": self.calibration.noise_scale}
-        return {**self.stated, **spent}
+    def stated(self) -> dict[str, Any]:
+        """Return ridge and noise."""
+        return {"kappa": self.calibration.kappa, "noise_scale": self.calibration.noise_scale}
 
-    def problems(self, records: Blocks[LinearBlock]) -> list[Problem]:
-        """Return the one minimisation, which an audit attacks as it is."""
+    def problems(self, known: Known, records: Blocks[LinearBlock]) -> list[Problem]:
+        """Return the one minimisation."""
         center = np.zeros(self.likelihood.n_params)
         price = SharedPrice(self.epsilon)
         return [Problem(self.likelihood, records, self.calibration, center, price)]
 
-    def run(self, records: Blocks[LinearBlock], source: RandomSource) -> dict[str, Any]:
-        """Release the coefficients, that of the constant last."""
-        (problem,) = self.problems(records)
-        return {"coef": perturb(problem, source).coef}
+    def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:
+        """Return the coefficients, that of the constant last."""
+        return {"coef": found[0].coef}
 
 
 class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
@@ -167,7 +163,7 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
         """
         return self._fit(X, y, person=person)
 
-    def _plan(self, shape: Shape) -> LinearPlan:
+    def _plan(self, shape: Shape) -> Plan:
         # Rows and the constant, each within data_norm.
         norm, n = float(self.data_norm), shape.n_records
         stretched = math.sqrt(2.0) * norm
@@ -188,7 +184,9 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
             )
             mechanism = f"{NAMES[self.method]} of a linear model"
         stated = {"n_records": n, **self._stated(shape)}
-        return LinearPlan(likelihood, calibration, float(self.epsilon), mechanism, stated)
+        epsilon = float(self.epsilon)
+        minimiser = LinearMinimiser(likelihood, calibration, epsilon, mechanism)
+        return Plan(minimiser, epsilon, inputs=stated, assumed=ASSUMED)
 
     def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Blocks[LinearBlock]:
         records = in_blocks(X, y).map(self._without_ledger()._block).held(self._growth(shape))

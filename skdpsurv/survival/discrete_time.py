@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -29,24 +28,27 @@ from skdpsurv.likelihoods.links import LINKS, steepness
 from skdpsurv.mechanisms.methods import NAMES, candidates, check_delta
 from skdpsurv.priors import Evidence, Promises, Terms, is_prior
 from skdpsurv.privacy import PrivacyAccountant
+from skdpsurv.privacy.plan import Plan
+from skdpsurv.references import REAL_ARITHMETIC
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.shape import Shape
 from skdpsurv.survival.hazard_bands import survival_band
+from skdpsurv.survival.hazard_chain import LEAST_STEPS as LEAST_NOISY_STEPS
+from skdpsurv.survival.hazard_chain import LangevinFit
+from skdpsurv.survival.hazard_constants import FIRST_LOOK_RECORDS
 from skdpsurv.survival.hazard_formula import write_survival
 from skdpsurv.survival.hazard_plans import (
     HazardModel,
-    HazardPlan,
     HazardRecords,
     MaximumLikelihood,
+    hazard_plan,
 )
-from skdpsurv.survival.langevin_plan import LEAST_STEPS as LEAST_NOISY_STEPS
-from skdpsurv.survival.langevin_plan import NoisyLangevin
-from skdpsurv.survival.perturbed_plan import FIRST_LOOK_RECORDS, Perturbation
+from skdpsurv.survival.perturbed_plan import fit_of, perturbed_plan
 from skdpsurv.survival.posterior_plan import (
     LEAST_STEPS,
     MOST_EPOCHS,
     SAMPLERS,
-    PosteriorSampling,
+    PosteriorDraw,
     Schedule,
 )
 from skdpsurv.survival.published import PublishedPerturbation
@@ -497,7 +499,7 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
             )
         return reasons + Promises.used(self.prior, self.epsilon).leaks()
 
-    def _plan(self, shape: Shape) -> HazardPlan:
+    def _plan(self, shape: Shape) -> Plan:
         if not isinstance(self.data_norm, str):
             data_norm = float(self.data_norm)
         else:
@@ -515,11 +517,40 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
             prior_event_rate=float(self.prior_event_rate),
             max_time=required_horizon(self.max_time),
         )
-        plan = PLANS[self.method, self.calibration]
-        if math.isinf(self.epsilon):
-            plan = unperturbed
         # Numbers may be of NumPy's narrow types, in which shares of them would be rounded.
-        return plan(self, model, float(self.epsilon), float(self.alpha))
+        epsilon, alpha = float(self.epsilon), float(self.alpha)
+        if math.isinf(epsilon):
+            return hazard_plan(model, epsilon, alpha, MaximumLikelihood(model))
+        if self.method == "psgld" and not self._noisy_chain():
+            drawn = PosteriorDraw(
+                model, epsilon, alpha, self._schedule(), self._published_chain(), self.verbose
+            )
+            return hazard_plan(model, epsilon, alpha, drawn, numbers=REAL_ARITHMETIC)
+        if self.calibration == "published":
+            ((method, _),) = candidates(self.method, 0.0)
+            perturbed = PublishedPerturbation(model, epsilon, method, alpha)
+            return hazard_plan(model, epsilon, alpha, perturbed)
+        return self._tight(model, epsilon, alpha)
+
+    def _tight(self, model: HazardModel, epsilon: float, alpha: float) -> Plan:
+        """Plan a first look and a perturbed minimiser, by the law that needs less noise."""
+        asked = self.center_share, self.recalibration_share, self.inference_share
+        shares, delta = tuple(map(float, asked)), float(self.delta)
+        if self.method == "psgld":
+            steps = None if isinstance(self.n_epochs, str) else int(self.n_epochs)
+            found = fit_of(
+                model, epsilon, self.method, alpha, shares, delta, LangevinFit, n_steps=steps
+            )
+            return perturbed_plan(*found, delta, self.verbose)
+        prior = self._read_prior("hazard", model.n_features)
+        law = self._noise_law
+        fits = [
+            (fit_of(model, epsilon, method, alpha, shares, used, law=law, prior=prior), used)
+            for method, gaussian in candidates(self.method, delta)
+            for used in [delta if gaussian else 0.0]
+        ]
+        found, used = min(fits, key=lambda fit: fit[0][0].noise)
+        return perturbed_plan(*found, used)
 
     _is_evidence_of = ("hazard",)
 
@@ -541,77 +572,3 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
         stated = self.release_.parameters
         public = {name: stated[name] for name in ("max_time", "n_intervals", "link")}
         write_survival(script, self.coef_, self.baseline_coef_, self.recalibration_, **public)
-
-
-def unperturbed(
-    fit: DPDiscreteTimeSurvival, model: HazardModel, epsilon: float, alpha: float
-) -> HazardPlan:
-    """Plan a fit without privacy."""
-    return MaximumLikelihood(model, alpha)
-
-
-def tight(
-    fit: DPDiscreteTimeSurvival, model: HazardModel, epsilon: float, alpha: float
-) -> HazardPlan:
-    """Plan a first look and a perturbed minimiser, by the law that needs less noise."""
-    prior = fit._read_prior("hazard", model.n_features)
-    plans = [
-        Perturbation(
-            model,
-            epsilon,
-            method,
-            alpha,
-            float(fit.center_share),
-            float(fit.recalibration_share),
-            float(fit.inference_share),
-            fit._noise_law,
-            prior,
-            float(fit.delta) if gaussian else 0.0,
-        )
-        for method, gaussian in candidates(fit.method, float(fit.delta))
-    ]
-    return min(plans, key=lambda plan: plan.noise)
-
-
-def published(
-    fit: DPDiscreteTimeSurvival, model: HazardModel, epsilon: float, alpha: float
-) -> HazardPlan:
-    """Plan one of the paper's perturbations."""
-    ((method, _),) = candidates(fit.method, 0.0)
-    return PublishedPerturbation(model, epsilon, method, alpha)
-
-
-def posterior(
-    fit: DPDiscreteTimeSurvival, model: HazardModel, epsilon: float, alpha: float
-) -> HazardPlan:
-    """Plan one draw of the posterior: by noisy steps if a delta pays for them."""
-    if fit._noisy_chain():
-        return NoisyLangevin(
-            model,
-            epsilon,
-            fit.method,
-            alpha,
-            float(fit.center_share),
-            float(fit.recalibration_share),
-            delta=float(fit.delta),
-            n_steps=None if isinstance(fit.n_epochs, str) else int(fit.n_epochs),
-            verbose=fit.verbose,
-        )
-    chain = fit._schedule()
-    return PosteriorSampling(model, epsilon, alpha, chain, fit._published_chain(), fit.verbose)
-
-
-#: By method and calibration.
-PLANS: dict[
-    tuple[str, str], Callable[[DPDiscreteTimeSurvival, HazardModel, float, float], HazardPlan]
-] = {
-    ("auto", "tight"): tight,
-    ("noisy_gd", "tight"): tight,
-    ("obj_pert", "tight"): tight,
-    ("out_pert", "tight"): tight,
-    ("psgld", "tight"): posterior,
-    ("auto", "published"): published,
-    ("obj_pert", "published"): published,
-    ("out_pert", "published"): published,
-    ("psgld", "published"): posterior,
-}

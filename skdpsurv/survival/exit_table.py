@@ -65,7 +65,7 @@ class ExitTable(NoisySum):
     n_groups: int
 
     name = "discrete Laplace noise on one table of exits by band of time"
-    proof = reference("docs/proofs/curves", "dwork")
+    theorem = reference("docs/proofs/curves", "dwork")
 
     @property
     def n_cells(self) -> int:
@@ -73,7 +73,7 @@ class ExitTable(NoisySum):
         return (self.n_causes + 1) * self.ends.size + 1
 
     def query(self, known: Known) -> Histogram:
-        """Each record is in one cell."""
+        """Return the counts: each record is in one cell."""
         return HISTOGRAM
 
     def ask(self, known: Known, records: Exits) -> IntArray:

@@ -12,23 +12,20 @@ Neighbours: replace-one. Theorem: the epsilons of table and moments add up to th
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.inference import Indirect, Inference, RowMoments
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
-from skdpsurv.mechanisms.perturbation import Perturbed, Problem
-from skdpsurv.privacy import RandomSource
-from skdpsurv.privacy.concentrated import Price, amount, left, part
-from skdpsurv.survival.hazard_plans import HazardRecords
+from skdpsurv.inference import Indirect, Inference, ReleasedMoments, RowMoments
+from skdpsurv.mechanisms.sums import HISTOGRAM, Histogram
+from skdpsurv.privacy.concentrated import Price
+from skdpsurv.privacy.measurement import Known, NoisySum
+from skdpsurv.survival.hazard_fit import HazardFit
+from skdpsurv.survival.hazard_plans import HAZARD_PROOF, HazardRecords
 from skdpsurv.survival.spline import to_published
-from skdpsurv.survival.ways_out import WaysOut, loss_rates
-from skdpsurv.types import FloatArray
-
-#: Part of the epsilon for the table of exits.
-TABLE_PART = 0.15
+from skdpsurv.survival.ways_out import WaysOut, exit_counts, loss_rates
+from skdpsurv.types import FloatArray, IntArray
 
 
 class Scale(NamedTuple):
@@ -61,57 +58,68 @@ class Scale(NamedTuple):
         return change
 
 
-@dataclass(frozen=True)
-class HazardInference:
-    """What is asked of the records; from public numbers.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExitCounts(NoisySum):
+    """A table of exits, and the rates at which people are lost.
 
     Parameters
     ----------
-    moments : RowMoments
-    price_of_table : float or Concentrated
+    price : float or Concentrated
+    fit : HazardFit
     """
 
-    moments: RowMoments
-    price_of_table: Price
+    fit: HazardFit
+
+    name = "a table of exits"
+    theorem = HAZARD_PROOF
+
+    def query(self, known: Known) -> Histogram:
+        """Return the counts: each record is in one cell."""
+        return HISTOGRAM
+
+    def ask(self, known: Known, records: Blocks[HazardRecords]) -> IntArray:
+        """Return exact counts."""
+        return exit_counts(records, self.fit.model.n_intervals)
+
+    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+        """Return rates, by block of time."""
+        return {"_losses": loss_rates(noisy, self.fit.model.n_intervals)}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HazardMoments(RowMoments):
+    """Second moments of the rows as the likelihood sees them, and the truth that they tell of.
+
+    Parameters
+    ----------
+    fit : HazardFit
+    """
+
+    fit: HazardFit
 
     @classmethod
-    def planned(cls, n_records: int, n_features: int, price: Price) -> Self:
-        """Return the queries that have a price together."""
-        table = part(price, TABLE_PART)
-        return cls(RowMoments.planned(n_records, n_features, left(price, table)), table)
+    def planned(cls, fit: HazardFit, price: Price) -> Self:
+        """Return the query that has a price."""
+        model = fit.model
+        return cls(price=price, n_records=model.n_records, n_features=model.n_features, fit=fit)
 
-    def spans(self) -> list[float]:
-        """Return the public numbers that must be neither huge nor tiny."""
-        return [2.0 / amount(self.price_of_table), self.moments.query.law.scale]
+    def seen(self, known: Known, records: Blocks[HazardRecords]) -> Blocks[Any]:
+        """Return weighed rows; exits are not asked for."""
+        return self.fit.seen(records, self.fit.look(known))
 
-    def found(
-        self,
-        problem: Problem,
-        minimiser: Perturbed,
-        records: Blocks[HazardRecords],
-        scale: Scale,
-        source: RandomSource,
-    ) -> Inference:
-        """Release table and moments, and return what they say of the truth.
-
-        Parameters
-        ----------
-        problem : Problem
-            The perturbed minimisation.
-        minimiser : Perturbed
-            What it released.
-        records : Blocks
-        scale : Scale
-        source : RandomSource
-        """
-        likelihood: DiscreteHazard = problem.likelihood  # type: ignore[assignment]
-        losses = loss_rates(records, likelihood.basis.shape[0], self.price_of_table, source)
-        moments = self.moments.release(problem.blocks, source)
+    def after(self, known: Known, noisy: FloatArray) -> dict[str, Any]:
+        """Return baseline and coefficients on the scale of X, with errors, and the cap."""
+        look, minimiser = self.fit.look(known), known["_minimiser"]
+        likelihood, calibration = self.fit.after(look)
         equation = Indirect.after(
-            WaysOut(likelihood, losses),
+            WaysOut(likelihood, known["_losses"]),
             minimiser.coef,
             minimiser.center,
-            problem.calibration,
-            moments,
+            calibration,
+            ReleasedMoments(self, noisy),
         )
-        return Inference.of_found(equation.solve(), scale.change())
+        scale = Scale(look.mean, look.radius, self.fit.basis)
+        found = Inference.of_found(equation.solve(), scale.change()).values()
+        # What a released life table chose: post-processing.
+        cap = likelihood.max_cumulative_hazard
+        return found if cap is None else found | {"inference_cap": np.array([cap])}

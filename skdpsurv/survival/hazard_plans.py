@@ -1,15 +1,10 @@
-"""From clipped records to a private hazard model: the ways that a fit can go.
-
-Each way is a plan, made from public numbers alone before anything is charged, and a ``run`` that
-touches the records. A run returns the baseline on the time grid and the covariates' coefficients.
-"""
+"""The public description of a hazard model, its records on the grid, and the frame of its plan."""
 
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,8 +12,10 @@ from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock, hazard_block
 from skdpsurv.likelihoods.links import LINKS, Link
 from skdpsurv.mechanisms import newton
-from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.privacy import RandomSource, clip_rows, row_weights
+from skdpsurv.privacy.cost import price_of
+from skdpsurv.privacy.measurement import Known, Mechanism
+from skdpsurv.privacy.plan import Node, Plan
 from skdpsurv.references import DOUBLES, reference
 from skdpsurv.survival.spline import orthogonal_basis, to_published
 from skdpsurv.survival.time_grid import exit_intervals
@@ -27,8 +24,7 @@ from skdpsurv.types import BoolArray, FloatArray, IntArray
 #: max_cumulative_hazard="auto": a low cap means little noise, a high one little bias.
 CAP_SCALE, CAP_POWER, CAP_RANGE = 0.9, 0.28, (0.8, 5.0)
 
-#: A baseline on the time grid, and coefficients on the scale of X.
-Fitted = tuple[FloatArray, FloatArray]
+HAZARD_PROOF = reference("docs/proofs/discrete_time", "nguyen-hui", "chaudhuri")
 
 
 @dataclass(frozen=True)
@@ -106,63 +102,29 @@ class HazardRecords(NamedTuple):
         return block if reach is None else block._replace(weight=row_weights(block.X, 1.0))
 
 
-class HazardPlan(ABC):
-    """What the ways to fit a hazard model have in common.
+def hazard_plan(
+    model: HazardModel,
+    epsilon: float,
+    alpha: float,
+    tree: Node,
+    delta: float = 0.0,
+    numbers: str = DOUBLES,
+) -> Plan:
+    """Return the plan of a hazard fit.
 
-    A subclass has a ``model``, an ``epsilon`` and an ``alpha``, and says how it fits.
+    Parameters
+    ----------
+    model : HazardModel
+    epsilon, alpha, delta : float
+    tree : Node
+    numbers : str
+        What the proof supposes of numbers.
     """
-
-    model: HazardModel
-    epsilon: float
-    alpha: float
-    mechanism: str
-    proof: str = reference("docs/proofs/discrete_time", "nguyen-hui", "chaudhuri")
-    #: What the proof supposes of numbers.
-    numbers: str = DOUBLES
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What else must be true."""
-        return (
-            "n, the columns and every constructor parameter are public",
-            "max_time and data_norm were not read off these records",
-            self.numbers,
-        )
-
-    @abstractmethod
-    def fit(self, records: Blocks[HazardRecords], source: RandomSource) -> Fitted:
-        """Release a baseline on the time grid, and coefficients on the scale of X."""
-
-    def problems(self, records: Blocks[HazardRecords]) -> list[Problem]:
-        """Return the minimisations, which an audit attacks as they are.
-
-        Raises
-        ------
-        ValueError
-            If what is released is no minimiser, or more than one.
-        """
-        raise ValueError("estimator must have method='obj_pert' or 'out_pert'.")
-
-    def run(self, records: Blocks[HazardRecords], source: RandomSource) -> dict[str, FloatArray]:
-        """Release the baseline in the basis of the paper, and coefficients."""
-        return self.released(*self.fit(records, source))
-
-    def released(self, baseline: FloatArray, coef: FloatArray) -> dict[str, FloatArray]:
-        """Return a fit as it is released."""
-        return {"coef": coef, "baseline_coef": to_published(baseline, self.model.n_knots)}
-
-    def spans(self) -> list[float]:
-        """Return nothing: there is neither ridge nor noise."""
-        return []
-
-    def spent(self) -> dict[str, Any]:
-        """Return how epsilon is spent."""
-        return {}
-
-    def public_inputs(self) -> dict[str, Any]:
-        """Return what the guarantee takes to be public."""
-        model = self.model
-        return {
+    return Plan(
+        tree,
+        epsilon,
+        delta,
+        inputs={
             "n_records": model.n_records,
             "max_time": model.max_time,
             "n_intervals": model.n_intervals,
@@ -171,26 +133,37 @@ class HazardPlan(ABC):
             "data_norm": model.data_norm,
             "max_cumulative_hazard": model.max_cumulative_hazard,
             "prior_event_rate": model.prior_event_rate,
-            "alpha": self.alpha,
-            **self.spent(),
-        }
+            "alpha": alpha,
+        },
+        assumed=(
+            "n, the columns and every constructor parameter are public",
+            "max_time and data_norm were not read off these records",
+            numbers,
+        ),
+    )
 
 
-@dataclass(frozen=True)
-class MaximumLikelihood(HazardPlan):
+def released(model: HazardModel, baseline: FloatArray, coef: FloatArray) -> dict[str, FloatArray]:
+    """Return a fit as it is released: the baseline in the basis of the paper, and coefficients."""
+    return {"coef": coef, "baseline_coef": to_published(baseline, model.n_knots)}
+
+
+@dataclass(frozen=True, eq=False)
+class MaximumLikelihood(Mechanism):
     """The fit without privacy: no clipping of rows, no ridge, and a cap only if it is a number.
 
     With one this is what private fits with that cap estimate.
     """
 
     model: HazardModel
-    alpha: float = 0.0
-    epsilon: float = math.inf
 
-    mechanism = "maximum likelihood, no noise"
+    name = "maximum likelihood, no noise"
     proof = ""
+    cost = price_of(math.inf)
 
-    def fit(self, records: Blocks[HazardRecords], source: RandomSource) -> Fitted:
+    def run(
+        self, known: Known, records: Blocks[HazardRecords], source: RandomSource
+    ) -> dict[str, FloatArray]:
         """Return the maximum likelihood baseline and coefficients."""
         model = self.model
         basis = orthogonal_basis(model.n_intervals, model.n_knots)
@@ -202,4 +175,4 @@ class MaximumLikelihood(HazardPlan):
         coef = newton.maximum_likelihood(
             likelihood, records.map(lambda block: block.within(0.0, math.inf)), start
         )
-        return basis @ coef[: model.n_knots], coef[model.n_knots :]
+        return released(model, basis @ coef[: model.n_knots], coef[model.n_knots :])

@@ -17,7 +17,6 @@ from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import Link
 from skdpsurv.mechanisms.sums import HISTOGRAM
-from skdpsurv.privacy import RandomSource
 from skdpsurv.privacy.concentrated import Price
 from skdpsurv.types import BoolArray, FloatArray, IntArray
 
@@ -27,27 +26,8 @@ N_BANDS = 4
 LEVEL_DEVIATION, SHAPE_DEVIATION = 2.0, 0.7
 
 
-def private_life_table(
-    exits: Blocks[tuple[IntArray, BoolArray]],
-    n_intervals: int,
-    price: Price,
-    source: RandomSource,
-) -> FloatArray:
-    """Release counts of censored records and of events in each band of exit intervals.
-
-    Parameters
-    ----------
-    exits : Blocks
-        Of private exit intervals, 1 to n_intervals, and events.
-    n_intervals : int
-    price : float or Concentrated
-    source : RandomSource
-
-    Returns
-    -------
-    counts : ndarray of shape (n_bands, 2)
-        Noisy counts, negative ones set to 0: column 0 censored, column 1 events.
-    """
+def life_table_counts(exits: Blocks[tuple[IntArray, BoolArray]], n_intervals: int) -> IntArray:
+    """Count private records, censored and with events, in each band of exit intervals."""
     n_bands = min(N_BANDS, n_intervals)
 
     def counts(block: tuple[IntArray, BoolArray]) -> IntArray:
@@ -55,12 +35,11 @@ def private_life_table(
         cell = 2 * ((interval - 1) * n_bands // n_intervals) + event
         return np.bincount(cell, minlength=2 * n_bands).astype(np.int64)
 
-    noisy = HISTOGRAM.release(exits.map_sum(counts), price, source)
-    return np.maximum(noisy, 0).reshape(n_bands, 2).astype(np.float64)
+    return exits.map_sum(counts)
 
 
 def baseline_from_life_table(
-    counts: FloatArray,
+    counts: IntArray,
     price: Price,
     basis: FloatArray,
     link: Link,
@@ -70,8 +49,8 @@ def baseline_from_life_table(
 
     Parameters
     ----------
-    counts : ndarray of shape (n_bands, 2)
-        From :func:`private_life_table`.
+    counts : ndarray of shape (2 * n_bands,)
+        Noisy, as :func:`life_table_counts` has them.
     price : float or Concentrated
         That the table cost: its noise is known.
     basis : ndarray of shape (n_intervals, n_basis)
@@ -84,7 +63,8 @@ def baseline_from_life_table(
     coef : ndarray of shape (n_basis,)
     """
     q, n_basis = basis.shape
-    n_bands = counts.shape[0]
+    table = np.maximum(counts, 0).reshape(-1, 2).astype(np.float64)
+    n_bands = table.shape[0]
     middle = np.clip(np.rint((np.arange(n_bands) + 0.5) * q / n_bands), 1, q)
     censored = middle.copy()
     censored[-1] = q  # most of the last band's censored records reached the horizon
@@ -93,16 +73,16 @@ def baseline_from_life_table(
         np.concatenate([censored, middle]).astype(np.int64),
         np.repeat([False, True], n_bands),
     )
-    weights = _in_block_order(counts.T.ravel(), censored, middle)
+    weights = _in_block_order(table.T.ravel(), censored, middle)
     likelihood = DiscreteHazard(basis, 0, 0.0, link)
     # Variance of the sum of the cells' noise.
-    noise = HISTOGRAM.deviation(price) ** 2 * counts.size
+    noise = HISTOGRAM.deviation(price) ** 2 * table.size
     size = np.sqrt(np.mean(basis**2, axis=0))
     deviation = np.full(n_basis, SHAPE_DEVIATION)
     deviation[0] = LEVEL_DEVIATION
     # Ridge that minimises the squared error of a coefficient of this deviation: noise variance
     # over information and variance.
-    ridge = noise * size**2 / (max(counts[:, 1].sum(), math.sqrt(noise)) * deviation**2)
+    ridge = noise * size**2 / (max(table[:, 1].sum(), math.sqrt(noise)) * deviation**2)
     coef = prior
     for _ in range(25):
         gradient, hessian = likelihood.derivatives(coef, block, weights)

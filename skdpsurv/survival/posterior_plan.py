@@ -13,9 +13,11 @@ from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
 from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target, calibrate
 from skdpsurv.privacy import RandomSource, round_to_lattice
+from skdpsurv.privacy.cost import Cost, price_of
+from skdpsurv.privacy.measurement import Known, Mechanism
 from skdpsurv.progress import first
-from skdpsurv.references import REAL_ARITHMETIC, reference
-from skdpsurv.survival.hazard_plans import Fitted, HazardModel, HazardPlan, HazardRecords
+from skdpsurv.references import reference
+from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords, released
 from skdpsurv.survival.spline import orthogonal_basis, published_basis
 from skdpsurv.types import FloatArray
 
@@ -98,7 +100,7 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class PosteriorSampling(HazardPlan):
+class PosteriorDraw(Mechanism):
     """One draw of the sanitised posterior of the uncapped likelihood, with a normal prior at 0.
 
     Parameters
@@ -124,7 +126,6 @@ class PosteriorSampling(HazardPlan):
     basis: FloatArray = field(init=False)
 
     proof = reference("docs/proofs/posterior_sampling", "nguyen-hui")
-    numbers = REAL_ARITHMETIC
 
     def __post_init__(self) -> None:
         model = self.model
@@ -136,7 +137,17 @@ class PosteriorSampling(HazardPlan):
         self.schedule.check(self.sanitizer, model.n_records)
 
     @property
-    def mechanism(self) -> str:  # type: ignore[override]
+    def status(self) -> str:  # type: ignore[override]
+        """True in the limit of a chain; the published one not even there."""
+        return "none" if self.published else "asymptotic"
+
+    @property
+    def cost(self) -> Cost:
+        """What a draw of the law itself would cost."""
+        return price_of(self.epsilon)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
         """What is released, in words."""
         chain = "pSGLD as published" if self.published else self.schedule.sampler
         return f"sanitised exponential mechanism, one state of a Markov chain ({chain})"
@@ -145,7 +156,7 @@ class PosteriorSampling(HazardPlan):
         """Return the public numbers that must be neither huge nor tiny."""
         return [self.model.data_norm, self.sanitizer.rate, self.sanitizer.prior_precision]
 
-    def spent(self) -> dict[str, Any]:
+    def stated(self) -> dict[str, Any]:
         """Return the constants of the law and the length of the chain."""
         return {
             "loss_ceiling": self.sanitizer.ceiling,
@@ -155,7 +166,9 @@ class PosteriorSampling(HazardPlan):
             "n_steps": self.schedule.n_steps(self.model.n_records),
         }
 
-    def fit(self, records: Blocks[HazardRecords], source: RandomSource) -> Fitted:
+    def run(
+        self, known: Known, records: Blocks[HazardRecords], source: RandomSource
+    ) -> dict[str, FloatArray]:
         """Return the last state of one chain."""
         n_steps = self.schedule.n_steps(self.model.n_records)
         task = f"posterior sampling ({self.schedule.sampler})"
@@ -164,7 +177,7 @@ class PosteriorSampling(HazardPlan):
             pass
         assert state is not None
         # A public lattice, far finer than the prior is wide: no low bits leave.
-        return self.unscaled(round_to_lattice(state, LATTICE))
+        return released(self.model, *self.unscaled(round_to_lattice(state, LATTICE)))
 
     def states(self, records: Blocks[HazardRecords], source: RandomSource) -> Iterator[FloatArray]:
         """Yield the chain's states, on the scale of the fit: private."""

@@ -23,10 +23,11 @@ import numpy as np
 from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.mechanisms import objective_perturbation, output_perturbation
-from skdpsurv.mechanisms.perturbation import Problem, SharedPrice, perturb
-from skdpsurv.privacy import RandomSource
+from skdpsurv.mechanisms.perturbation import Minimisers, Perturbed, Problem, SharedPrice
+from skdpsurv.privacy.cost import Cost, price_of
+from skdpsurv.privacy.measurement import Known
 from skdpsurv.references import reference
-from skdpsurv.survival.hazard_plans import Fitted, HazardModel, HazardPlan, HazardRecords
+from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords, released
 from skdpsurv.survival.spline import published_basis
 from skdpsurv.types import FloatArray
 
@@ -51,7 +52,7 @@ def true_cost(basis: FloatArray, kappa: float) -> float:
 
 
 @dataclass(frozen=True)
-class PublishedPerturbation(HazardPlan):
+class PublishedPerturbation(Minimisers):
     """The paper's perturbation, checked to be private before it runs."""
 
     model: HazardModel
@@ -61,6 +62,7 @@ class PublishedPerturbation(HazardPlan):
     likelihood: DiscreteHazard = field(init=False)
     calibration: Any = field(init=False)
 
+    alone = True
     proof = reference("docs/errata", "nguyen-hui")
 
     def __post_init__(self) -> None:
@@ -102,7 +104,12 @@ class PublishedPerturbation(HazardPlan):
         object.__setattr__(self, "calibration", calibration)
 
     @property
-    def mechanism(self) -> str:  # type: ignore[override]
+    def cost(self) -> Cost:
+        """What it was calibrated for."""
+        return price_of(self.epsilon)
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
         """What was perturbed, in words."""
         name = "Ext-Obj-Pert" if self.method == "obj_pert" else "Ext-Out-Pert"
         return f"{name}, as published"
@@ -111,7 +118,7 @@ class PublishedPerturbation(HazardPlan):
         """Return the public numbers that must be neither huge nor tiny."""
         return [self.model.data_norm, self.calibration.kappa, self.calibration.noise_scale]
 
-    def spent(self) -> dict[str, Any]:
+    def stated(self) -> dict[str, Any]:
         """Return how epsilon was spent."""
         return {
             "gradient_sensitivity": published_sensitivity(self.likelihood.basis),
@@ -119,7 +126,7 @@ class PublishedPerturbation(HazardPlan):
             "noise_scale": self.calibration.noise_scale,
         }
 
-    def problems(self, records: Blocks[HazardRecords]) -> list[Problem]:
+    def problems(self, known: Known, records: Blocks[HazardRecords]) -> list[Problem]:
         """Return the one minimisation."""
         norm = self.model.data_norm
         blocks = records.map(lambda block: block.within(0.0, norm))
@@ -127,7 +134,8 @@ class PublishedPerturbation(HazardPlan):
         price = SharedPrice(self.epsilon)
         return [Problem(self.likelihood, blocks, self.calibration, center, price)]
 
-    def fit(self, records: Blocks[HazardRecords], source: RandomSource) -> Fitted:
-        """Release a private baseline and coefficients."""
-        coef, n_knots = perturb(self.problems(records)[0], source).coef, self.model.n_knots
-        return self.likelihood.basis @ coef[:n_knots], coef[n_knots:] / self.model.data_norm
+    def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:
+        """Return baseline and coefficients."""
+        coef, n_knots = found[0].coef, self.model.n_knots
+        baseline = self.likelihood.basis @ coef[:n_knots]
+        return released(self.model, baseline, coef[n_knots:] / self.model.data_norm)

@@ -37,12 +37,9 @@ import numpy as np
 from numpy.polynomial import legendre
 from scipy import special
 
-from skdpsurv.blocks import Blocks
 from skdpsurv.mechanisms.sums import HISTOGRAM
-from skdpsurv.privacy import RandomSource
-from skdpsurv.privacy.concentrated import Price, left, part
+from skdpsurv.privacy.concentrated import Price
 from skdpsurv.release import Release, released_array
-from skdpsurv.survival.hazard_plans import HazardRecords
 from skdpsurv.survival.risk_cells import ETA_RANGE, PLACES, RiskCells
 from skdpsurv.types import FloatArray
 
@@ -125,37 +122,6 @@ class Recalibration:
                     "'recalibration_shift'."
                 )
         return found
-
-
-def recalibrate(
-    cells: RiskCells,
-    exits: Blocks[HazardRecords],
-    n_records: int,
-    price: Price,
-    source: RandomSource,
-    signal: float,
-) -> Recalibration:
-    """Release a recalibration, its times in shares of the horizon.
-
-    Parameters
-    ----------
-    cells : RiskCells
-        From what was released before.
-    exits : Blocks of HazardRecords
-    n_records : int
-        Public.
-    price : float or Concentrated
-    source : RandomSource
-    signal : float
-        Of the fit that released the coefficients: how much there was to set against noise, per
-        parameter. Public.
-    """
-    exact, places = exits.map_sum(lambda block: cells.totals(*block))
-    of_places = part(price, PLACES_PART)
-    of_table = left(price, of_places)
-    counts = HISTOGRAM.release(exact, of_table, source).astype(np.float64)
-    sums = PLACES.values(PLACES.release(places, of_places, source))
-    return fit_table(cells, counts, sums, n_records, (of_table, of_places), signal)
 
 
 def fit_table(

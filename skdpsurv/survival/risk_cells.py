@@ -131,25 +131,17 @@ class RiskCells:
         upper = np.concatenate([edges, [edges[-1] + OUTER_WIDTH * width]])
         return lower * self.scale, upper * self.scale
 
-    def totals(
-        self, rows: FloatArray, interval: IntArray, event: BoolArray
-    ) -> tuple[IntArray, IntArray]:
-        """Count private records in the cells, and add up where they are in their groups.
-
-        Returns
-        -------
-        counts : ndarray of shape ``shape``
-        places : ndarray of shape (2, n_groups)
-            Sums of p and of 2 p^2 - 1/4, in units of ``PLACES``.
-        """
+    def scores(self, rows: FloatArray) -> tuple[FloatArray, IntArray]:
+        """Return scores of private rows less the centre, and their groups."""
         # Products of extreme numbers may be infinite or NaN, which is sorted behind all groups.
         with np.errstate(all="ignore"):
             scores = row_products(rows, self.coef) - self.center
         group = np.searchsorted(self.inner_edges * self.scale, scores)
-        group = np.minimum(group, N_GROUPS - 1)
-        return self._counts(group, interval, event), self._places(group, scores)
+        return scores, np.minimum(group, N_GROUPS - 1)
 
-    def _counts(self, group: IntArray, interval: IntArray, event: BoolArray) -> IntArray:
+    def counts(self, rows: FloatArray, interval: IntArray, event: BoolArray) -> IntArray:
+        """Count private records in the cells, of shape ``shape``."""
+        _, group = self.scores(rows)
         band = self.bands[interval - 1]
         at_horizon = ~event & (interval == self.n_intervals)
         how = np.where(event, band, np.where(at_horizon, 2 * self.n_bands, self.n_bands + band))
@@ -157,7 +149,12 @@ class RiskCells:
         cell = group * n_ways + how
         return np.bincount(cell, minlength=n_groups * n_ways).reshape(self.shape).astype(np.int64)
 
-    def _places(self, group: IntArray, scores: FloatArray) -> IntArray:
+    def places(self, rows: FloatArray) -> IntArray:
+        """Add up where private rows are in their groups, of shape (2, n_groups).
+
+        Sums of p and of 2 p^2 - 1/4, in units of ``PLACES``.
+        """
+        scores, group = self.scores(rows)
         lower, upper = (ends[group] for ends in self.group_ends)
         with np.errstate(all="ignore"):
             share = np.clip((scores - lower) / (upper - lower), 0.0, 1.0)

@@ -18,14 +18,11 @@ import numpy as np
 
 from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
-from skdpsurv.mechanisms.sums import HISTOGRAM
-from skdpsurv.privacy import RandomSource
-from skdpsurv.privacy.concentrated import Price
 from skdpsurv.survival.exit_law import exit_probabilities
 from skdpsurv.survival.hazard_plans import HazardRecords
 from skdpsurv.types import FloatArray, IntArray
 
-__all__ = ["WaysOut", "loss_rates"]
+__all__ = ["WaysOut", "exit_counts", "loss_rates"]
 
 #: Bands of the table of exits, and blocks of time.
 N_BANDS, N_BLOCKS = 5, 20
@@ -33,23 +30,8 @@ N_BANDS, N_BLOCKS = 5, 20
 WIDEST = 60.0
 
 
-def loss_rates(
-    records: Blocks[HazardRecords], n_intervals: int, price: Price, source: RandomSource
-) -> FloatArray:
-    """Release rates at which people are lost before the horizon, by block, for a private table.
-
-    Parameters
-    ----------
-    records : Blocks
-    n_intervals : int
-    price : float or Concentrated
-    source : RandomSource
-
-    Returns
-    -------
-    rates : ndarray of shape (n_blocks,)
-        Of one block each.
-    """
+def exit_counts(records: Blocks[HazardRecords], n_intervals: int) -> IntArray:
+    """Count private records in a table of exits: lost and events by band, and who stays."""
     n_bands = min(N_BANDS, n_intervals)
 
     def counts(block: HazardRecords) -> IntArray:
@@ -58,7 +40,13 @@ def loss_rates(
         cell = np.where(end, 2 * n_bands, 2 * band + block.event)
         return np.bincount(cell, minlength=2 * n_bands + 1).astype(np.int64)
 
-    noisy = np.maximum(HISTOGRAM.release(records.map_sum(counts), price, source), 0)
+    return records.map_sum(counts)
+
+
+def loss_rates(noisy: IntArray, n_intervals: int) -> FloatArray:
+    """Return rates at which people are lost before the horizon, by block, from a noisy table."""
+    n_bands = min(N_BANDS, n_intervals)
+    noisy = np.maximum(noisy, 0)
     lost, events = noisy[:-1].reshape(n_bands, 2).T.astype(np.float64)
     left = lost + events
     at_risk = np.cumsum(left[::-1])[::-1] + float(noisy[-1])

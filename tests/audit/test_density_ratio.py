@@ -247,8 +247,8 @@ class TestRefusals:
         ("model", "match"),
         [
             (HybridMEstimator(), "closed form"),
-            (hazard(method="psgld"), "method"),
-            (hazard(center_share=0.1, epsilon=500.0), "center_share"),
+            (hazard(method="psgld"), "minimisers and nothing else"),
+            (hazard(center_share=0.1, epsilon=500.0), "minimisers and nothing else"),
             (DPWeibullFitter(max_time=1.0, method="laplace"), "ladder"),
             (PrivateStackingClassifier(classes=[0, 1], partition="samples"), "partition"),
             (LogisticRegression(), "private"),

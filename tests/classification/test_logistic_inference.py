@@ -11,14 +11,16 @@ import statsmodels.api as sm
 from scipy import special, stats
 
 from skdpsurv import DPLogisticRegression, PrivacyAccountant
+from skdpsurv.audit.perturbation_law import problems_of
 from skdpsurv.blocks import InMemory
 from skdpsurv.classification.column_group import ColumnGroup
-from skdpsurv.classification.group_fit import SignedRows
-from skdpsurv.classification.label_inference import LabelInference
+from skdpsurv.classification.group_fit import GroupFit, SignedRows
+from skdpsurv.classification.label_inference import LabelMoments
 from skdpsurv.classification.label_response import LabelResponse
-from skdpsurv.inference import REACH
+from skdpsurv.inference import REACH, ReleasedMoments
 from skdpsurv.likelihoods.linear import LinearBlock
 from skdpsurv.likelihoods.logistic import Logistic, LogisticLoss
+from skdpsurv.mechanisms.perturbation import Unperturbed
 from skdpsurv.privacy import random_source
 from skdpsurv.privacy.shares import what_is_left
 
@@ -41,6 +43,11 @@ def make(n=5000, seed=0, truth=TRUTH):
 def model(epsilon=3.0, **parameters):
     usual = {"classes": [0, 1], "random_state": 0, "inference_share": 0.2}
     return DPLogisticRegression(epsilon, **{**usual, **parameters})
+
+
+def moments_of(group, price):
+    fit = GroupFit(4000, 1, 1.0, 1.0, (group,), (Unperturbed(1.0),), (np.zeros((1, 4)),))
+    return LabelMoments.planned(fit, price)
 
 
 @pytest.fixture(scope="module")
@@ -68,16 +75,17 @@ class TestBudget:
             alpha=alpha,
         )
         plan = one._plan(one._shape(*data))
-        parts = plan.recalibration, plan.inference.moments.query.price
+        minimisers, *others, moments = plan.leaves
+        parts = others[0].price if others else 0.0, moments.price
         assert parts == (recalibration_share * epsilon, inference_share * epsilon)
-        assert plan.inference.moments.query.price == plan.inference.moments.query.price
         rest = what_is_left(epsilon, *parts)
         assert 0 <= Fraction(epsilon) - sum(map(Fraction, (rest, *parts))) < 1e-15 * epsilon
         bare = model(rest, method=method, recalibration_share=0.0, inference_share=0.0, alpha=alpha)
-        assert plan.fit.calibrations == bare._plan(bare._shape(*data)).fit.calibrations
+        (alone,) = bare._plan(bare._shape(*data)).leaves
+        assert minimisers.fit.calibrations == alone.fit.calibrations
         assert plan.public_inputs()["epsilon_inference"] == parts[1]
         assert plan.mechanism.endswith(", then second moments")
-        assert plan.inference.spans()[0] in plan.spans()
+        assert moments.spans()[0] in plan.spans()
 
     def test_one_fit_costs_epsilon(self, data):
         accountant = PrivacyAccountant(3.0)
@@ -104,10 +112,9 @@ class TestBudget:
         assert model(np.inf).fit(*data).inference_ is None
 
     def test_an_audit_attacks_a_minimiser_only(self, data):
-        one = model(recalibration_share=0.0)
-        shape = one._shape(*data)
-        with pytest.raises(ValueError, match="inference_share must be 0"):
-            one._plan(shape).problems(one._read(shape, *data))
+        one = model(recalibration_share=0.0, random_state=None)
+        with pytest.raises(ValueError, match=r"minimisers and nothing else.*second moments"):
+            problems_of(one, dict(zip(("X", "y"), data, strict=True)))
 
 
 class TestWeights:
@@ -126,11 +133,11 @@ class TestWeights:
         np.testing.assert_allclose(weight, near, rtol=1e-12)
         assert (weight <= 1.0).all()
         # What second moments see of them is no longer than they say.
-        asked = LabelInference.planned(group, 4000, 1.0).moments
+        asked = moments_of(group, 1.0)
         norm = np.linalg.norm(np.concatenate(list(asked.rows(seen, weight))), axis=1)
         assert norm.shape == (4000,)
-        assert norm.max() == pytest.approx(asked.query.norm, rel=0.01)
-        assert norm.max() <= asked.query.norm * (1.0 + 1e-14)
+        assert norm.max() == pytest.approx(asked.query({}).norm, rel=0.01)
+        assert norm.max() <= asked.query({}).norm * (1.0 + 1e-14)
 
     @pytest.mark.parametrize("cap", [0.5, 0.8, 1.0])
     def test_count_as_whole_records_would(self, cap):
@@ -159,9 +166,9 @@ class TestWeights:
         rng = np.random.default_rng(n)
         one = model(1000.0, recalibration_share=0.0, intercept_scaling=0.7, data_norm=0.5)
         X = rng.normal(size=(n, 3))
-        plan = one._plan(one._shape(X, rng.integers(2, size=n)))
-        assert plan.fit.reach == REACH
-        (problem,) = plan.fit.problems(InMemory([SignedRows(X, rng.choice([-1.0, 1.0], (1, n)))]))
+        fit = one._plan(one._shape(X, rng.integers(2, size=n))).leaves[0].fit
+        assert fit.reach == REACH
+        (problem,) = fit.problems(InMemory([SignedRows(X, rng.choice([-1.0, 1.0], (1, n)))]))
         likelihood, (block,) = problem.likelihood, problem.blocks.results(lambda b: b)
         bound = likelihood.constants
         for i in range(min(n, 50)):
@@ -344,10 +351,11 @@ def test_moments_are_those_of_the_rows():
     rng = np.random.default_rng(5)
     X = rng.uniform(-0.5, 0.5, (4000, 3))
     group = ColumnGroup((0, 1, 2), 1.0, 1.0, 0.8)
-    asked = LabelInference.planned(group, 4000, 1e9).moments
+    asked = moments_of(group, 1e9)
     seen = group.rows(X, 1.0)
     blocks = InMemory([LinearBlock(seen, np.ones(4000), group.weights(seen))])
-    law = asked.release(blocks, random_source(0)).law
+    exact = asked.query({}).total(blocks, lambda block: asked.rows(block.X, block.weight))
+    law = ReleasedMoments(asked, asked.query({}).release(exact, 1e9, random_source(0))).law
     assert law.mass == pytest.approx(4000, rel=1e-3)
     np.testing.assert_allclose(law.mean, X.mean(axis=0), atol=1e-4)
     rows = law.rows("normal")

@@ -20,7 +20,6 @@ from skdpsurv import (
     PrivacyAccountant,
     PrivacyLeakWarning,
 )
-from skdpsurv.classification import logistic_regression
 from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.perturbation import Perturbed
@@ -440,10 +439,10 @@ class TestBudget:
     def test_a_failure_after_the_charge_stays_charged(self, monkeypatch):
         accountant = PrivacyAccountant(10.0, rehearsal=True)
 
-        def fail(*args):
+        def fail(*args, **kwargs):
             raise MemoryError
 
-        monkeypatch.setattr(logistic_regression, "perturb_all", fail)
+        monkeypatch.setattr(perturbation, "perturb_all", fail)
         with pytest.raises(MemoryError):
             model(accountant=accountant).fit(GOOD_X, GOOD_Y)
         assert accountant.rehearsed() == 1.0

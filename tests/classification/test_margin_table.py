@@ -149,7 +149,7 @@ class TestFit:
             one, *_ = self.fit(epsilon=0.7, recalibration_share=share)
             plan = one._plan(Labelled(3000, 8))
             spent = one.guarantee_.public_inputs["epsilon_recalibration"]
-            assert spent == plan.recalibration == pytest.approx(share * 0.7)
+            assert spent == plan.leaves[1].price == pytest.approx(share * 0.7)
             assert one.guarantee_.epsilon == 0.7
 
     def test_what_is_released_of_records(self, monkeypatch):
@@ -164,11 +164,12 @@ class TestFit:
 
     def test_blocks_do_not_matter(self):
         one, X, y = self.fit()
-        plan = one._plan(Labelled(3000, 8))
+        minimisers, margins = one._plan(Labelled(3000, 8)).leaves
         signs = np.where(y == 1, 1.0, -1.0)[None, :]
-        (model,) = plan.fit.coefficients([np.append(np.arange(8.0), 3.0)])
+        (model,) = minimisers.fit.coefficients([np.append(np.arange(8.0), 3.0)])
+        known = {"_model": model, "recalibration_slope": minimisers.slope}
         slopes = {
-            plan._slope_of(model, plan.slope, InMemory(blocks), source())
+            margins.run(known, InMemory(blocks), source())["recalibration_slope"]
             for blocks in (
                 [SignedRows(X, signs)],
                 [SignedRows(X[i::7], signs[:, i::7]) for i in range(7)],

@@ -19,7 +19,7 @@ from skdpsurv.mechanisms.langevin import MALA
 from skdpsurv.mechanisms.posterior_sampling import Target, calibrate
 from skdpsurv.privacy import random_source
 from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
-from skdpsurv.survival.posterior_plan import PosteriorSampling, Schedule
+from skdpsurv.survival.posterior_plan import PosteriorDraw, Schedule
 from skdpsurv.survival.spline import orthogonal_basis
 
 
@@ -38,7 +38,7 @@ class TestStart:
     def first_state(sampler, records, seed, alpha=0.0):
         model = HazardModel("logit", 10, 3, len(records.X), 2, 1.0, "auto", 0.4)
         schedule = Schedule(sampler, 500, 10, 0.1)
-        plan = PosteriorSampling(model, 20.0, alpha, schedule)
+        plan = PosteriorDraw(model, 20.0, alpha, schedule)
         return next(
             plan.states(InMemory([records]), random_source(seed))
         ), plan.sanitizer.prior_precision

@@ -24,7 +24,7 @@ from skdpsurv.mechanisms.newton import (
     minimize,
 )
 from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
-from skdpsurv.survival.perturbed_plan import Perturbation
+from skdpsurv.survival.perturbed_plan import fit_of
 from skdpsurv.survival.spline import orthogonal_basis
 
 Q = 6
@@ -171,7 +171,7 @@ class TestManyEqualRecords:
     def problem(cls, request):
         """Return the plan, the blocks, the row as the blocks hold it, and the number of events."""
         model = HazardModel(request.param, 1, 1, cls.N, 2, 1.0, 1.0, 0.5)
-        plan = Perturbation(model, 1.0, "obj_pert", 0.0, 0.1)
+        plan, _ = fit_of(model, 1.0, "obj_pert", 0.0, (0.1, 0.0, 0.0))
         event = np.arange(cls.N) % 3 == 0
         X = np.tile([0.3, -0.7], (cls.N, 1))
         arrays = in_blocks(X, np.ones(cls.N, dtype=np.int64), event)

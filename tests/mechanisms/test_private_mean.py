@@ -11,12 +11,17 @@ from scipy import stats
 from skdpsurv.blocks import InMemory
 from skdpsurv.mechanisms import private_mean as module
 from skdpsurv.mechanisms import vector_noise
-from skdpsurv.mechanisms.private_mean import private_mean
+from skdpsurv.mechanisms.private_mean import MeanOfRows
 from skdpsurv.privacy import clip_rows, random_source
 
 
 def rows(n=50, d=3, seed=0):
     return np.random.default_rng(seed).uniform(-2, 2, size=(n, d))
+
+
+def private_mean(blocks, n, norm, price, source):
+    query = MeanOfRows(n, blocks.blocks[0].shape[1], norm)
+    return query.shrunk(query.release(query.mean(blocks), price, source), price)
 
 
 @pytest.fixture

@@ -19,8 +19,9 @@ def rows(n=60, width=4, seed=0):
     return made / np.maximum(1.0, np.linalg.norm(made, axis=1))[:, None]
 
 
-def released(query, *blocks):
-    return query.release(InMemory(blocks), lambda block: [block], random_source(0))
+def released(query, *blocks, price=1.0):
+    exact = query.total(InMemory(blocks), lambda block: [block])
+    return query.release(exact, price, random_source(0))
 
 
 @pytest.fixture
@@ -32,13 +33,13 @@ def no_noise(monkeypatch):
 
 
 def test_without_noise_they_are_the_sums_of_outer_products(no_noise):
-    query = SecondMoments(60, 4, 1.0, 1.0)
-    step = query.law.scale / 128  # what add_noise rounds to
+    query = SecondMoments(60, 4, 1.0)
+    step = query.law(1.0).scale / 128  # what add_noise rounds to
     assert released(query, rows()) == pytest.approx(rows().T @ rows(), abs=step + 60 * 2.0**-14)
 
 
 def test_triangles_have_the_norm_of_the_matrix():
-    query = SecondMoments(9, 5, 1.0, 1.0)
+    query = SecondMoments(9, 5, 1.0)
     matrix = np.random.default_rng(1).normal(size=(5, 5))
     matrix += matrix.T
     assert np.linalg.norm(query.packed(matrix)) == pytest.approx(np.linalg.norm(matrix))
@@ -48,7 +49,7 @@ def test_triangles_have_the_norm_of_the_matrix():
 @pytest.mark.parametrize("width", [1, 2, 7])
 @pytest.mark.parametrize("norm", [1.0, math.hypot(1.0, 0.5)])
 def test_no_pair_of_rows_passes_the_sensitivity(width, norm):
-    query, worst = SecondMoments(1000, width, norm, 1.0), 0.0
+    query, worst = SecondMoments(1000, width, norm), 0.0
     rng = np.random.default_rng(width)
     for _ in range(400):
         pair = rng.normal(size=(2, width))
@@ -65,10 +66,10 @@ def test_no_pair_of_rows_passes_the_sensitivity(width, norm):
 
 
 def test_sums_are_the_same_however_records_are_cut(no_noise):
-    query, whole = SecondMoments(60, 4, 1.0, 1e6), rows()
-    expected = released(query, whole)
+    query, whole = SecondMoments(60, 4, 1.0), rows()
+    expected = released(query, whole, price=1e6)
     for cuts in ([1], [59], [7, 30, 31]):
-        assert (released(query, *np.split(whole[::-1], cuts)) == expected).all()
+        assert (released(query, *np.split(whole[::-1], cuts), price=1e6) == expected).all()
 
 
 def test_sums_of_a_piece_are_exact_integers():
@@ -80,18 +81,18 @@ def test_sums_of_a_piece_are_exact_integers():
 
 def test_noise_has_the_stated_deviation():
     """On the diagonal, and in any direction. Estimates are off by 1.1 %; allowed are seven."""
-    query = SecondMoments(100, 3, 1.0, 0.5)
+    query = SecondMoments(100, 3, 1.0)
     source = random_source(5)
-    draws = np.array([query.noise(source) for _ in range(4000)])
+    draws = np.array([query.noise(0.5, source) for _ in range(4000)])
     direction = np.array([0.6, 0.0, 0.8])
     along = np.einsum("i,nij,j->n", direction, draws, direction)
     for values in (draws[:, 0, 0], along, draws[:, 0, 2] * math.sqrt(2.0)):
-        assert np.std(values) == pytest.approx(query.deviation, rel=0.08)
+        assert np.std(values) == pytest.approx(query.deviation(0.5), rel=0.08)
     assert (draws == np.swapaxes(draws, 1, 2)).all()
 
 
 def test_law_hides_the_sensitivity():
-    query = SecondMoments(100, 3, 1.0, 0.5)
-    assert query.law.cost(query.sensitivity) <= 0.5 * (1 + 1e-15)
-    assert query.law.dimension == 6
+    query = SecondMoments(100, 3, 1.0)
+    assert query.law(0.5).cost(query.sensitivity) <= 0.5 * (1 + 1e-15)
+    assert query.law(0.5).dimension == 6
     assert SphericalLaplace(6, 2.0).deviation == pytest.approx(2.0 * math.sqrt(7.0))

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from skdpsurv.inference.row_moments import MOST_FEATURES, RowMoments
+from skdpsurv.inference.row_moments import MOST_FEATURES
 from skdpsurv.mechanisms import vector_noise
+from skdpsurv.mechanisms.second_moments import SecondMoments
 from skdpsurv.mechanisms.vector_noise import (
     LATTICE_FRACTION,
     SphericalGaussian,
@@ -142,8 +143,8 @@ def test_longer_vectors_have_no_law():
 
 
 def test_second_moments_of_as_many_features_as_there_may_be_are_within_the_theorem():
-    planned = RowMoments.planned(100, MOST_FEATURES, 1.0)
-    assert 10**5 < planned.query.law.dimension <= MOST_COORDINATES
+    width = MOST_FEATURES + 1
+    assert 10**5 < SecondMoments(100, width, 1.0).law(1.0).dimension <= MOST_COORDINATES
 
 
 @pytest.mark.parametrize("most", [1, 4, 9])

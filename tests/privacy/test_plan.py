@@ -24,7 +24,7 @@ class Count(NoisySum):
 
     name: str
     assumptions: tuple[str, ...] = ("all are counted",)
-    proof = "a page"
+    theorem = "a page"
 
     def query(self, known):
         return Sum(0, 1)
@@ -113,7 +113,7 @@ class TestPlans:
         assert promised.assumptions == ("n is public", "all are counted")
         assert promised.source == "a page"
         assert promised.public_inputs == {"n_records": 40}
-        assert plan.spans() == [math.sqrt(2.0) / 0.25] * 2
+        assert plan.spans() == [4.0, 4.0]
 
     def test_a_delta_is_stated_where_some_noise_is_gaussian(self):
         (price,) = parts(1.0, 1e-6, [1.0])

@@ -19,7 +19,7 @@ from skdpsurv import (
     PublicInputWarning,
 )
 from skdpsurv.datasets import make_discrete_time_survival
-from skdpsurv.survival import perturbed_plan
+from skdpsurv.mechanisms import perturbation
 from tests.support.combinations import thinned
 
 Y = np.dtype([("event", "?"), ("time", "f8")])
@@ -435,7 +435,7 @@ class TestBudget:
         def fail(*args):
             raise MemoryError
 
-        monkeypatch.setattr(perturbed_plan, "perturb", fail)
+        monkeypatch.setattr(perturbation, "perturb", fail)
         with pytest.raises(MemoryError):
             model(accountant=accountant).fit(GOOD_X, GOOD_Y)
         assert accountant.rehearsed() == 1.0

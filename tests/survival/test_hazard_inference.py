@@ -11,9 +11,10 @@ from lifelines import CoxPHFitter
 
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PublicBoundsScaler, Release
 from skdpsurv.datasets import load_flchain, make_discrete_time_survival
-from skdpsurv.survival.hazard_inference import TABLE_PART, HazardInference
+from skdpsurv.survival.hazard_constants import EXITS_PART
+from skdpsurv.survival.hazard_inference import HazardMoments
 from skdpsurv.survival.hazard_plans import HazardModel
-from skdpsurv.survival.perturbed_plan import Perturbation
+from skdpsurv.survival.perturbed_plan import fit_of, perturbed_plan
 
 MAX_TIME = 10.0
 COEF = np.array([0.8, -0.5, 0.0])
@@ -84,20 +85,19 @@ class TestCost:
     @pytest.mark.parametrize("share", [0.05, 0.2, 1.0 / 3.0])
     def test_parts_never_add_up_to_more_than_epsilon(self, epsilon, share):
         model = HazardModel("cloglog", 200, 3, 50_000, 4, 1.0, "auto", 0.5)
-        plan = Perturbation(model, epsilon, "obj_pert", 0.0, 0.1, 0.1, share)
-        parts = (plan.prices.center, plan.prices.recalibration, plan.prices.fit)
-        whole = sum(map(Fraction, (*parts, plan.prices.inference)))
-        assert whole <= Fraction(epsilon)
-        assert plan.prices.inference == share * epsilon
-        inference = plan.inference
-        spent = Fraction(inference.price_of_table) + Fraction(inference.moments.query.price)
-        assert spent <= Fraction(plan.prices.inference)
-        assert inference.price_of_table == pytest.approx(TABLE_PART * share * epsilon)
+        fit, prices = fit_of(model, epsilon, "obj_pert", 0.0, (0.1, 0.1, share))
+        assert sum(map(Fraction, (fit.price, *prices))) <= Fraction(epsilon)
+        assert prices[2] == share * epsilon
+        *_, exits, moments = perturbed_plan(fit, prices).leaves
+        assert Fraction(exits.price) + Fraction(moments.price) <= Fraction(prices[2])
+        assert exits.price == pytest.approx(EXITS_PART * share * epsilon)
 
     def test_rows_have_a_norm_that_the_query_knows(self):
-        asked = HazardInference.planned(100, 3, 1.0).moments
-        assert asked.query.width == 4
-        assert asked.query.norm == 1.0
+        model = HazardModel("cloglog", 200, 3, 100, 3, 1.0, "auto", 0.5)
+        fit, _ = fit_of(model, 3.0, "obj_pert", 0.0, (0.1, 0.1, 0.2))
+        asked = HazardMoments.planned(fit, 1.0)
+        assert asked.query({}).width == 4
+        assert asked.query({}).norm == 1.0
         assert asked.longest**2 == pytest.approx(1.25)
 
     def test_the_guarantee_says_what_was_spent(self, fitted):
@@ -250,5 +250,5 @@ class TestUse:
 
 def test_with_standard_errors_the_cap_may_rise_to_where_changing_effects_bend_little():
     model = HazardModel("cloglog", 200, 3, 12_000, 7, 1.0, "auto", 0.5)  # of signal 12
-    plan = Perturbation(model, 1.0, "obj_pert", 0.0, 0.1, 0.1, 0.2)
+    plan, _ = fit_of(model, 1.0, "obj_pert", 0.0, (0.1, 0.1, 0.2))
     assert 3.0 < plan.highest_cap < 4.0

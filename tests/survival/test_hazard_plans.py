@@ -16,12 +16,13 @@ from sksurv.util import Surv
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PrivacyLeakWarning
 from skdpsurv.blocks import InMemory
 from skdpsurv.datasets import make_discrete_time_survival
+from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.perturbation import Perturbed
+from skdpsurv.mechanisms.private_mean import MeanOfRows
 from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy import random_source
-from skdpsurv.survival import perturbed_plan
-from skdpsurv.survival.hazard_plans import CAP_RANGE, HazardModel, HazardRecords
-from skdpsurv.survival.perturbed_plan import (
+from skdpsurv.survival import hazard_constants
+from skdpsurv.survival.hazard_constants import (
     CAP_LEVEL,
     FIRST_LOOK_RECORDS,
     HIGHEST_RISE,
@@ -31,18 +32,26 @@ from skdpsurv.survival.perturbed_plan import (
     SMALLEST_SPREAD,
     SPREAD_RANGE,
     TABLE_PART,
-    Look,
-    Perturbation,
 )
+from skdpsurv.survival.hazard_fit import Look
+from skdpsurv.survival.hazard_look import LifeTable, RowMean
+from skdpsurv.survival.hazard_plans import CAP_RANGE, HazardModel, HazardRecords
+from skdpsurv.survival.perturbed_plan import fit_of, perturbed_plan
 
 MODEL = HazardModel("logit", 50, 3, 1000, 2, 1.5, "auto", 0.4)
 
 
-def plan(
+def planned(
     epsilon=1.0, method="obj_pert", alpha=0.0, center_share=0.1, recalibration_share=0.0, **changes
 ):
-    model = replace(MODEL, **changes)
-    return Perturbation(model, epsilon, method, alpha, center_share, recalibration_share)
+    shares = center_share, recalibration_share, 0.0
+    found = fit_of(replace(MODEL, **changes), epsilon, method, alpha, shares)
+    return *found, perturbed_plan(*found)
+
+
+def plan(*args, **kwargs):
+    """Return what is public of a fit."""
+    return planned(*args, **kwargs)[0]
 
 
 def test_defaults_of_the_estimator():
@@ -146,7 +155,7 @@ class TestRisingCap:
         assert self.cap_after(one, 2.9) == one.likelihood.max_cumulative_hazard
 
     def test_the_guarantee_states_both_ends(self):
-        inputs = plan(1.0).public_inputs()
+        inputs = planned(1.0)[2].public_inputs()
         least = plan(1.0).likelihood.max_cumulative_hazard
         assert inputs["max_cumulative_hazard"] == {"from": least, "to": 3.0}
         for name in ("gradient_sensitivity", "kappa", "noise_scale"):
@@ -168,48 +177,54 @@ class TestColumns:
         data = make_discrete_time_survival(2000, 2, random_state=1)
         model = DPDiscreteTimeSurvival(1e6, max_time=1.0, n_intervals=20, random_state=0)
         one = model.fit(data.X, data.y).coef_
-        monkeypatch.setattr(perturbed_plan, "LEVEL_SIZE", 0.8)
-        monkeypatch.setattr(perturbed_plan, "SHAPE_SIZE", 0.3)
+        monkeypatch.setattr(hazard_constants, "LEVEL_SIZE", 0.8)
+        monkeypatch.setattr(hazard_constants, "SHAPE_SIZE", 0.3)
         np.testing.assert_allclose(model.fit(data.X, data.y).coef_, one, atol=0.01)
 
 
 class TestFirstLook:
     @pytest.mark.parametrize("epsilon", [0.19, 0.21, 3.0])
     def test_parts_of_epsilon(self, epsilon):
-        one = plan(epsilon)
+        one = planned(epsilon)
         looks = MODEL.n_records * epsilon >= FIRST_LOOK_RECORDS
-        assert one.prices.center == (pytest.approx(0.1 * epsilon) if looks else 0.0)
-        shared = plan(epsilon, recalibration_share=0.2)
-        assert shared.prices.recalibration == (pytest.approx(0.2 * epsilon) if looks else 0.0)
-        assert ("table of risks" in shared.mechanism) == looks
-        for two in (one, shared, plan(epsilon, center_share=0.26, recalibration_share=0.7399)):
-            parts = two.prices.center, two.prices.fit, two.prices.recalibration
+        assert one[1][0] == (pytest.approx(0.1 * epsilon) if looks else 0.0)
+        shared = planned(epsilon, recalibration_share=0.2)
+        assert shared[1][1] == (pytest.approx(0.2 * epsilon) if looks else 0.0)
+        assert ("table of risks" in shared[2].mechanism) == looks
+        for fit, prices, whole in (
+            one,
+            shared,
+            planned(epsilon, center_share=0.26, recalibration_share=0.7399),
+        ):
+            parts = fit.price, *prices
             assert sum(parts) == pytest.approx(epsilon, rel=1e-12)
             assert sum(map(Fraction, parts)) <= Fraction(epsilon)
-        assert ("life table" in one.mechanism) == looks
-        parts = one.calibration
+            stated = whole.public_inputs()
+            names = ("fit", "center", "recalibration")
+            assert tuple(stated[f"epsilon_{name}"] for name in names) == parts[:3]
+        assert ("life table" in one[2].mechanism) == looks
+        parts = one[0].calibration
         spent = parts.epsilon_noise + parts.epsilon_curvature + parts.epsilon_solver
-        assert spent == pytest.approx(one.prices.fit, rel=1e-12)
+        assert spent == pytest.approx(one[0].price, rel=1e-12)
 
     def test_table_and_mean_share_what_it_costs(self, monkeypatch):
         """And nothing else does: what both are given adds up to the centre's share."""
         seen = {}
-        for name, position in (("private_life_table", 2), ("private_mean", 3)):
-            original = getattr(perturbed_plan, name)
+        for kind in (LifeTable, RowMean):
 
-            def spy(*args, name=name, position=position, original=original):
-                seen[name] = args[position]
-                return original(*args)
+            def spy(one, *args, original=kind.run):
+                seen[type(one)] = one.price
+                return original(one, *args)
 
-            monkeypatch.setattr(perturbed_plan, name, spy)
+            monkeypatch.setattr(kind, "run", spy)
         data = make_discrete_time_survival(1000, 2, random_state=0)
         for epsilon in (2.0, 0.7, 1.9, 3.3):
             fit = DPDiscreteTimeSurvival(epsilon, max_time=1.0, n_intervals=9, random_state=0)
             fit.fit(data.X, data.y)
-            assert seen["private_life_table"] == pytest.approx(0.1 * epsilon * TABLE_PART)
-            assert seen["private_mean"] == pytest.approx(0.1 * epsilon * MEAN_PART)
+            assert seen[LifeTable] == pytest.approx(0.1 * epsilon * TABLE_PART)
+            assert seen[RowMean] == pytest.approx(0.1 * epsilon * MEAN_PART)
             assert sum(seen.values()) == pytest.approx(0.1 * epsilon, rel=1e-14)
-            assert sum(map(Fraction, seen.values())) <= Fraction(plan(epsilon).prices.center)
+            assert sum(map(Fraction, seen.values())) <= Fraction(planned(epsilon)[1][0])
 
     @pytest.mark.parametrize(
         ("epsilon", "found", "expected"),
@@ -225,16 +240,17 @@ class TestFirstLook:
     ):
         """Radius of the rows that reach the likelihood, for a released spread ``found``."""
         mean, seen = np.array([0.25, 0.5]), []
-        monkeypatch.setattr(perturbed_plan, "private_mean", lambda *args: (mean, found))
+        monkeypatch.setattr(MeanOfRows, "shrunk", lambda *args: (mean, found))
         original = HazardRecords.within
         monkeypatch.setattr(HazardRecords, "within", lambda *a: seen.append(a[1:]) or original(*a))
+        point = Perturbed(np.arange(1.0, 6.0), np.zeros(5))
         monkeypatch.setattr(
-            perturbed_plan, "perturb", lambda *args: Perturbed(np.arange(1.0, 6.0), np.zeros(5))
+            perturbation, "perturb", lambda problem, source: problem.blocks.held() and point
         )
         X = np.random.default_rng(0).uniform(-1, 1, size=(1000, 2))
         records = InMemory([HazardRecords(X, np.full(1000, 7), np.zeros(1000, dtype=bool))])
-        one = plan(epsilon)
-        baseline, beta = one.fit(records, random_source(0))
+        one, _, whole = planned(epsilon)
+        baseline, beta = whole.tree.run({}, records, random_source(0))["_fitted"]
         used_mean, radius, reach = seen[0]
         assert reach is None
         np.testing.assert_array_equal(used_mean, mean)
@@ -267,21 +283,20 @@ class TestSpans:
 
     @pytest.mark.parametrize("method", ["obj_pert", "out_pert"])
     def test_every_scale_of_noise_is_among_them(self, method):
-        one = plan(2.0, method)
-        center = one.prices.center
+        one, (center, *_), whole = planned(2.0, method)
         for scale in (
             one.calibration.noise_scale,
             one.calibration.kappa,
             1.5,
-            2.0 / (TABLE_PART * center),
+            1.0 / (TABLE_PART * center),
         ):
-            assert any(span == pytest.approx(scale) for span in one.spans())
+            assert any(span == pytest.approx(scale) for span in whole.spans())
         # The mean's own scale, up to the share of its part.
         mean_scale = 2 * 1.5 / (1000 * MEAN_PART * center)
-        assert any(mean_scale / 2 <= span <= mean_scale * 2 for span in one.spans())
+        assert any(mean_scale / 2 <= span <= mean_scale * 2 for span in whole.spans())
 
     def test_no_first_look_has_no_scale(self):
-        assert len(plan(2.0, center_share=0.0).spans()) < len(plan(2.0).spans())
+        assert len(planned(2.0, center_share=0.0)[2].spans()) < len(planned(2.0)[2].spans())
 
 
 def test_prior_hazard_leads_to_the_prior_event_rate():

@@ -32,10 +32,10 @@ from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
 from skdpsurv.survival.posterior_plan import (
     BURN_IN,
     PSGLD_EPOCHS,
-    PosteriorSampling,
+    PosteriorDraw,
     Schedule,
 )
-from skdpsurv.survival.spline import orthogonal_basis, published_basis
+from skdpsurv.survival.spline import orthogonal_basis, published_basis, to_published
 from tests.support.combinations import thinned
 
 Y = np.dtype([("event", "?"), ("time", "f8")])
@@ -327,7 +327,7 @@ class TestSetting:
             "data_norm": 0.5, "max_cumulative_hazard": "auto", "prior_event_rate": 0.4,
         }  # fmt: skip
         model = HazardModel(**{**fields, **changes})
-        return PosteriorSampling(model, epsilon, alpha, schedule or Schedule("mala", 100))
+        return PosteriorDraw(model, epsilon, alpha, schedule or Schedule("mala", 100))
 
     def test_alpha_adds_to_the_prior(self):
         """On the scale of the mean loss: n alpha / 2 ||f||^2 beside the sum, times the rate."""
@@ -357,7 +357,7 @@ class TestSetting:
         plan = self.plan(link=link)
         interval = np.full(60, 3)
         records = InMemory([HazardRecords(3.0 * data.X, interval, data.y["event"])])
-        baseline, coef = plan.fit(records, random_source(0))
+        values = plan.run({}, records, random_source(0))
         (made,) = seen
         assert made.likelihood.max_cumulative_hazard is None
         assert made.likelihood.link.name == link
@@ -369,13 +369,13 @@ class TestSetting:
         norms = np.linalg.norm(block.X, axis=1)
         assert norms.max() <= 1 + 1e-12
         assert (norms > 1 - 1e-9).sum() > 5
-        np.testing.assert_allclose(baseline, basis @ [1, 2, 3])
-        np.testing.assert_allclose(coef, np.array([4, 5]) / 0.5)
+        np.testing.assert_allclose(values["baseline_coef"], to_published(basis @ [1, 2, 3], 3))
+        np.testing.assert_allclose(values["coef"], np.array([4, 5]) / 0.5)
 
     def test_published_uses_the_papers_basis(self):
         plan = self.plan(schedule=Schedule("psgld", 20))
         np.testing.assert_array_equal(plan.basis, orthogonal_basis(10, 3))
-        published = PosteriorSampling(plan.model, 1.0, 0.0, plan.schedule, True)
+        published = PosteriorDraw(plan.model, 1.0, 0.0, plan.schedule, True)
         np.testing.assert_array_equal(published.basis, published_basis(10, 3))
 
     def test_cap_first_look_and_guess_do_not_enter(self, data):

@@ -13,8 +13,11 @@ from skdpsurv import DPDiscreteTimeSurvival, Release
 from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.privacy import random_source
+from skdpsurv.privacy.plan import Sequential
 from skdpsurv.survival import recalibration
 from skdpsurv.survival.exit_law import exit_probabilities
+from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
+from skdpsurv.survival.perturbed_plan import fit_of, perturbed_plan
 from skdpsurv.survival.recalibration import (
     LEAST_SLOPE,
     LINE_DEVIATIONS,
@@ -22,26 +25,25 @@ from skdpsurv.survival.recalibration import (
     Recalibration,
     _Table,
     fit_table,
-    recalibrate,
 )
 from skdpsurv.survival.risk_cells import N_BANDS, N_GROUPS, PLACES, RiskCells
+from skdpsurv.survival.risk_table import cells_of
 from tests.support.spies import queries_without_noise
 
 COEF = np.array([1.0, -0.5])
 
 
 def counted(layout, rows, interval, event):
-    return layout.totals(rows, interval, event)[0]
+    return layout.counts(rows, interval, event)
 
 
 def placed(layout, rows):
     """Sums of places, which depend on rows alone."""
-    return layout.totals(rows, np.ones(len(rows), dtype=np.int64), np.zeros(len(rows), bool))[1]
+    return layout.places(rows)
 
 
 def exact_table(layout, X, interval, event):
-    counts, places = layout.totals(X, interval, event)
-    return counts, PLACES.values(places)
+    return layout.counts(X, interval, event), PLACES.values(layout.places(X))
 
 
 def cells(q=40, level=-3.0, coef=COEF, link="logit", course=1.0):
@@ -277,12 +279,19 @@ class TestFit:
         """The only thing that reads records, with the sensitivity of a histogram."""
         seen = queries_without_noise(monkeypatch)
         X, interval, event = people(300)
-        layout = cells()
         blocks = InMemory(
-            [(X[:100], interval[:100], event[:100]), (X[100:], interval[100:], event[100:])]
+            [
+                HazardRecords(X[:100], interval[:100], event[:100]),
+                HazardRecords(X[100:], interval[100:], event[100:]),
+            ]
         )
-        epsilon = 0.3  # of which two rounded parts are more than the whole
-        recalibrate(layout, blocks, 300, epsilon, random_source(0), 1.0)
+        model = HazardModel("logit", 40, 3, 1000, 2, 1.5, "auto", 0.4)
+        fit, prices = fit_of(model, 3.0, "obj_pert", 0.0, (0.0, 0.1, 0.0))
+        epsilon = prices[1]  # 0.3, of which two rounded parts are more than the whole
+        (node,) = (n for n in perturbed_plan(fit, prices).tree.nodes if isinstance(n, Sequential))
+        known = {"_fitted": (np.linspace(-3.0, -2.0, 40), COEF)}
+        node.run(known, blocks, random_source(0))
+        layout = cells_of(fit, known)
         (table, places) = seen
         assert table[0] == 2
         assert places[0] == 1.5 * 2**20

@@ -1,0 +1,339 @@
+"""A perturbed hazard model: what is public of it, and its minimiser as a measurement.
+
+Rows are centred and clipped, and the cap on cumulative hazards is chosen, by what a first look has
+released; coefficients are improved by a ``prior`` that they agree with, after the release. Numbers
+that were tuned are in :mod:`skdpsurv.survival.hazard_constants`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from skdpsurv.blocks import Blocks
+from skdpsurv.inference import REACH
+from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock
+from skdpsurv.likelihoods.links import Curve, steepness
+from skdpsurv.mechanisms import methods
+from skdpsurv.mechanisms.certificate import Center
+from skdpsurv.mechanisms.perturbation import (
+    Calibrated,
+    Minimisers,
+    Perturbed,
+    Problem,
+    SharedPrice,
+    steps_of,
+)
+from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
+from skdpsurv.priors import Evidence, Prior
+from skdpsurv.privacy.concentrated import Concentrated, Price, stated_price
+from skdpsurv.privacy.cost import Cost, price_of
+from skdpsurv.privacy.measurement import GAUSSIAN, Known
+from skdpsurv.survival import hazard_constants as tuned
+from skdpsurv.survival.hazard_plans import HAZARD_PROOF, HazardModel, HazardRecords, released
+from skdpsurv.survival.spline import orthogonal_basis
+from skdpsurv.types import FloatArray
+
+
+class Look(NamedTuple):
+    """What is known when the perturbed fit begins: public, or released by a first look.
+
+    Parameters
+    ----------
+    center : ndarray of shape (n_params,)
+        What the fit shrinks to.
+    mean : ndarray of shape (n_features,)
+        Rows are centred by it.
+    radius : float
+        Centred rows are clipped to it.
+    spread : float
+        Bound on their root mean square length.
+    """
+
+    center: FloatArray
+    mean: FloatArray
+    radius: float
+    spread: float
+
+
+class Bounded(NamedTuple):
+    """A likelihood with a cap on the cumulative hazard, and how its minimiser is perturbed."""
+
+    likelihood: DiscreteHazard
+    calibration: Calibrated
+
+
+@dataclass(frozen=True)
+class HazardFit:
+    """What is public of a perturbed fit.
+
+    Parameters
+    ----------
+    model : HazardModel
+    epsilon : float
+        Of the whole, by which public rules go.
+    method : str
+    alpha : float
+    price : float or Concentrated
+        Of the minimiser.
+    looks, weighed : bool
+        Whether there is a first look, and whether there are standard errors.
+    law : type of NoiseLaw
+    prior : Prior or None
+    """
+
+    model: HazardModel
+    epsilon: float
+    method: str
+    alpha: float
+    price: Price
+    looks: bool = False
+    weighed: bool = False
+    law: type[NoiseLaw] = SphericalLaplace
+    prior: Prior | None = None
+    likelihood: DiscreteHazard = field(init=False)
+    calibration: Calibrated = field(init=False)
+
+    def __post_init__(self) -> None:
+        likelihood, calibration = self.bounded(self.model.cap(self.epsilon))
+        object.__setattr__(self, "likelihood", likelihood)
+        object.__setattr__(self, "calibration", calibration)
+
+    @cached_property
+    def basis(self) -> FloatArray:
+        """Columns of the baseline, small beside covariates in a unit ball."""
+        basis = orthogonal_basis(self.model.n_intervals, self.model.n_knots) * tuned.SHAPE_SIZE
+        basis[:, 0] *= tuned.LEVEL_SIZE / tuned.SHAPE_SIZE
+        return basis
+
+    def bounded(self, cap: float | None) -> Bounded:
+        """Return the likelihood with a cap, and what it takes to perturb its minimiser."""
+        likelihood = self.capped(cap)
+        return Bounded(likelihood, self.calibrated(likelihood))
+
+    def calibrated(self, likelihood: DiscreteHazard) -> Calibrated:
+        """Return ridge and laws of noise for a likelihood."""
+        return methods.calibrate(
+            self.method,
+            likelihood.constants,
+            self.price,
+            self.model.n_records,
+            likelihood.n_params,
+            self.alpha,
+            self.law,
+            self.center_of(likelihood),
+        )
+
+    def center_of(self, likelihood: DiscreteHazard) -> Center:
+        """Return what is known of the centre before it is released."""
+        least = np.linalg.svd(self.basis, compute_uv=False)[-1] / math.sqrt(self.basis.shape[0])
+        largest = tuned.LARGEST_PREDICTOR
+        return Center(largest / float(least), likelihood.loss_within(largest))
+
+    def capped(self, cap: float | None) -> DiscreteHazard:
+        """Return the likelihood with a cap."""
+        link = self.model.bounded_link()
+        return DiscreteHazard(self.basis, self.model.n_features, 1.0, link, cap, self.weighed)
+
+    @property
+    def noise(self) -> float:
+        """Deviation of the noise in units of what one record can do: by it laws are compared."""
+        return methods.deviation(self.calibration) / self.likelihood.constants.gradient_sensitivity
+
+    # ---- The cap.
+
+    @property
+    def highest_cap(self) -> float | None:
+        """What the cap can rise to; public, as the one that it starts from."""
+        least = self.likelihood.max_cumulative_hazard
+        if least is None or not self.looks or not isinstance(self.model.max_cumulative_hazard, str):
+            return least
+        scale, power, highest = tuned.INFERENCE_CAP
+        rise = min(scale * self.model.signal(self.epsilon) ** power, highest)
+        return max(least, rise if self.weighed else tuned.HIGHEST_RISE)
+
+    @cached_property
+    def ends(self) -> list[Bounded]:
+        """The fits with the least cap and with the highest, if it is another."""
+        least, highest = Bounded(self.likelihood, self.calibration), self.highest_cap
+        if highest == self.likelihood.max_cumulative_hazard:
+            return [least]
+        return [least, self.bounded(highest)]
+
+    def after(self, look: Look) -> Bounded:
+        """Return the fit with the cap that the level of a released life table asks for."""
+        least, highest = self.likelihood.max_cumulative_hazard, self.highest_cap
+        if least is None or highest is None or highest == least:
+            return Bounded(self.likelihood, self.calibration)
+        level = float(self._hazard(look).value.sum())
+        times = tuned.INFERENCE_LEVEL if self.weighed else tuned.CAP_LEVEL
+        level *= times * min(1.0, self.model.signal(self.epsilon) / tuned.RISE_SIGNAL)
+        return self.bounded(min(max(least, level), highest))
+
+    def _hazard(self, look: Look) -> Curve:
+        """Return the hazard that a first look has found, interval by interval."""
+        return self.likelihood.link.survival(self.basis @ look.center[: self.model.n_knots])
+
+    # ---- What is known of centre and rows.
+
+    def look(self, known: Known) -> Look:
+        """Return what a first look has released, or what is public."""
+        public = self.public_look
+        if not self.looks or "_mean" not in known:
+            return public
+        center = public.center.copy()
+        center[: self.model.n_knots] = known["_baseline"]
+        return Look(center, known["_mean"], known["_radius"], known["_spread"])
+
+    @property
+    def public_look(self) -> Look:
+        """What is known without a look: the prior hazard, and the bound on rows."""
+        model, likelihood = self.model, self.likelihood
+        center = np.zeros(likelihood.n_params)
+        center[0] = likelihood.link.predictor(model.prior_hazard) / likelihood.basis[0, 0]
+        center[: model.n_knots] = self.moderate(center[: model.n_knots])
+        return Look(center, np.zeros(model.n_features), model.data_norm, model.data_norm)
+
+    def moderate(self, baseline: FloatArray) -> FloatArray:
+        """Return a baseline whose linear predictors are within ``LARGEST_PREDICTOR``."""
+        largest = float(np.max(np.abs(self.basis @ baseline)))
+        return baseline * min(1.0, tuned.LARGEST_PREDICTOR / max(largest, tuned.LARGEST_PREDICTOR))
+
+    def seen(self, records: Blocks[HazardRecords], look: Look) -> Blocks[HazardBlock]:
+        """Return what the likelihood sees of records, after a first look."""
+        reach = REACH if self.weighed else None
+        return records.map(lambda block: block.within(look.mean, look.radius, reach))
+
+    def problem(self, records: Blocks[HazardRecords], look: Look) -> Problem:
+        """Return the minimisation after a first look."""
+        likelihood, calibration = self.after(look)
+        seen, price = self.seen(records, look), SharedPrice(self.price)
+        return Problem(likelihood, seen, calibration, look.center, price)
+
+    # ---- What a released point says.
+
+    def evidence(self, minimiser: FloatArray, look: Look) -> Evidence:
+        """Return what a minimiser says of coefficients on the scale of X, by itself."""
+        model = self.model
+        events = model.n_records * -np.expm1(-self._hazard(look).value.sum())
+        mean_square = (look.spread / look.radius) ** 2 / model.n_features
+        information = tuned.INFORMATION_PART * max(events, 1.0) * mean_square
+        found = Evidence.of_minimiser(
+            minimiser[model.n_knots :], information, self.after(look).calibration
+        )
+        return found.scaled(1.0 / look.radius)
+
+    def improved(self, minimiser: FloatArray, own: Evidence, look: Look) -> FloatArray:
+        """Return a minimiser with the coefficients that it has together with the prior."""
+        if self.prior is None:
+            return minimiser
+        baseline, coef = np.split(minimiser, [self.model.n_knots])
+        prior = self.prior.evidence.scaled(1.0 / steepness(self._hazard(look)))
+        return np.append(baseline, own.improved(coef / look.radius, prior) * look.radius)
+
+    def unscaled(self, coef: FloatArray, look: Look) -> tuple[FloatArray, FloatArray]:
+        """Return a point as a baseline on the grid and coefficients on the scale of X."""
+        n_knots = self.model.n_knots
+        beta = coef[n_knots:] / look.radius
+        return self.basis @ coef[:n_knots] - look.mean @ beta, beta
+
+    def fitted(self, coef: FloatArray, look: Look) -> dict[str, Any]:
+        """Return a released point by the names of a release, and on the grid."""
+        baseline, beta = self.unscaled(coef, look)
+        return {"_fitted": (baseline, beta), **released(self.model, baseline, beta)}
+
+    # ---- What a plan says.
+
+    @property
+    def proof(self) -> str:
+        """Where it is proved."""
+        return GAUSSIAN if isinstance(self.price, Concentrated) else HAZARD_PROOF
+
+    def spans(self) -> list[float]:
+        """Return the public numbers that must be neither huge nor tiny."""
+        spans = [self.model.data_norm]
+        for likelihood, calibration in self.ends:
+            spans += [calibration.kappa, calibration.noise_scale]
+            if likelihood.max_cumulative_hazard is not None:
+                spans.append(likelihood.max_cumulative_hazard)
+        return spans
+
+    def stated(self) -> dict[str, Any]:
+        """Return the price, and the ends of what a released life table decides."""
+        stated: dict[str, list[Any]] = {}
+        for likelihood, calibration in self.ends:
+            constants = likelihood.constants
+            values = {
+                "max_cumulative_hazard": likelihood.max_cumulative_hazard,
+                "gradient_sensitivity": constants.gradient_sensitivity,
+                "hessian_trace": constants.hessian_trace,
+                "hessian_rank": constants.hessian_rank,
+                "kappa": calibration.kappa,
+                "noise_scale": calibration.noise_scale,
+            }
+            if steps := steps_of(calibration):
+                values["n_steps"] = steps
+            for name, value in values.items():
+                stated.setdefault(name, []).append(value)
+        return stated_price("fit", self.price) | {
+            name: from_to(values[0], values[-1]) for name, values in stated.items()
+        }
+
+
+def from_to(first: Any, last: Any) -> Any:
+    """Return what is stated of a number that a release decides between two ends."""
+    return first if first == last else {"from": first, "to": last}
+
+
+@dataclass(frozen=True, eq=False)
+class HazardMinimiser(Minimisers):
+    """The perturbed minimiser of a capped likelihood, after a first look."""
+
+    fit: HazardFit
+
+    alone = True
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """What was perturbed, in words."""
+        prior = ", together with a prior" if self.fit.prior is not None else ""
+        return f"{methods.NAMES[self.fit.method]} of a hazard-capped likelihood{prior}"
+
+    @property
+    def proof(self) -> str:  # type: ignore[override]
+        """Where it is proved."""
+        return self.fit.proof
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
+        """What a prior promises."""
+        return () if self.fit.prior is None else self.fit.prior.promises.assumptions()
+
+    @property
+    def cost(self) -> Cost:
+        """What it was calibrated for."""
+        return price_of(self.fit.price)
+
+    def spans(self) -> list[float]:
+        """Return the public numbers that must be neither huge nor tiny."""
+        return self.fit.spans()
+
+    def stated(self) -> dict[str, Any]:
+        """Return how it was calibrated, and what a prior is."""
+        prior = self.fit.prior
+        return self.fit.stated() | ({} if prior is None else prior.promises.public_inputs())
+
+    def problems(self, known: Known, records: Blocks[HazardRecords]) -> list[Problem]:
+        """Return the one minimisation."""
+        return [self.fit.problem(records, self.fit.look(known))]
+
+    def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:
+        """Return baseline and coefficients, and what they are worth."""
+        fit, (minimiser,), look = self.fit, found, self.fit.look(known)
+        own = fit.evidence(minimiser.coef, look)
+        improved = fit.improved(minimiser.coef, own, look)
+        return {"_minimiser": minimiser, **fit.fitted(improved, look), **own.values()}
