@@ -59,6 +59,7 @@ from skdpsurv.likelihoods.hazard_kernel import (
     sums_by_level,
 )
 from skdpsurv.likelihoods.hazard_series import add_small, is_small
+from skdpsurv.likelihoods.hazard_tiles import add_tile, tiles
 from skdpsurv.likelihoods.links import LOGIT, Link
 from skdpsurv.pieces import by_pieces
 from skdpsurv.types import BoolArray, FloatArray, IntArray
@@ -227,8 +228,13 @@ class DiscreteHazard:
         sums = Sums(b.size, A.shape[1], A.shape[0])
         capped, knees = self._capped(a, b, block.survived)
         small = is_small(self.link, a, b)
-        for add, chosen in ((add_small, small), (add_survived, ~small)):
-            rows = np.flatnonzero(chosen & ~capped)
+        long = ~(small | capped)
+        if order < 2 and self.link.tiled and self.cap is not None:
+            for upper, rows in tiles(self.link, a, b, block.survived, self.cap, long):
+                add_tile(sums, self.link, a, b, w, rows, block.survived, upper)
+                long[rows] = False
+        for add, chosen in ((add_small, small & ~capped), (add_survived, long)):
+            rows = np.flatnonzero(chosen)
             if rows.size:
                 add(sums, self.link, A, a, b, w, rows, block.survived, order)
         hessian_aa = self._add_capped(sums, a, w, capped, knees, block.survived, order)
@@ -285,7 +291,8 @@ class DiscreteHazard:
             return np.zeros(b.size, dtype=bool), knees
         near = np.flatnonzero(b > least_knees(a, survived, self.cap))
         present, where = np.unique(survived[near], return_inverse=True)
-        knees[near] = cap_knees(self.link, a, present, self.cap)[where]
+        highest = b[near].max(initial=-np.inf)
+        knees[near] = cap_knees(self.link, a, present, self.cap, highest)[where]
         return b > knees, knees
 
     def _add_capped(

@@ -96,6 +96,8 @@ class Link:
     strip = 0.0
     #: the survival slope as a polynomial in exp(eta), where there is one
     series: ClassVar[Series | None] = None
+    #: whether tiles of predictors may stand for the long way to slopes (hazard_tiles)
+    tiled = False
     #: roundings of a predictor on the way to a slope, in a survival function and at its knee
     roundings = 1.0
     #: another one that reaches further, to some 1e-8
@@ -257,6 +259,7 @@ class Probit(Link):
 
     name = "probit"
     event_curvature = 1.0
+    tiled = True
     roundings = 4.0
     strip = 2.8  # the zeros of Phi(-eta) nearest to the real line: -1.92 +- 2.82i
 

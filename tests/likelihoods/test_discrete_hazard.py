@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from skdpsurv.likelihoods import hazard_cap
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.hazard_cap import cap_knees
 from skdpsurv.likelihoods.hazard_series import LEAST_RECORDS
@@ -244,6 +245,28 @@ class TestCap:
         for k, knee in zip(counts, cap_knees(link, a, counts, 1.5), strict=True):
             slope = link.survival(a[:k] + knee).slope.sum()
             assert slope == pytest.approx(1.5, rel=1e-6)
+
+    @pytest.mark.parametrize("spread", [0.0, 0.3, 3.0, 300.0])
+    @pytest.mark.parametrize("level", [-30.0, -3.0, 2.0])
+    def test_knees_below_a_point_are_the_same(self, level, spread):
+        """Those that are looked up first; the others are left at infinity, if they are above it."""
+        link = LINKS["probit"].bounded_at(0.01)
+        a = level + spread * np.random.default_rng(9).uniform(-1.0, 1.0, 60)
+        counts = np.arange(61)
+        knees = cap_knees(link, a, counts, 1.5)
+        for highest in (*np.quantile(knees[1:], [0.0, 0.4, 1.0]), 1e4 + abs(level)):
+            some = cap_knees(link, a, counts, 1.5, highest)
+            below = np.isfinite(some)
+            np.testing.assert_allclose(some[below], knees[below], rtol=1e-11, atol=1e-13)
+            assert (knees[~below] > highest).all()
+
+    def test_knees_that_are_looked_up_take_two_steps(self, monkeypatch):
+        """The second shows that the first was enough; without a look there are five."""
+        link, a = LINKS["probit"].bounded_at(0.01), np.linspace(-3.0, -1.5, 60)
+        steps, honest = [], hazard_cap._sums
+        monkeypatch.setattr(hazard_cap, "_sums", lambda *args: steps.append(1) or honest(*args))
+        cap_knees(link, a, np.arange(61), 1.5, highest=4.0)
+        assert len(steps) == 2
 
     def test_slopes_of_a_record_add_up_to_the_cap_at_most(self):
         """The survived part's slope in the constant direction, over records beyond any hazard."""

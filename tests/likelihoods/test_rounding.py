@@ -13,6 +13,7 @@ from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.hazard_bounds import loss_at_zero
 from skdpsurv.likelihoods.hazard_cap import cap_knees
 from skdpsurv.likelihoods.hazard_kernel import chunks, slopes
+from skdpsurv.likelihoods.hazard_tiles import tiles
 from skdpsurv.likelihoods.linear import LinearBlock
 from skdpsurv.likelihoods.links import LINKS, LOGIT, inverse_mills
 from skdpsurv.likelihoods.logistic import Logistic
@@ -215,6 +216,21 @@ def test_gradients_of_hazards(name, cap, kind, level):
     error = distance(computed, exact_gradient(likelihood, coef, block))
     bound = gradient_error(likelihood.constants, 70, float(np.linalg.norm(coef)), 0.0)
     assert error <= 0.25 * bound
+
+
+@pytest.mark.parametrize("level", [-1.7, -3.0, -9.0])
+def test_gradients_of_tiles(level):
+    """Of 80 records of probit in one tile: of a sum near the cap, of small slopes, of none."""
+    likelihood, block = hazards("probit", 0.8), records(80, 5, "mixed")
+    coef = np.array([level / 0.4, 0.2, 0.05, -0.1, 0.1])
+    a, b = likelihood._predictor(coef, block)
+    capped, _ = likelihood._capped(a, b, block.survived)
+    (tile,) = tiles(likelihood.link, a, b, block.survived, likelihood.cap, ~capped)
+    assert tile[1].size >= 0.9 * np.count_nonzero(~capped)
+    computed = block_derivatives(likelihood, coef, 1, block).gradient
+    error = distance(computed, exact_gradient(likelihood, coef, block))
+    bound = gradient_error(likelihood.constants, 80, float(np.linalg.norm(coef)), 0.0)
+    assert error <= 0.02 * bound
 
 
 def test_gradients_without_a_cap():

@@ -1,0 +1,179 @@
+"""Slopes of probit by tiles of predictors: the same sums as interval by interval, to rounding."""
+
+from __future__ import annotations
+
+import mpmath
+import numpy as np
+import pytest
+
+from skdpsurv.likelihoods import discrete_hazard
+from skdpsurv.likelihoods.base import SUM_ROWS
+from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard_kernel import Sums, add_survived
+from skdpsurv.likelihoods.hazard_tiles import (
+    FARTHEST,
+    LEAST_RECORDS,
+    LENGTH,
+    MOST_TILES,
+    N_NODES,
+    _lagrange,
+    add_tile,
+    tiles,
+)
+from skdpsurv.likelihoods.links import LINKS, Probit
+
+PROBIT = LINKS["probit"].bounded_at(0.01)
+Q, N, CAP = 40, 900, 1.5
+
+
+def problem(level, spread, n=N, seed=0):
+    """Return baseline, records' part, intervals survived (ascending, every count) and weights."""
+    rng = np.random.default_rng(seed)
+    a = level + 0.3 * rng.normal(size=Q)
+    b = spread * rng.uniform(-1.0, 1.0, n)
+    survived = np.sort(np.concatenate([np.arange(Q + 1), rng.integers(0, Q + 1, n - Q - 1)]))
+    return a, b, survived, rng.uniform(0.0, 1.0, size=n)
+
+
+def found(a, b, survived, cap=CAP, link=PROBIT):
+    return list(tiles(link, a, b, survived, cap, np.ones(b.size, dtype=bool)))
+
+
+class TestTiles:
+    @pytest.mark.parametrize("level", [-2.5, -4.0, -9.0, -30.0])
+    def test_sums_are_those_of_the_long_way(self, level):
+        """To 1e-13 of the cap, however small the sum of a record."""
+        a, b, survived, weights = problem(level, 1.2)
+        made = found(a, b, survived)
+        assert len(made) >= 3
+        for upper, rows in made:
+            one, other = (Sums(N, 1, Q) for _ in range(2))
+            add_tile(one, PROBIT, a, b, weights, rows, survived, upper)
+            add_survived(other, PROBIT, np.ones((Q, 1)), a, b, weights, rows, survived, 1)
+            np.testing.assert_allclose(one.slope, other.slope, rtol=0, atol=1e-13 * CAP)
+            mass = 1e-13 * CAP * weights[rows].sum()
+            np.testing.assert_allclose(one.interval_slope, other.interval_slope, rtol=0, atol=mass)
+
+    @pytest.mark.parametrize("level", [-1.0, -2.5, -4.0])
+    def test_they_hold_what_the_proof_supposes(self, level):
+        a, b, survived, _ = problem(level, 1.2)
+        for upper, rows in found(a, b, survived):
+            assert rows.size >= LEAST_RECORDS
+            assert a.max() + upper <= 0.0
+            assert ((b[rows] <= upper) & (b[rows] >= upper - LENGTH)).all()
+            total = PROBIT.survival(a[: survived[rows].max()] + upper).slope.sum()
+            assert total <= CAP * (1.0 + 1e-12)
+
+    def test_each_record_is_in_one_at_most(self):
+        a, b, survived, _ = problem(-4.0, 1.2)
+        rows = np.concatenate([rows for _, rows in found(a, b, survived)])
+        assert np.unique(rows).size == rows.size > 0.9 * N
+
+    def test_none_for_few_records_or_those_far_out_or_other_links(self):
+        a, b, survived, _ = problem(-4.0, 0.2)
+        assert found(a, b, survived)
+        chosen = np.arange(b.size) < LEAST_RECORDS - 1
+        assert not list(tiles(PROBIT, a, b, survived, CAP, chosen))
+        assert not found(a, b - 2.0 * FARTHEST, survived)
+        assert not found(a - 2.0 * FARTHEST, b + 2.0 * FARTHEST, survived)
+        assert [link.tiled for link in (LINKS["logit"], LINKS["cloglog"])] == [False, False]
+
+    def test_not_many_of_them_are_looked_at(self, monkeypatch):
+        looks, honest = [], Probit.survival_outer
+        monkeypatch.setattr(
+            Probit, "survival_outer", lambda *args: looks.append(1) or honest(*args)
+        )
+        a, _, survived, _ = problem(-4.0, 1.0)
+        assert not found(a, -np.linspace(0.0, 1e4, N), survived)
+        assert len(looks) == MOST_TILES
+
+    def test_records_at_nodes_and_ends(self):
+        """No division by what is 0 there."""
+        a, _, survived, weights = problem(-4.0, 1.0)
+        nodes = -0.25 * (1.0 - np.cos(np.pi * (np.arange(20) + 0.5) / 20))
+        b = np.resize(np.concatenate([nodes, [0.0, -LENGTH]]), N)
+        one, other = (Sums(N, 1, Q) for _ in range(2))
+        add_tile(one, PROBIT, a, b, weights, np.arange(N), survived, 0.0)
+        add_survived(other, PROBIT, np.ones((Q, 1)), a, b, weights, np.arange(N), survived, 1)
+        np.testing.assert_allclose(one.slope, other.slope, rtol=1e-12)
+
+
+class TestWhatTheProofCounts:
+    """Numbers of docs/proofs/rounding, for tiles of 20 nodes and an ellipse of rate 8."""
+
+    TURNS = np.exp(1j * np.linspace(0.0, np.pi, 25))
+    ELLIPSE = 0.125 * (8.0 * TURNS + 1.0 / (8.0 * TURNS)) - 0.25
+
+    def test_slopes_on_the_ellipse(self):
+        """Around tiles that end at 0 and below: at most 4.5 times the slope at its real part."""
+        worst, ends = 0.0, []
+        for upper in -np.linspace(0.0, 12.0, 13):
+            for z in self.ELLIPSE + upper:
+                z, x = mpmath.mpc(z), mpmath.mpf(z.real)
+                worst = max(worst, abs(slope(z)) / slope(x))
+            end = mpmath.mpf(float(self.ELLIPSE.real.max()) + upper)
+            ends.append(min(slope(end) / slope(mpmath.mpf(float(upper))), slope(end) / 1e-18))
+        assert self.ELLIPSE.real.max() <= 0.77
+        assert self.ELLIPSE.imag.max() <= 0.99
+        assert worst <= 4.5
+        assert max(ends) <= 1000.0
+
+    def test_parts_of_the_polynomial(self):
+        nodes = -0.25 * (1.0 - np.cos(np.pi * (np.arange(N_NODES) + 0.5) / N_NODES))
+        b = np.linspace(-LENGTH, 0.0, 4001)
+        gaps = nodes[:, None] - nodes + np.eye(N_NODES)
+        parts = _lagrange(b, nodes, 1.0 / gaps.prod(axis=1))
+        assert np.abs(parts).sum(axis=1).max() <= 2.91
+        np.testing.assert_allclose(parts.sum(axis=1), 1.0, atol=1e-14)
+
+
+def slope(eta):
+    return (
+        mpmath.exp(-(eta**2) / 2) / mpmath.erfc(eta / mpmath.sqrt(2)) * mpmath.sqrt(2 / mpmath.pi)
+    )
+
+
+def likelihood():
+    basis = np.column_stack([np.full(Q, 0.4), np.linspace(-0.1, 0.1, Q)])
+    return DiscreteHazard(basis, 2, 1.0, PROBIT, CAP / PROBIT.event_slope)
+
+
+def block(n, seed=3):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    X /= np.maximum(1.0, np.linalg.norm(X, axis=1, keepdims=True))
+    return hazard_block(X, rng.integers(1, Q + 1, n), rng.random(n) < 0.3)
+
+
+class TestInTheLikelihood:
+    @pytest.mark.parametrize("level", [-1.0, -2.0, -3.0])
+    def test_gradients_are_those_of_the_long_way(self, monkeypatch, level):
+        """Of levels at which most records, some and none are beyond their knee."""
+        model, rows = likelihood(), block(5 * SUM_ROWS)
+        coef = np.array([level / 0.4, 1.0, 0.8, -0.5])
+        tiled = model.derivatives(coef, rows, order=1).gradient
+        monkeypatch.setattr(discrete_hazard, "tiles", lambda *args: iter(()))
+        np.testing.assert_allclose(
+            tiled, model.derivatives(coef, rows, order=1).gradient, rtol=1e-12
+        )
+
+    @pytest.mark.parametrize("level", [-1.5, -2.0, -3.0])
+    def test_slopes_are_not_one_for_each_record_and_interval(self, monkeypatch, level):
+        """Ten times as many records take a gradient few more of them.
+
+        At other levels records with a hazard above a half, and those of a sum that the cap is near
+        to, go the long way.
+        """
+        honest, counts = Probit.survival_outer, []
+
+        def counted(self, a, b, order):
+            counts[-1] += a.size * b.size
+            return honest(self, a, b, order)
+
+        monkeypatch.setattr(Probit, "survival_outer", counted)
+        for n in (1000, 10_000):
+            counts.append(0)
+            coef = np.array([level / 0.4, 1.0, 0.1, -0.1])
+            likelihood().derivatives(coef, block(n), order=1)
+        assert counts[1] < 0.1 * 10_000 * Q
+        assert counts[1] < 3.0 * counts[0]
