@@ -12,8 +12,8 @@ from scipy import stats
 from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.linear import LinearBlock
 from skdpsurv.likelihoods.logistic import Logistic
-from skdpsurv.mechanisms import vector_noise
-from skdpsurv.mechanisms.certificate import Certificate
+from skdpsurv.mechanisms import noisy_langevin, vector_noise
+from skdpsurv.mechanisms.certificate import Certificate, gradient_error
 from skdpsurv.mechanisms.newton import Objective, minimize
 from skdpsurv.mechanisms.noisy_descent import (
     STEPS_RANGE,
@@ -53,6 +53,18 @@ class TestPrice:
         assert each * math.sqrt(how.n_steps) <= mu
         assert each * math.sqrt(how.n_steps) == pytest.approx(mu, rel=1e-3)
         assert STEPS_RANGE[0] <= how.n_steps <= STEPS_RANGE[1]
+
+    @pytest.mark.parametrize("center_norm", [0.0, 1e6])
+    def test_noise_hides_what_rounding_adds(self, center_norm):
+        """On either side, for points as far out as they may be."""
+        constants, n = Logistic(D).constants, 10**10
+        rounding = gradient_error(constants, n, center_norm, reach(constants))
+        distance = constants.gradient_sensitivity + 2.0 * rounding
+        for how in (
+            calibrate(constants, 0.5, n, D, center_norm=center_norm),
+            noisy_langevin.calibrate(constants, 0.5, n, D, 1.0, center_norm=center_norm),
+        ):
+            assert how.each.cost(distance) * math.sqrt(how.n_steps) <= 0.5
 
     def test_every_gradient_gets_noise_of_its_own(self, monkeypatch):
         drawn, honest = [], SphericalGaussian.draw

@@ -11,7 +11,7 @@ from scipy import stats
 
 from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.base import Derivatives, PrivacyConstants
-from skdpsurv.mechanisms.noisy_descent import apart
+from skdpsurv.mechanisms.noisy_descent import apart, reach
 from skdpsurv.mechanisms.noisy_langevin import (
     FORGETTING,
     STEPS_RANGE,
@@ -109,6 +109,23 @@ class TestChain:
         low, high = stats.chi2(n_params).ppf([1e-7, 1.0 - 1e-7])
         assert low < chi2 < high
         assert variance == pytest.approx(1.0 / total, rel=0.06)
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_points_stay_within_reach(self, seed):
+        """However much noise there is: rounding is bounded there and nowhere else."""
+        far, start, met = reach(CONSTANTS), np.full(3, 5.0), []
+
+        class Watched(Chain):
+            def _gradient(self, point):
+                met.append(np.linalg.norm(point - start))
+                return super()._gradient(point)
+
+        # One step's noise takes points a tenth of the way.
+        how = LangevinCalibration(1e-6, 300, 1e-3, SphericalGaussian(3, 100.0 * far), 1.0)
+        one = Watched(Quadratic(0.0, 3), InMemory([np.zeros(3)]), how, start)
+        assert len(list(one.states(random_source(seed)))) == len(met)
+        assert max(met) <= far * (1.0 + 1e-12)
+        assert max(met) > 0.999 * far  # it was tried
 
     def test_on_a_lattice(self):
         how = calibrate(CONSTANTS, 1.0, 300, 3, 1e-2)
