@@ -137,7 +137,7 @@ HAZARD = {
 HALF_OF_EACH = "others half at zero, half censored"
 FLIPPED = "label flipped, others at zero"
 LOGISTIC = {FLIPPED: {"n": 4}, "rows at right angles, others at zero": {"n": 4, "n_features": 2}}
-SUMS_IN_L2 = "what is added up of a place is counted as if all of it were one number"
+SUMS_IN_L2 = "records go to another group; from end to end of one they would move places by 1"
 
 search = functools.partial(
     PrivateSearchCV,
