@@ -55,6 +55,9 @@ PUBLISHED_ALPHA = 1e-2
 LEAST_NOISE_SHARE, LARGEST_REACH = 0.05, 25.0
 #: Ridge of the fit without privacy where ``alpha`` is 0: separated classes have no finite optimum.
 LEAST_PENALTY = 1e-6
+#: The same where it is "auto", for each column and rows of norm 1: nearly as good as a ridge that
+#: cross-validation chooses. The constant column is then so large that the intercept is free.
+REFERENCE_RIDGE, FREE_CONSTANT = 1e-3, 10.0
 #: Parameters of a model that a fit can start from. Those of useful models are below 100.
 LARGEST_CENTER = 1e4
 
@@ -347,14 +350,21 @@ def published(setting: GroupSetting) -> GroupFit:
 
 
 def unperturbed(setting: GroupSetting) -> GroupFit:
-    """Plan the fit without privacy: no clipping, no cap, penalised as scikit-learn's at C = 1."""
+    """Plan the fit without privacy: no clipping, no cap; by default, hardly any penalty."""
     n, alpha = setting.n_records, setting.alpha
+    constant = setting.constant if alpha is not None else FREE_CONSTANT * (setting.constant > 0.0)
     groups = tuple(
-        ColumnGroup(group, math.inf, 1.0, setting.constant * setting.data_norm)
-        for group in setting.groups
+        ColumnGroup(group, math.inf, 1.0, constant * setting.data_norm) for group in setting.groups
     )
-    kappa = 1.0 if alpha is None else max(n * alpha, LEAST_PENALTY)
-    return setting.plan(1.0, groups, [Unperturbed(kappa)] * len(groups), data_norm=math.inf)
+    calibrations = [
+        Unperturbed(
+            max(n * alpha, LEAST_PENALTY)
+            if alpha is not None
+            else REFERENCE_RIDGE * len(group) * setting.data_norm**2
+        )
+        for group in setting.groups
+    ]
+    return setting.plan(1.0, groups, calibrations, data_norm=math.inf)
 
 
 #: Of objective perturbation, by the name that an estimator gives them.

@@ -132,7 +132,8 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
     epsilon : float, default=1.0
         Privacy loss of one ``fit``, spent whole; with more than two classes, in equal parts on one
         model for each class against the rest. ``numpy.inf`` gives the penalised fit without any
-        privacy, for reference: bound and cap are then ignored.
+        privacy, for reference: bound and cap are then ignored, and ``alpha="auto"`` is so small
+        that the fit is about as good as one whose penalty was chosen by cross-validation.
     delta : float in [0, 1), default=0.0
         Probability with which the bound by epsilon may fail. 0 is pure differential privacy. A
         small one, at most :math:`1/n^2`, allows Gaussian noise, of which many columns need less: it

@@ -218,13 +218,24 @@ class TestOutput:
 
 
 class TestUnperturbed:
-    @pytest.mark.parametrize(("alpha", "kappa"), [(None, 1.0), (0.01, 4.0), (0.0, 1e-6)])
+    @pytest.mark.parametrize(("alpha", "kappa"), [(0.01, 4.0), (0.0, 1e-6)])
     def test_ridge(self, alpha, kappa):
         plan = budgets.unperturbed(replace(SETTING, alpha=alpha, epsilon=math.inf))
         assert plan.calibrations == (Unperturbed(pytest.approx(kappa)),) * 3
 
+    def test_by_default_little_for_each_column_whatever_their_unit(self):
+        for norm in (1.0, 100.0):
+            plan = budgets.unperturbed(replace(SETTING, alpha=None, data_norm=norm))
+            kappas = [calibration.kappa for calibration in plan.calibrations]
+            sizes = [len(group) for group in SETTING.groups]
+            assert kappas == pytest.approx([1e-3 * norm**2 * size for size in sizes])
+            assert [group.constant for group in plan.groups] == [10.0 * norm] * 3
+        plan = budgets.unperturbed(replace(SETTING, alpha=None, constant=0.0))
+        assert [group.constant for group in plan.groups] == [0.0] * 3
+
     def test_nothing_is_clipped_or_capped(self):
-        plan = budgets.unperturbed(replace(SETTING, max_residual=0.5, epsilon=math.inf))
+        setting = replace(SETTING, alpha=0.01, max_residual=0.5, epsilon=math.inf)
+        plan = budgets.unperturbed(setting)
         assert plan.max_residual == 1.0
         X = 1e6 * np.random.default_rng(0).normal(size=(5, 5))
         for group, columns in zip(plan.groups, SETTING.groups, strict=True):
