@@ -27,6 +27,8 @@ __all__ = [
 CURVATURE_SHARE = 0.2
 #: Objective perturbation: kappa = RIDGE 2c d^1.25 / (n^0.5 epsilon^1.5).
 RIDGE = 1.25
+#: Output perturbation with many records: kappa over the root of n times the noise.
+OUTPUT_SHARE = 0.04
 #: Groups of columns whose models vote want so many times the ridge: their errors add up, and a
 #: model that knows little should vote little.
 VOTE_RIDGE = 2.0
@@ -48,6 +50,11 @@ def auto_ridge(n_records: int, n_params: int, epsilon: float, max_residual: floa
 
 
 def output_ridge(n_records: int, n_params: int, epsilon: float, max_residual: float) -> float:
-    """Return kappa for output perturbation, from the noise that a margin feels."""
+    """Return kappa for output perturbation, from the noise that a margin feels.
+
+    It is that over kappa, and shrinkage is kappa over n, so that with many records the best kappa
+    is a share of the root of n times the noise; with few it must not leave too much noise.
+    """
     noise = 2.0 * max_residual * math.sqrt(n_params) / epsilon
-    return 1.5 * noise * (1.0 + 10.0 * noise / math.sqrt(n_records))
+    few = 1.5 * noise * (1.0 + 10.0 * noise / math.sqrt(n_records))
+    return max(few, OUTPUT_SHARE * math.sqrt(n_records * noise))

@@ -11,6 +11,7 @@ import pytest
 
 from skdpsurv.classification import budgets
 from skdpsurv.classification.budgets import GroupSetting
+from skdpsurv.classification.ridge_and_cap import output_ridge
 from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms import objective_perturbation
 from skdpsurv.mechanisms.joint_calibration import joint_curvature_cost
@@ -215,6 +216,20 @@ class TestOutput:
             for epsilon in (0.1, 10.0)
         )
         assert small.kappa > large.kappa > 0
+
+    @pytest.mark.parametrize("n_params", [3, 100])
+    def test_its_ridge_grows_with_the_root_of_many_records(self, n_params):
+        """So that noise on the minimiser, which is that over kappa, and shrinkage vanish alike."""
+        sizes = [10**3, 10**8, 4 * 10**8]
+        few, many, more = (output_ridge(n, n_params, 1.0, 1.0) for n in sizes)
+        assert more == pytest.approx(2.0 * many)
+        assert few > 0.04 * math.sqrt(10**3 * 2.0 * math.sqrt(n_params))
+
+    def test_no_more_noise_than_coefficients_of_a_million_records(self):
+        """What it adds to log odds of a row of norm 1 is a twentieth, not a half."""
+        setting = replace(SINGLE, n_records=10**6, epsilon=1.0)
+        (calibration,) = budgets.output(setting).calibrations
+        assert calibration.output.scale * math.sqrt(setting.n_features) < 0.06
 
 
 class TestUnperturbed:
