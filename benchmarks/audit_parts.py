@@ -35,9 +35,8 @@ def largest_shares(case: Case) -> list[AuditedPart]:
 
 def rows_of(name: str, case: Case) -> list[tuple[Any, ...]]:
     """Return a row for each part."""
-    excuses = case.weak | case.unmoved
     return [
-        (name, part.name, part.law, f"{part.share:.3f}", excuses.get(number, ""))
+        (name, part.name, part.law, f"{part.share:.3f}", case.unmoved.get(number, ""))
         for number, part in enumerate(largest_shares(case))
     ]
 

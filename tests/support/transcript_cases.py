@@ -42,8 +42,6 @@ class Case:
         Names of worst neighbours, and their sizes; or what makes pairs.
     n_places : int
         Where noise is drawn.
-    weak : dict of int to str
-        Parts that no pair moves by .55 of what they may cost, and why; by more than half.
     unmoved : dict of int to str
         Parts that no record can move.
     """
@@ -51,7 +49,6 @@ class Case:
     estimator: Any
     pairs: Any
     n_places: int
-    weak: dict[int, str] = field(default_factory=dict)
     unmoved: dict[int, str] = field(default_factory=dict)
 
     def made(self) -> list[Pair]:
@@ -137,7 +134,6 @@ HAZARD = {
 HALF_OF_EACH = "others half at zero, half censored"
 FLIPPED = "label flipped, others at zero"
 LOGISTIC = {FLIPPED: {"n": 4}, "rows at right angles, others at zero": {"n": 4, "n_features": 2}}
-SUMS_IN_L2 = "records go to another group; from end to end of one they would move places by 1"
 
 search = functools.partial(
     PrivateSearchCV,
@@ -156,14 +152,11 @@ poisson = extension("poisson").DPPoissonRegressor
 CASES = {
     "hazard": Case(hazard(), HAZARD, 8),
     "hazard, output": Case(hazard(method="out_pert"), HAZARD, 7),
-    "hazard, descent": Case(
-        hazard(method="noisy_gd", delta=0.2, epsilon=51.0), HAZARD, 7, {4: SUMS_IN_L2}
-    ),
+    "hazard, descent": Case(hazard(method="noisy_gd", delta=0.2, epsilon=51.0), HAZARD, 7),
     "hazard, Langevin": Case(
         hazard(method="psgld", sampler="psgld", delta=0.2, inference_share=0.0, epsilon=51.0),
         HAZARD,
         5,
-        {4: SUMS_IN_L2},
     ),
     "logistic": Case(
         logistic(epsilon=30.0, inference_share=0.2, alpha=2.0),
