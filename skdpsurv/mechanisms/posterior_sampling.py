@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -86,14 +87,7 @@ class Target:
     def energy(self, coef: FloatArray) -> tuple[float, FloatArray]:
         """Return U and its gradient."""
         prior, v = self.sanitizer.prior_precision, self.sanitizer.ceiling
-        likelihood = self.likelihood
-
-        def part(block: Any) -> tuple[float, FloatArray]:
-            losses, gradient = likelihood.linearized(coef, block, TOLERANCE)
-            squashed = np.tanh(losses / v)
-            return float(squashed.sum()), gradient(1.0 - squashed**2)
-
-        total, pull = self.blocks.map_sum(part)
+        total, pull = self.blocks.map_sum(partial(_squashed, self.likelihood, v, coef))
         value = 0.5 * prior * float(coef @ coef) + self.sanitizer.rate * v * total
         return value, prior * coef + self.sanitizer.rate * pull
 
@@ -109,32 +103,16 @@ class Target:
             Where each block starts, and where the last one ends.
         """
         prior, v = self.sanitizer.prior_precision, self.sanitizer.ceiling
-        n_blocks, likelihood = starts.size - 1, self.likelihood
+        n_blocks = starts.size - 1
         cuts = np.searchsorted(rows, starts) if n_blocks > 1 else (0, rows.size)
-
-        def part(block: Any, inside: IntArray) -> FloatArray:
-            if not inside.size:
-                return np.zeros_like(coef)
-            batch = likelihood.take(block, inside)
-            losses, gradient = likelihood.linearized(coef, batch, SAMPLED_TOLERANCE)
-            squashed = np.tanh(losses / v)
-            return gradient(1.0 - squashed * squashed)
-
         by_block = [rows[cuts[i] : cuts[i + 1]] - starts[i] for i in range(n_blocks)]
-        pull = self.blocks.map_sum(part, by_block)
+        pull = self.blocks.map_sum(partial(_sampled, self.likelihood, v, coef), by_block)
         return np.asarray(prior * coef + (self.sanitizer.rate * starts[-1] / rows.size) * pull)
 
     def curvature(self, coef: FloatArray) -> FloatArray:
         """Return the Hessian of U without the part of C'': positive definite, for steering."""
-        prior, v = self.sanitizer.prior_precision, self.sanitizer.ceiling
-        likelihood, rate = self.likelihood, self.sanitizer.rate
-
-        def part(block: Any) -> FloatArray:
-            weights = 1.0 - np.tanh(likelihood.losses(coef, block) / v) ** 2
-            bend = likelihood.derivatives(coef, block, weights=weights).hessian
-            return rate * np.asarray(bend)
-
-        hessian = prior * np.eye(coef.size) + self.blocks.map_sum(part)
+        bend = self.blocks.map_sum(partial(_bend, self.likelihood, self.sanitizer, coef))
+        hessian = self.sanitizer.prior_precision * np.eye(coef.size) + bend
         # Far more than its rounding, so that it can be factored whatever the records are.
         floor = 1e-12 * float(np.trace(hessian))
         return np.asarray(hessian + floor * np.eye(coef.size))
@@ -164,3 +142,34 @@ class Target:
             coef, value, gradient = ahead, new, new_gradient
             hessian = self.curvature(coef)
         return coef, hessian
+
+
+# What goes to where blocks are: a likelihood, public numbers, a point; the block comes last.
+
+
+def _squashed(
+    likelihood: Likelihood, ceiling: float, coef: FloatArray, block: Any
+) -> tuple[float, FloatArray]:
+    """Return the sum of tanh(losses / v), and that of C'(l) times the gradients of losses."""
+    losses, gradient = likelihood.linearized(coef, block, TOLERANCE)
+    squashed = np.tanh(losses / ceiling)
+    return float(squashed.sum()), gradient(1.0 - squashed**2)
+
+
+def _sampled(
+    likelihood: Likelihood, ceiling: float, coef: FloatArray, block: Any, inside: IntArray
+) -> FloatArray:
+    """Return the sum of C'(l) times the gradients of losses, over some records of a block."""
+    if not inside.size:
+        return np.zeros_like(coef)
+    batch = likelihood.take(block, inside)
+    losses, gradient = likelihood.linearized(coef, batch, SAMPLED_TOLERANCE)
+    squashed = np.tanh(losses / ceiling)
+    return gradient(1.0 - squashed * squashed)
+
+
+def _bend(likelihood: Likelihood, law: Sanitizer, coef: FloatArray, block: Any) -> FloatArray:
+    """Return the part of a block in the Hessian of U without C''."""
+    weights = 1.0 - np.tanh(likelihood.losses(coef, block) / law.ceiling) ** 2
+    bend = likelihood.derivatives(coef, block, weights=weights).hessian
+    return law.rate * np.asarray(bend)

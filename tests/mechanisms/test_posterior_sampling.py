@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -128,6 +129,27 @@ class TestEnergy:
         coef = np.array([500.0, 0.0, 0.0, 0.0])
         assert one.energy(coef)[0] == pytest.approx(0.005 * 500.0**2 + N * 1.0, rel=1e-6)
         np.testing.assert_allclose(one.energy(coef)[1], 1e-2 * coef, atol=1e-9)
+
+
+def test_blocks_are_sent_a_likelihood_numbers_and_a_point(name):
+    """By pickle alone, which takes functions of modules and no closures."""
+    sent = []
+
+    class Away(InMemory):
+        def map_sum(self, function, *each):
+            sent.append(pickle.loads(pickle.dumps(function)))
+            return super().map_sum(sent[-1], *each)
+
+    here, coef = target(name, n_blocks=2), point(name)
+    there = Target(here.likelihood, Away(here.blocks.blocks), here.sanitizer)
+    rows, starts = np.array([0, 3, N - 1]), np.array([0, N // 2, N])
+    for ask in (
+        lambda one: one.energy(coef)[1],
+        lambda one: one.curvature(coef),
+        lambda one: one.sampled_gradient(coef, rows, starts),
+    ):
+        np.testing.assert_array_equal(ask(there), ask(here))
+    assert [len(function.args) for function in sent] == [3, 3, 3]
 
 
 class TestSampledGradient:
