@@ -12,7 +12,7 @@ from skdpsurv.blocks import Nothing
 from skdpsurv.dask_blocks import DaskBlocks, current_client
 from skdpsurv.lazy import is_dask, partitions
 from skdpsurv.privacy.refusals import RefusedValueError
-from skdpsurv.rows import length, take
+from skdpsurv.rows import has_one_each, take
 from skdpsurv.source import Arguments, Source
 
 __all__ = ["dask_source"]
@@ -146,12 +146,8 @@ def _pieces(name: str, values: Any, lengths: Sequence[int]) -> list[Any]:
     """Return what is in memory, and public, in pieces of some lengths."""
     from dask.delayed import delayed
 
-    try:
-        n_records = length(values)
-    except TypeError:  # of something that has none
-        n_records = -1
-    if n_records != sum(lengths):
-        raise ValueError(f"{name} must have one entry for each of the {sum(lengths)} records.")
+    if not has_one_each(values, sum(lengths)):
+        raise ValueError(f"{name} must have one entry for each record.")
     ends = np.cumsum([0, *lengths])
     return [
         # As it is: Dask would look into lists.

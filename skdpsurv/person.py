@@ -10,7 +10,7 @@ record is one for one replaced person (docs/proofs/person).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -23,7 +23,7 @@ from skdpsurv.first_names import FirstPlaces, first_places
 from skdpsurv.privacy import PrivacyGuarantee, refuse_masked
 from skdpsurv.privacy.guarantee import PERSON
 from skdpsurv.privacy.refusals import RefusedValueError
-from skdpsurv.rows import length, take, take_parameters
+from skdpsurv.rows import has_one_each, length, take, take_parameters
 from skdpsurv.source import Arguments, Source
 
 __all__ = ["about_people", "one_record_each", "one_record_each_of"]
@@ -44,7 +44,7 @@ def about_people(guarantee: PrivacyGuarantee) -> PrivacyGuarantee:
 
 
 def one_record_each(
-    person: Any, X: Any, y: Any, options: dict[str, Any], each: Sequence[str] = ()
+    person: Any, X: Any, y: Any, options: dict[str, Any], each: Collection[str] = ()
 ) -> tuple[Any, Any, dict[str, Any]]:
     """Return the arguments of a fit for the first record of each person.
 
@@ -55,9 +55,9 @@ def one_record_each(
     X, y : array-like or None
         With an entry for each record.
     options : dict
-        What else has an entry for each record is cut, too.
-    each : sequence of str
-        Names of those that must have one, if they are given.
+        What else ``fit`` takes.
+    each : collection of str
+        Names of those that have an entry for each record, and are cut, too.
 
     Raises
     ------
@@ -66,9 +66,9 @@ def one_record_each(
     """
     # A sparse matrix that cannot be cut is for the estimator to refuse.
     X = X.tocsr() if hasattr(X, "tocsr") else X
-    names = _names(person, (X, y, *(options[name] for name in each)))
+    names = _names(person, (X, y, *map(options.get, each)))
     (places,) = first_places([names])
-    return take(X, places), take(y, places), take_parameters(options, places, names.size)
+    return take(X, places), take(y, places), take_parameters(options, places, each)
 
 
 def one_record_each_of(source: Source) -> Source:
@@ -119,18 +119,11 @@ def read_names(person: Any) -> NDArray[Any]:
 
 def _names(person: Any, values: Sequence[Any]) -> NDArray[Any]:
     names = read_names(person)
-    if any(_length(one) != names.size for one in values if one is not None):
+    if not all(has_one_each(one, names.size) for one in values):
         raise ValueError(
             "person must have one entry for each record: X, y and person must have the same length."
         )
     return names
-
-
-def _length(values: Any) -> int:
-    try:
-        return length(values)
-    except TypeError:
-        return -1
 
 
 def _names_of_block(block: Arguments) -> NDArray[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from skdpsurv.preprocessing.raw_table import is_frame
 from skdpsurv.types import FloatArray, IndexArray
 
 __all__ = [
+    "has_one_each",
     "length",
     "refuse_no_target",
     "require_one_each",
@@ -31,6 +33,14 @@ def length(values: Any) -> int:
     if shape == ():
         raise TypeError("X and y must be arrays with one row for each record.")
     return int(shape[0]) if shape else len(values)
+
+
+def has_one_each(values: Any, n_records: int) -> bool:
+    """Say whether there is an entry for each record; of None there need be none."""
+    try:
+        return values is None or length(values) == n_records
+    except TypeError:
+        return False
 
 
 def refuse_no_target(y: Any) -> None:
@@ -85,18 +95,14 @@ def take(values: Any, rows: slice | IndexArray) -> Any:
     return [values[i] for i in rows.tolist()]
 
 
-def take_parameters(parameters: dict[str, Any], rows: IndexArray, n_records: int) -> dict[str, Any]:
-    """Return parameters of ``fit`` with those that have an entry for each record cut to rows."""
+def take_parameters(
+    parameters: Mapping[str, Any], rows: IndexArray, each: Collection[str]
+) -> dict[str, Any]:
+    """Return parameters of ``fit``, of which those that are named are cut to rows.
 
-    def per_record(value: Any) -> bool:
-        if value is None or isinstance(value, str | bytes | dict | set):
-            return False
-        try:
-            return length(value) == n_records
-        except TypeError:
-            return False
-
+    Names say which have an entry for each record: how many there are may be private, and another
+    parameter may be as long by chance.
+    """
     return {
-        name: take(value, rows) if per_record(value) else value
-        for name, value in parameters.items()
+        name: take(value, rows) if name in each else value for name, value in parameters.items()
     }

@@ -23,6 +23,7 @@ from skdpsurv import (
 from skdpsurv.frame_chunks import ChunkBlocks
 from skdpsurv.metrics import private_survival_metrics
 from skdpsurv.model_selection import PrivateSearchCV
+from skdpsurv.person import one_record_each
 from tests.support import checks
 from tests.support.registry import N_RECORDS, SETTINGS
 
@@ -240,6 +241,14 @@ class TestPeople:
         for table in (parts, FrameChunks(lambda: [shuffled(frame)])):
             with pytest.raises(ValueError, match="same order"):
                 self.model().fit(table[["x"]], table["y"], person=table["who"])
+
+    @pytest.mark.parametrize("n_records", [4, 5])
+    def test_what_else_is_cut_is_said_by_its_name(self, n_records):
+        """How many records there are is private, and a list may be as long by chance."""
+        X, whose = np.zeros((n_records, 1)), [1, 2, 3, 3, 3][:n_records]
+        options = {"group": list("abcde")[:n_records], "timeline": [1.0, 2.0, 3.0, 4.0]}
+        _, _, found = one_record_each(whose, X, None, options, ["group"])
+        assert found == {"group": ["a", "b", "c"], "timeline": [1.0, 2.0, 3.0, 4.0]}
 
     def test_public_records_are_nobodys_second(self):
         """Whether a private one comes before would show in how many are public."""

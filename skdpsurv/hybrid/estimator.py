@@ -175,6 +175,7 @@ class HybridMEstimator(PrivateMetaEstimator):
 
     _beyond_release = "the public records and the estimator inside"
 
+    _one_of_each = ("public",)
     _rules: ClassVar[dict[str, Check]] = {
         "delta": number_in(0.0, 1.0, closed="left"),
         "method": choice(*METHODS),

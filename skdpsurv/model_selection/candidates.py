@@ -126,6 +126,12 @@ def private_step(estimator: Any) -> tuple[str, PrivateEstimator]:
     )
 
 
+def one_of_each(estimator: Any) -> tuple[str, ...]:
+    """Return the names of parameters of ``fit`` that have an entry for each record."""
+    prefix, step = private_step(estimator)
+    return tuple(prefix + name for name in step._one_of_each)
+
+
 def flat_steps(estimator: Any) -> list[Any]:
     """Return the steps of a pipeline, and of pipelines inside of it; the last is the estimator."""
     if not isinstance(estimator, Pipeline):

@@ -28,6 +28,7 @@ from skdpsurv.model_selection.candidates import (
     Candidate,
     Fit,
     list_candidates,
+    one_of_each,
     private_step,
     unprotected_steps,
 )
@@ -302,11 +303,12 @@ class PrivateSearchCV(BestModel):
         y : array-like of shape (n_samples,)
             As the estimator takes it. Private.
         **fit_params : array-like or object
-            Passed to ``fit`` of the estimator; what has an entry for each record is cut to parts as
-            the records are. ``public``, of a :class:`~skdpsurv.hybrid.HybridMEstimator`, names the
-            records that need no protection: all candidates are trained on all of them, and they
-            are not scored on. ``person`` says whose each record is: of each person the first record
-            is used, and the guarantee is about people.
+            Passed to ``fit`` of the estimator; those that have an entry for each record, by their
+            names, are cut to parts as the records are. ``public``, of a
+            :class:`~skdpsurv.hybrid.HybridMEstimator`, names the records that need no protection:
+            all candidates are trained on all of them, and they are not scored on. ``person`` says
+            whose each record is: of each person the first record is used, and the guarantee is
+            about people.
 
         Returns
         -------
@@ -320,6 +322,10 @@ class PrivateSearchCV(BestModel):
         candidates, _, _ = self._setting()
         void = any(candidate.void for candidate in candidates)
         return weakest_status([super()._status(None), *(["none"] if void else [])])
+
+    @property
+    def _one_of_each(self) -> tuple[str, ...]:  # type: ignore[override]
+        return one_of_each(self.estimator)
 
     def _sources(
         self, X: Any, y: Any, *, person: Any = None, **options: Any

@@ -18,7 +18,7 @@ from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.hybrid.masks import boolean_mask
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
 from skdpsurv.hybrid.predictions import ROW_WISE
-from skdpsurv.model_selection.candidates import Candidate, private_step
+from skdpsurv.model_selection.candidates import Candidate, one_of_each, private_step
 from skdpsurv.model_selection.losses import Loss, through_pipeline
 from skdpsurv.model_selection.run_price import Spend
 from skdpsurv.model_selection.strategies import Parts
@@ -32,7 +32,7 @@ from skdpsurv.privacy import (
 )
 from skdpsurv.privacy.silence import attempted
 from skdpsurv.progress import first
-from skdpsurv.rows import length, take, take_parameters
+from skdpsurv.rows import has_one_each, length, take, take_parameters
 from skdpsurv.types import BoolArray, IndexArray
 
 __all__ = ["SearchRecords", "Trials", "fitted", "never_asked", "new_seed"]
@@ -53,6 +53,8 @@ class SearchRecords:
         Of ``fit``.
     public, private : ndarray of int
         Places of the records that need no protection, and of those that do.
+    each : tuple of str
+        Names of the parameters that have an entry for each record.
     """
 
     X: Any
@@ -60,6 +62,7 @@ class SearchRecords:
     parameters: Mapping[str, Any]
     public: IndexArray
     private: IndexArray
+    each: tuple[str, ...] = ()
 
     @classmethod
     def sorted_out(
@@ -70,9 +73,13 @@ class SearchRecords:
         mask = np.zeros(length(X), dtype=bool)
         if isinstance(step, HybridMEstimator):
             mask = boolean_mask(parameters.get(f"{prefix}public"), mask.size)
+        each = one_of_each(estimator)
+        for name in each:
+            if name in parameters and not has_one_each(parameters[name], mask.size):
+                raise ValueError(f"{name} must have one entry for each record.")
         if hasattr(y, "iloc") and y.ndim == 2 and y.shape[1] == 1:  # a column of labels
             y = y.iloc[:, 0]
-        return cls(X, y, parameters, np.flatnonzero(mask), np.flatnonzero(~mask))
+        return cls(X, y, parameters, np.flatnonzero(mask), np.flatnonzero(~mask), each)
 
     @property
     def mask(self) -> BoolArray:
@@ -88,7 +95,7 @@ class SearchRecords:
     def training(self, places: IndexArray) -> tuple[Any, Any, dict[str, Any]]:
         """Return the arguments of a fit to some of the private records and all public ones."""
         rows = self.rows(places)
-        parameters = take_parameters(dict(self.parameters), rows, length(self.X))
+        parameters = take_parameters(self.parameters, rows, self.each)
         return take(self.X, rows), take(self.y, rows), parameters
 
     def held_out(self, places: IndexArray) -> tuple[Any, Any]:

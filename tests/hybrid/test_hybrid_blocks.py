@@ -277,7 +277,7 @@ class TestRefusals:
         one = SETTINGS["auto"][0]
         for kind, match, public in (
             (ValueError, "public must be given", None),
-            (ValueError, f"public must have one entry for each of the {N}", mask[:-1]),
+            (ValueError, "public must have one entry for each record", mask[:-1]),
             (ValueError, "public must have one entry for each", True),
             (ValueError, "no public records", np.zeros(N, dtype=bool)),
             (ValueError, "no private records", rows["consented"] | True),

@@ -66,6 +66,21 @@ class TestOneRecordMovesOneLoss:
         assert held_out[0] in (0, 1)
         assert held_out[-1] == "x"
 
+    def test_parameters_are_cut_by_their_names(self):
+        """In parts, of people or of records: another may be as long by chance."""
+
+        class Shown(DPLogisticRegression):
+            _one_of_each, _is_released = ("notes",), False
+
+        pipeline = make_pipeline(Normalizer(), Shown(classes=[0, 1]))
+        given = {"shown__notes": list("abcd"), "shown__timeline": [1.0, 2.0, 3.0, 4.0]}
+        records = SearchRecords.sorted_out(np.zeros((4, 1)), [0, 1, 0, 1], given, pipeline)
+        _, _, cut = records.training(np.array([0, 2]))
+        assert cut == {**given, "shown__notes": ["a", "c"]}
+        assert PrivateSearchCV(pipeline)._one_of_each == ("shown__notes",)
+        with pytest.raises(ValueError, match="shown__notes must have one entry for each record"):
+            SearchRecords.sorted_out(np.zeros((3, 1)), [0, 1, 0], given, pipeline)
+
     def test_a_model_that_remembers_forgets_row_by_row(self, data):
         class Startled:
             """Predicts something else once it has seen an extreme row."""
