@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -115,6 +116,21 @@ def test_a_record_that_fails_does_not_change_how_others_are_counted(loss):
     rows[7] = 13.0
     sums.append(summed_losses(loss, Coin(), rows, np.zeros(80)))
     assert abs(sums[0] - sums[1]) <= LOSS.sensitivity
+
+
+@pytest.mark.parametrize("cell", ["unknown", {"no": "number"}], ids=str)
+@pytest.mark.parametrize("container", [list, partial(np.array, dtype=object), pd.DataFrame])
+def test_a_row_that_cannot_be_read_fails_for_its_own_record_alone(container, cell):
+    """Of a loss of somebody else's, who is shown rows of numbers."""
+
+    def loss(model, X, y):
+        return (model.predict(np.asarray(X)) != y).astype(float)
+
+    rows = np.repeat(X, 20, axis=0).astype(object).tolist()
+    labels = [int(row[0] > 0.0) for row in rows]
+    assert summed_losses(loss, Coin(), container(rows), labels) == 0
+    rows[7] = [cell]
+    assert summed_losses(loss, Coin(), container(rows), labels) == LOSS.sensitivity
 
 
 EXTREMES = [1e308, -1e308, 5e-324, np.nan, np.inf]
