@@ -158,6 +158,8 @@ class PrivateEstimator(BaseEstimator):
             guarantee = about_people(guarantee)
         if self.accountant is not None:
             self.accountant.check(guarantee)
+        if isinstance(X, Blocks):
+            self._refuse_unsendable(X, plan)
         doubts = self._doubts(shape, X, _target(X, y), **options)
         if math.isfinite(self.epsilon):
             stated = guarantee.delta or float(getattr(self, "delta", 0.0))
@@ -167,6 +169,18 @@ class PrivateEstimator(BaseEstimator):
                 *doubtful_delta(stated, guarantee.delta > 0, shape.n_records),
             ]
         return X, y, options, shape, plan, guarantee, doubts
+
+    def _refuse_unsendable(self, blocks: Blocks[Any], plan: Any) -> None:
+        """Refuse a fit that cannot go to where its blocks are; all of this is public."""
+        reader = self._without_ledger()
+        if blocks.can_send((reader, plan)):
+            return
+        parameters = reader.get_params(deep=False).items()
+        names = [name for name, value in parameters if not blocks.can_send(value)]
+        raise TypeError(
+            f"{' and '.join(names) or type(self).__name__} must be such that it can be sent to "
+            "where the records are: it cannot be pickled."
+        )
 
     def _promised(self, X: Any, y: Any = None, person: Any = None, **options: Any) -> Any:
         """Return the guarantee that ``fit`` with these arguments would charge; nothing is spent."""

@@ -77,6 +77,13 @@ class Blocks(ABC, Generic[Block]):
         """
         return self
 
+    def can_send(self, value: Any) -> bool:
+        """Say whether a value, and functions that hold it, can go to where the blocks are.
+
+        A fit asks this of its parameters and of its plan, before it is charged.
+        """
+        return True
+
     def sizes(self, size: Callable[[Block], int]) -> list[int]:
         """Return how many records each block holds."""
         return list(self.results(size))

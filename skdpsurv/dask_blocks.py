@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from functools import partial
 from typing import Any, TypeVar
 
 from numpy.typing import NDArray
@@ -19,8 +20,9 @@ from skdpsurv.blocks import Blocks, Nothing
 from skdpsurv.dask_layer import Layer
 from skdpsurv.dask_names import first_of_partitions
 from skdpsurv.dask_tasks import applied, raised, summed
+from skdpsurv.privacy.silence import attempted
 
-__all__ = ["DaskBlocks", "current_client"]
+__all__ = ["DaskBlocks", "current_client", "sendable"]
 
 #: So many sums are added up in one task: a power of 2, so that the tree is that of ``in_pairs``.
 SPLIT_EVERY = 8
@@ -82,6 +84,10 @@ class DaskBlocks(Blocks[Block]):
         (sums,) = self._computed(layer.wanted(tasks))
         found: Other = raised(sums)
         return found
+
+    def can_send(self, value: Any) -> bool:
+        """Say whether a value can go to the workers."""
+        return sendable(value)
 
     def first_of_each(self, names: Callable[[Block], NDArray[Any]]) -> Sequence[Any]:
         """Return tasks for the places of the records whose name no record before them has."""
@@ -151,6 +157,19 @@ def current_client() -> Any:
         return get_client()
     except ValueError:
         return None
+
+
+def sendable(value: Any) -> bool:
+    """Say whether a value can go to where tasks are computed now: threads take anything."""
+    from cloudpickle import dumps
+    from dask import local, threaded
+    from dask.base import get_scheduler
+
+    if get_scheduler() in (None, local.get_sync, threaded.get):
+        return True
+    # As Dask does it, but that it logs what it cannot pickle; arrays are not copied.
+    pickled = partial(dumps, protocol=5, buffer_callback=lambda buffer: None)
+    return attempted(pickled, value) is not None
 
 
 def _memory(client: Any) -> float:

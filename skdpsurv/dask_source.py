@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.blocks import Nothing
-from skdpsurv.dask_blocks import DaskBlocks, current_client
+from skdpsurv.dask_blocks import DaskBlocks, current_client, sendable
 from skdpsurv.lazy import is_dask, partitions
 from skdpsurv.privacy.refusals import RefusedValueError
 from skdpsurv.rows import has_one_each, take
@@ -39,7 +39,8 @@ def dask_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> 
     TypeError
         If X, y or person is in memory.
     ValueError
-        If they are not cut in the same places, or have not one entry for each record.
+        If they are not cut in the same places, or have not one entry for each record, or cannot be
+        sent to where tasks are computed.
     """
     arguments = {"X": X, "y": y, **others}
     if person is not None:
@@ -58,6 +59,13 @@ def dask_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> 
         if is_dask(values)
     }
     parts = {name: partitions(values) for name, values in cut.items()}
+    for name, tasks in parts.items():
+        if not sendable(_task(tasks[0])):
+            # Of a cell, perhaps: so it is refused as records are.
+            raise RefusedValueError(
+                f"{name} must be a collection that can be sent to workers: a step that makes it "
+                "cannot be pickled."
+            )
     sent = {name: v for name, v in arguments.items() if v is not None and name not in cut}
     if sent:
         lengths = _lengths(cut[first], parts[first])
@@ -80,6 +88,12 @@ def dask_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> 
         target=_no_records(y),
         dtype=getattr(X, "dtype", None),
     )
+
+
+def _task(part: Any) -> Any:
+    """Return the tasks that make a partition, and those of no other."""
+    graph = part.__dask_graph__()
+    return dict(graph.cull(part.__dask_keys__()))
 
 
 def _is_array(values: Any) -> bool:

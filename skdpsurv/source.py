@@ -82,6 +82,10 @@ class Source(Blocks[Arguments]):
         """Return the sum over all blocks of what a function makes of each."""
         return self.blocks.map_sum(function, *each)
 
+    def can_send(self, value: Any) -> bool:
+        """Say whether a value can go to where the blocks are."""
+        return self.blocks.can_send(value)
+
     def first_of_each(self, names: Callable[[Arguments], Any]) -> Sequence[Any]:
         """Return, for each block, the places of the first record of each name."""
         return self.blocks.first_of_each(names)

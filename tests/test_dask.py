@@ -26,6 +26,7 @@ from skdpsurv.blocks import InMemory
 from skdpsurv.dask_blocks import DaskBlocks
 from skdpsurv.dask_source import dask_source
 from skdpsurv.lazy import partitions
+from skdpsurv.metrics import private_survival_metrics
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -389,3 +390,88 @@ def test_no_noise_and_no_estimator_goes_to_where_blocks_are(frame, monkeypatch, 
     assert model.guarantee_.delta
     assert sent
     assert not any(word in one for one in sent for word in (b"ExactVector", b"RandomSource"))
+
+
+class Step:
+    """Goes through, and nowhere else."""
+
+    def __call__(self, part):
+        return part
+
+    def __dask_tokenize__(self):
+        return "step"
+
+    def __reduce__(self):
+        raise KeyError(NAMES)
+
+
+class TestWhatCannotBeSent:
+    """It is refused before a worker is asked, and costs nothing unless refusals do."""
+
+    def tables(self, frame):
+        array, labels = frame[NAMES].to_numpy(), frame["ill"].to_numpy()
+        cut = dd.from_pandas(frame, npartitions=3)
+        yield cut.map_partitions(Step(), meta=frame.iloc[:0])[NAMES], cut["ill"]
+        yield cut[NAMES], cut["ill"].map_partitions(Step(), meta=frame["ill"].iloc[:0])
+        array, labels = da.from_array(array, chunks=(300, 3)), da.from_array(labels, chunks=300)
+        yield array.map_blocks(Step(), dtype=float), labels
+
+    @pytest.mark.parametrize("place", range(3))
+    def test_a_step_of_a_collection(self, frame, place, caplog):
+        X, y = list(self.tables(frame))[place]
+        model = DPLogisticRegression(1.0, classes=[0, 1], data_norm=2.0)
+        assert clone(model).fit(X, y).coef_.shape == (1, 3)  # threads take anything
+        for charged in (False, True):
+            accountant = PrivacyAccountant(5.0, charge_refusals=charged)
+            model.set_params(accountant=accountant)
+            with (
+                dask.config.set(scheduler="processes"),
+                pytest.raises(ValueError, match=r"^[Xy] must be a collection that can") as caught,
+            ):
+                model.fit(X, y)
+            assert caught.value.__context__ is None
+            assert accountant.spent() == (1.0 if charged else 0.0)
+        assert not caplog.records
+
+    @pytest.mark.parametrize("charged", [False, True])
+    def test_a_parameter(self, frame, charged):
+        class Locked:
+            def __deepcopy__(self, memo):
+                return self
+
+            def __reduce__(self):
+                raise KeyError(NAMES)
+
+            def predict_survival_function(self, X):
+                return [np.vectorize(lambda time: 0.5)]
+
+        target = np.empty(N, "?,f8")
+        target["f0"], target["f1"] = frame["died"], frame["years"]
+        X, y = (da.from_array(a, chunks=300) for a in (frame[NAMES].to_numpy(), target))
+        accountant = PrivacyAccountant(5.0, charge_refusals=charged)
+        with (
+            dask.config.set(scheduler="processes"),
+            pytest.raises(TypeError, match=r"^model must be such that it can be sent"),
+        ):
+            private_survival_metrics(Locked(), X, y, max_time=MAX_TIME, accountant=accountant)
+        assert accountant.spent() == 0.0
+
+    def test_a_plan(self, frame):
+        """Of a kind of fit that is somebody else's."""
+
+        class Locked(DPLogisticRegression):
+            _is_released = False
+
+            def _plan(self, shape):
+                plan = super()._plan(shape)
+                object.__setattr__(plan, "lock", Step())
+                return plan
+
+        accountant = PrivacyAccountant(5.0, charge_refusals=True)
+        X, y = (da.from_array(frame[name].to_numpy(), chunks=300) for name in (["age"], "ill"))
+        with (
+            dask.config.set(scheduler="processes"),
+            pytest.raises(TypeError, match=r"^Locked must be such that it can be sent"),
+        ):
+            Locked(1.0, classes=[0, 1], accountant=accountant).fit(X, y)
+        assert accountant.spent() == 0.0

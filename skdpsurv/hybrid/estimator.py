@@ -343,9 +343,11 @@ class HybridMEstimator(PrivateMetaEstimator):
         )
 
     def _fit_with(self, signed: bool, records: PublicRecords) -> Fit:
+        own = self._without_ledger()
+
         def fit(X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Any:
             return fit_weighted(
-                self._estimator, X, y, weights, signed, lambda: self._fit_equally(records)
+                own._estimator, X, y, weights, signed, lambda: own._fit_equally(records)
             )
 
         return fit
