@@ -85,7 +85,8 @@ class TabularEstimator(PrivateEstimator):
         if hasattr(self, "data_norm") and math.isfinite(self.epsilon):
             number = shape.n_features * getattr(shape, "n_outputs", 1)
             doubts += small_budget(shape.n_records, float(self.epsilon), number)
-            if self.columns is None and isinstance(self.data_norm, str):
+            norms = [self.data_norm, self.columns, getattr(self, "group_norms", None)]
+            if all(norm is None or isinstance(norm, str) for norm in norms):
                 doubts += unstated_norm()
         return doubts + self._doubts_of_prior(shape)
 

@@ -215,6 +215,20 @@ def test_groups_of_a_curve_share_the_records():
     assert ratio.iloc[0] > 1.8
 
 
+@pytest.mark.parametrize(
+    ("kind", "estimator"),
+    [
+        ("survival", DPDiscreteTimeSurvival(max_time=1.0)),
+        ("logistic", DPLogisticRegression(classes=[0, 1])),
+        ("logistic", DPLogisticRegression(classes=[0, 1], data_norm=1.0)),
+    ],
+)
+def test_a_word_means_the_estimator_as_it_is_made(kind, estimator):
+    told = {"epsilons": [1.0], "n_columns": 9, **QUICK}
+    tables = [forecast_accuracy(one, 300, **told).table for one in (kind, estimator)]
+    pd.testing.assert_frame_equal(*tables)
+
+
 @pytest.mark.parametrize("kind", ["survival", "logistic", "km", "weibull"])
 def test_a_seed_says_it_all(kind):
     def table(**options):

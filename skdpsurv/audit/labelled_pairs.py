@@ -21,7 +21,7 @@ def labelled_pairs(estimator: Any, setting: PairSetting) -> Iterator[NeighbourPa
         Without ``classes`` they are taken to be 0 and 1.
     setting : PairSetting
     """
-    bound, n = float(estimator.data_norm), setting.n_others
+    bound, n = estimator._norm, setting.n_others
     stated = [0, 1] if estimator.classes is None else np.unique(estimator.classes).tolist()
     low, high = stated[0], stated[-1]
     top, zero = setting.along(bound), setting.along(0.0)

@@ -150,9 +150,10 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         Strength of the penalty :math:`\frac\alpha2\|w\|^2` beside the mean loss. "auto" is chosen
         from n, the number of columns and epsilon, and is larger for output perturbation with
         standard errors. Objective perturbation may need more than you ask for.
-    data_norm : float, default=1.0
+    data_norm : float or None, default=None
         Public bound on the Euclidean norm of a row of X; longer rows are scaled down to it, or
-        count less often where there are standard errors.
+        count less often where there are standard errors. None: 1, which a PublicInputWarning asks
+        about where there are no ``columns`` either.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is penalised and protected like the coefficients.
     intercept_scaling : float, default=0.1
@@ -291,7 +292,7 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         columns: Any = None,
         method: str = "auto",
         alpha: float | str = "auto",
-        data_norm: float = 1.0,
+        data_norm: float | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 0.1,
         classes: ArrayLike | None = None,
@@ -400,7 +401,7 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
             n_outputs=shape.n_outputs,
             groups=(tuple(range(shape.n_features)),),
             weights=(1.0,),
-            group_norms=(float(self.data_norm),),
+            group_norms=(self._norm,),
             **self._numbers(),
         )
         if math.isinf(epsilon) or self.calibration == "published":  # fits to compare with

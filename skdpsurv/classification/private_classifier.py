@@ -13,7 +13,17 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
 from skdpsurv.blocks import Blocks, in_blocks
-from skdpsurv.checks import Check, auto_or, boolean, by, choice, number_in, positive, zero_or
+from skdpsurv.checks import (
+    Check,
+    auto_or,
+    boolean,
+    by,
+    choice,
+    number_in,
+    optional,
+    positive,
+    zero_or,
+)
 from skdpsurv.classification.budgets import CALIBRATIONS
 from skdpsurv.classification.group_fit import SignedRows
 from skdpsurv.labels import class_indices, one_vs_rest, stated_classes
@@ -62,7 +72,7 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
 
     _rules: ClassVar[dict[str, Check]] = {
         "alpha": auto_or(zero_or(positive())),
-        "data_norm": positive(),
+        "data_norm": optional(positive()),
         "fit_intercept": boolean,
         "intercept_scaling": positive(),
         "classes": by(stated_classes),
@@ -72,7 +82,7 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
 
     classes: ArrayLike | None
     alpha: float | str
-    data_norm: float
+    data_norm: float | None
     fit_intercept: bool
     intercept_scaling: float
     max_residual: float | str
@@ -227,12 +237,17 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
         _, index = class_indices(y, classes, rows.shape[0])
         return SignedRows(rows, one_vs_rest(index, classes.size))
 
+    @property
+    def _norm(self) -> float:
+        """The bound on the norm of a row that a fit uses."""
+        return 1.0 if self.data_norm is None else float(self.data_norm)
+
     def _numbers(self) -> dict[str, Any]:
         """Return the parameters of a fit that all classifiers have, as Python's own numbers."""
         return {
             "epsilon": float(self.epsilon),
             "law": self._noise_law,
-            "data_norm": float(self.data_norm),
+            "data_norm": self._norm,
             "constant": float(self.intercept_scaling) if self.fit_intercept else 0.0,
             "alpha": None if isinstance(self.alpha, str) else float(self.alpha),
             "max_residual": (
@@ -245,7 +260,7 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
         return {
             "n_records": shape.n_records,
             "classes": shape.classes.tolist(),
-            "data_norm": float(self.data_norm),
+            "data_norm": self._norm,
             "fit_intercept": bool(self.fit_intercept),
             "intercept_scaling": float(self.intercept_scaling),
             "alpha": self.alpha if isinstance(self.alpha, str) else float(self.alpha),
@@ -254,7 +269,7 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
 
     def _stated(self, shape: LabelledShape) -> dict[str, Any]:
         return {
-            "data_norm": float(self.data_norm),
+            "data_norm": self._norm,
             "fit_intercept": bool(self.fit_intercept),
             "intercept_scaling": float(self.intercept_scaling),
             "classes": shape.classes.tolist(),

@@ -121,8 +121,10 @@ class PrivateStackingClassifier(PrivateClassifier):
     alpha : float or "auto", default="auto"
         Strength of the penalty :math:`\frac\alpha2\|w\|^2` beside the mean loss, in all models.
         "auto" is chosen from public numbers. More may be needed than you ask for.
-    data_norm : float, default=1.0
-        Public bound on the Euclidean norm of a row of X; longer rows are scaled down to it.
+    data_norm : float or None, default=None
+        Public bound on the Euclidean norm of a row of X; longer rows are scaled down to it. None:
+        1, which a PublicInputWarning asks about where there are neither ``columns`` nor
+        ``group_norms``.
     group_norms : array-like of shape (n_groups,) or None, default=None
         Public bounds on the norm of each group's columns, at most ``data_norm``, which is the
         default: give them where they are known to be smaller.
@@ -255,7 +257,7 @@ class PrivateStackingClassifier(PrivateClassifier):
         combiner: str = "weighted_vote",
         holdout: float = 0.5,
         alpha: float | str = "auto",
-        data_norm: float = 1.0,
+        data_norm: float | None = None,
         group_norms: ArrayLike | None = None,
         fit_intercept: bool = True,
         intercept_scaling: float = 0.1,
@@ -416,7 +418,7 @@ class PrivateStackingClassifier(PrivateClassifier):
     def _plan(self, shape: StackShape) -> StackPlan:
         """Decide from public numbers alone who gets which rows, and how epsilon is spent."""
         by_rows, groups = self.partition == "samples", shape.groups
-        norms = group_norms(self.group_norms, float(self.data_norm), 1 if by_rows else len(groups))
+        norms = group_norms(self.group_norms, self._norm, 1 if by_rows else len(groups))
         setting = budgets.GroupSetting(
             n_records=shape.n_records,
             n_outputs=shape.n_outputs,

@@ -105,11 +105,11 @@ def forecast_accuracy(
     ----------
     estimator : {"survival", "logistic", "km", "weibull"} or estimator
         What will be fitted: ``DPDiscreteTimeSurvival``, ``DPLogisticRegression``,
-        ``DPKaplanMeierFitter`` or ``DPWeibullFitter`` with default settings (and a ``data_norm`` of
-        ``sqrt(n_features) / 2`` for the second, which has rows of length 1 by default), or one of
-        these, not fitted, with the settings that it will have. Its epsilon and ``random_state`` are
-        replaced, and its accountant is left alone. With ``inference_share``, standard errors are
-        forecast, too; groups of curves are taken to be of one size.
+        ``DPKaplanMeierFitter`` or ``DPWeibullFitter`` with default settings, or one of these, not
+        fitted, with the settings that it will have: with another ``data_norm``, say. Its epsilon
+        and ``random_state`` are replaced, and its accountant is left alone. With
+        ``inference_share``, standard errors are forecast, too; groups of curves are taken to be of
+        one size.
     n_records : int
         How many records there will be, from 20 to 1,000,000. What is lost depends on n times
         epsilon alone, nearly: for more records, ask for as many at a larger epsilon.
@@ -197,15 +197,11 @@ def forecast_accuracy(
     elif columns is not None or model.columns is not None:
         model = _with_columns(model, columns, n_columns)
     model._check_parameters()
-    names, made, n_features = None, [], 0
+    names, made = None, []
     if kind.has_columns and model.columns is None:
-        n_features = DEFAULT_COLUMNS if n_columns is None else int(n_columns)
-        made = plain_columns(n_features)
+        made = plain_columns(DEFAULT_COLUMNS if n_columns is None else int(n_columns))
     elif kind.has_columns:
         made, names = columns_within(model.columns), tuple(model.columns._names())
-        n_features = len(model.columns.get_feature_names_out())
-    if kind is LOGISTIC and isinstance(estimator, str):
-        model.set_params(data_norm=math.sqrt(n_features) / 2.0)
     setting = Setting(
         n_records=int(n_records),
         epsilons=(*sorted({float(epsilon) for epsilon in epsilons}), math.inf),

@@ -59,7 +59,7 @@ def survival():
 
 
 def logistic(**parameters):
-    return DPLogisticRegression(**{"classes": ["ill", "well"], **parameters})
+    return DPLogisticRegression(**{"classes": ["ill", "well"], "data_norm": 1.0, **parameters})
 
 
 def search(estimator=None, grid=GRID, **parameters):

@@ -39,7 +39,7 @@ def data():
 
 
 def logistic(**parameters):
-    return DPLogisticRegression(**{"classes": [0, 1], **parameters})
+    return DPLogisticRegression(**{"classes": [0, 1], "data_norm": 1.0, **parameters})
 
 
 class TestOneRecordMovesOneLoss:

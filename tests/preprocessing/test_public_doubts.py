@@ -17,6 +17,7 @@ from skdpsurv import (
     DPWeibullFitter,
     PrivacyAccountant,
     PrivateSearchCV,
+    PrivateStackingClassifier,
     PublicBoundsScaler,
     PublicColumns,
     PublicInputWarning,
@@ -259,6 +260,24 @@ def test_rows_of_which_nothing_is_stated_are_asked_about():
     assert asked(lambda: search.fit(X, Y)) == []
 
 
+@pytest.mark.parametrize("kind", [DPLogisticRegression, PrivateStackingClassifier])
+def test_classifiers_ask_about_such_rows_too_and_take_them_to_be_no_longer_than_1(kind):
+    model = kind(classes=[0, 1], random_state=0)
+    (question,) = asked(lambda: model.fit(SCALED, LABELS))
+    assert question.startswith("neither columns nor data_norm is stated")
+    stated = clone(model).set_params(data_norm=1.0)
+    assert asked(lambda: stated.fit(SCALED, LABELS)) == []
+    assert stated.release_.to_json() == model.release_.to_json()
+    assert asked(lambda: kind.from_release(model.release_).fit(SCALED, LABELS)) == []
+    described = clone(model).set_params(
+        columns=PublicColumns({"wait": (0, 3650), "income": (0, 9e4)})
+    )
+    assert asked(lambda: described.fit(X, LABELS)) == []
+    if kind is PrivateStackingClassifier:
+        groups = clone(model).set_params(group_norms=[1.0, 1.0])
+        assert asked(lambda: groups.fit(SCALED, LABELS)) == []
+
+
 class TestIntervals:
     @pytest.mark.parametrize(
         ("settings", "said"),
@@ -278,6 +297,6 @@ class TestIntervals:
         assert said is None or said in found[0]
 
     def test_classifiers_say_it_too(self):
-        model = DPLogisticRegression(0.9, classes=[False, True], inference_share=0.2)
-        (found,) = asked(lambda: model.fit(X.to_numpy() / 9e4, Y["died"]))
+        model = DPLogisticRegression(0.9, **CLASSIFIER, inference_share=0.2)
+        (found,) = asked(lambda: model.fit(X.to_numpy() / 9e4, LABELS))
         assert "at least 600" in found
