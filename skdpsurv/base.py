@@ -299,9 +299,9 @@ class PrivateEstimator(BaseEstimator):
     ) -> Receipt | None:
         """Enter the fit in the ledger, after warnings: of its guarantee, of public numbers."""
         for doubt in doubts:
-            warnings.warn(doubt, PublicInputWarning, stacklevel=5)
+            warnings.warn(doubt, PublicInputWarning, stacklevel=6)
         for reason in self._reasons(shape):
-            warnings.warn(reason, PrivacyLeakWarning, stacklevel=5)
+            warnings.warn(reason, PrivacyLeakWarning, stacklevel=6)
         if self.accountant is None:
             return None
         return self.accountant.charge(guarantee, estimator=type(self).__name__)
@@ -356,8 +356,8 @@ class PrivateEstimator(BaseEstimator):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "__init__" in vars(cls):
-            cls.__init__ = with_suggestions(cls.__init__)  # type: ignore[method-assign]
+        for name in vars(cls).keys() & {"__init__", "fit"}:
+            setattr(cls, name, with_suggestions(vars(cls)[name]))
         if cls._is_released and cls.__init__ is not object.__init__:
             Release.kinds.setdefault(cls.__name__, cls)
 

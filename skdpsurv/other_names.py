@@ -8,44 +8,83 @@ import inspect
 from collections.abc import Callable, Collection
 from typing import Any
 
-__all__ = ["instead_of", "with_suggestions"]
+__all__ = ["instead_of", "unknown", "with_suggestions"]
 
-_COLUMNS = "y holds times and events: Surv.from_arrays of scikit-survival, or split_target"
-#: By the name elsewhere: the name here, or what to do.
+#: By the name elsewhere: the name here, and what else to know. Said where there is one of the name.
 OTHERS = {
-    "penalizer": "alpha",
-    "C": "alpha, which grows as C falls",
+    "penalizer": ("alpha", ""),
+    "C": ("alpha", ", which grows as C falls"),
+    "robust": ("inference_share", ""),
+    "cluster_col": ("person", ", which says whose each record is"),
+    "formula": ("columns", ""),
+    "bounds": ("columns", ""),
+    "eps": ("epsilon", ""),
+    "budget": ("epsilon", ", and accountant for what several fits may spend"),
+    "seed": ("random_state", ""),
+}
+_COLUMNS = "y holds times and events: Surv.from_arrays of scikit-survival, or split_target"
+_WEIGHTS = "nothing: a weight would change what one record can move"
+_LATE = "nothing: people who enter late are not provided for"
+#: By the name elsewhere: what to do.
+REASONS = {
     "l1_ratio": "nothing: penalties are of squares alone",
-    "sample_weight": "nothing: a weight would change what one record can move",
-    "weights_col": "nothing: a weight would change what one record can move",
+    "sample_weight": _WEIGHTS,
+    "weights": _WEIGHTS,
+    "weights_col": _WEIGHTS,
     "duration_col": _COLUMNS,
     "event_col": _COLUMNS,
-    "eps": "epsilon",
-    "budget": "epsilon, and accountant for what several fits may spend",
-    "bounds": "columns",
-    "seed": "random_state",
+    "durations": _COLUMNS,
+    "event_observed": _COLUMNS,
+    "entry": _LATE,
+    "entry_col": _LATE,
+    "strata": "nothing: make it a column of X, or fit curves with groups",
 }
 
 
-def instead_of(name: str, names: Collection[str]) -> str:
-    """Return a sentence about a parameter that is none of these; "" if there is nothing to say."""
-    if name in OTHERS:
-        return f" In its place: {OTHERS[name]}."
-    near = difflib.get_close_matches(name, names, 1)
-    return f" Did you mean {near[0]}?" if near else ""
+def instead_of(name: str, names: Collection[str], made_with: Collection[str] = ()) -> str:
+    """Return a sentence about a parameter that is none of these; "" if there is nothing to say.
+
+    Parameters
+    ----------
+    name : str
+    names : collection of str
+        What there is.
+    made_with : collection of str, default=()
+        Parameters of the constructor, where ``names`` are those of a method.
+    """
+    known = [*names, *made_with]
+    if name in made_with:
+        return " It is a parameter of the constructor."
+    if name in REASONS:
+        return f" In its place: {REASONS[name]}."
+    here, more = OTHERS.get(name, ("", ""))
+    # Where there is no norm of rows, alpha is the level of intervals.
+    if here in known and (here != "alpha" or "data_norm" in known):
+        return f" In its place: {here}{'' if here in names else ' of the constructor'}{more}."
+    near = difflib.get_close_matches(name, known, 1)
+    where = " of the constructor" if near and near[0] not in names else ""
+    return f" Did you mean {near[0]}{where}?" if near else ""
 
 
-def with_suggestions(init: Callable[..., None]) -> Callable[..., None]:
-    """Let a constructor say what an unknown keyword is called here."""
-    names = list(inspect.signature(init).parameters)[1:]
+def with_suggestions(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a constructor or ``fit`` say what an unknown keyword is called here."""
+    kinds = inspect.signature(method).parameters
+    names = list(kinds)[1:]
+    takes_all = any(kind.kind is kind.VAR_KEYWORD for kind in kinds.values())
 
-    @functools.wraps(init)
-    def checked(self: Any, *args: Any, **given: Any) -> None:
+    @functools.wraps(method)
+    def checked(self: Any, *args: Any, **given: Any) -> Any:
         for name in given:
-            if name not in names:
-                raise TypeError(
-                    f"{type(self).__name__} has no parameter {name!r}.{instead_of(name, names)}"
-                )
-        init(self, *args, **given)
+            if name not in names and not takes_all:
+                raise TypeError(unknown(type(self), method.__name__, name, names))
+        return method(self, *args, **given)
 
     return checked
+
+
+def unknown(kind: type, method: str, name: str, names: Collection[str]) -> str:
+    """Return what is said of a keyword that a constructor or another method does not have."""
+    if method == "__init__":
+        return f"{kind.__name__} has no parameter {name!r}.{instead_of(name, names)}"
+    said = instead_of(name, names, list(inspect.signature(kind).parameters))
+    return f"{method} of {kind.__name__} has no parameter {name!r}.{said}"

@@ -176,7 +176,7 @@ def _settings(
         if name not in allowed or name in stated:
             free = sorted(allowed - set(stated))
             raise CommandError(
-                "parameter", f"--set must name one of {', '.join(free)}.{instead_of(name, free)}"
+                "parameter", f"--set must name one of {', '.join(free)}.{instead_of(name, allowed)}"
             )
         found[name] = _value(text)
     return found

@@ -14,6 +14,7 @@ from sklearn.pipeline import Pipeline
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.labels import class_indices
 from skdpsurv.model_selection.run_price import Spend
+from skdpsurv.other_names import unknown
 from skdpsurv.preprocessing.encoding import valid_row
 from skdpsurv.preprocessing.public_doubts import unstated_norm
 from skdpsurv.preprocessing.public_steps import input_names, known_names, learned_steps
@@ -316,6 +317,6 @@ def _own(estimator: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
     prefix, step = private_step(estimator)
     known = set(inspect.signature(step.fit).parameters) - {"X", "y"}
     found = {name.removeprefix(prefix): value for name, value in parameters.items()}
-    if unknown := sorted(set(found) - known):
-        raise TypeError(f"fit of {type(step).__name__} takes no {', '.join(unknown)}.")
+    if others := sorted(set(found) - known):
+        raise TypeError(unknown(type(step), "fit", others[0], known))
     return found

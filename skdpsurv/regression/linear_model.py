@@ -317,7 +317,7 @@ def checked_outcomes(y: Any, n_records: int) -> FloatArray:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected.",
             DataConversionWarning,
-            stacklevel=8,
+            stacklevel=9,
         )
         column = column[:, 0]
     if column.dtype.kind not in "biuf" or column.ndim != 1:
