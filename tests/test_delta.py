@@ -26,6 +26,7 @@ from skdpsurv.privacy import (
     PrivacyLeakWarning,
 )
 from skdpsurv.privacy.concentrated import epsilon_at, rho_for
+from skdpsurv.privacy.exact_vectors import require_delta
 from tests.support.spies import laws_drawn
 
 N, D, DELTA = 2000, 40, 1e-7
@@ -345,3 +346,14 @@ def test_a_delta_below_what_the_program_is_off_by_is_refused(epsilon, delta):
         with pytest.raises(ValueError, match="delta must be 0 or at least"):
             one.fit(X, y)
     assert ledger.spent() == 0.0
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0, 50.0, 53.0])
+def test_the_least_delta_is_that_of_the_page(epsilon):
+    least = 1e-23 * (1.0 + math.exp(epsilon))
+    if least < 1.0:
+        require_delta(epsilon, 1.0001 * least)
+    for delta in (0.9999 * least, 1.0 - 2.0**-53):
+        if delta < least:
+            with pytest.raises(ValueError, match="delta must be 0"):
+                require_delta(epsilon, delta)
