@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 import re
+import shutil
+import subprocess
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import special
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skdpsurv import (
@@ -18,6 +21,7 @@ from skdpsurv import (
     HybridMEstimator,
     PrivacyGuarantee,
     PrivateStackingClassifier,
+    PublicColumns,
     Release,
 )
 from skdpsurv.preprocessing.feature import Expression, Feature, raw_features
@@ -250,6 +254,62 @@ def test_features_of_raw_rows(table, matrix):
     for place in range(N_FEATURES):
         values = np.broadcast_to(scope[f"z{place + 1}"], len(table))
         np.testing.assert_allclose(values, matrix[:, place], rtol=1e-15)
+
+
+DATED = PublicColumns(
+    {
+        "opened": {
+            "dates": ("2001-01-01", "2010-12-31"),
+            "format": "%d.%m.%Y",
+            "missing": "category",
+        }
+    }
+)
+OPENED = ["31.12.2001", "2001-12-31", "1.2.2003", None, "2009-07-04", "05.06.1999"]
+UNREAD = ["31/12/2001", "31.12.01", "12.31.2001", "2001-13-45", "soon"]
+
+
+def dated():
+    """Return a model of one date, whose text has a form that its columns state."""
+    frame = pd.DataFrame({"opened": OPENED * 10})
+    model = DPLogisticRegression(classes=[0, 1], columns=DATED)
+    return model.fit(frame, [0, 1] * 30)
+
+
+def test_r_reads_dates_as_the_columns_have_them():
+    code = dated().release_.formula("R")
+    frame = pd.DataFrame({"opened": OPENED})
+    expected = DATED.fit_transform(frame)
+    found = functions_of(code)["features"]({"opened": np.array(OPENED, dtype=object)})
+    np.testing.assert_allclose(found, expected, rtol=1e-15)
+    for text in UNREAD:
+        with pytest.raises(AssertionError, match="stopifnot"):
+            functions_of(code)["features"]({"opened": np.array(["31.12.2001", text], dtype=object)})
+    iso = clone(DATED).set_params(
+        columns={"opened": {"dates": ("2001-01-01", "2010-12-31"), "missing": "category"}}
+    )
+    model = DPLogisticRegression(classes=[0, 1], columns=iso)
+    plain = model.fit(pd.DataFrame({"opened": ["2001-12-31"] * 60}), [0, 1] * 30)
+    assert 'as.Date(x[["opened"]])' in plain.release_.formula("R")
+
+
+@pytest.mark.skipif(shutil.which("Rscript") is None, reason="needs R")
+def test_r_itself_reads_dates_as_the_columns_have_them(tmp_path):
+    script = tmp_path / "model.R"
+    texts = ", ".join("NA" if text is None else f'"{text}"' for text in OPENED)
+    script.write_text(
+        dated().release_.formula("R")
+        + f"x <- data.frame(opened = c({texts}), stringsAsFactors = FALSE)\n"
+        + "write(format(t(features(x)), digits = 15), stdout(), ncolumns = 2)\n"
+        + "".join(
+            f'x <- data.frame(opened = "{text}")\n'
+            'stopifnot(inherits(try(features(x), TRUE), "try-error"))\n'
+            for text in UNREAD
+        )
+    )
+    run = subprocess.run(["Rscript", script], capture_output=True, text=True, check=True)
+    expected = DATED.fit_transform(pd.DataFrame({"opened": OPENED}))
+    np.testing.assert_allclose(np.loadtxt(run.stdout.splitlines()), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("n_rows", [0, 1])

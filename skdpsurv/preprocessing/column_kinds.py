@@ -106,7 +106,7 @@ class Date(Bounded):
 
     def features(self) -> list[Feature]:
         """Return what is made of the column."""
-        since = Expression("days", (self.raw,), (self.first.isoformat(),))
+        since = Expression("days", (self.raw,), (self.first.isoformat(),), self.form)
         return [self._feature(since, "days"), *self._missing_feature()]
 
     def described(self) -> dict[str, Any]:

@@ -43,11 +43,14 @@ class Expression:
     of : tuple of Expression
     numbers : tuple
         Public constants.
+    form : str, default=""
+        Of days: how dates may be written, as text, beside ISO 8601. The same formula in any form.
     """
 
     kind: str
     of: tuple[Expression, ...] = ()
     numbers: tuple[Any, ...] = ()
+    form: str = ""
 
 
 @dataclass(frozen=True, eq=False)

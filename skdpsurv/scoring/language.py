@@ -64,8 +64,8 @@ class Language:
         """Return the raw column of a name."""
         raise NotImplementedError
 
-    def days(self, of: str, date: str) -> str:
-        """Return days since a date."""
+    def days(self, of: str, date: str, form: str) -> str:
+        """Return days since a date; text may be of a form, if there is one, or as ISO has it."""
         raise NotImplementedError
 
     def missing(self, of: str) -> str:
@@ -142,7 +142,7 @@ class Text(Language):
             return name
         return f"x[{self.string(name)}]"
 
-    def days(self, of: str, date: str) -> str:
+    def days(self, of: str, date: str, form: str) -> str:
         return f"days({of} - date({date}))"
 
     def missing(self, of: str) -> str:
@@ -183,6 +183,13 @@ class R(Language):
         "l2": "l2 <- function(...) sqrt(rowSums(cbind(...)^2))",
         "largest": "largest <- function(...) do.call(pmax, lapply(list(...), abs))",
         "nonzero": "nonzero <- function(v) ifelse(v < 2.2e-15, 1, v)",
+        # What is in neither form would be missing, and a year of two digits long ago.
+        "dates": """dates <- function(v, form) {
+  text <- as.character(v)
+  read <- as.Date(ifelse(grepl("^[0-9]{4}-", text), text, format(as.Date(text, form))))
+  stopifnot(is.na(read) == is.na(v), !(!is.na(read) & read < as.Date("1000-01-01")))
+  read
+}""",
     }
 
     def __init__(self) -> None:
@@ -193,8 +200,9 @@ class R(Language):
         self.columns[quoted] = None
         return f"x[[{quoted}]]"
 
-    def days(self, of: str, date: str) -> str:
-        return f"as.numeric(as.Date({of}) - as.Date({date}))"
+    def days(self, of: str, date: str, form: str) -> str:
+        read = f"dates({of}, {self.string(form)})" if form else f"as.Date({of})"
+        return f"as.numeric({read} - as.Date({date}))"
 
     def missing(self, of: str) -> str:
         return f"as.numeric(is.na({of}))"
@@ -214,7 +222,8 @@ class R(Language):
         columns = ", ".join(self.columns)
         lines = [f"stopifnot(c({columns}) %in% names(x))"] if self.columns else []
         written = [*norms.values(), *codes]
-        lines += [text for word, text in self.helpers.items() if calls(word, written)]
+        for word, text in self.helpers.items():
+            lines += text.split("\n") if calls(word, written) else []
         lines += [f"{name} <- {code}" for name, code in norms.items()]
         lines.append("cbind(")
         for place, (code, name) in enumerate(zip(codes, names, strict=True), start=1):

@@ -108,7 +108,7 @@ class Script:
         (of,) = expression.of
         value = self._code(of)
         if kind == "days":
-            return language.days(value, language.string(str(numbers[0])))
+            return language.days(value, language.string(str(numbers[0])), expression.form)
         if kind == "scale":
             # What is scaled to bounds is clipped to them: once will do, where nothing overflows.
             (inside,) = of.of if of.kind == "clip" else (of,)

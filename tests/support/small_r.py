@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
 import numpy as np
 from scipy import special
@@ -199,8 +200,24 @@ def missing(value):
     return np.isnat(value) if value.dtype.kind == "M" else np.isnan(value)
 
 
-def dates(value):
-    return np.array(["NaT" if day is None else day for day in np.atleast_1d(value)], dtype="M8[D]")
+def dates(value, form=("%Y-%m-%d",)):
+    def read(day):
+        try:
+            return datetime.strptime(str(day)[:10], form[0])
+        except ValueError:
+            return "NaT"
+
+    return np.array([read(day) for day in np.atleast_1d(value)], dtype="M8[D]")
+
+
+def written(value):
+    value = np.atleast_1d(value)
+    return np.where(missing(value), None, value.astype(str).astype(object))
+
+
+def matches(pattern, value):
+    (found,) = map(re.compile, pattern)
+    return np.array([entry is not None and bool(found.search(entry)) for entry in value])
 
 
 def numeric(value):
@@ -256,6 +273,9 @@ FUNCTIONS = {
     "is.na": missing,
     "as.numeric": numeric,
     "as.Date": dates,
+    "as.character": written,
+    "format": written,
+    "grepl": matches,
     "as.vector": lambda value: np.ravel(value, order="F"),
     "t": np.transpose,
     "pmin": folded(np.minimum),
