@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from joblib import parallel_config
+from sklearn.base import clone
 
 from skdpsurv import (
     DPAalenJohansenFitter,
@@ -21,15 +23,19 @@ from skdpsurv import (
     PublicColumns,
     forecast_accuracy,
 )
+from skdpsurv.classification.private_classifier import LabelledShape
 from skdpsurv.concordance import concordance_index
 from skdpsurv.forecast import curves
 from skdpsurv.forecast.covariates import Table, columns_within, plain_columns
+from skdpsurv.forecast.delta import gain_of_delta
 from skdpsurv.forecast.hazard_truth import BASELINES, HazardTruth
 from skdpsurv.forecast.label_truth import LabelTruth
 from skdpsurv.forecast.pairs import Pairs
 from skdpsurv.forecast.result import AccuracyForecast
 from skdpsurv.preprocessing import PublicBoundsScaler
+from skdpsurv.preprocessing.public_doubts import doubtful_delta
 from skdpsurv.reference import fit_cox
+from skdpsurv.shape import Shape
 
 QUICK = {"n_repeats": 4, "random_state": 0}
 COLUMNS = PublicColumns(
@@ -358,6 +364,65 @@ def test_progress_is_shown_if_asked_for(capsys):
     assert "Simulating studies" in capsys.readouterr().err
     forecast_accuracy("km", 100, epsilons=[1.0], n_repeats=2)
     assert capsys.readouterr().err == ""
+
+
+HAZARD, ODDS = DPDiscreteTimeSurvival(max_time=1.0), DPLogisticRegression(classes=[0, 1])
+
+
+class TestGainOfDelta:
+    @pytest.mark.parametrize("model", [HAZARD, ODDS, clone(ODDS).set_params(method="out_pert")])
+    def test_what_is_left_of_the_noise_is_that_of_the_plans(self, model):
+        said = gain_of_delta(model, 5000, 60, [1.0])
+        text, share = re.fullmatch(
+            r"With delta=(.*), which is at most 1/n\^2, the noise of coefficients would be (.*) of "
+            r"what it is\.",
+            said,
+        ).groups()
+        assert text == "4e-08"
+        shape = Shape(5000, 60)
+        if model is not HAZARD:
+            shape = LabelledShape(5000, 60, np.array([0, 1]))
+        plans = [
+            clone(model).set_params(delta=delta)._plan_and_guarantee(shape)
+            for delta in (0.0, float(text))
+        ]
+        assert plans[1][1].delta == float(text)
+        assert float(share) == pytest.approx(plans[1][0].noise / plans[0][0].noise, abs=0.006)
+
+    def test_several_epsilons_are_told_of_where_they_gain(self):
+        said = gain_of_delta(HAZARD, 5000, 30, [0.3, 1.0, 3.0])
+        assert re.search(r"would be 0\.\d\d \(epsilon 0\.3\), 0\.\d\d \(epsilon 1\) of what", said)
+
+    @pytest.mark.parametrize(
+        ("model", "n_features"),
+        [
+            (HAZARD, 5),
+            (ODDS, 5),
+            (clone(HAZARD).set_params(delta=1e-9), 60),
+            (clone(HAZARD).set_params(method="obj_pert"), 60),
+            (clone(HAZARD).set_params(method="psgld"), 60),
+            (clone(ODDS).set_params(calibration="published"), 60),
+            (DPLogisticRegression(), 60),
+            (DPKaplanMeierFitter(max_time=1.0), 60),
+        ],
+    )
+    def test_nothing_is_said_where_nothing_is_gained(self, model, n_features):
+        before = dict(vars(model))
+        assert gain_of_delta(model, 5000, n_features, [1.0]) == ""
+        assert vars(model) == before
+
+    @pytest.mark.parametrize("n", [20, 99, 100, 999, 1000, 2237, 5000, 54321])
+    def test_a_fit_would_not_ask_about_the_delta(self, n):
+        delta = float(re.search("delta=(.*), which", gain_of_delta(ODDS, n, 1000, [0.5])).group(1))
+        assert doubtful_delta(delta, True, n) == []
+        assert delta > 0.4 / n**2
+
+    def test_a_forecast_says_it(self):
+        wide = forecast_accuracy(HAZARD, 300, n_columns=50, epsilons=[1.0], **QUICK)
+        assert "With delta=1e-05, which is at most 1/n^2," in wide.advice
+        assert wide.advice in repr(wide)
+        narrow = forecast_accuracy(HAZARD, 300, n_columns=3, epsilons=[1.0], **QUICK)
+        assert "delta" not in narrow.advice
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from skdpsurv.cli.results import result_lines
 from skdpsurv.cli.saving import reserve, save_or_print
 from skdpsurv.cli.spending import ledger_line, ledger_state, open_ledger, promise_line
 from skdpsurv.cli.targets import split_names
+from skdpsurv.forecast.delta import gain_of_delta
 from skdpsurv.other_names import instead_of
 from skdpsurv.preprocessing.encoding import columns_beyond
 from skdpsurv.privacy import PrivacyGuarantee
@@ -225,6 +226,17 @@ def _how_many(guarantee: PrivacyGuarantee) -> str:
     return f"{guarantee.public_inputs['n_records']:,} {whom}"
 
 
+def _gain(estimator: Any, guarantee: PrivacyGuarantee) -> list[str]:
+    """Return what a delta would gain, if it would."""
+    columns = getattr(estimator, "columns", None)
+    if columns is None:
+        return []
+    n_records: Any = guarantee.public_inputs["n_records"]
+    n_features = len(columns.get_feature_names_out())
+    said = gain_of_delta(estimator, n_records, n_features, [estimator.epsilon])
+    return [said] if said else []
+
+
 def _rehearsed(estimator: PrivateEstimator, guarantee: PrivacyGuarantee) -> Printed:
     name = type(estimator).__name__
     return Printed(
@@ -237,6 +249,7 @@ def _rehearsed(estimator: PrivateEstimator, guarantee: PrivacyGuarantee) -> Prin
         [
             f"A {name} of {_how_many(guarantee)} would be charged {promise_line(guarantee)}.",
             f"How: {guarantee.mechanism}",
+            *_gain(estimator, guarantee),
             f"Ledger: {ledger_line(estimator.accountant)}",
             "Nothing was spent.",
         ],
@@ -257,6 +270,7 @@ def _done(estimator: PrivateEstimator, out: Path) -> Printed:
             [f"{name}: {_how_many(guarantee)}, {promise_line(guarantee)}"],
             result_lines(estimator.release_),
             [
+                *_gain(estimator, guarantee),
                 f"Release: {out}",
                 f"Ledger: {ledger_line(estimator.accountant)}",
                 f"Next: skdpsurv explain {out} --html report.html",

@@ -25,6 +25,7 @@ from skdpsurv.checks import (
 from skdpsurv.classification import DPLogisticRegression
 from skdpsurv.forecast.covariates import columns_within, plain_columns
 from skdpsurv.forecast.curves import curve_run
+from skdpsurv.forecast.delta import gain_of_delta
 from skdpsurv.forecast.hazard_truth import BASELINES
 from skdpsurv.forecast.regressions import label_run, survival_run
 from skdpsurv.forecast.result import AccuracyForecast, summarised
@@ -197,11 +198,13 @@ def forecast_accuracy(
     elif columns is not None or model.columns is not None:
         model = _with_columns(model, columns, n_columns)
     model._check_parameters()
-    names, made = None, []
+    names, made, n_features = None, [], 0
     if kind.has_columns and model.columns is None:
-        made = plain_columns(DEFAULT_COLUMNS if n_columns is None else int(n_columns))
+        n_features = DEFAULT_COLUMNS if n_columns is None else int(n_columns)
+        made = plain_columns(n_features)
     elif kind.has_columns:
         made, names = columns_within(model.columns), tuple(model.columns._names())
+        n_features = len(model.columns.get_feature_names_out())
     setting = Setting(
         n_records=int(n_records),
         epsilons=(*sorted({float(epsilon) for epsilon in epsilons}), math.inf),
@@ -230,7 +233,8 @@ def forecast_accuracy(
         about |= {"n_columns": len(made), "concordance": setting.concordance}
     else:
         about["level"] = setting.level
-    return AccuracyForecast(summarised(runs, kind.headline), kind.headline, about)
+    gain = gain_of_delta(model, setting.n_records, n_features, setting.epsilons[:-1])
+    return AccuracyForecast(summarised(runs, kind.headline), kind.headline, about, gain)
 
 
 def _checked_estimator(estimator: Any) -> tuple[_Kind, Any]:

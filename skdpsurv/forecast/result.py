@@ -96,6 +96,8 @@ class AccuracyForecast:
         The measure that ``loss`` is of.
     about : mapping
         What was asked.
+    on_delta : str, default=""
+        What a delta would leave of the noise, in words; a part of ``advice``.
 
     Notes
     -----
@@ -105,6 +107,7 @@ class AccuracyForecast:
     table: pd.DataFrame
     headline: str
     about: Mapping[str, Any]
+    on_delta: str = ""
 
     def smallest_epsilon(self, tolerance: float = TOLERANCES[0]) -> float | None:
         """Return the smallest epsilon from which on the mean loss is within a tolerance.
@@ -138,8 +141,9 @@ class AccuracyForecast:
 
     @property
     def advice(self) -> str:
-        """What the table says of the choice of epsilon, in words; of intervals, if asked for."""
-        return self._advice_on_loss + self._advice_on_intervals
+        """What follows for epsilon and, if it would gain, a delta; of intervals, if asked for."""
+        found = self._advice_on_loss + self._advice_on_intervals
+        return f"{found} {self.on_delta}".strip()
 
     @property
     def _advice_on_intervals(self) -> str:

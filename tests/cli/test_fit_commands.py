@@ -130,6 +130,22 @@ def test_a_dry_run_says_what_is_charged_and_charges_nothing(study):
     assert "Nothing was spent" in result.stdout
 
 
+def test_a_fit_says_what_a_delta_would_gain_where_it_would(study):
+    study.write(study.frame[["stage"]].assign(code=[f"c{k % 60}" for k in range(300)]))
+    levels = ", ".join(f"'c{k}'" for k in range(60))
+    (study.folder / "codes.toml").write_text(f"[columns]\ncode = [{levels}]\n")
+    arguments = (
+        *("fit", "logistic", "@study.csv", "--target", "stage", "--classes", "I,II,III"),
+        *("--schema", "@codes.toml", "--epsilon", "1"),
+    )
+    said = "With delta=1e-05, which is at most 1/n^2, the noise of coefficients would be 0."
+    assert said in study.run(*arguments, "--out", "@a.json", "--dry-run").stdout
+    assert said in study.run(*arguments, "--out", "@b.json").stdout
+    result = study.run(*arguments, "--out", "@c.json", "--delta", "1e-5")
+    assert result.exit_code == 0
+    assert "the noise of coefficients" not in result.stdout
+
+
 def test_a_dry_run_tells_of_an_exhausted_budget(study):
     PrivacyAccountant(0.5, path=study.path("study.sqlite"))
     result = study.km("--ledger", "@study.sqlite", "--dry-run")
