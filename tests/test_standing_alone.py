@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 import re
 import subprocess
@@ -529,6 +530,30 @@ def test_releases_keep_to_the_published_schema(setting):
             Release.from_json(json.dumps({k: v for k, v in content.items() if k != name}))
         assert not check.is_valid({k: v for k, v in content.items() if k != name})
     assert not check.is_valid({**content, "more": 1})
+
+
+def test_all_that_columns_may_say_is_in_the_published_schema():
+    jsonschema = pytest.importorskip("jsonschema")
+    schema = json.loads((ROOT / "docs/schemas/release-2.json").read_text())
+    columns = PublicColumns(
+        {
+            "age": {"bounds": [0, 90], "unit": "years", "missing": "midpoint", "typical": 63},
+            "opened": {
+                "dates": ["2001-01-01", "2010-12-31"],
+                "format": "%d.%m.%Y",
+                "typical": "2009-07-04",
+            },
+            "stage": {"categories": ["I", "II"], "typical": "II", "missing": "category"},
+            "treated": {"boolean": True, "typical": True},
+        },
+        missing_values=["-99"],
+    )
+    model = DPLogisticRegression(epsilon=math.inf, classes=[0, 1], columns=columns)
+    release = model.fit(pd.concat([columns.example()] * 30), [0, 1] * 15).release_
+    content = json.loads(release.to_json())
+    jsonschema.Draft202012Validator(schema).validate(content)
+    again = Release.from_json(json.dumps(content)).transformer()
+    pd.testing.assert_frame_equal(again.example(), columns.example())
 
 
 @pytest.mark.parametrize("name", json.loads((ROOT / "tests/releases_v1.json").read_text()))

@@ -30,6 +30,7 @@ _HEAD = """\
 #   smoker = {{ boolean = true }}                         1 or 0, true or false
 #   diagnosed = {{ dates = ["2001-01-01", "2010-12-31"] }}
 #   operated = {{ dates = ["2001-01-01", "2010-12-31"], format = "%d.%m.%Y" }}
+#   temperature = {{ bounds = [30, 43], typical = 37 }}      of whom reports tell
 #
 # With missing = "midpoint" a missing cell counts as the middle of the bounds, with "category" it
 # has a coefficient of its own, and with "error" it is refused. Columns in {{ }} may say their own,

@@ -53,7 +53,7 @@ def plot_survival_curves(
         The keys of a mapping name the models in the legend. The first is drawn solid; the order
         should be that of interest, for example falling epsilon.
     X : array-like of shape (n_people, n_features)
-        People to draw, one a row.
+        People to draw, one a row, such as ``PublicColumns.example()`` of a description of columns.
     labels : sequence of str, optional
         Names of the rows of ``X``. "person 1", "person 2", ... if omitted.
     ax : matplotlib.axes.Axes, optional

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,10 +31,13 @@ class ColumnKind:
     ----------
     column : str
     missing : {"error", "midpoint", "category"}
+    typical : float, str, int, bool or None, default=None
+        What its description calls typical, of a cell: a date as ISO 8601 has it.
     """
 
     column: str
     missing: str
+    typical: Any = field(default=None, kw_only=True)
 
     #: What cells must be, for messages, and what is often mistaken for it.
     must_hold: ClassVar[str]
@@ -76,6 +79,20 @@ class ColumnKind:
     def specimen(self) -> Any:
         """A cell that the column may hold: made up, and so of nobody."""
         raise NotImplementedError
+
+    @property
+    def example(self) -> Any:
+        """What is typical; else the middle of bounds, the first label, or False."""
+        return self.middle if self.typical is None else self.typical
+
+    @property
+    def middle(self) -> Any:
+        """The middle of bounds, the first label, or False."""
+        return self.specimen
+
+    def _said(self) -> dict[str, Any]:
+        """Return what is typical, as a specification has it."""
+        return {} if self.typical is None else {"typical": self.typical}
 
     def words(self) -> str:
         """Return what the column is, in plain words."""

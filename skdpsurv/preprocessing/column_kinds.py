@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,7 +53,13 @@ class Number(Bounded):
 
     def described(self) -> dict[str, Any]:
         """Return the specification, as JSON has it."""
-        return {"bounds": [self.low, self.high], "unit": self.unit, "missing": self.missing}
+        said = {"bounds": [self.low, self.high], "unit": self.unit, "missing": self.missing}
+        return said | self._said()
+
+    @property
+    def middle(self) -> float:
+        """The middle of the bounds."""
+        return self.low / 2 + self.high / 2
 
     @property
     def specimen(self) -> float:
@@ -113,7 +119,12 @@ class Date(Bounded):
         """Return the specification, as JSON has it."""
         ends = [self.first.isoformat(), self.last.isoformat()]
         form = {"format": self.form} if self.form else {}
-        return {"dates": ends, "missing": self.missing, **form}
+        return {"dates": ends, "missing": self.missing, **form, **self._said()}
+
+    @property
+    def middle(self) -> str:
+        """The day in the middle."""
+        return (self.first + timedelta(days=(self.last - self.first).days // 2)).isoformat()
 
     @property
     def specimen(self) -> str:
@@ -167,7 +178,7 @@ class Boolean(Measured):
 
     def described(self) -> dict[str, Any]:
         """Return the specification, as JSON has it."""
-        return {"boolean": True, "missing": self.missing}
+        return {"boolean": True, "missing": self.missing, **self._said()}
 
     @property
     def specimen(self) -> bool:
@@ -223,7 +234,7 @@ class Category(ColumnKind):
 
     def described(self) -> dict[str, Any]:
         """Return the specification, as JSON has it."""
-        return {"categories": list(self.labels), "missing": self.missing}
+        return {"categories": list(self.labels), "missing": self.missing, **self._said()}
 
     @property
     def specimen(self) -> str | int:

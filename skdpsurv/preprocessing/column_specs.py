@@ -10,6 +10,7 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import date, datetime
 from numbers import Integral, Real
 from typing import Any
@@ -26,10 +27,10 @@ MISSING = ("error", "midpoint", "category")
 DROPS = ("first", "if_binary")
 #: What else a specification may say, by the key that says its kind.
 _KEYS = {
-    "bounds": ("unit", "missing"),
-    "categories": ("missing",),
-    "boolean": ("missing",),
-    "dates": ("missing", "format"),
+    "bounds": ("unit", "missing", "typical"),
+    "categories": ("missing", "typical"),
+    "boolean": ("missing", "typical"),
+    "dates": ("missing", "format", "typical"),
 }
 _FORMS = "(low, high), a list of labels, bool, or a mapping that holds 'bounds', 'categories', "
 _FORMS += "'boolean' or 'dates'"
@@ -132,15 +133,42 @@ def _kind(column: str, specification: Any, missing: str, drop: str | None) -> Co
         middle = ": categories have no middle" if kind == "categories" else ""
         raise ValueError(f"{_of(column)} must have missing as one of {_listed(words)}{middle}.")
     missing = _text(missing)
+    found: ColumnKind
     if kind == "bounds":
-        return _number(column, missing, said["bounds"], said.get("unit", ""))
-    if kind == "dates":
-        return _dates(column, missing, said["dates"], said.get("format", ""))
-    if kind == "categories":
-        return _category(column, missing, said["categories"], drop)
-    if not isinstance(said["boolean"], bool) or not said["boolean"]:
+        found = _number(column, missing, said["bounds"], said.get("unit", ""))
+    elif kind == "dates":
+        found = _dates(column, missing, said["dates"], said.get("format", ""))
+    elif kind == "categories":
+        found = _category(column, missing, said["categories"], drop)
+    elif isinstance(said["boolean"], bool) and said["boolean"]:
+        found = Boolean(column, missing)
+    else:
         raise ValueError(f"{_of(column)} must have boolean as true, or another kind.")
-    return Boolean(column, missing)
+    return _with_typical(found, said["typical"]) if "typical" in said else found
+
+
+def _with_typical(kind: Any, value: Any) -> ColumnKind:
+    """Return a kind with a value that is typical, which the column must be able to hold."""
+    rule = f"{_of(kind.column)} must have as typical"
+    if isinstance(kind, Number):
+        if not (_is_number(value) and kind.low <= value <= kind.high):
+            raise ValueError(f"{rule} a number within its bounds.")
+        value = float(value)
+    elif isinstance(kind, Date):
+        day = _date(kind.column, value)
+        if not kind.first <= day <= kind.last:
+            raise ValueError(f"{rule} a date between its two.")
+        value = day.isoformat()
+    elif isinstance(kind, Boolean):
+        if not isinstance(value, bool | np.bool_):
+            raise ValueError(f"{rule} true or false.")
+        value = bool(value)
+    else:
+        plain = isinstance(value, str) or (isinstance(value, Integral) and _is_number(value))
+        if not plain or value not in kind.labels:
+            raise ValueError(f"{rule} one of its categories.")
+        value = kind.labels[kind.labels.index(value)]
+    return replace(kind, typical=value)
 
 
 def _listed(words: Iterable[str]) -> str:

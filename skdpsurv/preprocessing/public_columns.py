@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
@@ -50,7 +51,9 @@ class PublicColumns(TransformerMixin, BaseEstimator):
 
         Each may say what to do with ``"missing"`` values, and dates which ``"format"`` their text
         has, such as ``"%d.%m.%Y"``, beside ``"2001-12-31"``. Labels are all text or all integers.
-        The unit of a number is for its reader. A list of two numbers is refused, as these may be
+        The unit of a number is for its reader. A ``"typical"`` value, such as ``37`` within bounds
+        of a temperature, makes an example of a person in reports that readers recognise
+        (:meth:`example`). A list of two numbers is refused, as these may be
         bounds or categories. Instead of a dict, a list of specifications that also hold their
         ``"name"`` keeps the order of columns where a file would not.
     missing : {"error", "midpoint", "category"}, default="error"
@@ -315,6 +318,27 @@ class PublicColumns(TransformerMixin, BaseEstimator):
             if sorted(map(str, given)) != sorted(kind.column for kind in kinds):
                 raise ValueError("input_features must be the names in columns.")
         return np.array([f.name for kind in kinds for f in kind.features()], dtype=object)
+
+    def example(self) -> pd.DataFrame:
+        """Return somebody who does not exist, for predictions and figures: a table of one row.
+
+        Returns
+        -------
+        DataFrame of shape (1, n_columns)
+            What each column calls ``"typical"``; where it says nothing, the middle of its bounds,
+            its first category, or False. Public, as the description is.
+
+        Examples
+        --------
+        >>> from skdpsurv import PublicColumns
+        >>> columns = PublicColumns(
+        ...     {"temperature": {"bounds": [30, 43], "typical": 37}, "stage": ["I", "II"]}
+        ... )
+        >>> columns.example()
+           temperature stage
+        0         37.0     I
+        """
+        return pd.DataFrame({kind.column: [kind.example] for kind in self._kinds()})
 
     def _kinds(self) -> list[ColumnKind]:
         texts = self.missing_values

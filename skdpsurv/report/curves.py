@@ -9,7 +9,7 @@ import numpy as np
 from skdpsurv.plotting.style import LINE_WIDTH, colour, dress, legend_beside
 from skdpsurv.report.blocks import Block, Figure, Note, Table
 from skdpsurv.report.figures import svg
-from skdpsurv.report.text import distinct, short
+from skdpsurv.report.text import by_end, distinct, short
 from skdpsurv.types import FloatArray
 
 __all__ = ["curves"]
@@ -71,19 +71,15 @@ def _summaries(parts: dict[str, Any], end: float) -> Table:
         rows.append(
             (
                 name,
-                _by(middle.estimate, end),
-                _by(middle.lower, end) + (f" to {_by(middle.upper, end)}" * (middle.lower <= end)),
+                by_end(middle.estimate, end),
+                by_end(middle.lower, end)
+                + (f" to {by_end(middle.upper, end)}" * (middle.lower <= end)),
                 short(mean.estimate),
                 f"{short(mean.lower)} to {short(mean.upper)}",
             )
         )
     head = ("Group", "Median", "95 % interval", f"Mean up to {short(end)}", "95 % interval")
     return Table("Median survival time, and mean time survived", head, rows)
-
-
-def _by(time: float, end: float) -> str:
-    """Return a time, which nobody has seen beyond the end of follow-up."""
-    return f"after {short(end)}" if time > end else short(time)
 
 
 def _survival(parts: dict[str, Any], times: FloatArray) -> Table:

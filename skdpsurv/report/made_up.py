@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from skdpsurv.preprocessing.column_kinds import Boolean, Category, Date, Number
 from skdpsurv.preprocessing.public_steps import branches, is_dropped, is_nothing, known_names
 from skdpsurv.report.blocks import Block, Figure, Note, Table
 from skdpsurv.report.figures import svg
-from skdpsurv.report.text import distinct, short
+from skdpsurv.report.text import by_end, distinct, short
 
 __all__ = ["made_up_people"]
 
@@ -27,6 +26,15 @@ MOST_LABELS = 50
 MOST_COLUMNS = 40
 N_TIMES = 5
 
+MIDDLE = (
+    "each number or date is the middle of its bounds, each category the first one, and each "
+    "condition is absent."
+)
+TYPICAL = (
+    "each value is what the description of its column calls typical. Where it says nothing, a "
+    "number or date is the middle of its bounds, a category the first one, and a condition absent."
+)
+
 
 @dataclass(frozen=True)
 class Range:
@@ -34,6 +42,8 @@ class Range:
 
     middle: Any
     others: tuple[Any, ...]
+    #: Whether the value is not in the middle, but called typical.
+    typical: bool = False
 
 
 def made_up_people(release: Any, model: Any) -> list[Block]:
@@ -53,12 +63,12 @@ def made_up_people(release: Any, model: Any) -> list[Block]:
             )
         ]
     people, column = _people(release, model, ranges)
-    labels = _labels(people, column)
+    typical = any(one.typical for one in ranges)
+    labels = _labels(people, column, "typical" if typical else "in the middle")
     blocks: list[Block] = [
         Note(
-            "The people below are made up, of stated bounds and categories and of no record: each "
-            "number or date is the middle of its bounds, each category the first one, and each "
-            "condition is absent."
+            "The people below are made up, of stated bounds and categories and of no record: "
+            + (TYPICAL if typical else MIDDLE)
             + (
                 f" From there they differ in one column alone, {labels[0]}: of all columns it is "
                 "the one in which stated values, each tried alone, move the prediction farthest."
@@ -67,14 +77,14 @@ def made_up_people(release: Any, model: Any) -> list[Block]:
             )
         )
     ]
-    blocks += _predicted(model, people, labels[1:], curves)
+    blocks += _predicted(model, people, labels[1:], curves, typical)
     rows = [
         (name, _cell(one.middle))
         for name, one in zip(distinct(people.columns), ranges, strict=True)
     ]
     blocks.append(
         Table(
-            "Values of the person in the middle",
+            f"Values of the {'typical person' if typical else 'person in the middle'}",
             ("Column", "Value"),
             rows[:MOST_COLUMNS],
             numbers=False,
@@ -108,17 +118,20 @@ def ranges_of(step: Any, names: list[str]) -> list[Range] | None:
 
 
 def _of_kind(kind: Any) -> Range:
+    example = kind.example
     match kind:
         case Number():
-            return Range(kind.low / 2 + kind.high / 2, (kind.low, kind.high))
+            others: tuple[Any, ...] = (kind.low, kind.high)
         case Date():
-            middle = kind.first + timedelta(days=(kind.last - kind.first).days // 2)
-            return Range(middle.isoformat(), (kind.first.isoformat(), kind.last.isoformat()))
+            others = (kind.first.isoformat(), kind.last.isoformat())
         case Boolean():
-            return Range(False, (True,))
+            others = (not example,)
         case Category():
-            return Range(kind.labels[0], tuple(kind.labels[1:MOST_LABELS]))
-    raise TypeError(f"{type(kind).__name__} is no kind of column that people can be made up of.")
+            others = tuple(label for label in kind.labels if label != example)[: MOST_LABELS - 1]
+        case _:
+            name = type(kind).__name__
+            raise TypeError(f"{name} is no kind of column that people can be made up of.")
+    return Range(example, others, kind.typical is not None)
 
 
 def _people(release: Any, model: Any, ranges: list[Range]) -> tuple[pd.DataFrame, int | None]:
@@ -154,10 +167,10 @@ def _table(release: Any, people: pd.DataFrame) -> Any:
     return people if release.feature_names_in is not None else people.to_numpy(dtype=object)
 
 
-def _labels(people: pd.DataFrame, column: int | None) -> list[str]:
+def _labels(people: pd.DataFrame, column: int | None, one: str) -> list[str]:
     """Return the name of the column, then of each person."""
     if column is None:
-        return ["", "in the middle"]
+        return ["", one]
     name = distinct(people.columns)[column]
     return [name, *(f"{name}: {_cell(value)}" for value in people.iloc[:, column])]
 
@@ -168,7 +181,9 @@ def _cell(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _predicted(model: Any, people: pd.DataFrame, labels: list[str], curves: bool) -> list[Block]:
+def _predicted(
+    model: Any, people: pd.DataFrame, labels: list[str], curves: bool, medians: bool
+) -> list[Block]:
     table = _table(model.release_, people)
     if not curves:
         found = model.predict_proba(table)
@@ -186,6 +201,10 @@ def _predicted(model: Any, people: pd.DataFrame, labels: list[str], curves: bool
         (label, *(f"{p:.3f}" for p in row)) for label, row in zip(labels, survival, strict=True)
     ]
     head = ("Person", *(f"at {short(time)}" for time in times[places].tolist()))
+    if medians and hasattr(model, "predict_median"):
+        end = float(times[-1])
+        found = [by_end(time, end) for time in model.predict_median(table).tolist()]
+        head, rows = (*head, "Median"), [(*row, one) for row, one in zip(rows, found, strict=True)]
     caption = "Predicted survival of made-up people. Times are in the unit of the fit."
     drawn = [label if len(label) <= 40 else f"{label[:39]}…" for label in labels]
     picture = svg(

@@ -14,7 +14,7 @@ from typing import Any
 
 from skdpsurv.report.blocks import Markup
 
-__all__ = ["distinct", "exact", "listed", "percent_up", "short", "shown", "up", "value"]
+__all__ = ["by_end", "distinct", "exact", "listed", "percent_up", "short", "shown", "up", "value"]
 
 #: Controls, formats (which turn lines around, or show nothing), surrogates, and breaks of lines.
 HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -72,6 +72,11 @@ def exact(number: float) -> str:
     if math.isinf(number):
         return "infinite" if number > 0 else "minus infinite"
     return repr(float(number)).removesuffix(".0")
+
+
+def by_end(time: float, end: float) -> str:
+    """Return a time, which nobody has seen beyond the end of follow-up."""
+    return f"after {short(end)}" if time > end else short(time)
 
 
 def short(number: float, digits: int = 4) -> str:

@@ -63,7 +63,7 @@ def test_a_template_quotes_names_and_its_examples_are_specifications(study):
     )
     columns = PublicColumns.from_toml(study.folder / "examples.toml")
     assert [type(kind).__name__ for kind in columns._kinds()] == [
-        *("Number", "Category", "Category", "Boolean", "Date", "Date")
+        *("Number", "Category", "Category", "Boolean", "Date", "Date", "Number")
     ]
 
 

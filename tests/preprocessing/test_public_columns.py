@@ -23,6 +23,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.utils import get_tags
 
 from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
+from skdpsurv.preprocessing.feature import same_features
 from tests.support import faults
 from tests.support.registry import NAME, NUMBER
 
@@ -757,3 +758,70 @@ def test_all_columns_that_are_refused_are_named_at_once():
     assert "secret" not in said
     assert error.value.__cause__ is None
     assert error.value.__context__ is None
+
+
+TYPICAL = {
+    "temperature": {"bounds": [30, 43], "typical": 37},
+    "stage": {"categories": ["I", "II"], "typical": "II"},
+    "grade": {"categories": [1, 2, 3], "typical": np.int64(3), "missing": "category"},
+    "treated": {"boolean": True, "typical": True},
+    "opened": {"dates": ["2001-01-01", "2010-12-31"], "typical": date(2009, 7, 4)},
+    "bmi": (10, 60),
+    "smoking": ["never", "now"],
+    "seen": bool,
+    "closed": DATES,
+}
+
+
+class TestTypical:
+    def test_an_example_is_what_columns_state_and_else_the_middle(self):
+        columns = PublicColumns(TYPICAL)
+        (row,) = columns.example().to_dict("records")
+        typical = {"temperature": 37.0, "stage": "II", "grade": 3, "treated": True}
+        middle = {"bmi": 35.0, "smoking": "never", "seen": False, "closed": "2001-01-06"}
+        assert row == typical | {"opened": "2009-07-04"} | middle
+        assert columns.fit_transform(columns.example()).shape == (1, 11)
+
+    def test_it_changes_no_feature_and_comes_back_from_a_description(self):
+        columns, plain = (
+            PublicColumns(TYPICAL),
+            PublicColumns({name: _without_typical(said) for name, said in TYPICAL.items()}),
+        )
+        assert same_features(columns._features(), plain._features())
+        assert "typical" not in json.dumps(plain._described())
+        described = json.loads(json.dumps(columns._described()))
+        assert described["columns"][0]["typical"] == 37.0
+        again = PublicColumns(**described)
+        pd.testing.assert_frame_equal(again.example(), columns.example())
+        assert again._described() == described
+
+    def test_a_file_may_state_it(self, tmp_path):
+        path = tmp_path / "columns.toml"
+        path.write_text(
+            "[columns]\ntemperature = { bounds = [30, 43], typical = 37 }\n"
+            "opened = { dates = ['2001-01-01', '2010-12-31'], typical = 2009-07-04 }\n"
+        )
+        (row,) = PublicColumns.from_toml(path).example().to_dict("records")
+        assert row == {"temperature": 37.0, "opened": "2009-07-04"}
+
+    @pytest.mark.parametrize(
+        ("column", "typical"),
+        [
+            *(("temperature", value) for value in (29.9, 98.6, "37", None, True, math.nan, [37])),
+            *(("stage", value) for value in ("III", 1, None, ["II"])),
+            *(("grade", value) for value in (4, "1", True, 1.0)),
+            *(("treated", value) for value in (1, "yes", None)),
+            *(("opened", value) for value in ("2011-01-01", "04.07.2009", None, 2005)),
+        ],
+    )
+    def test_what_the_column_cannot_hold_is_refused_by_name(self, column, typical):
+        said = {**TYPICAL[column], "typical": typical}
+        with pytest.raises((ValueError, TypeError), match=rf"columns\['{column}'\] must have") as e:
+            PublicColumns({column: said}).example()
+        assert "37" not in str(e.value)
+
+
+def _without_typical(said):
+    if not isinstance(said, dict):
+        return said
+    return {key: value for key, value in said.items() if key != "typical"}

@@ -10,7 +10,9 @@ import sys
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
 
 from skdpsurv import (
     DPDiscreteTimeSurvival,
@@ -388,8 +390,6 @@ class TestResults:
         data = outcomes()
         columns = PublicColumns(dict.fromkeys(("a", "b", "c"), (-0.5, 0.5)))
         seen = []
-        import pandas as pd
-
         for scale in (1.0, 0.1):
             y = np.empty(len(data.X), dtype=[("event", "?"), ("time", "f8")])
             y["event"], y["time"] = True, 1.0 + (data.X[:, 0] > 0)
@@ -403,6 +403,41 @@ class TestResults:
 
 
 class TestEvaluation:
+    def test_a_typical_person_is_the_one_that_columns_state(self, no_figures):
+        rng = np.random.default_rng(0)
+        columns = PublicColumns(
+            {
+                "temperature": {"bounds": [30, 43], "typical": 37},
+                "stage": {"categories": ["I", "II", "III"], "typical": "II"},
+                "treated": {"boolean": True, "typical": True},
+                "opened": {"dates": ["2001-01-01", "2003-01-01"]},
+            }
+        )
+        table = pd.concat([columns.example()] * 200, ignore_index=True)
+        table["temperature"] = rng.uniform(30, 43, 200)
+        y = (rng.random(200) < 0.7, rng.uniform(0.1, 5.0, 200))
+        model = DPDiscreteTimeSurvival(
+            epsilon=50.0, max_time=5.0, columns=columns, random_state=0
+        ).fit(table, y)
+        page = Page(model.release_.to_html()).text
+        assert "each value is what the description of its column calls typical" in page
+        shown = re.search(r"Values of the typical person (.*?) What was", page).group(1)
+        assert "temperature 37 stage II treated yes opened 2002-01-01" in shown
+        assert "Median" in page
+        assert re.search(r"\w+: (37|II|yes|2002-01-01) 0\.\d", page)
+        plain = PublicColumns(
+            {
+                name: {key: value for key, value in said.items() if key != "typical"}
+                for name, said in columns.columns.items()
+            }
+        )
+        other = clone(model).set_params(columns=plain).fit(table, y)
+        page = Page(other.release_.to_html()).text
+        shown = re.search(r"Values of the person in the middle (.*?) What was", page).group(1)
+        assert "temperature 36.5 stage I treated no opened 2002-01-01" in shown
+        assert "Median" not in page
+        np.testing.assert_array_equal(other.coef_, model.coef_)
+
     def test_measures_and_price(self):
         release = one_release(guarantee=PrivacyGuarantee(0.1))
         page = Page(release.to_html(evaluation=evaluation()))
