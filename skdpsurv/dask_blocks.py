@@ -20,10 +20,12 @@ from skdpsurv.blocks import Blocks, Nothing
 from skdpsurv.dask_layer import Layer
 from skdpsurv.dask_names import first_of_partitions
 from skdpsurv.dask_tasks import applied, raised, summed
+from skdpsurv.privacy.refusals import RefusedValueError, step_of_callers
 from skdpsurv.privacy.silence import attempted
 
 __all__ = ["DaskBlocks", "current_client", "sendable"]
 
+UNREAD = "X must be a collection whose records can be read: a step that makes it failed."
 #: So many sums are added up in one task: a power of 2, so that the tree is that of ``in_pairs``.
 SPLIT_EVERY = 8
 #: Blocks are held in memory if this many times their size is there.
@@ -91,7 +93,7 @@ class DaskBlocks(Blocks[Block]):
 
     def first_of_each(self, names: Callable[[Block], NDArray[Any]]) -> Sequence[Any]:
         """Return tasks for the places of the records whose name no record before them has."""
-        return first_of_partitions(self.parts, names)
+        return step_of_callers(lambda: first_of_partitions(self.parts, names), UNREAD)
 
     def held(self, share: float = 1.0) -> DaskBlocks[Block]:
         """Return the same blocks, computed now and held on the workers, if there is room."""
@@ -99,7 +101,8 @@ class DaskBlocks(Blocks[Block]):
 
         n_bytes = self.n_bytes * share
         room = n_bytes * ROOM <= _memory(self.client)
-        return DaskBlocks(persist(*self.parts) if room else self.parts, n_bytes, self.client)
+        parts = step_of_callers(lambda: persist(*self.parts), UNREAD) if room else self.parts
+        return DaskBlocks(parts, n_bytes, self.client)
 
     def _of(self, parts: Sequence[Any]) -> DaskBlocks[Any]:
         """Return other blocks on the same workers."""
@@ -115,6 +118,8 @@ class DaskBlocks(Blocks[Block]):
 
         Raises
         ------
+        RefusedValueError
+            If a step that makes the collection failed; its text may quote a record.
         RuntimeError
             If the client or its workers went away.
         """
@@ -126,8 +131,9 @@ class DaskBlocks(Blocks[Block]):
                 results: Sequence[Any] = compute(*tasks)
                 return results
             except Exception as error:
-                if not isinstance(error, CancelledError) and type(error).__name__ != "KilledWorker":
-                    raise  # of whoever made the collection, in whose steps it happened
+                gone = isinstance(error, CancelledError) or type(error).__name__ == "KilledWorker"
+            if not gone:  # it was a step of whoever made the collection
+                raise RefusedValueError(UNREAD)
         raise RuntimeError(
             "Dask's client or its workers went away. Nothing is released; what was charged before "
             "stays charged."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -11,11 +11,13 @@ import numpy as np
 from skdpsurv.blocks import Nothing
 from skdpsurv.dask_blocks import DaskBlocks, current_client, sendable
 from skdpsurv.lazy import is_dask, partitions
-from skdpsurv.privacy.refusals import RefusedValueError
+from skdpsurv.privacy.refusals import RefusedValueError, step_of_callers
 from skdpsurv.rows import has_one_each, take
 from skdpsurv.source import Arguments, Source
 
 __all__ = ["dask_source"]
+
+UNCOUNTED = "X must be a collection whose records can be counted: a step that makes it failed."
 
 
 def dask_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> Source:
@@ -141,19 +143,7 @@ def _lengths(values: Any, parts: Sequence[Any]) -> list[int]:
 
     count = delayed(len, pure=False)
     counts = [count(part) for part in parts]
-    return list(_counted(lambda: compute(*counts)))
-
-
-def _counted(count: Callable[[], Any]) -> Any:
-    """Return what a count gives; what steps of the caller's own raise may quote a record."""
-    try:
-        return count()
-    except Exception:
-        pass
-    # Outside the handler, so that no chained error holds the text.
-    raise RefusedValueError(
-        "X must be a collection whose records can be counted: a step that makes it failed."
-    )
+    return list(step_of_callers(lambda: compute(*counts), UNCOUNTED))
 
 
 def _pieces(name: str, values: Any, lengths: Sequence[int]) -> list[Any]:
@@ -176,9 +166,9 @@ def _length(values: Any) -> int:
         return int(values.shape[0])
     if _is_array(values):
         values = values.copy()
-        _counted(values.compute_chunk_sizes)
+        step_of_callers(values.compute_chunk_sizes, UNCOUNTED)
         return int(values.shape[0])
-    found: int = _counted(lambda: len(values))
+    found: int = step_of_callers(lambda: len(values), UNCOUNTED)
     return found
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skdpsurv.blocks import Blocks, InMemory, Nothing, first_of_names
+from skdpsurv.privacy.refusals import step_of_callers
 from skdpsurv.source import Source
 
 __all__ = ["FrameChunks"]
@@ -22,6 +23,11 @@ __all__ = ["FrameChunks"]
 #: Records that take less memory than this, once they are read, are held while a fit goes over them.
 HELD_BYTES = 2**30
 
+UNREAD = (
+    "frames must be readable to the last record: a step that reads them failed. What it said is "
+    "not shown, since it may quote a record."
+)
+END = object()
 NO_FRAME = "frames must hold at least one pandas DataFrame, and nothing else."
 
 Block = TypeVar("Block")
@@ -109,7 +115,11 @@ class FrameChunks:
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the chunks, from the first."""
-        return map(self._of, self._frames() if callable(self._frames) else self._frames)
+        frames = step_of_callers(
+            lambda: iter(self._frames() if callable(self._frames) else self._frames), UNREAD
+        )
+        while (frame := step_of_callers(lambda: next(frames, END), UNREAD)) is not END:
+            yield self._of(frame)
 
     def __getitem__(self, columns: Any) -> FrameChunks:
         """Return one column, or some of the columns, of all chunks."""

@@ -372,6 +372,21 @@ def test_a_step_that_fails_while_records_are_counted(frame, charged):
     assert accountant.spent() == (2.0 if charged else 0.0)
 
 
+@pytest.mark.parametrize("charged", [False, True])
+@pytest.mark.parametrize("person", [False, True])
+def test_a_step_that_fails_while_records_are_read(frame, charged, person):
+    """Counting leaves out columns that it does not need, and steps that make these."""
+    lazy = dd.from_pandas(frame, npartitions=3)
+    lazy["age"] = lazy["age"].map({}.__getitem__, meta=("age", float))
+    accountant = PrivacyAccountant(5.0, charge_refusals=charged)
+    X, y = split_target(lazy, time="years", event="died")
+    whose = {"person": lazy["ill"].map({}.__getitem__, meta=("ill", int))} if person else {}
+    with pytest.raises(ValueError, match="can be read") as caught:
+        hazard(random_state=None, accountant=accountant).fit(X, y, **whose)
+    assert caught.value.__context__ is None
+    assert accountant.spent() == (2.0 if charged else 0.0)
+
+
 @pytest.mark.parametrize("sampler", [None, "psgld"])
 def test_no_noise_and_no_estimator_goes_to_where_blocks_are(frame, monkeypatch, sampler):
     """What a task holds can be sent, and shows a likelihood and a point."""

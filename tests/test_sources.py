@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from io import StringIO
 
 import numpy as np
 import pandas as pd
@@ -358,6 +359,18 @@ class TestChunks:
                 assert found == 1
         with pytest.raises(ValueError, match="same chunks"):
             list(ChunkBlocks(lambda: iter(range(3)), 2, math.inf).results(int))
+
+    @pytest.mark.parametrize("charged", [False, True])
+    def test_a_file_that_cannot_be_read(self, charged):
+        """It is refused as a record is, in words that quote none."""
+        text = "x,t,e\n.1,1,1\nZebedee,2,0\n"
+        chunks = FrameChunks(lambda: pd.read_csv(StringIO(text), chunksize=1, dtype={"x": float}))
+        accountant = PrivacyAccountant(5.0, charge_refusals=charged)
+        model = DPDiscreteTimeSurvival(1.0, max_time=4.0, accountant=accountant)
+        with pytest.raises(ValueError, match="frames must be readable") as caught:
+            model.fit(*split_target(chunks, time="t", event="e"))
+        assert caught.value.__context__ is None
+        assert accountant.spent() == (1.0 if charged else 0.0)
 
     def test_large_ones_are_read_anew(self):
         begun = []

@@ -77,6 +77,27 @@ class RefusedValueError(ValueError):
     """A value has no place in the public domain: said in words that show none of it."""
 
 
+def step_of_callers(step: Callable[[], Any], message: str) -> Any:
+    """Return what a step of the caller's own gives; what it raises may quote a record.
+
+    Parameters
+    ----------
+    step : callable
+    message : str
+        What is said where it fails.
+
+    Raises
+    ------
+    RefusedValueError
+    """
+    try:
+        return step()
+    except Exception:
+        pass
+    # Outside the handler, so that no chained error holds the text.
+    raise RefusedValueError(message)
+
+
 def call_without_data(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
     """Call a validation; let through its errors that are known to show no value, reword others.
 
