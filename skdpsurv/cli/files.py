@@ -215,8 +215,8 @@ def _parquet(table: Table, lazy: bool) -> Any:
 def _arguments(table: Table, form: FileFormat) -> dict[str, Any]:
 
     def missing(name: str) -> list[str]:
-        coded = () if name in table.target else (*form.missing_value, *table.missing)
-        return [text for text in (*MISSING, *coded) if text not in table.labels.get(name, ())]
+        texts = (*MISSING, *_coded(table, form, name))
+        return [text for text in texts if text not in table.labels.get(name, ())]
 
     return {
         "sep": form.between,
@@ -227,13 +227,36 @@ def _arguments(table: Table, form: FileFormat) -> dict[str, Any]:
         "na_values": {name: missing(name) for name in table.columns},
         "keep_default_na": False,
         "encoding": encoding(form),
+        # Else a whole number may be another double where somebody else's has a fraction.
+        "float_precision": "round_trip",
     }
+
+
+def _coded(table: Table, form: FileFormat, name: str) -> tuple[str, ...]:
+    return () if name in table.target else (*form.missing_value, *table.missing)
+
+
+def _without_codes(table: Table, form: FileFormat, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return rows in which numbers that mean missing are, however they are written.
+
+    pandas compares " 99" with "99" as text where all of a column are whole numbers, and as numbers
+    where one of them has a fraction.
+    """
+    for name in frame.columns:
+        codes = []
+        for text in _coded(table, form, name):
+            with suppress(ValueError):
+                codes.append(float(text.replace(form.decimal, ".")))
+        if codes and frame[name].dtype.kind in "iuf":
+            frame[name] = frame[name].mask(frame[name].isin(codes))
+    return frame
 
 
 def _csv(table: Table, form: FileFormat, first: int | None) -> pd.DataFrame:
     arguments = {"chunksize": CHUNK, "nrows": first, "low_memory": False}
     chunks = pd.read_csv(table.path, **arguments, **_arguments(table, form))
-    return pd.concat(list(chunks), ignore_index=True)[list(table.columns)]
+    found = [_without_codes(table, form, chunk) for chunk in chunks]
+    return pd.concat(found, ignore_index=True)[list(table.columns)]
 
 
 def _lazy_csv(table: Table, form: FileFormat) -> Any:

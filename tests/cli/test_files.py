@@ -1,5 +1,7 @@
 """How files are read: never shifted, cut or guessed in silence."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -44,6 +46,20 @@ def test_columns_are_found_by_name_in_any_order(tmp_path, form):
     assert frame["a"].tolist() == [1, 4]
     assert frame["b"].tolist() == ["x", "007"]
     assert read(path, "c, d", form=FileFormat())["c, d"].isna().tolist() == [False, True]
+
+
+@pytest.mark.parametrize("form", [FileFormat(), FileFormat(dask=True)])
+@pytest.mark.parametrize("other", ["7", "7.5", ""])
+def test_what_means_missing_is_the_same_whatever_others_hold(tmp_path, form, other):
+    """The last record must not decide whether " 99" is 99, nor which double a number is."""
+    path = written(tmp_path, f"a,b\n 99,1\n099,1\n4503599627370497001,1\n{other},1\n")
+    form = replace(form, missing_value=["99"])
+    frame = read(path, "a", "b", form=form)
+    assert frame["a"].isna().tolist()[:3] == [True, True, False]
+    assert float(frame["a"].iloc[2]) == 4503599627370497001.0
+    assert (
+        not read_table(Table(path, ("a",), target=("a",)), FileFormat())["a"].iloc[:3].isna().any()
+    )
 
 
 def test_files_of_one_name_with_a_star_must_have_the_same_columns(tmp_path, study):
