@@ -21,6 +21,8 @@ __all__ = ["Shape", "made_up", "seen_shape", "size"]
 
 #: Sums of multiples of 2^-30 up to 1 are exact in integers of 64 bits, with a bit to spare.
 MOST_RECORDS = 2**32
+#: What the rows of a list may be.
+ROWS = (list, tuple, np.ndarray)
 
 
 @dataclass(frozen=True)
@@ -123,5 +125,5 @@ def size(X: Any) -> tuple[int, ...]:
         return tuple(int(number) for number in shape)
     if not isinstance(X, list | tuple):
         raise TypeError
-    rows = bool(X) and isinstance(X[0], list | tuple | np.ndarray)
+    rows = bool(X) and isinstance(X[0], ROWS)
     return (len(X), len(X[0])) if rows else (len(X),)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdpsurv.preprocessing.raw_table import is_frame
 from skdpsurv.privacy import refuse_masked
 from skdpsurv.rows import length, require_one_each
-from skdpsurv.shape import size
+from skdpsurv.shape import ROWS, size
 from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = ["event_and_time", "split_target"]
@@ -88,7 +88,7 @@ def event_and_time(y: ArrayLike, events: Any = None) -> tuple[NDArray[Any], Floa
     """
     if is_frame(y):
         return _event_and_time_columns(y, events)
-    y = _column(y, "y")
+    y = _column(_in_days(y), "y")
     if y.dtype.names is None:
         if events is not None:
             events(None, "y")
@@ -278,7 +278,7 @@ def checked_times(time: ArrayLike, name: str) -> FloatArray:
     ValueError
         If they are anything else.
     """
-    times = _column(time, name)
+    times = _column(_in_days(time), name)
     if times.dtype.kind == "m" and _is_span(times):  # what is missing becomes NaN
         times = times / np.timedelta64(1, "D")
     if times.dtype.kind not in "uif":
@@ -412,6 +412,9 @@ def target_reader(
         If arguments contradict each other, or lengths differ.
     """
     two_dimensional = is_two_dimensional(X)
+    if isinstance(X, list | tuple) and len({isinstance(row, ROWS) for row in X}) > 1:
+        # Else the first of them would say what those of all others mean.
+        raise ValueError("X must be a list of numbers, or of rows, and not of both.")
     if durations is not None:
         if X is not None or y is not None:
             raise ValueError(DURATIONS_ALONE)
@@ -471,6 +474,29 @@ def _durations_and_events(
             "inconsistent numbers of samples."
         )
     return event, time
+
+
+def _in_days(times: Any) -> Any:
+    """Return a list in which spans of time are days, each by itself; anything else as it is.
+
+    In one array, one record's span makes spans, in its own unit, of the numbers of all others.
+    """
+    if not isinstance(times, list | tuple):
+        return times
+    return [_day(t) for t in times] if any(map(_may_be_span, times)) else times
+
+
+def _may_be_span(time: Any) -> bool:
+    return isinstance(time, np.timedelta64 | np.ndarray) and time.dtype.kind == "m"
+
+
+def _day(time: Any) -> Any:
+    if not _may_be_span(time):
+        return time
+    try:  # of picoseconds a day has too many, and of years or nothing none
+        return time / np.timedelta64(1, "D") if _is_span(time) else None
+    except Exception:
+        return None
 
 
 def _is_span(times: NDArray[Any]) -> bool:

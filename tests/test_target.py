@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sksurv.util import Surv
 
-from skdpsurv.target import event_and_time, paired, split_target
+from skdpsurv.target import checked_times, event_and_time, fit_target, paired, split_target
 
 
 @pytest.mark.parametrize(
@@ -92,3 +92,31 @@ def test_event_and_time_refuses_without_showing_values(y, message):
     with pytest.raises(ValueError, match=message) as info:
         event_and_time(y)
     assert "7.5" not in str(info.value)
+
+
+def test_a_span_of_time_in_a_list_is_one_record():
+    """In an array of them, its unit would be that of the numbers of all others."""
+    numbers = [5, 7, 8, 9, 10]
+    mixed = [*numbers[:-1], np.timedelta64(36, "h")]
+    np.testing.assert_array_equal(checked_times(mixed, "durations"), [5, 7, 8, 9, 1.5])
+    np.testing.assert_array_equal(event_and_time(mixed)[1], [5, 7, 8, 9, 1.5])
+    spans = [np.timedelta64(300 * 365, "D"), np.timedelta64(1, "ns")]  # in ns it overflows
+    assert checked_times(spans, "durations")[0] == 300 * 365
+    for wrong in (
+        np.timedelta64("NaT"),
+        np.timedelta64(1, "Y"),
+        np.timedelta64(1, "ps"),
+        np.timedelta64(1),
+    ):
+        with pytest.raises(ValueError, match="must be"):
+            checked_times([*numbers, wrong], "durations")
+
+
+@pytest.mark.parametrize("row", [[5.0], (5.0,), np.array([5.0])])
+def test_the_first_record_does_not_say_what_those_of_all_others_are(row):
+    times, events = [5.0, 3.0, 4.0, 2.0], [1, 0, 1, 0]
+    assert fit_target(times, events)[1].tolist() == times
+    for place in range(4):
+        mixed = [*times[:place], row, *times[place + 1 :]]
+        with pytest.raises(ValueError, match="X must be a list of numbers, or of rows"):
+            fit_target(mixed, events)
