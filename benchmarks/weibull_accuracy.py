@@ -16,7 +16,8 @@ from benchmarks._common import save, sheet, table
 from benchmarks._run import arguments, data_file, number, part, run, setting
 from skdpsurv import DPWeibullFitter
 from skdpsurv.datasets import load_flchain, load_survival_csv
-from skdpsurv.survival import weibull_plans
+from skdpsurv.survival import weibull_published
+from skdpsurv.survival.weibull_counts import CountTable
 from skdpsurv.target import event_and_time
 
 #: The paper's.
@@ -59,15 +60,17 @@ def data_sets(folder: Path | None) -> Iterator[tuple[str, np.ndarray, np.ndarray
 
 def remember_published_rungs() -> None:
     """Let repeated fits of the same records share the published rungs, which take 0.1 s."""
-    make = weibull_plans.PublishedRungs
+    make = weibull_published.PublishedRungs
 
     @cache
-    def remembered(records: bytes, events: bytes, *public: float) -> weibull_plans.PublishedRungs:
+    def remembered(
+        records: bytes, events: bytes, *public: float
+    ) -> weibull_published.PublishedRungs:
         omega, max_shape, top = public
         counts = (np.frombuffer(part, dtype=np.int64) for part in (records, events))
-        return make(weibull_plans.CountTable(omega, *counts), max_shape, int(top))
+        return make(CountTable(omega, *counts), max_shape, int(top))
 
-    weibull_plans.PublishedRungs = lambda counts, max_shape, top: remembered(  # type: ignore[misc]
+    weibull_published.PublishedRungs = lambda counts, max_shape, top: remembered(  # type: ignore[misc]
         counts.records.tobytes(), counts.events.tobytes(), counts.omega, max_shape, top
     )
 

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.blocks import InMemory
 from skdpsurv.checks import integer
 from skdpsurv.mechanisms.ladder import UNIT, Rungs, highest_level
-from skdpsurv.shape import Shape
-from skdpsurv.survival import weibull_plans, weibull_published, weibull_rungs
-from skdpsurv.survival.weibull_counts import CountTable, count_table
-from skdpsurv.target import fit_target
+from skdpsurv.privacy.plan import Plan, Sequential, Total, leaves
+from skdpsurv.survival.weibull_counts import CountTable
+from skdpsurv.survival.weibull_measurements import Ladder
 from skdpsurv.types import FloatArray
 
 __all__ = ["grid_step", "ladder_ratio", "log_law", "plan_and_tables"]
@@ -73,64 +71,44 @@ def plan_and_tables(
     model._check_parameters()
     if model.method != "ladder":
         raise ValueError("estimator must have method='ladder'.")
-    targets = [fit_target(*(each.get(n) for n in _NAMES)) for each in arguments]
-    plan = model._plan(Shape(targets[0][1].size, 0))
-    tables = [count_table(InMemory([one]), plan.max_time, plan.omega) for one in targets]
-    return plan, tables
+    shapes = [model._shape(**_of_fit(each)) for each in arguments]
+    tables = [model._read(shapes[0], **_of_fit(each)) for each in arguments]
+    return model._plan(shapes[0]), tables
 
 
 def ladder_ratio(
-    plan: Any, tables: Sequence[CountTable], n_cells: int
+    plan: Plan, tables: Sequence[CountTable], n_cells: int
 ) -> tuple[float, float, float]:
     """Return the largest log ratio of two laws, the shape where it is, and the ladder's epsilon."""
-    found = (-math.inf, math.nan, math.nan)
-    for rungs, epsilon in _ladders(plan, tables):
-        one, other = (log_law(each, epsilon, plan.n_rungs, n_cells) for each in rungs)
-        gaps = np.abs(one - other)
+    ladder, knowns = _ladder(plan, tables[0])
+    found = (-math.inf, math.nan, ladder.price)
+    for known in knowns:
+        rungs = [ladder.rungs(known, table) for table in tables]
+        laws = [log_law(each, ladder.price, ladder.public.n_rungs, n_cells) for each in rungs]
+        gaps = np.abs(laws[0] - laws[1])
         cell = int(np.argmax(gaps))
-        # In parts of what each ladder may spend, which differs between a tight one's.
-        if math.isinf(found[0]) or gaps[cell] / epsilon > found[0] / found[2]:
+        if gaps[cell] > found[0]:
             node = (cell + 0.5) * grid_step(rungs[0], n_cells)
-            found = (float(gaps[cell]), _shape(rungs[0], node, plan.max_shape), epsilon)
+            found = (float(gaps[cell]), ladder.shape_at(node), ladder.price)
     return found
 
 
-_NAMES = ("X", "y", "durations", "event_observed")
+def _of_fit(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: arguments.get(name) for name in ("X", "y", "durations", "event_observed")}
 
 
-def _ladders(plan: Any, tables: Sequence[CountTable]) -> list[tuple[list[Any], float]]:
-    """Return the rungs of both data sets, and epsilon, for each ladder that may be drawn."""
-    if isinstance(plan, weibull_plans.Ladder):
-        epsilon = plan._shape_share * plan.spendable
-        published = isinstance(plan, weibull_plans.PublishedLadder)
-        make = weibull_published.PublishedRungs if published else weibull_rungs.ExactRungs
-        top = plan._highest_rung(epsilon)
-        before = () if published else (plan.left_censored,)
-        return [([make(table, plan.max_shape, top, *before) for table in tables], epsilon)]
-    n_events = min(max(int(tables[0].events.sum()), 1), plan.n_records)
-    follow_up = float(np.exp(tables[0].log_time) @ tables[0].records)
-    shares = plan._later_shares(n_events, n_events / follow_up)
-    epsilon = shares[1] * plan.spendable
-    return [
-        (
-            [
-                weibull_rungs.ReleasedMeanRungs(
-                    table, -part * plan.omega, plan.max_shape, plan.left_censored
-                )
-                for table in tables
-            ],
-            epsilon,
-        )
-        for part in MEANS
-    ]
+def _ladder(plan: Plan, table: CountTable) -> tuple[Ladder, list[dict[str, float]]]:
+    """Return the ladder that may be drawn, and what may have been released before it."""
+    node = plan.tree
+    knowns: list[dict[str, float]] = [{}]
+    if isinstance(node, Sequential) and isinstance(total := node.nodes[-1], Total):
+        n_events = min(max(int(table.events.sum()), 1), table.n_records)
+        follow_up = float(np.exp(table.log_time) @ table.records)
+        node = total.choose({"n_events": n_events, "follow_up": follow_up})
+        knowns = [{"mean_log_event": -part * table.omega} for part in MEANS]
+    return next(leaf for leaf in leaves(node) if isinstance(leaf, Ladder)), knowns
 
 
 def grid_step(rungs: Rungs, n_cells: int) -> int:
     """Return every how many nodes of the grid one is looked at."""
     return max(1, rungs.n_cells // n_cells)
-
-
-def _shape(rungs: Any, node: float, max_shape: float) -> float:
-    if hasattr(rungs, "shape_at"):
-        return float(rungs.shape_at(node))
-    return weibull_rungs.shape_at(node, max_shape)

@@ -18,7 +18,7 @@ from skdpsurv.pooling.weibull import Distributions
 from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy import PrivacyLeakWarning
 from skdpsurv.release import Release
-from skdpsurv.survival.weibull_plans import LEFT_CENSORED
+from skdpsurv.survival.weibull_setting import LEFT_CENSORED
 
 __all__ = ["ESTIMATED", "pool_releases", "pooled_estimate"]
 

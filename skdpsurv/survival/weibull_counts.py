@@ -10,10 +10,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from skdpsurv.blocks import Blocks
+from skdpsurv.likelihoods.weibull import BEFORE_PART
 from skdpsurv.privacy import clip_times
 from skdpsurv.types import BoolArray, FloatArray, IntArray
 
@@ -22,6 +25,11 @@ N_BINS = 2048
 #: An event before the least time counts as so many bins further down, where sums of log times are
 #: made: a sixth of omega. The mean log time of such events is 1 / shape below -omega.
 BEFORE_BINS = 341
+
+#: Private events and times.
+Targets = Blocks[tuple[BoolArray, FloatArray]]
+#: Log times, events and records at each, and how many events were before them all.
+Weighted = tuple[FloatArray, NDArray[Any], FloatArray, int]
 
 
 @dataclass(frozen=True)
@@ -56,6 +64,58 @@ class CountTable:
     def distances(self, left_censored: bool) -> IntArray:
         """Return how far below 0 an event counts in each bin, in bins."""
         return N_BINS - event_bins(left_censored)
+
+    def each(self) -> tuple[FloatArray, BoolArray]:
+        """Return log times and events of as many records as were counted, in some order."""
+        censored = self.records - self.events
+        x = np.concatenate([np.repeat(self.log_time, k) for k in (self.events, censored)])
+        return x, np.arange(x.size) < self.events.sum()
+
+    def weighted(self, left_censored: bool) -> Weighted:
+        """Return what the likelihood is made of."""
+        weights, events, n_before = self.records.astype(float), self.events.copy(), 0
+        if left_censored:
+            n_before, events[0] = int(events[0]), 0
+            weights[0] = BEFORE_PART * (weights[0] - n_before)
+        return self.log_time, events, weights, n_before
+
+
+@dataclass(frozen=True)
+class LogTimes:
+    """Private log times themselves, for fits that do not count them.
+
+    Parameters
+    ----------
+    omega : float
+        Public.
+    x : ndarray of shape (n_records,)
+        Log times in units of the horizon, at least -omega.
+    event : ndarray of bool, shape (n_records,)
+    before : ndarray of bool, shape (n_records,)
+        Whose time was below the least.
+    """
+
+    omega: float
+    x: FloatArray
+    event: BoolArray
+    before: BoolArray
+
+    def each(self) -> tuple[FloatArray, BoolArray]:
+        """Return log times and events, in the order of the records."""
+        return self.x, self.event
+
+    def weighted(self, left_censored: bool) -> Weighted:
+        """Return what the likelihood is made of."""
+        if not left_censored:
+            return self.x, self.event, np.ones(self.x.size), 0
+        inside, n_before = ~self.before, int((self.before & self.event).sum())
+        n_leaving = int(self.before.sum()) - n_before
+        return (
+            np.append(self.x[inside], -self.omega),
+            np.append(self.event[inside], False),
+            np.append(np.ones(self.x.size)[inside], BEFORE_PART * n_leaving),
+            n_before,
+        )
 
 
 def log_time_grid(omega: float) -> FloatArray:
@@ -104,9 +164,17 @@ def log_times(
     return np.where(before, -omega, np.minimum(x, 0.0)), event, before
 
 
-def count_table(
-    records: Blocks[tuple[BoolArray, FloatArray]], max_time: float, omega: float
-) -> CountTable:
+def all_log_times(
+    records: Targets, max_time: float, omega: float, *, exact: bool = False
+) -> LogTimes:
+    """Return the clipped log times of all records; ``exact`` as of :func:`log_times`."""
+    parts = records.results(
+        lambda block: log_times(block[1], block[0], max_time, omega, exact=exact)
+    )
+    return LogTimes(omega, *(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+
+def count_table(records: Targets, max_time: float, omega: float) -> CountTable:
     """Count records and events in the bins."""
 
     def counts(block: tuple[BoolArray, FloatArray]) -> tuple[IntArray, IntArray]:

@@ -22,22 +22,15 @@ from skdpsurv.checks import (
 )
 from skdpsurv.likelihoods.weibull import mean_log_likelihood
 from skdpsurv.privacy import PrivacyAccountant, random_source
+from skdpsurv.privacy.plan import Plan
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.shape import Shape
 from skdpsurv.survival.univariate import UnivariateFitter, stated_records
-from skdpsurv.survival.weibull_counts import log_times
-from skdpsurv.survival.weibull_intervals import plausible_estimates
-from skdpsurv.survival.weibull_plans import (
-    LEFT_CENSORED,
-    Estimate,
-    ExactLadder,
-    MaximumLikelihood,
-    NoisyEstimates,
-    PublishedLadder,
-    SampleAggregate,
-    TightLadder,
-    WeibullPlan,
-)
+from skdpsurv.survival.weibull_counts import CountTable, LogTimes, log_times
+from skdpsurv.survival.weibull_intervals import Estimate, plausible_estimates
+from skdpsurv.survival.weibull_plans import EXACT, MAXIMUM_LIKELIHOOD, TIGHT
+from skdpsurv.survival.weibull_published import LAPLACE, PUBLISHED, SAMPLE_AGGREGATE
+from skdpsurv.survival.weibull_setting import LEFT_CENSORED, Way, WeibullSetting
 from skdpsurv.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -46,16 +39,8 @@ if TYPE_CHECKING:
 __all__ = ["DPWeibullFitter"]
 
 
-LADDERS: dict[str, type[WeibullPlan]] = {
-    "tight": TightLadder,
-    "exact": ExactLadder,
-    "published": PublishedLadder,
-}
-METHODS: dict[str, type[WeibullPlan] | None] = {
-    "ladder": None,
-    "laplace": NoisyEstimates,
-    "sample_aggregate": SampleAggregate,
-}
+LADDERS = {"tight": TIGHT, "exact": EXACT, "published": PUBLISHED}
+METHODS = {"ladder": None, "laplace": LAPLACE, "sample_aggregate": SAMPLE_AGGREGATE}
 #: Beyond that, doubles do not count.
 MOST_RECORDS = 2**53
 #: Name of a released value: the covariance of log scale and log shape, where fits were pooled.
@@ -225,7 +210,7 @@ class DPWeibullFitter(UnivariateFitter):
 
     def _stated(self, shape: Shape) -> dict[str, Any]:
         chosen = {"method": self.method, "calibration": self.calibration}
-        return {**chosen, **self._plan(shape).setting()}
+        return {**chosen, **self._setting(shape).stated()}
 
     def _set_parameters(self, release: Release) -> None:
         rho, scale = (np.asarray(release.values.get(name)) for name in ("rho", "lambda"))
@@ -288,19 +273,21 @@ class DPWeibullFitter(UnivariateFitter):
         )
         n_records: Any = release.made_by.public_inputs["n_records"]
         # The release's own: parameters may have been set since.
-        plan = self.from_release(release)._plan(Shape(n_records, 0))
-        if not _left_censored(release):
-            plan = replace(plan, left_censored=False)
+        one = self.from_release(release)
+        public = replace(one._setting(Shape(n_records, 0)), left_censored=_left_censored(release))
         with np.errstate(all="ignore"):
-            draws = plausible_estimates(plan, estimate, n_resamples)
+            draws = plausible_estimates(one._way, public, estimate, n_resamples)
         return np.column_stack([max_time * np.exp(draws[:, 1]), np.exp(draws[:, 0])])
 
-    def _plan(self, shape: Shape) -> WeibullPlan:
-        kind: type[WeibullPlan] = METHODS[self.method] or LADDERS[self.calibration]
+    @property
+    def _way(self) -> Way:
         if math.isinf(self.epsilon):
-            kind = MaximumLikelihood
+            return MAXIMUM_LIKELIHOOD
+        return METHODS[self.method] or LADDERS[self.calibration]
+
+    def _setting(self, shape: Shape) -> WeibullSetting:
         fraction = self.shape_fraction
-        return kind(
+        return WeibullSetting(
             n_records=shape.n_records,
             epsilon=float(self.epsilon),
             max_time=required_horizon(self.max_time),
@@ -309,6 +296,21 @@ class DPWeibullFitter(UnivariateFitter):
             shape_fraction=None if isinstance(fraction, str) else float(fraction),
             n_rungs=None if self.n_rungs is None else int(self.n_rungs),
         )
+
+    def _plan(self, shape: Shape) -> Plan:
+        return self._way.plan(self._setting(shape))
+
+    def _read(  # type: ignore[override]
+        self, shape: Shape, X: Any, y: Any, durations: Any = None, event_observed: Any = None
+    ) -> CountTable | LogTimes:
+        records = super()._read(shape, X, y, durations, event_observed)
+        return self._way.read(records, required_horizon(self.max_time), float(self.omega))
+
+    def _run(self, shape: Shape, plan: Plan, records: CountTable | LogTimes) -> dict[str, Any]:
+        known = super()._run(shape, plan, records)
+        scale = required_horizon(self.max_time) * math.exp(known["log_scale"])
+        counted = {"n_events": known["n_events"]} if "n_events" in known else {}
+        return {"rho": known["shape"], "lambda": scale, **counted}
 
     def _formula(self, script: Script) -> None:
         scale, shape = script.number(self.lambda_), script.number(self.rho_)

@@ -13,15 +13,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
 from skdpsurv.privacy import RandomSource, random_source
+from skdpsurv.privacy.plan import Plan
 from skdpsurv.survival.inversion import plausible_truths
 from skdpsurv.survival.weibull_counts import CountTable
 from skdpsurv.survival.weibull_model import bin_probabilities, mean_log_time
-from skdpsurv.survival.weibull_plans import Estimate, WeibullPlan
+from skdpsurv.survival.weibull_setting import Way, WeibullSetting
 from skdpsurv.types import FloatArray
 
 #: Estimates nearer than this to a bound, on the log scale, count as being at it.
@@ -32,19 +34,33 @@ FIRST_PART, FIRST = 4, 10
 REACH = 2.0
 
 
+class Estimate(NamedTuple):
+    """Shape; log scale in units of the horizon; number of events, where that is released."""
+
+    shape: float
+    log_scale: float
+    n_events: float | None = None
+
+
 @dataclass(frozen=True)
 class _Simulation:
     """Fits of simulated records; log shapes and log scales are rows of two."""
 
-    plan: WeibullPlan
+    way: Way
+    public: WeibullSetting
     released: Estimate
     source: RandomSource
+
+    @cached_property
+    def plan(self) -> Plan:
+        """What is run."""
+        return self.way.plan(self.public)
 
     @property
     def rate(self) -> float | None:
         """Released share of records that are events."""
         n_events = self.released.n_events
-        return None if n_events is None else n_events / self.plan.n_records
+        return None if n_events is None else n_events / self.public.n_records
 
     @property
     def center(self) -> FloatArray:
@@ -53,15 +69,15 @@ class _Simulation:
 
     def fits(self, truth: FloatArray, rate: float | None, n_fits: int) -> FloatArray:
         """Return estimates for records of one distribution."""
-        plan, found = self.plan, np.empty((n_fits, 2))
+        public, found = self.public, np.empty((n_fits, 2))
         shape, log_scale = math.exp(truth[0]), float(truth[1])
-        probabilities = np.concatenate(bin_probabilities(shape, log_scale, rate, plan.omega))
+        probabilities = np.concatenate(bin_probabilities(shape, log_scale, rate, public.omega))
         for each in found:
-            cells = self.source.generator.multinomial(plan.n_records, probabilities)
+            cells = self.source.generator.multinomial(public.n_records, probabilities)
             events, censored = cells.reshape(2, -1)
-            table = CountTable(plan.omega, events + censored, events)
-            simulated = plan.run_on_counts(table, self.source)
-            each[:] = math.log(simulated.shape), simulated.log_scale
+            table = CountTable(public.omega, events + censored, events)
+            known = self.plan.run(table, self.source)
+            each[:] = math.log(known["shape"]), known["log_scale"]
         return found
 
     def rate_at(self, truth: FloatArray) -> float | None:
@@ -78,7 +94,7 @@ class _Simulation:
         scale, as the scale of a wrong shape is wrong, too, where few people have their events.
         """
         shape = self.released.shape
-        middle = mean_log_time(shape, self.released.log_scale, self.rate, self.plan.omega)
+        middle = mean_log_time(shape, self.released.log_scale, self.rate, self.public.omega)
 
         def turned(estimates: FloatArray) -> FloatArray:
             log_shape, log_scale = estimates.T
@@ -91,7 +107,7 @@ class _Simulation:
         sign = generator.choice([-REACH, REACH], (n_truths, 2))
         away = sign * np.take_along_axis(errors - median, picked, axis=0)
         log_shape, log_hazard = (turned(self.center[None]) - median + away).T
-        (low, high), scales = self.plan.bounds
+        (low, high), scales = self.way.bounds(self.public)
         log_shape = np.clip(log_shape, low, high)
         log_scale = np.clip(middle - log_hazard / np.exp(log_shape), *scales)
         return np.column_stack([log_shape, log_scale])
@@ -103,12 +119,15 @@ def _event_share(truth: FloatArray) -> float:
 
 
 @lru_cache(maxsize=8)
-def plausible_estimates(plan: WeibullPlan, released: Estimate, n_resamples: int) -> FloatArray:
+def plausible_estimates(
+    way: Way, public: WeibullSetting, released: Estimate, n_resamples: int
+) -> FloatArray:
     """Draw shapes and log scales that could have led to the released ones.
 
     Parameters
     ----------
-    plan : WeibullPlan
+    way : Way
+    public : WeibullSetting
         That the release was made by.
     released : Estimate
     n_resamples : int
@@ -120,7 +139,7 @@ def plausible_estimates(plan: WeibullPlan, released: Estimate, n_resamples: int)
         those of the shape as they would be at the shape that they lead to. The same for the same
         release, as its randomness has a fixed seed.
     """
-    simulation = _Simulation(plan, released, random_source(0, purpose="interval"))
+    simulation = _Simulation(way, public, released, random_source(0, purpose="interval"))
     center = simulation.center
     n_first = max(n_resamples // FIRST_PART, min(n_resamples, FIRST))
     first = simulation.fits(center, simulation.rate, n_first)
@@ -129,7 +148,7 @@ def plausible_estimates(plan: WeibullPlan, released: Estimate, n_resamples: int)
     truths = np.concatenate([np.tile(center, (n_first, 1)), others])
     draws = np.concatenate([first, *found])
 
-    low, high = plan.bounds[:, 0], plan.bounds[:, 1]
+    low, high = way.bounds(public).T
     plausible = center - (draws - truths)
     plausible[:, 0] = plausible_truths(float(center[0]), truths[:, 0], draws[:, 0])
     plausible = np.clip(plausible, low, high)

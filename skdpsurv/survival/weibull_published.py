@@ -1,4 +1,6 @@
-r"""The ladder of Nguyen and Hui (2017) to the letter, to compare with: their bounds, their grid.
+r"""What Nguyen and Hui (2017) define, to the letter, to compare with: ladder and baselines.
+
+Times are as they are clipped, as there. **Ladder.** Their bounds, their grid.
 
 The fitted shape solves f(p) = g(p), with :math:`f = s_1/s_0`, :math:`g = 1/p + S/N`. With k records
 changed, f lies between
@@ -18,23 +20,51 @@ paper leaves out, make its Lemma 1 true for every k. Rung k goes from the first 
 :math:`f_U^k \ge g_L^k` to the first where :math:`f_L^k \ge g_U^k`. *First* matters: the second
 difference has several roots, and a Newton iteration as in the paper may find one or the other for
 neighbouring data sets, which breaks the ladder (docs/proofs/ladder).
+
+**Baselines.** Laplace noise on maximum likelihood estimates, or on means of those of disjoint
+blocks of records. Neighbours: replace-one. Sensitivity: one record changes the estimates of one of
+m blocks; shape and scale, in units of the horizon, are clamped to [0, max_shape], so each mean
+moves by at most max_shape / m. Theorem: Laplace mechanism, a part of epsilon for each (Nissim,
+Raskhodnikova and Smith 2007 for the blocks).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
 import numpy as np
 
+from skdpsurv.likelihoods.weibull import maximum_likelihood
 from skdpsurv.mechanisms.ladder import UNIT, first_rung
-from skdpsurv.privacy import to_lattice
-from skdpsurv.survival.weibull_counts import N_BINS, CountTable, lattice_exponent
-from skdpsurv.types import IntArray
+from skdpsurv.mechanisms.sums import Sum
+from skdpsurv.privacy import RandomSource, random_source, to_lattice
+from skdpsurv.privacy.cost import Cost, in_turn, price_of
+from skdpsurv.privacy.measurement import Known, Mechanism
+from skdpsurv.privacy.plan import Plan
+from skdpsurv.survival.weibull_counts import (
+    N_BINS,
+    CountTable,
+    LogTimes,
+    all_log_times,
+    count_table,
+    lattice_exponent,
+)
+from skdpsurv.survival.weibull_measurements import PROOF, Ladder
+from skdpsurv.survival.weibull_plans import ladder_plan, ladder_scales
+from skdpsurv.survival.weibull_setting import Way, WeibullSetting
+from skdpsurv.types import FloatArray, IntArray
 
 #: Cells of the grid on (0, max_shape], of equal width.
 N_CELLS_PUBLISHED = 2000
+#: Sample and aggregate: records of a block.
+BLOCK_RECORDS = 500
+
+
+def published_shape_at(node: float, max_shape: float) -> float:
+    """Return the shape at a node of the grid."""
+    return float(node * max_shape / N_CELLS_PUBLISHED)
 
 
 @dataclass(frozen=True)
@@ -52,7 +82,7 @@ class PublishedRungs:
 
     def shape_at(self, node: float) -> float:
         """Return the shape at a node."""
-        return float(node * self.max_shape / N_CELLS_PUBLISHED)
+        return published_shape_at(node, self.max_shape)
 
     def down_to(self, node: int) -> int:
         """Return the first rung that begins in a cell before the node."""
@@ -133,3 +163,110 @@ class _Bounds:
             return self.inverse
         mean = min(0.0, (self.log_sum + k * N_BINS) / (self.n_events + k))
         return self.inverse + mean * self.bin_width
+
+
+class PublishedLadder(Ladder):
+    """With the rungs of the paper, and a shape that is uniform in its cell."""
+
+    name = "published ladder"
+
+    def rungs(self, known: Known, records: CountTable) -> PublishedRungs:
+        """Return the paper's."""
+        return PublishedRungs(records, self.public.max_shape, self.highest_rung)
+
+    def shape_at(self, node: float) -> float:
+        """Return the shape at a node; the first is 0, which is no shape."""
+        return published_shape_at(node, self.public.max_shape)
+
+    def place(self, source: RandomSource) -> float:
+        """Return any place."""
+        return float(source.independent.generator.random())
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NoisyEstimates(Mechanism):
+    """Laplace noise on sums of clamped estimates, one of each block of records.
+
+    Parameters
+    ----------
+    prices : tuple of float
+        Of the shape and of the scale.
+    public : WeibullSetting
+    n_blocks : int
+    """
+
+    prices: tuple[float, float]
+    public: WeibullSetting
+    n_blocks: int
+
+    name = "Laplace noise on clamped maximum likelihood estimates"
+    proof = PROOF
+
+    @property
+    def cost(self) -> Cost:
+        """Both prices."""
+        return in_turn(map(price_of, self.prices))
+
+    @property
+    def query(self) -> Sum:
+        """Each sum, of which one record moves one term."""
+        return Sum.of_reals(0.0, self.public.max_shape, -30)
+
+    def run(
+        self, known: Known, records: CountTable | LogTimes, source: RandomSource
+    ) -> dict[str, float]:
+        """Estimate, and add noise."""
+        estimates, query, omega = self._estimates(records, source), self.query, self.public.omega
+        shape, scale = (
+            query.value(query.release(query.total(each), price, source)) / self.n_blocks
+            for each, price in zip(estimates, self.prices, strict=True)
+        )
+        scale = min(max(scale, math.exp(-omega)), self.public.max_shape)
+        return {"shape": self.public.within_range(shape), "log_scale": math.log(scale)}
+
+    def distances(
+        self, known: Known, one: LogTimes, other: LogTimes
+    ) -> list[tuple[str, float, float]]:
+        """Return how far the sums move, in any one order of the records."""
+        pairs = zip(
+            *(self._estimates(each, random_source(0)) for each in (one, other)), strict=True
+        )
+        moves = [abs(self.query.total(a) - self.query.total(b)) for a, b in pairs]
+        found = [move / self.query.sensitivity for move in moves]
+        return [("sum of shapes", found[0], 1.0), ("sum of scales", found[1], 1.0)]
+
+    def _estimates(
+        self, records: CountTable | LogTimes, source: RandomSource
+    ) -> tuple[FloatArray, FloatArray]:
+        (x, event), m, most = records.each(), self.n_blocks, self.public.max_shape
+        if m > 1:
+            # The order depends on n alone, so a record is in one block whatever its values are.
+            order = source.independent.generator.permutation(x.size)
+            x, event = x[order], event[order]
+        shape, log_scale = maximum_likelihood(x, event, most, np.arange(m) * x.size // m)
+        return shape, np.exp(np.minimum(log_scale, math.log(most)))
+
+
+def published_plan(public: WeibullSetting) -> Plan:
+    """Return the plan of the published ladder."""
+    return ladder_plan(PublishedLadder, replace(public, left_censored=False))
+
+
+def estimates_plan(public: WeibullSetting, *, blocks: bool) -> Plan:
+    """Return the plan of noise on the estimates, of all records or of blocks of about 500 each."""
+    public, share = replace(public, left_censored=False), public.shape_share
+    prices = share * public.spendable, (1.0 - share) * public.spendable
+    n_blocks = max(1, public.n_records // BLOCK_RECORDS) if blocks else 1
+    noisy = NoisyEstimates(prices=prices, public=public, n_blocks=n_blocks)
+    words = "sample and aggregate: Laplace noise on the mean of clamped block estimates"
+    return public.plan(noisy, words if blocks else noisy.name)
+
+
+def estimate_scales(public: WeibullSetting) -> tuple[float, float]:
+    """Return the least and the largest log scale of noisy estimates."""
+    return -public.omega, math.log(public.max_shape)
+
+
+PUBLISHED = Way(published_plan, count_table, ladder_scales)
+LAPLACE = Way(partial(estimates_plan, blocks=False), all_log_times, estimate_scales)
+SAMPLE_AGGREGATE = Way(partial(estimates_plan, blocks=True), all_log_times, estimate_scales)

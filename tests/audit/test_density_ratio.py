@@ -23,7 +23,7 @@ from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms import sums
 from skdpsurv.mechanisms.ladder import UNIT
-from skdpsurv.survival import weibull_rungs
+from skdpsurv.survival import weibull_measurements, weibull_rungs
 from tests.support.combinations import thinned
 from tests.support.planted_defects import (
     intercept_outside_the_norm,
@@ -213,7 +213,7 @@ class TestLadders:
             (ones, np.array([False, True, True, True])),
         )
         assert density_ratio_audit(model, *data, n_cells=64).passed
-        monkeypatch.setattr(weibull_rungs, "ExactRungs", Doubled)
+        monkeypatch.setattr(weibull_measurements, "ExactRungs", Doubled)
         assert not density_ratio_audit(model, *data, n_cells=64).passed
 
 

@@ -20,7 +20,7 @@ from skdpsurv.mechanisms import perturbation, second_moments, sums, vector_noise
 from skdpsurv.metrics import released_values
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.privacy.cost import Cost
-from skdpsurv.survival import exit_table, perturbed_plan, weibull_plans, weibull_rungs
+from skdpsurv.survival import exit_table, perturbed_plan, weibull_measurements, weibull_rungs
 from tests.support.planted_noise import HALF, NONE, Place, less_noise
 from tests.support.registry import PROTECTED
 from tests.support.transcript_cases import AT_ONCE, CASES, Case, Pair, hazard
@@ -207,7 +207,7 @@ def test_a_ladder_that_moves_by_two_rungs_is_refuted(monkeypatch):
         def up_to(self, node):
             return 2 * super().up_to(node)
 
-    monkeypatch.setattr(weibull_plans, "ReleasedMeanRungs", Doubled)
+    monkeypatch.setattr(weibull_measurements, "ReleasedMeanRungs", Doubled)
     case = CASES["Weibull"]
     results = [audited(case, made) for made in case.made()]
     assert any("ladder" in said for result in results for said in result.refuted)

@@ -12,8 +12,7 @@ from sksurv.util import Surv
 
 from skdpsurv import DPWeibullFitter, PrivateSearchCV, Release
 from skdpsurv.shape import Shape
-from skdpsurv.survival.weibull_intervals import plausible_estimates
-from skdpsurv.survival.weibull_plans import Estimate
+from skdpsurv.survival.weibull_intervals import Estimate, plausible_estimates
 
 SHAPE, MAX_TIME = 1.5, 2.0
 
@@ -49,8 +48,8 @@ def test_the_interval_is_that_of_the_plan_that_was_run(parameters, epsilon, n_re
         model.rho_, math.log(model.lambda_ / MAX_TIME), float(model.release_.values["n_events"])
     )
     assert model.release_.made_by.epsilon == pytest.approx(epsilon, rel=1e-15)
-    plan = own._plan(Shape(n_records, 0))
-    draws = np.exp(plausible_estimates(plan, released, 20))
+    public = own._setting(Shape(n_records, 0))
+    draws = np.exp(plausible_estimates(own._way, public, released, 20))
     expected = np.quantile(draws, [0.1, 0.9], axis=0)
     for one in (model, DPWeibullFitter.from_release(Release.from_json(model.release_.to_json()))):
         interval = one.confidence_interval(0.8, 20)

@@ -22,7 +22,7 @@ from skdpsurv import DPWeibullFitter
 from skdpsurv.blocks import InMemory
 from skdpsurv.mechanisms import sums
 from skdpsurv.mechanisms.ladder import UNIT, highest_level
-from skdpsurv.survival import weibull_plans, weibull_published
+from skdpsurv.survival import weibull_measurements, weibull_published
 from skdpsurv.survival.weibull_counts import count_table
 from skdpsurv.survival.weibull_published import PublishedRungs
 from skdpsurv.survival.weibull_rungs import ExactRungs, ReleasedMeanRungs
@@ -238,9 +238,9 @@ def sixth_of_the_noise(monkeypatch):
 
 @pytest.fixture
 def ladder_of_six_epsilon(monkeypatch):
-    honest = weibull_plans.draw_cell
+    honest = weibull_measurements.draw_cell
     monkeypatch.setattr(
-        weibull_plans,
+        weibull_measurements,
         "draw_cell",
         lambda rungs, epsilon, source, n_rungs=None: honest(rungs, 6 * epsilon, source, n_rungs),
     )

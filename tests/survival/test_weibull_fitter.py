@@ -26,9 +26,9 @@ from skdpsurv import (
 )
 from skdpsurv.datasets import load_flchain
 from skdpsurv.mechanisms import sums
-from skdpsurv.shape import Shape
-from skdpsurv.survival import weibull_counts, weibull_plans, weibull_published
-from skdpsurv.survival.weibull_plans import Estimate
+from skdpsurv.privacy.measurement import NoisySum
+from skdpsurv.privacy.plan import Plan
+from skdpsurv.survival import weibull_counts, weibull_measurements, weibull_published
 from tests.support.combinations import thinned
 
 Y = np.dtype([("event", "?"), ("time", "f8")])
@@ -1018,8 +1018,7 @@ class TestBudget:
             assert accountant.rehearsed() == one.epsilon
             raise MemoryError
 
-        monkeypatch.setattr(weibull_plans, "log_times", fail)
-        monkeypatch.setattr(weibull_plans, "count_table", fail)
+        monkeypatch.setattr(Plan, "run", fail)
         with pytest.raises(MemoryError):
             one.fit(TIME, EVENT)
         assert accountant.rehearsed() == one.epsilon
@@ -1043,7 +1042,7 @@ class TestBudget:
     def test_the_parts_of_epsilon_add_up(self, monkeypatch, kind, shape_fraction, event_rate):
         """What noise and ladder are given, whatever was released before."""
         parts, sensitivities = [], []
-        laplace, ladder = sums.lattice_laplace, weibull_plans.draw_cell
+        laplace, ladder = sums.lattice_laplace, weibull_measurements.draw_cell
 
         def noise(value, scale, source):
             parts.append(sensitivities.pop(0) / scale)
@@ -1062,7 +1061,7 @@ class TestBudget:
             "blocks": [10 * one, 10 * one],
         }[kind]
         monkeypatch.setattr(sums, "lattice_laplace", noise)
-        monkeypatch.setattr(weibull_plans, "draw_cell", draw)
+        monkeypatch.setattr(weibull_measurements, "draw_cell", draw)
         time = np.linspace(0.01, 1, 200)
         model(kind, epsilon=2.0, shape_fraction=shape_fraction).fit(
             time, np.arange(200) < 200 * event_rate
@@ -1075,21 +1074,20 @@ class TestBudget:
 
     @pytest.mark.parametrize("shape_fraction", ["auto", 0.001, 0.3, 0.9])
     def test_so_they_do_with_a_correction(self, monkeypatch, shape_fraction):
-        """Which many events get: two more sums, whose parts the methods are told."""
+        """Which many events get: two more sums."""
         parts = []
 
-        def spy(owner, name):
+        def spy(owner, name, price_of):
             original = getattr(owner, name)
 
             def told(*args):
-                parts.append(next(value for value in reversed(args) if isinstance(value, float)))
+                parts.append(price_of(*args))
                 return original(*args)
 
             monkeypatch.setattr(owner, name, told)
 
-        for name in ("_noisy_events", "_noisy_mean", "_noisy_powers", "_noisy_correction"):
-            spy(weibull_plans.TightLadder, name)
-        spy(weibull_plans, "draw_cell")
+        spy(NoisySum, "run", lambda measurement, *_: measurement.price)
+        spy(weibull_measurements, "draw_cell", lambda rungs, epsilon, *_: epsilon)
         time = np.linspace(0.01, 1, 3000)
         model(epsilon=2.0, shape_fraction=shape_fraction).fit(time, np.ones(3000, dtype=bool))
         assert len(parts) == 7
@@ -1170,14 +1168,12 @@ class TestWhatLeaves:
     @every_kind
     def test_nothing_but_the_estimate_leaves(self, monkeypatch, intervals_asked, kind):
         """If the mechanism releases the same for both, nothing tells them apart."""
-        plan = type(model(kind)._plan(Shape(120, 0)))
-        honest = plan.estimate
+        honest = Plan.run
 
         def release_a_constant(*args):
-            honest(*args)
-            return Estimate(1.25, -0.5, 60)
+            return dict.fromkeys(honest(*args), 60) | {"shape": 1.25, "log_scale": -0.5}
 
-        monkeypatch.setattr(plan, "estimate", release_a_constant)
+        monkeypatch.setattr(Plan, "run", release_a_constant)
         one, other = (model(kind).fit(*pair) for pair in neighbours())
         assert pickle.dumps(one) == pickle.dumps(other)
         assert repr(sorted(vars(one).items())) == repr(sorted(vars(other).items()))
