@@ -58,7 +58,9 @@ def test_runs_and_draws(script, tmp_path, monkeypatch, capsys):
     plt.switch_backend("Agg")
     plt.close("all")
     simulate = weibull.plausible_estimates
-    monkeypatch.setattr(weibull, "plausible_estimates", lambda *args: simulate(*args[:-1], 20))
+    monkeypatch.setattr(
+        weibull, "plausible_estimates", lambda public, released, _: simulate(public, released, 20)
+    )
     monkeypatch.chdir(tmp_path)
     code = compile(_shorter(script.read_text(encoding="utf-8")), str(script), "exec")
     try:

@@ -198,8 +198,7 @@ def _compare_minimisers(
 def _compare_ladders(
     subject: Subject, arguments: list[Mapping[str, Any]], n_cells: int
 ) -> DensityRatioResult:
-    models = [subject.seeded(None) for _ in arguments]
-    plan, tables = plan_and_tables(models, arguments, n_cells)
+    plan, tables = plan_and_tables(subject.seeded(None), arguments, n_cells)
     shown = {
         "audited": ("draw of the shape", "noisy counts and sums", "what follows from all of these"),
         "not_audited": (SAMPLERS,),

@@ -54,20 +54,18 @@ def log_law(rungs: Rungs, epsilon: float, n_rungs: int | None, n_cells: int) -> 
 
 
 def plan_and_tables(
-    models: Sequence[Any], arguments: Sequence[Mapping[str, Any]], n_cells: int
-) -> tuple[Any, list[CountTable]]:
+    model: Any, arguments: Sequence[Mapping[str, Any]], n_cells: int
+) -> tuple[Plan, list[CountTable]]:
     """Return the plan of two fits, and the counts of their records.
 
     Parameters
     ----------
-    models : sequence of DPWeibullFitter
-        Two, with the same parameters.
+    model : DPWeibullFitter
     arguments : sequence of mapping
         Of ``fit``.
     n_cells : int
     """
     integer(at_least=2)("n_cells", n_cells)
-    model = models[0]
     model._check_parameters()
     if model.method != "ladder":
         raise ValueError("estimator must have method='ladder'.")

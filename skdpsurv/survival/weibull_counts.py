@@ -82,18 +82,7 @@ class CountTable:
 
 @dataclass(frozen=True)
 class LogTimes:
-    """Private log times themselves, for fits that do not count them.
-
-    Parameters
-    ----------
-    omega : float
-        Public.
-    x : ndarray of shape (n_records,)
-        Log times in units of the horizon, at least -omega.
-    event : ndarray of bool, shape (n_records,)
-    before : ndarray of bool, shape (n_records,)
-        Whose time was below the least.
-    """
+    """Private log times themselves, for fits that do not count them: as of :func:`log_times`."""
 
     omega: float
     x: FloatArray

@@ -30,7 +30,7 @@ from skdpsurv.survival.weibull_counts import CountTable, LogTimes, log_times
 from skdpsurv.survival.weibull_intervals import Estimate, plausible_estimates
 from skdpsurv.survival.weibull_plans import EXACT, MAXIMUM_LIKELIHOOD, TIGHT
 from skdpsurv.survival.weibull_published import LAPLACE, PUBLISHED, SAMPLE_AGGREGATE
-from skdpsurv.survival.weibull_setting import LEFT_CENSORED, Way, WeibullSetting
+from skdpsurv.survival.weibull_setting import LEFT_CENSORED, WeibullSetting
 from skdpsurv.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
@@ -273,21 +273,18 @@ class DPWeibullFitter(UnivariateFitter):
         )
         n_records: Any = release.made_by.public_inputs["n_records"]
         # The release's own: parameters may have been set since.
-        one = self.from_release(release)
-        public = replace(one._setting(Shape(n_records, 0)), left_censored=_left_censored(release))
+        public = self.from_release(release)._setting(Shape(n_records, 0))
+        public = replace(public, left_censored=_left_censored(release))
         with np.errstate(all="ignore"):
-            draws = plausible_estimates(one._way, public, estimate, n_resamples)
+            draws = plausible_estimates(public, estimate, n_resamples)
         return np.column_stack([max_time * np.exp(draws[:, 1]), np.exp(draws[:, 0])])
 
-    @property
-    def _way(self) -> Way:
-        if math.isinf(self.epsilon):
-            return MAXIMUM_LIKELIHOOD
-        return METHODS[self.method] or LADDERS[self.calibration]
-
     def _setting(self, shape: Shape) -> WeibullSetting:
+        """Return what is public of a fit."""
+        way = METHODS[self.method] or LADDERS[self.calibration]
         fraction = self.shape_fraction
         return WeibullSetting(
+            way=MAXIMUM_LIKELIHOOD if math.isinf(self.epsilon) else way,
             n_records=shape.n_records,
             epsilon=float(self.epsilon),
             max_time=required_horizon(self.max_time),
@@ -298,13 +295,14 @@ class DPWeibullFitter(UnivariateFitter):
         )
 
     def _plan(self, shape: Shape) -> Plan:
-        return self._way.plan(self._setting(shape))
+        return self._setting(shape).plan()
 
     def _read(  # type: ignore[override]
         self, shape: Shape, X: Any, y: Any, durations: Any = None, event_observed: Any = None
     ) -> CountTable | LogTimes:
         records = super()._read(shape, X, y, durations, event_observed)
-        return self._way.read(records, required_horizon(self.max_time), float(self.omega))
+        public = self._setting(shape)
+        return public.way.read(records, public.max_time, public.omega)
 
     def _run(self, shape: Shape, plan: Plan, records: CountTable | LogTimes) -> dict[str, Any]:
         known = super()._run(shape, plan, records)

@@ -23,7 +23,7 @@ from skdpsurv.privacy.plan import Plan
 from skdpsurv.survival.inversion import plausible_truths
 from skdpsurv.survival.weibull_counts import CountTable
 from skdpsurv.survival.weibull_model import bin_probabilities, mean_log_time
-from skdpsurv.survival.weibull_setting import Way, WeibullSetting
+from skdpsurv.survival.weibull_setting import WeibullSetting
 from skdpsurv.types import FloatArray
 
 #: Estimates nearer than this to a bound, on the log scale, count as being at it.
@@ -46,7 +46,6 @@ class Estimate(NamedTuple):
 class _Simulation:
     """Fits of simulated records; log shapes and log scales are rows of two."""
 
-    way: Way
     public: WeibullSetting
     released: Estimate
     source: RandomSource
@@ -54,7 +53,7 @@ class _Simulation:
     @cached_property
     def plan(self) -> Plan:
         """What is run."""
-        return self.way.plan(self.public)
+        return self.public.plan()
 
     @property
     def rate(self) -> float | None:
@@ -107,7 +106,7 @@ class _Simulation:
         sign = generator.choice([-REACH, REACH], (n_truths, 2))
         away = sign * np.take_along_axis(errors - median, picked, axis=0)
         log_shape, log_hazard = (turned(self.center[None]) - median + away).T
-        (low, high), scales = self.way.bounds(self.public)
+        (low, high), scales = self.public.bounds
         log_shape = np.clip(log_shape, low, high)
         log_scale = np.clip(middle - log_hazard / np.exp(log_shape), *scales)
         return np.column_stack([log_shape, log_scale])
@@ -119,14 +118,11 @@ def _event_share(truth: FloatArray) -> float:
 
 
 @lru_cache(maxsize=8)
-def plausible_estimates(
-    way: Way, public: WeibullSetting, released: Estimate, n_resamples: int
-) -> FloatArray:
+def plausible_estimates(public: WeibullSetting, released: Estimate, n_resamples: int) -> FloatArray:
     """Draw shapes and log scales that could have led to the released ones.
 
     Parameters
     ----------
-    way : Way
     public : WeibullSetting
         That the release was made by.
     released : Estimate
@@ -139,7 +135,7 @@ def plausible_estimates(
         those of the shape as they would be at the shape that they lead to. The same for the same
         release, as its randomness has a fixed seed.
     """
-    simulation = _Simulation(way, public, released, random_source(0, purpose="interval"))
+    simulation = _Simulation(public, released, random_source(0, purpose="interval"))
     center = simulation.center
     n_first = max(n_resamples // FIRST_PART, min(n_resamples, FIRST))
     first = simulation.fits(center, simulation.rate, n_first)
@@ -148,7 +144,7 @@ def plausible_estimates(
     truths = np.concatenate([np.tile(center, (n_first, 1)), others])
     draws = np.concatenate([first, *found])
 
-    low, high = way.bounds(public).T
+    low, high = public.bounds.T
     plausible = center - (draws - truths)
     plausible[:, 0] = plausible_truths(float(center[0]), truths[:, 0], draws[:, 0])
     plausible = np.clip(plausible, low, high)

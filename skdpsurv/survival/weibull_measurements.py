@@ -56,13 +56,7 @@ NODES_LOOKED_AT = 256
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class WeibullSum(NoisySum):
-    """A sum over the records of a Weibull fit.
-
-    Parameters
-    ----------
-    price : float
-    public : WeibullSetting
-    """
+    """A sum over the records of a Weibull fit."""
 
     public: WeibullSetting
 
@@ -235,13 +229,7 @@ class Correction(WeibullSum):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Ladder(Mechanism):
-    """The shape, drawn among cells of a grid, near ones first.
-
-    Parameters
-    ----------
-    price : float
-    public : WeibullSetting
-    """
+    """The shape, drawn among cells of a grid, near ones first."""
 
     price: float
     public: WeibullSetting
@@ -277,20 +265,16 @@ class Ladder(Mechanism):
         cell = draw_cell(rungs, self.price, source, self.public.n_rungs)
         return {"shape": self.public.within_range(self.shape_at(cell + self.place(source)))}
 
-    def distances(
-        self, known: Known, one: CountTable, other: CountTable
-    ) -> list[tuple[str, float, float]]:
+    def distances(self, known: Known, one: Any, other: Any) -> list[tuple[str, float, float]]:
         """Return how far rungs move, in records."""
         first, second = self.rungs(known, one), self.rungs(known, other)
         top, n = highest_level(self.price, self.public.n_rungs), first.n_cells
-        nodes = range(0, n + 1, max(1, n // NODES_LOOKED_AT))
-        return [
-            (what, max(abs(min(a(i), top) - min(b(i), top)) for i in nodes) / UNIT, 1.0)
-            for what, a, b in (
-                ("rungs down to a shape", first.down_to, second.down_to),
-                ("rungs up to a shape", first.up_to, second.up_to),
-            )
-        ]
+        found = (
+            abs(min(a(node), top) - min(b(node), top))
+            for node in range(1, n, max(1, n // NODES_LOOKED_AT))
+            for a, b in ((first.down_to, second.down_to), (first.up_to, second.up_to))
+        )
+        return [("rungs", max(found) / UNIT, 1.0)]
 
 
 class ReleasedMeanLadder(Ladder):

@@ -16,6 +16,7 @@ sum of powers. The share that each gets of epsilon may depend on what was releas
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -23,63 +24,46 @@ from typing import Any
 from skdpsurv.privacy.measurement import Known
 from skdpsurv.privacy.plan import Plan, Sequential, Total
 from skdpsurv.privacy.shares import what_is_left
+from skdpsurv.survival import weibull_measurements as ask
 from skdpsurv.survival.weibull_counts import all_log_times, count_table
-from skdpsurv.survival.weibull_measurements import (
-    Correction,
-    Events,
-    ExactLadder,
-    FollowUp,
-    Ladder,
-    MaximumLikelihood,
-    MeanLogTime,
-    ReleasedMeanLadder,
-    Scale,
-)
-from skdpsurv.survival.weibull_setting import (
-    CORRECTION_EVENTS,
-    CORRECTION_RATE,
-    CORRECTION_SHARES,
-    EVENTS_PART,
-    EVENTS_SHARE,
-    FOLLOW_UP_PART,
-    FOLLOW_UP_SHARE,
-    LADDER_PART,
-    LARGEST_LOG_SCALE,
-    RATE_POWER,
-    RATE_RANGE,
-    Way,
-    WeibullSetting,
-)
+from skdpsurv.survival.weibull_setting import LARGEST_LOG_SCALE, Way, WeibullSetting
 
-#: What follows the number of events and the follow-up time.
-WITHOUT_CORRECTION: tuple[Any, ...] = (MeanLogTime, ReleasedMeanLadder, Scale)
-WITH_CORRECTION = (*WITHOUT_CORRECTION, Correction, Scale)
+#: What follows the number of events and the follow-up time in a tight ladder, without a correction
+#: and with one.
+LATER: tuple[Any, ...] = (ask.MeanLogTime, ask.ReleasedMeanLadder, ask.Scale)
+CORRECTED = (*LATER, ask.Correction, ask.Scale)
 
 
 def tight_plan(public: WeibullSetting) -> Plan:
     """Return the plan of the number of events, the follow-up time, and what these decide."""
-    begun = first_shares(public)
 
     def later(n_events: int, rate: float) -> Sequential:
-        shares = later_shares(public, n_events, rate)
-        kinds = WITH_CORRECTION if len(shares) > 2 else WITHOUT_CORRECTION
-        rest = 1.0 - begun[0] - begun[1] - sum(shares)
+        shares = public.later_shares(n_events, rate)
+        rest = 1.0 - public.first_shares[0] - public.first_shares[1] - sum(shares)
+        kinds = CORRECTED if len(shares) > 2 else LATER
         return Sequential(priced(public, kinds, (*shares, rest)))
 
     def choose(known: Known) -> Sequential:
         return later(known["n_events"], known["n_events"] / known["follow_up"])
 
-    first = priced(public, (Events, FollowUp), begun)
-    rest = Total(
-        what_is_left(public.epsilon, *(each.price for each in first)),
-        choose,
-        (later(public.n_records, CORRECTION_RATE), *(later(0, rate) for rate in RATE_RANGE)),
-    )
-    return public.plan(
-        Sequential((*first, rest)),
+    first = priced(public, (ask.Events, ask.FollowUp), public.first_shares)
+    # At most a correction, if there can be events enough; else from no events to nothing but these.
+    possible = later(public.n_records, math.inf), later(0, 0.0), later(0, math.inf)
+    total = what_is_left(public.epsilon, *(each.price for each in first))
+    return public.plan_of(
+        Sequential((*first, Total(total, choose, possible))),
         "Laplace noise on the number of events, the follow-up time and the sum of log event times, "
         "ladder for the shape, Laplace noise on sums for a correction of it and for the scale",
     )
+
+
+def ladder_plan(ladder: type[ask.Ladder], public: WeibullSetting) -> Plan:
+    """Return the paper's plan of two steps: the shape by a ladder, then the scale."""
+    (shape,) = priced(public, [ladder], [public.shape_share])
+    half = (public.spendable - shape.price) / 2.0
+    tree = shape, ask.Events(price=half, public=public), ask.Scale(price=half, public=public)
+    words = f"{ladder.name} for the shape, Laplace noise on two sums for the scale"
+    return public.plan_of(Sequential(tree), words)
 
 
 def priced(public: WeibullSetting, kinds: Sequence[Any], shares: Sequence[float]) -> Any:
@@ -88,45 +72,15 @@ def priced(public: WeibullSetting, kinds: Sequence[Any], shares: Sequence[float]
     return tuple(kind(price=share * public.spendable, public=public) for kind, share in pairs)
 
 
-def first_shares(public: WeibullSetting) -> tuple[float, float]:
-    """Return the shares of the number of events and of the follow-up time."""
-    if public.shape_fraction is None:
-        return EVENTS_SHARE, FOLLOW_UP_SHARE
-    rest = 1.0 - public.shape_fraction
-    return EVENTS_PART * rest, FOLLOW_UP_PART * rest
-
-
-def later_shares(public: WeibullSetting, n_events: int, rate: float) -> tuple[float, ...]:
-    """Return shares for log times and ladder and, with a correction, first scale and score."""
-    if n_events * public.epsilon >= CORRECTION_EVENTS and rate >= CORRECTION_RATE:
-        shares: tuple[float, ...] = CORRECTION_SHARES
-    else:
-        part = LADDER_PART * min(max(rate, RATE_RANGE[0]), RATE_RANGE[1]) ** RATE_POWER
-        log_times_share = (1.0 - EVENTS_SHARE - FOLLOW_UP_SHARE) / (1.0 + 2.0 * part)
-        shares = log_times_share, part * log_times_share
-    if public.shape_fraction is None:
-        return shares
-    return tuple(public.shape_fraction * share / sum(shares) for share in shares)
-
-
-def ladder_plan(ladder: type[Ladder], public: WeibullSetting) -> Plan:
-    """Return the paper's plan of two steps: the shape by a ladder, then the scale."""
-    (shape,) = priced(public, [ladder], [public.shape_share])
-    epsilon_sum = (public.spendable - shape.price) / 2.0
-    scale = (kind(price=epsilon_sum, public=public) for kind in (Events, Scale))
-    words = f"{ladder.name} for the shape, Laplace noise on two sums for the scale"
-    return public.plan(Sequential((shape, *scale)), words)
-
-
 def ladder_scales(public: WeibullSetting) -> tuple[float, float]:
     """Return the least and the largest log scale that ladders release."""
     return -public.omega, LARGEST_LOG_SCALE
 
 
 TIGHT = Way(tight_plan, count_table, ladder_scales)
-EXACT = Way(partial(ladder_plan, ExactLadder), count_table, ladder_scales)
+EXACT = Way(partial(ladder_plan, ask.ExactLadder), count_table, ladder_scales)
 MAXIMUM_LIKELIHOOD = Way(
-    lambda public: public.plan(MaximumLikelihood(public=public), MaximumLikelihood.name),
+    lambda public: public.plan_of(ask.MaximumLikelihood(public=public), ""),
     partial(all_log_times, exact=True),
     lambda public: (-LARGEST_LOG_SCALE, LARGEST_LOG_SCALE),
 )

@@ -33,6 +33,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
@@ -62,7 +63,7 @@ N_CELLS_PUBLISHED = 2000
 BLOCK_RECORDS = 500
 
 
-def published_shape_at(node: float, max_shape: float) -> float:
+def shape_at(node: float, max_shape: float) -> float:
     """Return the shape at a node of the grid."""
     return float(node * max_shape / N_CELLS_PUBLISHED)
 
@@ -80,10 +81,6 @@ class PublishedRungs:
         """Number of cells; cell j goes from node j to node j + 1."""
         return N_CELLS_PUBLISHED
 
-    def shape_at(self, node: float) -> float:
-        """Return the shape at a node."""
-        return published_shape_at(node, self.max_shape)
-
     def down_to(self, node: int) -> int:
         """Return the first rung that begins in a cell before the node."""
         return int(self._rungs[0][node - 1]) * UNIT if node < self.n_cells else 0
@@ -98,7 +95,7 @@ class PublishedRungs:
         begins = np.empty(N_CELLS_PUBLISHED, dtype=np.int64)
         ends = np.empty(N_CELLS_PUBLISHED, dtype=np.int64)
         for cell in range(N_CELLS_PUBLISHED):
-            bounds = _Bounds(self.table, self.shape_at(cell + 1))
+            bounds = _Bounds(self.table, shape_at(cell + 1, self.max_shape))
             begins[cell] = first_rung(bounds.begun, self.top)
             ends[cell] = first_rung(bounds.not_ended, self.top)
         # A rung begins, and ends, at the first crossing.
@@ -176,7 +173,7 @@ class PublishedLadder(Ladder):
 
     def shape_at(self, node: float) -> float:
         """Return the shape at a node; the first is 0, which is no shape."""
-        return published_shape_at(node, self.public.max_shape)
+        return shape_at(node, self.public.max_shape)
 
     def place(self, source: RandomSource) -> float:
         """Return any place."""
@@ -187,12 +184,7 @@ class PublishedLadder(Ladder):
 class NoisyEstimates(Mechanism):
     """Laplace noise on sums of clamped estimates, one of each block of records.
 
-    Parameters
-    ----------
-    prices : tuple of float
-        Of the shape and of the scale.
-    public : WeibullSetting
-    n_blocks : int
+    Prices are those of the shape and of the scale.
     """
 
     prices: tuple[float, float]
@@ -224,16 +216,14 @@ class NoisyEstimates(Mechanism):
         scale = min(max(scale, math.exp(-omega)), self.public.max_shape)
         return {"shape": self.public.within_range(shape), "log_scale": math.log(scale)}
 
-    def distances(
-        self, known: Known, one: LogTimes, other: LogTimes
-    ) -> list[tuple[str, float, float]]:
+    def distances(self, known: Known, one: Any, other: Any) -> list[tuple[str, float, float]]:
         """Return how far the sums move, in any one order of the records."""
+        names, query = ("sum of shapes", "sum of scales"), self.query
         pairs = zip(
             *(self._estimates(each, random_source(0)) for each in (one, other)), strict=True
         )
-        moves = [abs(self.query.total(a) - self.query.total(b)) for a, b in pairs]
-        found = [move / self.query.sensitivity for move in moves]
-        return [("sum of shapes", found[0], 1.0), ("sum of scales", found[1], 1.0)]
+        moves = (abs(query.total(a) - query.total(b)) / query.sensitivity for a, b in pairs)
+        return [(name, move, 1.0) for name, move in zip(names, moves, strict=True)]
 
     def _estimates(
         self, records: CountTable | LogTimes, source: RandomSource
@@ -259,14 +249,15 @@ def estimates_plan(public: WeibullSetting, *, blocks: bool) -> Plan:
     n_blocks = max(1, public.n_records // BLOCK_RECORDS) if blocks else 1
     noisy = NoisyEstimates(prices=prices, public=public, n_blocks=n_blocks)
     words = "sample and aggregate: Laplace noise on the mean of clamped block estimates"
-    return public.plan(noisy, words if blocks else noisy.name)
-
-
-def estimate_scales(public: WeibullSetting) -> tuple[float, float]:
-    """Return the least and the largest log scale of noisy estimates."""
-    return -public.omega, math.log(public.max_shape)
+    return public.plan_of(noisy, words if blocks else "")
 
 
 PUBLISHED = Way(published_plan, count_table, ladder_scales)
-LAPLACE = Way(partial(estimates_plan, blocks=False), all_log_times, estimate_scales)
-SAMPLE_AGGREGATE = Way(partial(estimates_plan, blocks=True), all_log_times, estimate_scales)
+LAPLACE, SAMPLE_AGGREGATE = (
+    Way(
+        partial(estimates_plan, blocks=blocks),
+        all_log_times,
+        lambda public: (-public.omega, math.log(public.max_shape)),
+    )
+    for blocks in (False, True)
+)

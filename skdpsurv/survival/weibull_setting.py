@@ -51,15 +51,13 @@ ASSUMED = (
 
 @dataclass(frozen=True)
 class WeibullSetting:
-    """Public numbers of a fit.
+    """Public numbers of a fit, and the way to fit.
 
     Parameters
     ----------
+    way : Way
     n_records : int
-    epsilon : float
-    max_time : float
-    omega : float
-    max_shape : float
+    epsilon, max_time, omega, max_shape : float
     shape_fraction : float or None
         Share of epsilon for the shape; None for the plan's own.
     n_rungs : int or None
@@ -68,6 +66,7 @@ class WeibullSetting:
         the plan can do that. False is what releases of version 1 did: it is taken for one at it.
     """
 
+    way: Way
     n_records: int
     epsilon: float
     max_time: float
@@ -84,12 +83,38 @@ class WeibullSetting:
 
     @property
     def shape_share(self) -> float:
-        """Share of epsilon for the shape, where there are no better reasons for another."""
+        """Share of epsilon for the shape, where nothing speaks for another."""
         return 0.5 if self.shape_fraction is None else self.shape_fraction
+
+    @property
+    def first_shares(self) -> tuple[float, float]:
+        """Shares of the number of events and of the follow-up time, in the tight ladder."""
+        if self.shape_fraction is None:
+            return EVENTS_SHARE, FOLLOW_UP_SHARE
+        rest = 1.0 - self.shape_fraction
+        return EVENTS_PART * rest, FOLLOW_UP_PART * rest
+
+    def later_shares(self, n_events: int, rate: float) -> tuple[float, ...]:
+        """Return shares for log times and ladder and, with a correction, first scale and score."""
+        if n_events * self.epsilon >= CORRECTION_EVENTS and rate >= CORRECTION_RATE:
+            shares: tuple[float, ...] = CORRECTION_SHARES
+        else:
+            part = LADDER_PART * min(max(rate, RATE_RANGE[0]), RATE_RANGE[1]) ** RATE_POWER
+            log_times_share = (1.0 - EVENTS_SHARE - FOLLOW_UP_SHARE) / (1.0 + 2.0 * part)
+            shares = log_times_share, part * log_times_share
+        if self.shape_fraction is None:
+            return shares
+        return tuple(self.shape_fraction * share / sum(shares) for share in shares)
 
     def within_range(self, shape: float) -> float:
         """Return the nearest shape that may be released."""
         return min(max(shape, SHAPE_RANGE * self.max_shape), self.max_shape)
+
+    @property
+    def bounds(self) -> FloatArray:
+        """Least and largest log shape, and log scale in units of the horizon, of an estimate."""
+        log_max = math.log(self.max_shape)
+        return np.array([(log_max + math.log(SHAPE_RANGE), log_max), self.way.log_scales(self)])
 
     def stated(self) -> dict[str, Any]:
         """Return the parameters that a release states."""
@@ -101,26 +126,24 @@ class WeibullSetting:
             "n_rungs": self.n_rungs,
         }
 
-    def plan(self, tree: Node, words: str) -> Plan:
-        """Return the plan of measurements."""
+    def plan(self) -> Plan:
+        """Return the plan of what is released, of records as they are read, or of their counts."""
+        return self.way.plan(self)
+
+    def plan_of(self, tree: Node, words: str) -> Plan:
+        """Return the plan that consists of measurements."""
         before = {LEFT_CENSORED: True} if self.left_censored else {}
         inputs = {"n_records": self.n_records, **self.stated(), **before}
         return Plan(tree, self.epsilon, inputs=inputs, assumed=ASSUMED, words=words)
 
 
 class Way(NamedTuple):
-    """A way to fit, on records that ``read`` returns, or on any table of counts.
+    """A way to fit: its plan for a setting, how records are read for it, and ends of log scales.
 
-    ``plan`` makes the plan for a setting; it releases ``shape``, ``log_scale`` in units of the
-    horizon and, but for baselines, ``n_events``. ``read`` takes the records, max_time and omega;
-    ``log_scales`` says for a setting how small and how large a log scale can be.
+    The plan releases ``shape``, ``log_scale`` in units of the horizon and, but for baselines,
+    ``n_events``. ``read`` takes records, max_time and omega.
     """
 
     plan: Callable[[WeibullSetting], Plan]
     read: Callable[[Targets, float, float], CountTable | LogTimes]
     log_scales: Callable[[WeibullSetting], tuple[float, float]]
-
-    def bounds(self, public: WeibullSetting) -> FloatArray:
-        """Return least and largest log shape, and log scale, of an estimate."""
-        log_max = math.log(public.max_shape)
-        return np.array([(log_max + math.log(SHAPE_RANGE), log_max), self.log_scales(public)])

@@ -49,7 +49,7 @@ def test_the_interval_is_that_of_the_plan_that_was_run(parameters, epsilon, n_re
     )
     assert model.release_.made_by.epsilon == pytest.approx(epsilon, rel=1e-15)
     public = own._setting(Shape(n_records, 0))
-    draws = np.exp(plausible_estimates(own._way, public, released, 20))
+    draws = np.exp(plausible_estimates(public, released, 20))
     expected = np.quantile(draws, [0.1, 0.9], axis=0)
     for one in (model, DPWeibullFitter.from_release(Release.from_json(model.release_.to_json()))):
         interval = one.confidence_interval(0.8, 20)

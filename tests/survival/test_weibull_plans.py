@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import ClassVar
 
@@ -39,7 +39,6 @@ from skdpsurv.survival.weibull_setting import (
     EVENTS_SHARE,
     FOLLOW_UP_SHARE,
     LARGEST_LOG_SCALE,
-    Way,
     WeibullSetting,
 )
 from tests.support.combinations import thinned
@@ -49,30 +48,15 @@ def table_of(time, event, max_time, omega):
     return count_table(InMemory([(event, time)]), max_time, omega)
 
 
-@dataclass(frozen=True)
-class Fit:
-    """A way to fit, at public numbers."""
-
-    way: Way
-    public: WeibullSetting
-
-    @property
-    def plan(self):
-        return self.way.plan(self.public)
-
-    @property
-    def bounds(self):
-        return self.way.bounds(self.public)
-
-    def on(self, records, source):
-        known = self.plan.run(records, source)
-        return Estimate(known["shape"], known["log_scale"], known.get("n_events"))
+def estimate_of(public, records, source):
+    """Return what the plan releases of records as they are read, or of their counts."""
+    known = public.plan().run(records, source)
+    return Estimate(known["shape"], known["log_scale"], known.get("n_events"))
 
 
-def estimate(fit, time, event, source):
-    public = fit.public
-    records = fit.way.read(InMemory([(event, time)]), public.max_time, public.omega)
-    return fit.on(records, source)
+def estimate(public, time, event, source):
+    records = public.way.read(InMemory([(event, time)]), public.max_time, public.omega)
+    return estimate_of(public, records, source)
 
 
 def exact_fit(time, event):
@@ -97,8 +81,9 @@ FRACTIONS = [None, 0.001, 0.3, 0.5, 0.9, 0.999]
 
 
 def make_fit(kind, n, epsilon, shape_fraction=None, n_rungs=None, omega=OMEGA, max_shape=MAX_SHAPE):
-    public = WeibullSetting(n, epsilon, MAX_TIME, omega, max_shape, shape_fraction, n_rungs)
-    return Fit(WAYS[kind], public)
+    return WeibullSetting(
+        WAYS[kind], n, epsilon, MAX_TIME, omega, max_shape, shape_fraction, n_rungs
+    )
 
 
 def simulate(n, shape=1.4, scale=2.0, censoring=4.0, seed=0):
@@ -221,7 +206,7 @@ class TestWhatIsSpent:
         fit = make_fit(kind, n, epsilon, shape_fraction)
         values, public = [], set()
         for table in neighbours(n, np.random.default_rng(0)):
-            fit.on(table, random_source(0))
+            estimate_of(fit, table, random_source(0))
             values.append(ledger.values)
             drawn = tuple((epsilon, n_rungs) for _, epsilon, n_rungs in ledger.ladders)
             public.add((*ledger.scales, drawn))
@@ -267,7 +252,7 @@ class TestWhatIsSpent:
         for n_events, follow_up, epsilon, releases in cases:
             ledger.answers = (n_events, follow_up * 2**30, -3000, 2**34, 2**33, 2**34)
             table = next(neighbours(100, np.random.default_rng(0)))
-            make_fit("tight", 100, epsilon).on(table, random_source(0))
+            estimate_of(make_fit("tight", 100, epsilon), table, random_source(0))
             assert len(ledger.values) == releases
             often = n_events >= CORRECTION_RATE * follow_up
             corrected = n_events * epsilon >= CORRECTION_EVENTS and often
@@ -280,11 +265,11 @@ class TestWhatIsSpent:
         """Whatever is released first: all positive, and something is left for the scale."""
         n = 500
         fit = make_fit("tight", n, epsilon, shape_fraction)
-        first = sum(weibull_plans.first_shares(fit.public))
+        first = sum(fit.first_shares)
         if shape_fraction is None:
             assert first == EVENTS_SHARE + FOLLOW_UP_SHARE
         for n_events, rate in itertools.product((1, 30, n), np.geomspace(1e-3, 1e3, 40)):
-            shares = weibull_plans.later_shares(fit.public, n_events, rate)
+            shares = fit.later_shares(n_events, rate)
             assert min(shares) > 0.0
             assert first + sum(shares) < 1.0
             if shape_fraction is not None:
@@ -296,7 +281,7 @@ class TestWhatIsSpent:
         """But for what rounding may cost; each choice that is stated has nearly all of the rest."""
         for epsilon in (1e-9, 0.3, 1e9):
             fit = make_fit(kind, 500, epsilon, shape_fraction)
-            plan = fit.plan
+            plan = fit.plan()
             assert 1 - 2.0**-39 < plan.cost.epsilon / Fraction(epsilon) <= 1
             assert plan.guarantee("proved").epsilon == epsilon
             if kind == "tight":
@@ -348,7 +333,7 @@ class TestWhatIsSpent:
         time, event = simulate(200)
         table = table_of(time, event, MAX_TIME, OMEGA)
         for kind in LADDERS:
-            make_fit(kind, 200, 1.0, n_rungs=7).on(table, random_source(0))
+            estimate_of(make_fit(kind, 200, 1.0, n_rungs=7), table, random_source(0))
             rungs, epsilon, n_rungs = ledger.ladders[-1]
             assert rungs.table is table
             assert rungs.max_shape == MAX_SHAPE
@@ -362,7 +347,7 @@ class TestWhatIsSpent:
         means = set()
         for seed in range(5):
             table = table_of(*simulate(200, seed=seed), MAX_TIME, OMEGA)
-            make_fit("tight", 200, 1.0).on(table, random_source(0))
+            estimate_of(make_fit("tight", 200, 1.0), table, random_source(0))
             means.add(ledger.ladders[-1][0].mean_log_event)
             ledger.forget()
         assert means == {((CENTER - 30) / N_BINS - 1.0) * OMEGA}
@@ -378,7 +363,7 @@ class TestNeighbours:
     @staticmethod
     def measurements(kind, n):
         """Return all that may be asked, with a correction."""
-        leaves = make_fit(kind, n, 1e3).plan.leaves
+        leaves = make_fit(kind, n, 1e3).plan().leaves
         # Else ladders end at their first rung.
         return [replace(leaf, price=1.0) if isinstance(leaf, Ladder) else leaf for leaf in leaves]
 
@@ -403,7 +388,7 @@ class TestNeighbours:
     @pytest.mark.parametrize("left_censored", [True, False])
     @pytest.mark.parametrize("shape", [0.01, 0.3, 1.4, 10.0])
     def test_scores_are_within_the_widest_range(self, shape, left_censored):
-        public = replace(make_fit("tight", 4000, 2.0).public, left_censored=left_censored)
+        public = replace(make_fit("tight", 4000, 2.0), left_censored=left_censored)
         leaf = weibull_measurements.Correction(price=1.0, public=public)
         (widest,) = leaf.query_range()
         for n_events, log_scale, mean in itertools.product(
@@ -422,7 +407,7 @@ class TestNeighbours:
             fit.way.read(InMemory([(event, np.append(first, time[1:]))]), MAX_TIME, OMEGA)
             for first in (0.0, 4.9)
         ]
-        for _, found, bound in fit.plan.tree.distances({}, *read):
+        for _, found, bound in fit.plan().tree.distances({}, *read):
             assert 0.0 < found <= bound == 1.0
 
     def test_rungs_that_move_by_two_are_found(self, monkeypatch):
@@ -453,7 +438,7 @@ class TestWithoutNoise:
         time, event = simulate(1500, **SAMPLES[sample])
         shape, log_scale = likeliest(time, event)
         fit = make_fit(kind, 1500, 1e9)
-        fit = replace(fit, public=replace(fit.public, left_censored=False))
+        fit = replace(fit, left_censored=False)
         found = estimate(fit, time, event, random_source(0))
         assert found.shape == pytest.approx(shape, rel=1e-4)
         assert found.log_scale == pytest.approx(log_scale, abs=2e-4 / shape)
@@ -463,7 +448,7 @@ class TestWithoutNoise:
     @pytest.mark.parametrize("kind", ["tight", "exact"])
     def test_ladders_balance_log_times(self, monkeypatch, no_noise, kind, sample):
         """To a cell of the grid; a correction, which goes to the likelihood, is not taken."""
-        monkeypatch.setattr(weibull_plans, "CORRECTION_RATE", math.inf)
+        monkeypatch.setattr(weibull_setting, "CORRECTION_RATE", math.inf)
         time, event = simulate(1500, **{**SAMPLES, "before": {"shape": 0.4}}[sample])
         shape, log_scale = balanced(time, event)
         found = estimate(make_fit(kind, 1500, 1e9), time, event, random_source(0))
@@ -497,7 +482,7 @@ class TestWithoutNoise:
         fit = make_fit("no privacy", 1500, math.inf)
         exact = estimate(fit, time, event, random_source(0))
         assert exact.n_events == np.sum(event & (time <= MAX_TIME))
-        binned = fit.on(table_of(time, event, MAX_TIME, OMEGA), random_source(0))
+        binned = estimate_of(fit, table_of(time, event, MAX_TIME, OMEGA), random_source(0))
         assert binned == pytest.approx(exact, rel=1e-3)
 
     @pytest.mark.parametrize("kind", ["Laplace", "blocks"])
@@ -612,7 +597,7 @@ class TestAwkwardData:
         """One noisy event, all powers: a tiny shape would have a scale beyond the floats."""
         Ledger(monkeypatch, (1, 2**62, -3000, 2**62), shape=0.01)
         table = table_of(np.full(900, 5.0), np.zeros(900, dtype=bool), MAX_TIME, OMEGA)
-        found = make_fit("tight", 900, 1.0).on(table, random_source(0))
+        found = estimate_of(make_fit("tight", 900, 1.0), table, random_source(0))
         assert found.log_scale == LARGEST_LOG_SCALE
 
 
@@ -635,7 +620,7 @@ class TestReproducible:
         results = {
             estimate(fit, time, event, random_source(3)),
             estimate(fit, time[order], event[order], random_source(3)),
-            fit.on(table, random_source(3)),
+            estimate_of(fit, table, random_source(3)),
         }
         assert len(results) == 1
 
@@ -661,7 +646,7 @@ class TestSampleAggregate:
         fit = make_fit("blocks", n, 1.0)
         estimate(fit, time, event, random_source(0))
         x, events, starts = groups[0]
-        assert fit.plan.tree.n_blocks == starts.size == blocks
+        assert fit.plan().tree.n_blocks == starts.size == blocks
         sizes = np.diff([*starts, n])
         assert sizes.sum() == n
         assert sizes.max() - sizes.min() <= 1
@@ -703,7 +688,7 @@ class TestSampleAggregate:
     def test_counts_give_as_many_records(self, groups):
         time, event = simulate(1000)
         table = table_of(time, event, MAX_TIME, OMEGA)
-        make_fit("blocks", 1000, 1.0).on(table, random_source(0))
+        estimate_of(make_fit("blocks", 1000, 1.0), table, random_source(0))
         x, events, _ = groups[0]
         for values, counts in ((x, table.records), (x[events], table.events)):
             places = np.rint((values / OMEGA + 1.0) * N_BINS).astype(int)
