@@ -16,7 +16,7 @@ from benchmarks._common import split, survival_sets, table
 from benchmarks._run import arguments, number, run, setting
 from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.blocks import InMemory
-from skdpsurv.metrics.evaluation_plan import TIMES, EvaluationPlan
+from skdpsurv.metrics.evaluation_plan import TIMES, Setting, evaluation_plan
 from skdpsurv.metrics.exact_values import exact_measures
 from skdpsurv.metrics.predictions import predicted_survival
 from skdpsurv.metrics.released_values import Measures, Reading, intervals
@@ -105,9 +105,9 @@ def results(task: Task, repetitions: int, epsilon: float) -> tuple[np.ndarray, n
         rng = np.random.default_rng(r)
         rows = rng.integers(0, task.everybody.time.size, N_RECORDS)
         sample = taken(task.everybody, rows)
-        plan = EvaluationPlan(epsilon, N_RECORDS, task.horizon, 5, 3, None, None, ())
-        released = plan.run(InMemory([sample]), random_source(None))
-        reading = Reading.of(plan, released)
+        public = Setting(epsilon, N_RECORDS, task.horizon, 5, 3)
+        released = evaluation_plan(public).run(InMemory([sample]), random_source(None))
+        reading = Reading.of(public, released)
         found = reading.measures(reading.sums(released))
         lower, upper = intervals(reading, released, found, 0.95)
         noiseless = exact_measures(sample, reading)

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.checks import Check, by, horizon, integer, list_of, number_in, optional, positive
-from skdpsurv.metrics.evaluation_plan import EvaluationPlan
+from skdpsurv.metrics.evaluation_plan import Setting, evaluation_plan
 from skdpsurv.metrics.evaluation_result import Estimate, RiskGroup, SurvivalEvaluation
 from skdpsurv.metrics.exact_values import exact_measures
 from skdpsurv.metrics.predictions import (
@@ -26,6 +26,7 @@ from skdpsurv.metrics.released_values import Reading, intervals
 from skdpsurv.metrics.risk_table import EvaluationRecords
 from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee, random_source
 from skdpsurv.privacy.guarantee import frozen
+from skdpsurv.privacy.plan import Plan
 from skdpsurv.rows import length, refuse_no_target, require_one_each
 from skdpsurv.shape import Shape, seen_shape
 from skdpsurv.tabular import TabularEstimator
@@ -259,11 +260,14 @@ class _Evaluation(PrivateEstimator):
         refuse_short_reach(self.model, X, float(self.max_time))
         return shape
 
-    def _plan(self, shape: Shape) -> EvaluationPlan:
-        risk_edges, time_edges = _edges(self.risk_edges), _edges(self.time_edges)
+    def _plan(self, shape: Shape) -> Plan:
         unknown = unknown_steps(self.model)
         asked = (f"copies of {', '.join(unknown)} share no state that predictions change",)
-        return EvaluationPlan(
+        return evaluation_plan(self._setting(shape), asked if unknown else ())
+
+    def _setting(self, shape: Shape) -> Setting:
+        risk_edges, time_edges = _edges(self.risk_edges), _edges(self.time_edges)
+        return Setting(
             epsilon=float(self.epsilon),
             n_records=shape.n_records,
             horizon=float(self.max_time),
@@ -271,7 +275,6 @@ class _Evaluation(PrivateEstimator):
             n_bands=int(self.n_bands) if time_edges is None else time_edges.size + 1,
             risk_edges=risk_edges,
             time_edges=time_edges,
-            asked=asked if unknown else (),
         )
 
     def _read(self, shape: Shape, X: Any, y: Any) -> Blocks[Any]:
@@ -292,8 +295,9 @@ class _Evaluation(PrivateEstimator):
         shape.require(records.map_sum(lambda block: block[2].size))
         return records
 
-    def _run(self, shape: Shape, plan: EvaluationPlan, records: Blocks[Any]) -> Any:
-        times, model = np.append(plan.times, plan.horizon), self.model
+    def _run(self, shape: Shape, plan: Plan, records: Blocks[Any]) -> Any:
+        setting, model = self._setting(shape), self.model
+        times = np.append(setting.times, setting.horizon)
 
         def predicted(block: tuple[Any, ...]) -> EvaluationRecords:
             rows, event, time = block
@@ -301,7 +305,7 @@ class _Evaluation(PrivateEstimator):
 
         asked = records.map(predicted)
         released = plan.run(asked, random_source(self.random_state))
-        reading = Reading.of(plan, released)
+        reading = Reading.of(setting, released)
         found = reading.measures(reading.sums(released))
         if math.isinf(plan.epsilon):
             parts = zip(*asked.results(lambda block: block), strict=True)

@@ -1,25 +1,28 @@
 r"""How epsilon is spent on the evaluation of a model, and what is released.
 
-Six queries, each on all records, whose epsilons add up to that of the whole: edges of risk groups,
-edges of bands of time, the table of counts, where predictions are in their groups and times in
-their bands, and the terms of the Brier score. Neighbours: replace-one. Sensitivities: those of the
-queries
-(:mod:`skdpsurv.mechanisms.sums`). Theorem: adaptive composition (docs/proofs/evaluation).
+Six measurements, each of all records, whose epsilons add up to that of the whole: edges of risk
+groups, edges of bands of time, the table of counts, where predictions are in their groups and times
+in their bands, and the terms of the Brier score. Neighbours: replace-one. Sensitivities: those of
+the queries (:mod:`skdpsurv.mechanisms.sums`). Theorem: adaptive composition
+(docs/proofs/evaluation).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy import special
 
 from skdpsurv.blocks import Blocks
+from skdpsurv.mechanisms.choices import Choices
 from skdpsurv.mechanisms.sums import HISTOGRAM, LOSS, Sums
 from skdpsurv.metrics.risk_table import (
+    N_CANDIDATES,
     OFFSETS,
     EvaluationRecords,
     RiskTable,
@@ -28,32 +31,34 @@ from skdpsurv.metrics.risk_table import (
     time_candidates,
 )
 from skdpsurv.metrics.table_statistics import slopes_of, uncensored_curve
-from skdpsurv.privacy import RandomSource
+from skdpsurv.privacy.concentrated import amount
+from skdpsurv.privacy.measurement import Known, NoisySum, Query
+from skdpsurv.privacy.plan import Plan, Sequential
 from skdpsurv.references import reference
 from skdpsurv.types import FloatArray, IntArray
 
-__all__ = ["SHARES", "TIMES", "EvaluationPlan"]
+__all__ = ["TIMES", "Setting", "evaluation_plan"]
 
 #: Times that the Brier score is a mean over: the middles of as many parts of (0, horizon).
 TIMES = 32
-#: Shares of epsilon. The first two are the others' where edges are given.
-SHARES = {
-    "risk_edges": 0.12,
-    "time_edges": 0.04,
-    "table": 0.63,
-    "risk_offsets": 0.07,
-    "time_offsets": 0.03,
-    "brier": 0.11,
-}
 #: Shares of records at higher risk than the quantiles that are looked for; edges are laid between
 #: and beyond as if the log cumulative hazard were normal. Farther out too many candidates, beyond
 #: nearly everybody, would be nearly as good.
 ANCHORS = ((1, 4), (1, 2), (3, 4))
 
+PROOF = reference("docs/proofs/evaluation", "dwork")
+ASSUMED = "the model was not made from these records, or what it cost them is added"
+WORDS = (
+    "counts of records by predicted survival, time and event, sums of predictions within "
+    "groups and of terms of the Brier score, with discrete Laplace noise"
+)
 
-@dataclass(frozen=True)
-class EvaluationPlan:
-    """What is released of records, given public parameters.
+Records = Blocks[EvaluationRecords]
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """What is public of an evaluation.
 
     Parameters
     ----------
@@ -63,8 +68,6 @@ class EvaluationPlan:
     n_groups, n_bands : int
     risk_edges, time_edges : ndarray or None
         Public edges; None where they are to be found.
-    asked : tuple of str
-        What is assumed of the model's predictions.
     """
 
     epsilon: float
@@ -72,24 +75,19 @@ class EvaluationPlan:
     horizon: float
     n_groups: int
     n_bands: int
-    risk_edges: FloatArray | None
-    time_edges: FloatArray | None
-    asked: tuple[str, ...]
+    risk_edges: FloatArray | None = None
+    time_edges: FloatArray | None = None
 
-    proof = reference("docs/proofs/evaluation", "dwork")
-    mechanism = (
-        "counts of records by predicted survival, time and event, sums of predictions within "
-        "groups and of terms of the Brier score, with discrete Laplace noise; edges by "
-        "permute-and-flip"
-    )
+    @property
+    def edges(self) -> dict[str, FloatArray]:
+        """The edges that are given."""
+        both = {"risk_edges": self.risk_edges, "time_edges": self.time_edges}
+        return {name: edges for name, edges in both.items() if edges is not None}
 
     @property
     def shares(self) -> dict[str, float]:
-        """What of epsilon each query has."""
-        given = {"risk_edges": self.risk_edges, "time_edges": self.time_edges}
-        used = {name: share for name, share in SHARES.items() if given.get(name) is None}
-        if self.n_groups == 1:
-            used.pop("risk_edges", None)
+        """What of epsilon each measurement has."""
+        used = {name: share for name, (share, _) in MEASURED.items() if name not in self.edges}
         if self.n_bands == 1:
             used.pop("time_edges", None)
         # Rounded so that they add up to no more than epsilon.
@@ -101,112 +99,201 @@ class EvaluationPlan:
         """Times of the Brier score."""
         return np.asarray(self.horizon * ((np.arange(TIMES) + 0.5) / TIMES))
 
+    def table(self, known: Known) -> RiskTable:
+        """Return the table, by edges that are given or were released; one cell has none."""
+        edges = {"risk_edges": np.empty(0), "time_edges": np.empty(0), **known, **self.edges}
+        return RiskTable(edges["risk_edges"], edges["time_edges"], self.horizon)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RiskEdges(Choices):
+    """Edges of predicted survival with about as many records between each two."""
+
+    setting: Setting
+
+    name = "edges of risk groups by permute-and-flip"
+    proof = PROOF
+
     @property
-    def assumptions(self) -> tuple[str, ...]:
-        """What else must be true."""
-        return (
-            "the model was not made from these records, or what it cost them is added",
-            *self.asked,
-        )
+    def queries(self) -> list[Sums]:
+        """One record moves a rank by 1."""
+        return [Sums(N_CANDIDATES, whole) for _, whole in ANCHORS]
 
-    def public_inputs(self) -> Mapping[str, object]:
-        """Return the values that the guarantee takes to be public."""
-        edges = {"risk_edges": self.risk_edges, "time_edges": self.time_edges}
-        return {
-            "n_records": self.n_records,
-            "max_time": self.horizon,
-            "n_groups": self.n_groups,
-            "n_bands": self.n_bands,
-            **{name: e.tolist() for name, e in edges.items() if e is not None},
-        }
-
-    def spans(self) -> list[float]:
-        """Return the public numbers that must be neither huge nor tiny."""
-        return [1.0 / epsilon for epsilon in self.shares.values()]
-
-    def run(self, records: Blocks[EvaluationRecords], source: RandomSource) -> dict[str, Any]:
-        """Return the edges, the noisy table, offsets and Brier total."""
-        shares = self.shares
-        table = RiskTable(
-            self._risk_edges(records, shares, source),
-            self._time_edges(records, shares, source),
-            self.horizon,
-        )
-        counts = HISTOGRAM.release(records.map_sum(table.counts), shares["table"], source)
-        risk_offsets = OFFSETS.release(
-            records.map_sum(table.risk_offsets), shares["risk_offsets"], source
-        )
-        units = OFFSETS.release(records.map_sum(table.time_offsets), shares["time_offsets"], source)
-        time_offsets = OFFSETS.values(units).reshape(2, -1)
-        times, ends = self.times, table.band_ends
-        known = counts.astype(np.float64)
-        curve = uncensored_curve(known, slopes_of(known, time_offsets), ends)
-        uncensored = curve(times)
-
-        def brier(block: EvaluationRecords) -> int:
-            at_exit = curve(np.minimum(block.time, self.horizon))
-            return LOSS.total(brier_terms(block, times, uncensored, at_exit))
-
-        total = LOSS.release(records.map_sum(brier), shares["brier"], source)
-        return {
-            "risk_edges": table.risk_edges,
-            "time_edges": table.time_edges,
-            "table": counts,
-            "risk_offsets": OFFSETS.values(risk_offsets),
-            "time_offsets": time_offsets,
-            "brier": LOSS.value(total),
-        }
-
-    def _risk_edges(
-        self,
-        records: Blocks[EvaluationRecords],
-        shares: dict[str, float],
-        source: RandomSource,
-    ) -> FloatArray:
-        """Return edges of predicted survival with about as many records between each two."""
-        if self.risk_edges is not None or self.n_groups == 1:
-            return np.empty(0) if self.risk_edges is None else self.risk_edges
+    def losses(self, known: Known, records: Records) -> list[list[int]]:
+        """Return how far the rank of each candidate is from what is wanted."""
         candidates = risk_candidates()
 
         def below(block: EvaluationRecords) -> IntArray:
             place = np.searchsorted(candidates, block.survival[:, -1], side="right")
             return np.bincount(place, minlength=candidates.size + 1).astype(np.int64)
 
-        ranks = np.cumsum(records.map_sum(below))[:-1]
-        found = []
-        for part, whole in ANCHORS:
-            misses = [abs(whole * int(rank) - part * self.n_records) for rank in ranks]
-            query = Sums(candidates.size, whole)
-            found.append(query.least(misses, shares["risk_edges"] / len(ANCHORS), source))
-        first, middle, last = np.sort(found)
-        wanted = special.ndtri(np.arange(1, self.n_groups) / self.n_groups)
-        slopes = np.where(wanted < 0.0, middle - first, last - middle) / special.ndtri(0.75)
-        places = np.clip(middle + wanted * slopes, 0.0, candidates.size - 1.0)
-        log_hazards = np.interp(places, np.arange(candidates.size), np.log(-np.log(candidates)))
-        return np.unique(np.exp(-np.exp(log_hazards)))
+        ranks, n = np.cumsum(records.map_sum(below))[:-1], self.setting.n_records
+        return [[abs(whole * int(rank) - part * n) for rank in ranks] for part, whole in ANCHORS]
 
-    def _time_edges(
-        self,
-        records: Blocks[EvaluationRecords],
-        shares: dict[str, float],
-        source: RandomSource,
-    ) -> FloatArray:
-        """Return edges of time with about as many exits before the horizon between each two."""
-        if self.time_edges is not None or self.n_bands == 1:
-            return np.empty(0) if self.time_edges is None else self.time_edges
-        candidates = time_candidates(self.horizon)
+    def after(self, known: Known, places: Sequence[int]) -> dict[str, Any]:
+        """Return edges between the anchors, and beyond."""
+        candidates, n_groups = risk_candidates(), self.setting.n_groups
+        first, middle, last = np.sort(places)
+        wanted = special.ndtri(np.arange(1, n_groups) / n_groups)
+        slopes = np.where(wanted < 0.0, middle - first, last - middle) / special.ndtri(0.75)
+        at = np.clip(middle + wanted * slopes, 0.0, candidates.size - 1.0)
+        log_hazards = np.interp(at, np.arange(candidates.size), np.log(-np.log(candidates)))
+        return {"risk_edges": np.unique(np.exp(-np.exp(log_hazards)))}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TimeEdges(Choices):
+    """Edges of time with about as many exits before the horizon between each two."""
+
+    setting: Setting
+
+    name = "edges of bands of time by permute-and-flip"
+    proof = PROOF
+
+    @property
+    def queries(self) -> list[Sums]:
+        """One record moves a rank, the number of exits, or both, by 1."""
+        n_bands = self.setting.n_bands
+        return [Sums(N_CANDIDATES - 1, n_bands)] * (n_bands - 1)
+
+    def losses(self, known: Known, records: Records) -> list[list[int]]:
+        """Return how far the rank of each candidate is from what is wanted."""
+        horizon, n_bands = self.setting.horizon, self.setting.n_bands
+        candidates = time_candidates(horizon)
 
         def exits(block: EvaluationRecords) -> IntArray:
-            left = np.where(block.event, block.time <= self.horizon, block.time < self.horizon)
+            left = np.where(block.event, block.time <= horizon, block.time < horizon)
             place = np.searchsorted(candidates, block.time[left], side="left")
             return np.bincount(place, minlength=candidates.size + 1).astype(np.int64)
 
-        ranks = np.cumsum(records.map_sum(exits))
-        total = int(ranks[-1])
-        each = shares["time_edges"] / (self.n_bands - 1)
-        query = Sums(candidates.size, self.n_bands)
-        found = []
-        for k in range(1, self.n_bands):
-            misses = [abs(self.n_bands * int(rank) - k * total) for rank in ranks[:-1]]
-            found.append(query.least(misses, each, source))
-        return np.unique(candidates[found])
+        *ranks, total = (int(rank) for rank in np.cumsum(records.map_sum(exits)))
+        return [[abs(n_bands * rank - k * total) for rank in ranks] for k in range(1, n_bands)]
+
+    def after(self, known: Known, places: Sequence[int]) -> dict[str, Any]:
+        """Return the candidates that were chosen, each once."""
+        return {"time_edges": np.unique(time_candidates(self.setting.horizon)[list(places)])}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OfTable(NoisySum):
+    """What is summed with a table whose edges are public by now.
+
+    A subclass says its query, and what the table counts in a block of records.
+    """
+
+    setting: Setting
+
+    proof = PROOF
+    asked: ClassVar[Query]
+    counted: ClassVar[Callable[[RiskTable, EvaluationRecords], Any]]
+
+    def query(self, known: Known) -> Query:
+        """Return the same, whatever the edges are."""
+        return self.asked
+
+    def ask(self, known: Known, records: Records) -> Any:
+        """Return exact sums."""
+        return records.map_sum(partial(type(self).counted, self.setting.table(known)))
+
+    def spans(self) -> list[float]:
+        """Return the inverse of the price."""
+        return [1.0 / amount(self.price)]
+
+
+class Counts(OfTable):
+    """How many records are in each cell: a record is in one."""
+
+    name = "noisy counts of records by predicted survival, time and event"
+    asked, counted = HISTOGRAM, RiskTable.counts
+
+    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+        """Return the table and its edges."""
+        table = self.setting.table(known)
+        return {"risk_edges": table.risk_edges, "time_edges": table.time_edges, "table": noisy}
+
+
+class RiskOffsets(OfTable):
+    """Where in their groups predictions are: at most half a width from the middle of one."""
+
+    name = "noisy sums of predictions within groups"
+    asked, counted = OFFSETS, RiskTable.risk_offsets
+
+    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+        """Return sums in widths of the groups."""
+        return {"risk_offsets": OFFSETS.values(noisy)}
+
+
+class TimeOffsets(OfTable):
+    """Where in their bands times are: at most half a width from the middle of one."""
+
+    name = "noisy sums of times within bands"
+    asked, counted = OFFSETS, RiskTable.time_offsets
+
+    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+        """Return sums in widths of the bands, with events and without."""
+        return {"time_offsets": OFFSETS.values(noisy).reshape(2, -1)}
+
+
+class BrierTotal(OfTable):
+    """Terms of the Brier score, in [0, 1], weighted by a curve that follows from the table."""
+
+    name = "a noisy sum of terms of the Brier score"
+    asked = LOSS
+
+    def ask(self, known: Known, records: Records) -> int:
+        """Return the exact sum."""
+        times, horizon = self.setting.times, self.setting.horizon
+        counts = known["table"].astype(np.float64)
+        ends = self.setting.table(known).band_ends
+        curve = uncensored_curve(counts, slopes_of(counts, known["time_offsets"]), ends)
+        uncensored = curve(times)
+
+        def brier(block: EvaluationRecords) -> int:
+            at_exit = curve(np.minimum(block.time, horizon))
+            return LOSS.total(brier_terms(block, times, uncensored, at_exit))
+
+        return records.map_sum(brier)
+
+    def after(self, known: Known, noisy: int) -> dict[str, Any]:
+        """Return the sum as a number."""
+        return {"brier": LOSS.value(noisy)}
+
+
+#: In the order in which they are asked, with shares of epsilon: those of edges are the others'
+#: where edges are given.
+MEASURED: Mapping[str, tuple[float, type[RiskEdges | TimeEdges | OfTable]]] = {
+    "risk_edges": (0.12, RiskEdges),
+    "time_edges": (0.04, TimeEdges),
+    "table": (0.63, Counts),
+    "risk_offsets": (0.07, RiskOffsets),
+    "time_offsets": (0.03, TimeOffsets),
+    "brier": (0.11, BrierTotal),
+}
+
+
+def evaluation_plan(setting: Setting, asked: tuple[str, ...] = ()) -> Plan:
+    """Return the plan of an evaluation.
+
+    Parameters
+    ----------
+    setting : Setting
+    asked : tuple of str
+        What is assumed of the model's predictions.
+    """
+    shares = setting.shares
+    found = "; edges by permute-and-flip" if shares.keys() & {"risk_edges", "time_edges"} else ""
+    return Plan(
+        Sequential(
+            tuple(MEASURED[name][1](price=e, setting=setting) for name, e in shares.items())
+        ),
+        setting.epsilon,
+        inputs={
+            "n_records": setting.n_records,
+            "max_time": setting.horizon,
+            "n_groups": setting.n_groups,
+            "n_bands": setting.n_bands,
+            **{name: edges.tolist() for name, edges in setting.edges.items()},
+        },
+        assumed=(ASSUMED, *asked),
+        words=WORDS + found,
+    )

@@ -21,12 +21,12 @@ def exact_measures(records: EvaluationRecords, reading: Reading) -> Measures:
     estimate of censoring; observed survival is the Kaplan-Meier estimate of each group. A group
     without records has neither prediction nor observation: NaN.
     """
-    plan = reading.plan
-    time, event = clip_times(records.time, records.event, plan.horizon)
+    setting = reading.setting
+    time, event = clip_times(records.time, records.event, setting.horizon)
     target = np.empty(time.size, dtype=[("event", "?"), ("time", "f8")])
     target["event"], target["time"] = event, time
     censoring = CensoringDistributionEstimator().fit(target)
-    uncensored, at_exit = (_positive(censoring.predict_proba(t)) for t in (plan.times, time))
+    uncensored, at_exit = (_positive(censoring.predict_proba(t)) for t in (setting.times, time))
     clipped = EvaluationRecords(records.survival, event, time)
     last = records.survival[:, -1]
     group = np.searchsorted(reading.ends[1:-1], last, side="right")
@@ -34,7 +34,7 @@ def exact_measures(records: EvaluationRecords, reading: Reading) -> Measures:
     ends = reading.edges.band_ends[1:]
     return Measures(
         np.asarray(concordance_index(target, 1.0 - last)),
-        brier_terms(clipped, plan.times, uncensored, at_exit, clip=False).mean(),
+        brier_terms(clipped, setting.times, uncensored, at_exit, clip=False).mean(),
         (1.0 - last).mean() / max(1.0 - _surviving(event, time, ends)[-1], 1.0 / time.size),
         np.array([last[who].mean() if who.any() else np.nan for who in groups]),
         np.stack([_surviving(event[who], time[who], ends) for who in groups]),

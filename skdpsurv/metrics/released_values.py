@@ -6,13 +6,14 @@ released one, with its noise taken off as far as counts can tell, and the same n
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from skdpsurv.mechanisms.sums import HISTOGRAM, LOSS
-from skdpsurv.metrics.evaluation_plan import EvaluationPlan
+from skdpsurv.metrics.evaluation_plan import Setting
 from skdpsurv.metrics.risk_table import (
     OFFSETS,
     EvaluationRecords,
@@ -74,7 +75,7 @@ class Reading:
 
     Parameters
     ----------
-    plan : EvaluationPlan
+    setting : Setting
     edges : RiskTable
     shares : ndarray of shape (n_groups,)
         Of records in each group.
@@ -82,21 +83,21 @@ class Reading:
         1 where a group of the table is part of a group that is shown.
     """
 
-    plan: EvaluationPlan
+    setting: Setting
     edges: RiskTable
     shares: FloatArray
     merged: FloatArray
 
     @classmethod
-    def of(cls, plan: EvaluationPlan, released: dict[str, Any]) -> Reading:
+    def of(cls, setting: Setting, released: Mapping[str, Any]) -> Reading:
         """Read a release for the first time."""
-        edges = RiskTable(released["risk_edges"], released["time_edges"], plan.horizon)
+        edges = setting.table(released)
         counts = np.maximum(released["table"].sum(axis=1), 0.0)
-        each = HISTOGRAM.deviation(plan.shares["table"])
+        each = HISTOGRAM.deviation(setting.shares["table"])
         deviation = np.sqrt(edges.shape[1]) * each
-        least = max(LEAST_SHARE * plan.n_records / plan.n_groups, LEAST_SIGNAL * deviation)
-        given = plan.risk_edges is not None
-        return cls(plan, edges, counts, np.eye(counts.size) if given else _merged(counts, least))
+        least = max(LEAST_SHARE * setting.n_records / setting.n_groups, LEAST_SIGNAL * deviation)
+        given = setting.risk_edges is not None
+        return cls(setting, edges, counts, np.eye(counts.size) if given else _merged(counts, least))
 
     @property
     def ends(self) -> FloatArray:
@@ -108,9 +109,9 @@ class Reading:
         """Return the share that would not be censored before the horizon."""
         slopes = slopes_of(sums.table, sums.time_offsets)
         curve = uncensored_curve(sums.table, slopes, self.edges.band_ends)
-        return float(curve(np.array([self.plan.horizon]))[0])
+        return float(curve(np.array([self.setting.horizon]))[0])
 
-    def sums(self, released: dict[str, Any]) -> Sums:
+    def sums(self, released: Mapping[str, Any]) -> Sums:
         """Return released numbers as floats."""
         names = ("table", "risk_offsets", "time_offsets", "brier")
         return Sums(*(np.asarray(released[name], dtype=np.float64) for name in names))
@@ -131,8 +132,8 @@ class Reading:
         pooled = observed_curves(table.sum(axis=-2, keepdims=True), slopes)[..., 0, -1]
         return Measures(
             between_ties(concordance(table, slopes), self.shares),
-            np.clip(sums.brier / self.plan.n_records, 0.0, 1.0),
-            expected / np.maximum(1.0 - pooled, 1.0 / self.plan.n_records),
+            np.clip(sums.brier / self.setting.n_records, 0.0, 1.0),
+            expected / np.maximum(1.0 - pooled, 1.0 / self.setting.n_records),
             np.clip(predicted, self.ends[:-1], self.ends[1:]),
             observed_curves(self.merged @ table, slopes),
         )
@@ -155,7 +156,7 @@ def _merged(counts: FloatArray, least: float) -> FloatArray:
 
 
 def intervals(
-    reading: Reading, released: dict[str, Any], found: Measures, level: float
+    reading: Reading, released: Mapping[str, Any], found: Measures, level: float
 ) -> tuple[Measures, Measures]:
     """Return lower and upper ends of intervals around what was found.
 
@@ -189,10 +190,10 @@ def _width(errors: FloatArray, level: float) -> FloatArray:
 
 def _simulated(reading: Reading, sums: Sums, source: RandomSource) -> tuple[Sums, Sums]:
     """Return a plausible truth, and what would be released of samples from it."""
-    plan, generator, shares = reading.plan, source.generator, reading.plan.shares
+    setting, generator = reading.setting, source.generator
     n_bands = reading.edges.n_bands
-    table = _on_simplex(sums.table.ravel(), plan.n_records)
-    cells = generator.multinomial(plan.n_records, table / table.sum(), size=N_RESAMPLES)
+    table = _on_simplex(sums.table.ravel(), setting.n_records)
+    cells = generator.multinomial(setting.n_records, table / table.sum(), size=N_RESAMPLES)
     cells = cells.reshape(N_RESAMPLES, *sums.table.shape)
     table = table.reshape(sums.table.shape)
 
@@ -214,7 +215,7 @@ def _simulated(reading: Reading, sums: Sums, source: RandomSource) -> tuple[Sums
 
     def noisy(query: Any, values: Any, unit: float, name: str) -> FloatArray:
         exact: IntArray = np.rint(values / unit).astype(np.int64)
-        return np.asarray(query.release(exact, shares[name], source) * unit)
+        return np.asarray(query.release(exact, setting.shares[name], source) * unit)
 
     return Sums(table, risk, time, np.asarray((table * mean).sum())), Sums(
         noisy(HISTOGRAM, cells, 1.0, "table"),
@@ -238,17 +239,17 @@ def _terms(reading: Reading, sums: Sums) -> tuple[FloatArray, FloatArray]:
     Curves are taken to be proportional hazards, by the hazard of all; times to be spread evenly in
     bands, and predictions in groups.
     """
-    plan, edges = reading.plan, reading.edges
+    setting, edges = reading.setting, reading.edges
     slopes = slopes_of(sums.table, sums.time_offsets)
     path = hazard_path(*parts_of(sums.table.sum(axis=0)), slopes)[:, -1]
     risen = np.concatenate([[0.0], np.cumsum(path + 1e-9)])
-    share = np.interp(plan.times, edges.band_ends, risen / risen[-1])
+    share = np.interp(setting.times, edges.band_ends, risen / risen[-1])
     curve = uncensored_curve(sums.table, slopes, edges.band_ends)
     n_places, n_bands = 8, edges.n_bands
     places = (np.arange(n_places) + 0.5) / n_places
     starts, widths = edges.band_ends[:-1, None], np.diff(edges.band_ends)[:, None]
     within = (starts + widths * places).ravel()
-    time = np.concatenate([within, within, np.full(n_places, plan.horizon)])
+    time = np.concatenate([within, within, np.full(n_places, setting.horizon)])
     event = np.arange(time.size) < within.size
     counts = np.maximum(sums.table.sum(axis=1), 1.0)
     center = np.clip(sums.risk_offsets / counts, -0.5, 0.5)
@@ -259,8 +260,8 @@ def _terms(reading: Reading, sums: Sums) -> tuple[FloatArray, FloatArray]:
         terms = [
             brier_terms(
                 EvaluationRecords(np.tile(np.append(s**share, s), (time.size, 1)), event, time),
-                plan.times,
-                curve(plan.times),
+                setting.times,
+                curve(setting.times),
                 curve(time),
             )
             for s in np.clip(around, max(low, 1e-6), high)
