@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -12,40 +12,32 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdpsurv.blocks import in_blocks
+from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.checks import Check, choice, integer, later, list_of, number_in, optional
-from skdpsurv.hybrid.hybrid_plan import METHODS, SHARES, WEIGHTS, HybridPlan, make_plan, shares
-from skdpsurv.hybrid.hybrid_records import (
-    HybridRecords,
-    PrivateRecords,
-    PublicRange,
-    PublicRecords,
-)
+from skdpsurv.hybrid.hybrid_plan import METHODS, SHARES, WEIGHTS, hybrid_plan, shares
+from skdpsurv.hybrid.hybrid_records import PrivateRecords, PublicRange, PublicRecords
 from skdpsurv.hybrid.masks import boolean_mask, checked_outcome, public_part, require_both
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
 from skdpsurv.hybrid.mixed_table import Table, categorical_columns, read_table, refuse_sparse
-from skdpsurv.hybrid.predictions import prediction_assumptions
+from skdpsurv.hybrid.residual_moments import Fit
 from skdpsurv.hybrid.selection import SELECTIONS
-from skdpsurv.hybrid.weighings import Fit, Weighing
+from skdpsurv.hybrid.weighings import over
 from skdpsurv.hybrid.weighted_fit import fit_weighted, takes_signed_weights
 from skdpsurv.privacy import (
     PrivacyAccountant,
     call_without_data,
     silent_arithmetic,
 )
+from skdpsurv.privacy.plan import Plan
 from skdpsurv.release import Release
 from skdpsurv.shape import Shape
 from skdpsurv.sources import require_in_memory
-from skdpsurv.types import FloatArray
+from skdpsurv.types import FloatArray, IntArray
 
 __all__ = ["HybridMEstimator"]
 
-
-ASSUMPTIONS = (
-    "which records are public, and with it their number and that of the private ones, is public",
-    "public records may be published as they are",
-    "the types of the columns of X, and of y, are public, as is the place of each record",
-)
+#: What is released; the last of a choice by its curve.
+RELEASED = ("public_index", "weights", "n_cells", "signed", "curve")
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,11 +256,11 @@ class HybridMEstimator(PrivateMetaEstimator):
 
     def _read(
         self, shape: HybridShape, X: Any, y: ArrayLike, public: ArrayLike | None = None
-    ) -> HybridRecords:
+    ) -> Blocks[PrivateRecords]:
         read = partial(self._without_ledger()._private, shape.categorical, shape.public.range)
         private = in_blocks(X, y, public).map(read).held(self._growth(shape))
         shape.require(shape.public.n_public + private.map_sum(lambda block: block.size))
-        return shape.public.beside(private)
+        return private
 
     def _private(
         self, categorical: tuple[int, ...], known: PublicRange, block: tuple[Any, ...]
@@ -280,9 +272,11 @@ class HybridMEstimator(PrivateMetaEstimator):
         private = ~boolean_mask(public, table.size)
         return known.clipped(table.rows(private), outcome[private])
 
-    def _run(self, shape: HybridShape, plan: HybridPlan, records: HybridRecords) -> dict[str, Any]:
-        values: dict[str, Any] = super()._run(shape, plan, records)
-        self._learn(records, Weighing(values["public_index"], values["weights"]), plan.fit)
+    def _run(self, shape: HybridShape, plan: Plan, records: Any) -> dict[str, Any]:
+        found: Mapping[str, Any] = super()._run(shape, plan, records)
+        values = {name: found[name] for name in RELEASED if name in found}
+        index, weights, signed = (values[name] for name in ("public_index", "weights", "signed"))
+        self._learn(shape.public, index, weights, signed)
         return values
 
     def _stated(self, shape: HybridShape) -> dict[str, Any]:
@@ -329,8 +323,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         signed = bool(np.asarray(release.values.get("signed", 0.0)))
         if signed and not takes_signed_weights(built._estimator):
             raise ValueError("signed of the release must be 0 with this estimator.")
-        fit = built._fit_with(signed, records)
-        built._learn(records, Weighing(built.public_index_, built.weights_), fit)
+        built._learn(records, built.public_index_, built.weights_, signed)
         return built
 
     def _public(self, table: Table, outcome: NDArray[Any], n_private: int) -> PublicRecords:
@@ -342,24 +335,26 @@ class HybridMEstimator(PrivateMetaEstimator):
             records.design_public, records.y_public, sample_weight=np.ones(records.n_public)
         )
 
-    def _fit_with(self, signed: bool, records: PublicRecords) -> Fit:
+    def _fit_with(self, records: PublicRecords, signed: bool) -> Fit:
         own = self._without_ledger()
 
-        def fit(X: FloatArray, y: NDArray[Any], weights: FloatArray) -> Any:
-            return fit_weighted(
-                own._estimator, X, y, weights, signed, lambda: own._fit_equally(records)
-            )
+        def fit(weights: FloatArray) -> Any:
+            X, y = records.design_public, records.y_public
+            equally = partial(own._fit_equally, records)
+            return fit_weighted(own._estimator, X, y, weights, signed, equally)
 
         return fit
 
-    def _learn(self, records: PublicRecords, weighing: Weighing, fit: Fit) -> None:
+    def _learn(
+        self, records: PublicRecords, index: IntArray, weights: FloatArray, signed: bool
+    ) -> None:
         """Fit the estimator to public records with released weights, and keep what predicts.
 
         Whatever was fitted before has been asked about private records, and is thrown away.
         """
         # Records without weight stay, so that the estimator knows all public labels.
-        weights = weighing.over(records.n_public)
-        self.estimator_ = fit(records.design_public, records.y_public, weights)
+        everybody = over(records.n_public, index, weights)
+        self.estimator_ = self._fit_with(records, signed)(everybody)
         self._design = records.design
 
     def _set_fitted(self, release: Release) -> None:
@@ -452,11 +447,11 @@ class HybridMEstimator(PrivateMetaEstimator):
                 f"{type(self._estimator).__name__}."
             )
 
-    def _plan(self, shape: HybridShape) -> HybridPlan:
-        public = shape.public
-        spending = make_plan(
-            public,
+    def _plan(self, shape: HybridShape) -> Plan:
+        return hybrid_plan(
+            shape.public,
             shape.equal,
+            partial(self._fit_with, shape.public),
             epsilon=float(self.epsilon),
             method=self.method,
             n_cells=None if self.n_cells is None else int(self.n_cells),
@@ -466,23 +461,6 @@ class HybridMEstimator(PrivateMetaEstimator):
             weights=self.weights,
             may_sign=takes_signed_weights(self._estimator),
             delta=float(self.delta),
-        )
-        stated = {
-            "n_private": public.n_private,
-            "n_public": public.n_public,
-            "estimator": type(self._estimator).__name__,
-            "method": self.method,
-        }
-        asked = prediction_assumptions(self._estimator) if spending.predicts else ()
-        fit = self._fit_with(spending.signed, public)
-        return HybridPlan(
-            spending,
-            float(self.epsilon),
-            stated,
-            (*ASSUMPTIONS, *asked),
-            shape.equal,
-            fit,
-            float(self.delta),
         )
 
     def __sklearn_tags__(self) -> Any:

@@ -31,13 +31,11 @@ from skdpsurv.hybrid.masks import checked_outcome
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
 from skdpsurv.hybrid.mixed_space import places_of
 from skdpsurv.hybrid.weighted_fit import fit_weighted
-from skdpsurv.mechanisms.sums import HISTOGRAM
+from skdpsurv.mechanisms.sums import HISTOGRAM, Histogram
 from skdpsurv.mechanisms.vector_noise import MARGIN
-from skdpsurv.privacy import (
-    PrivacyAccountant,
-    RandomSource,
-    silent_arithmetic,
-)
+from skdpsurv.privacy import PrivacyAccountant, silent_arithmetic
+from skdpsurv.privacy.measurement import Known, NoisySum
+from skdpsurv.privacy.plan import Plan
 from skdpsurv.references import reference
 from skdpsurv.release import Release
 from skdpsurv.shape import Shape
@@ -62,31 +60,26 @@ def _is_range(pair: Any) -> bool:
 RANGE = rule_of("a pair (lowest, highest) of finite numbers, rising", holds=_is_range)
 
 
-@dataclass(frozen=True)
-class HistogramPlan:
-    """A noisy count for each cell."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GridCounts(NoisySum):
+    """How many records are in each cell of a grid."""
 
-    n_records: int
     n_cells: int
-    epsilon: float
 
-    mechanism = "noisy counts in the cells of a public grid"
+    name = "noisy counts in the cells of a public grid"
     proof = reference("docs/proofs/hybrid", "lei", "dwork")
     assumptions = ("bounds and outcome were not read off these records",)
 
-    def spans(self) -> list[float]:
-        """Return nothing: the rule for epsilon keeps the noise in range."""
-        return []
+    def query(self, known: Known) -> Histogram:
+        """Each record is in one cell."""
+        return HISTOGRAM
 
-    def public_inputs(self) -> dict[str, Any]:
-        """Return what the guarantee takes to be public."""
-        return {"n_records": self.n_records, "n_cells": self.n_cells}
+    def ask(self, known: Known, records: Blocks[IntArray]) -> IntArray:
+        """Return exact counts of the cells that records are in."""
+        return records.map_sum(partial(np.bincount, minlength=self.n_cells))
 
-    def run(self, places: Blocks[IntArray], source: RandomSource) -> dict[str, Any]:
-        """Release the noisy counts of the cells that records are in."""
-        counts = places.map_sum(partial(np.bincount, minlength=self.n_cells))
-        # The least of what rounding could take is given to the noise.
-        noisy = HISTOGRAM.release(counts, self.epsilon / MARGIN, source)
+    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+        """Return a weight for each cell."""
         return {"weights": noisy.astype(np.float64)}
 
 
@@ -214,14 +207,17 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         """
         return self._fit(X, y, person=person)
 
-    def _plan(self, shape: Shape) -> HistogramPlan:
+    def _plan(self, shape: Shape) -> Plan:
         if len(self._ranges()) != shape.n_features:
             raise ValueError(
                 f"bounds must have a pair for each of the {shape.n_features} columns, got "
                 f"{len(self._ranges())}."
             )
         self._fit_equally()  # shows whether the estimator can be fitted
-        return HistogramPlan(shape.n_records, math.prod(self._grid_shape()), float(self.epsilon))
+        inputs = {"n_records": shape.n_records, "n_cells": math.prod(self._grid_shape())}
+        # The least of what rounding could take is given to the noise.
+        counts = GridCounts(price=float(self.epsilon) / MARGIN, n_cells=inputs["n_cells"])
+        return Plan(counts, float(self.epsilon), inputs=inputs)
 
     def _read(self, shape: Shape, X: Any, y: Any) -> Blocks[IntArray]:
         """Return the place of each record's cell."""
@@ -238,7 +234,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         cells.append(self._outcome_cells(target))
         return np.ravel_multi_index(cells, self._grid_shape())
 
-    def _run(self, shape: Shape, plan: HistogramPlan, places: Blocks[IntArray]) -> dict[str, Any]:
+    def _run(self, shape: Shape, plan: Plan, places: Blocks[IntArray]) -> dict[str, Any]:
         values: dict[str, Any] = super()._run(shape, plan, places)
         self._learn(values["weights"])
         return values

@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdpsurv.blocks import Blocks
 from skdpsurv.hybrid.mixed_space import CategoricalAxis, MixedSpace, NumericAxes
 from skdpsurv.hybrid.mixed_table import Design, Table
+from skdpsurv.references import reference
 from skdpsurv.types import FloatArray
 
-__all__ = ["HybridRecords", "PointMap", "PrivateRecords", "PublicRange", "PublicRecords"]
+__all__ = ["PROOF", "PointMap", "PrivateRecords", "PublicRange", "PublicRecords"]
 
 
+#: Of what is asked of private records.
+PROOF = reference("docs/proofs/hybrid", "wang", "dwork")
 #: A numeric outcome counts this much in distances beside a column: it is what a model is about.
 OUTCOME_FACTOR = 3.0
 
@@ -168,20 +170,3 @@ class PublicRecords:
     def public_points(self, margin: float = 0.0) -> FloatArray:
         """Return public records as points; ``margin`` as for :meth:`point_map`."""
         return self.point_map(margin).points(self.public, self.y_public)
-
-    def beside(self, private: Blocks[PrivateRecords]) -> HybridRecords:
-        """Return these records with private ones."""
-        return HybridRecords(self.public, self.y_public, self.classifies, self.n_private, private)
-
-
-@dataclass(frozen=True)
-class HybridRecords(PublicRecords):
-    """Public and private records; private numbers are clipped to the public range.
-
-    Parameters
-    ----------
-    private : Blocks
-        Of :class:`PrivateRecords`, which stay where they are.
-    """
-
-    private: Blocks[PrivateRecords]

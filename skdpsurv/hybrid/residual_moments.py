@@ -21,6 +21,7 @@ has taken about one Newton step from the public fit towards the private records.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -30,15 +31,19 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from skdpsurv.blocks import Blocks
+from skdpsurv.hybrid.hybrid_records import PROOF, PrivateRecords, PublicRecords
 from skdpsurv.hybrid.mixed_space import places_of
+from skdpsurv.hybrid.mixed_table import Design
 from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities
 from skdpsurv.likelihoods.base import gram
-from skdpsurv.mechanisms.private_mean import noisy_mean
-from skdpsurv.privacy import RandomSource, clip_rows
-from skdpsurv.privacy.concentrated import Price, amount
+from skdpsurv.mechanisms.private_mean import MeanOfRows
+from skdpsurv.privacy import clip_rows
+from skdpsurv.privacy.concentrated import Concentrated, amount
+from skdpsurv.privacy.measurement import Known, NoisySum
+from skdpsurv.references import reference
 from skdpsurv.types import FloatArray
 
-__all__ = ["Residuals", "balance", "private_moments"]
+__all__ = ["Fit", "ResidualMoments", "Residuals", "balance", "lifted"]
 
 
 #: Least k, and k in units of the noise's variance. Found on simulated and real data.
@@ -50,6 +55,11 @@ QUANTILE, ABOVE = 0.95, 1.1
 #: Room for private residuals where public ones are nearly 0, as of an outcome that is rare there.
 LEAST_RESIDUAL = 0.5
 NEWTON_STEPS = 50
+#: Least weight of a public record before residuals are balanced, in units of the average.
+LEAST_WEIGHT = 0.01
+
+#: Fits the estimator to all public records, with released weights.
+Fit = Callable[[FloatArray], Any]
 
 
 @dataclass(frozen=True)
@@ -75,8 +85,13 @@ class Residuals:
     bound: float
 
     @classmethod
-    def at(cls, fitted: Any, X: FloatArray, y: NDArray[Any]) -> Residuals:
+    def of(cls, fitted: Any, public: PublicRecords) -> Residuals:
         """Return the map that public records define."""
+        return cls.at(fitted, public.design_public, public.y_public)
+
+    @classmethod
+    def at(cls, fitted: Any, X: FloatArray, y: NDArray[Any]) -> Residuals:
+        """Return the same of rows and outcomes."""
         center, spread = X.mean(axis=0), X.std(axis=0)
         # Columns that are constant, or beyond what doubles can measure, count for nothing.
         known = np.isfinite(center) & np.isfinite(spread) & (spread > 0)
@@ -98,6 +113,12 @@ class Residuals:
         flat = (residual[:, :, None] * self._columns(X)[:, None, :]).reshape(shape)
         return clip_rows(flat, self.bound) if np.isfinite(self.bound) else flat
 
+    @property
+    def size(self) -> int:
+        """Number of moments."""
+        classes = len(self.fitted.classes_) if is_classifier(self.fitted) else 2
+        return (classes if classes > 2 else 1) * (self.center.size + 1)
+
     def _columns(self, X: FloatArray) -> FloatArray:
         columns = np.clip((X - self.center) / self.spread, -FARTHEST, FARTHEST)
         return np.column_stack([np.ones(X.shape[0]), columns])
@@ -115,37 +136,65 @@ class Residuals:
         return residual[:, 1:] if len(classes) == 2 else residual
 
 
-def private_moments(
-    moments: Blocks[FloatArray],
-    n_private: int,
-    bound: float,
-    price: Price,
-    source: RandomSource,
-) -> tuple[FloatArray, float]:
-    """Release the mean of private moments, and return the variance of its noise.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ResidualMoments(NoisySum):
+    """Mean moments of private residuals, at a fit that is known by now; weights follow.
 
     Parameters
     ----------
-    moments : Blocks
-        Of arrays of shape (n_block, n_moments). Private.
-    n_private : int
-        Number of rows in all; public.
-    bound : float
-        R, public.
-    price : float or Concentrated
-        An epsilon of inf releases the mean itself.
-    source : RandomSource
-
-    Returns
-    -------
-    mean : ndarray of shape (n_moments,)
-    variance : float
-        Of each coordinate; public.
+    public : PublicRecords
+    fit : callable or None, default=None
+        If residuals of a fit with these weights are asked next.
     """
-    if np.isinf(amount(price)):
-        return moments.map_sum(partial(np.sum, axis=0)) / n_private, 0.0
-    mean, law = noisy_mean(moments, n_private, bound, price, source)
-    return mean, law.deviation**2
+
+    public: PublicRecords
+    fit: Fit | None = None
+    assumptions: tuple[str, ...] = ()
+
+    name = "noisy moments of private residuals"
+
+    @property
+    def proof(self) -> str:  # type: ignore[override]
+        """Of either noise."""
+        gaussian = isinstance(self.price, Concentrated)
+        return reference("docs/proofs/gaussian", "bun-steinke", "canonne") if gaussian else PROOF
+
+    def query(self, known: Known) -> MeanOfRows:
+        """Return the mean: no record is beyond the bound."""
+        residuals = known["residuals"]
+        return MeanOfRows(self.public.n_private, residuals.size, residuals.bound)
+
+    def query_range(self) -> list[MeanOfRows]:
+        """Return nothing: bounds follow from fits."""
+        return []
+
+    def ask(self, known: Known, records: Blocks[PrivateRecords]) -> Any:
+        """Return the exact mean."""
+        rows = records.map(partial(_moments, known["residuals"], self.public.design))
+        if np.isinf(amount(self.price)):  # of rows as they are
+            return rows.map_sum(partial(np.sum, axis=0)) / self.public.n_private
+        return self.query(known).mean(rows)
+
+    def after(self, known: Known, noisy: FloatArray) -> dict[str, Any]:
+        """Return weights whose residuals have about the noisy moments."""
+        public, variance = self.public, self.query(known).deviation(self.price) ** 2
+        moments = known["residuals"].moments(public.design_public, public.y_public)
+        weights = public.n_private * balance(moments, noisy, variance, known["weights"])
+        if self.fit is None:
+            return {"weights": weights}
+        return {"weights": weights, "residuals": Residuals.of(self.fit(weights), public)}
+
+
+def _moments(residuals: Residuals, design: Design, private: PrivateRecords) -> FloatArray:
+    """Return the moments of a block."""
+    return residuals.moments(design.matrix(private.table), private.y)
+
+
+def lifted(weights: FloatArray, n_private: int) -> FloatArray:
+    """Return weights that balanced ones may stay close to: positive, and of about n together."""
+    weights = np.maximum(weights, 0.0)
+    weights = weights * (n_private / max(float(weights.sum()), 1e-9))
+    return weights + LEAST_WEIGHT * n_private / weights.size
 
 
 def balance(

@@ -13,23 +13,27 @@ each of the k sums, which may then be published (errata 3).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
+from skdpsurv.blocks import Blocks
+from skdpsurv.hybrid.hybrid_records import PROOF, PrivateRecords, PublicRecords
 from skdpsurv.hybrid.mixed_space import places_of
+from skdpsurv.hybrid.mixed_table import Design
 from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities
+from skdpsurv.mechanisms.choices import Choices
 from skdpsurv.mechanisms.sums import LOSS, Sums
-from skdpsurv.privacy import RandomSource
+from skdpsurv.privacy.concentrated import amount
+from skdpsurv.privacy.measurement import Known, NoisySum
 from skdpsurv.types import FloatArray
 
-__all__ = ["SELECTIONS", "record_losses", "select"]
-
-
-SELECTIONS = ("permute_and_flip", "noisy_curve")
+__all__ = ["SELECTIONS", "LossCurve", "SubsetChoice", "record_losses"]
 
 
 def record_losses(
@@ -66,28 +70,93 @@ def _within(losses: FloatArray) -> FloatArray:
     return np.where(np.isnan(losses), 1.0, np.clip(losses, 0.0, 1.0))
 
 
-def select(
-    totals: Sequence[int], epsilon: float, selection: str, source: RandomSource
-) -> tuple[int, FloatArray | None]:
-    """Return the place of a model whose losses are small, and the noisy curve if there is one.
+def exact_losses(known: Known, records: Blocks[PrivateRecords], public: PublicRecords) -> list[int]:
+    """Return the exact sum of losses of each fit, in units of the lattice; private."""
+    lost = partial(_lost_by_each, known["fits"], public.design, public.outcome_range)
+    return list(records.map_sum(lost))
+
+
+def _lost_by_each(
+    fits: Sequence[Any], design: Design, outcomes: tuple[float, float], private: PrivateRecords
+) -> tuple[int, ...]:
+    """Return the exact sum of a block's losses for each of some fits."""
+    X = design.matrix(private.table)
+    return tuple(LOSS.total(record_losses(fitted, X, private.y, *outcomes)) for fitted in fits)
+
+
+def chosen(known: Known, place: int) -> dict[str, Any]:
+    """Return a candidate: whom it weighs, and how much."""
+    index, weights = known["candidates"][place]
+    return {"public_index": index, "weights": weights}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SubsetChoice(Choices):
+    """One of several fits, by their losses on private records.
 
     Parameters
     ----------
-    totals : sequence of int
-        The exact sum of losses for each model, in units of the lattice. Private.
-    epsilon : float
-        For the choice; inf takes the best.
-    selection : {"permute_and_flip", "noisy_curve"}
-    source : RandomSource
-
-    Returns
-    -------
-    place : int
-    curve : ndarray of shape (n_models,) or None
-        Released sums of losses.
+    public : PublicRecords
+    n_fits : int
     """
-    query = Sums(len(totals), LOSS.sensitivity)
-    if selection == "permute_and_flip":
-        return query.least(totals, epsilon, source), None
-    noisy = np.array([LOSS.value(total) for total in query.release(totals, epsilon, source)])
-    return int(noisy.argmin()), noisy
+
+    public: PublicRecords
+    n_fits: int
+    assumptions: tuple[str, ...] = ()
+
+    name = "a private choice"
+    proof = PROOF
+
+    @property
+    def queries(self) -> list[Sums]:
+        """Each loss of a record is between 0 and 1."""
+        return [Sums(self.n_fits, LOSS.sensitivity)]
+
+    def losses(self, known: Known, records: Blocks[PrivateRecords]) -> list[list[int]]:
+        """Return the exact sum of losses of each fit."""
+        return [exact_losses(known, records, self.public)]
+
+    def after(self, known: Known, places: Sequence[int]) -> dict[str, Any]:
+        """Return the candidate."""
+        return chosen(known, places[0])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LossCurve(NoisySum):
+    """The losses of several fits on private records, and the fit that has the least.
+
+    Parameters
+    ----------
+    public : PublicRecords
+    n_fits : int
+    """
+
+    public: PublicRecords
+    n_fits: int
+    assumptions: tuple[str, ...] = ()
+
+    name = "noisy losses, and the choice that follows"
+    proof = PROOF
+
+    def query(self, known: Known) -> Sums:
+        """Each loss of a record is between 0 and 1."""
+        return Sums(self.n_fits, LOSS.sensitivity)
+
+    def ask(self, known: Known, records: Blocks[PrivateRecords]) -> list[int]:
+        """Return the exact sum of losses of each fit."""
+        return exact_losses(known, records, self.public)
+
+    def after(self, known: Known, noisy: Sequence[int]) -> dict[str, Any]:
+        """Return the curve and the candidate."""
+        curve = np.array([LOSS.value(total) for total in noisy])
+        return {**chosen(known, int(curve.argmin())), "curve": curve}
+
+    def spans(self) -> list[float]:
+        """Return the inverse of the price."""
+        return [1.0 / amount(self.price)]
+
+
+SELECTIONS: Mapping[str, type[SubsetChoice | LossCurve]] = {
+    "permute_and_flip": SubsetChoice,
+    "noisy_curve": LossCurve,
+}

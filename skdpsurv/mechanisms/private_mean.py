@@ -19,7 +19,7 @@ from skdpsurv.blocks import Blocks
 from skdpsurv.mechanisms.vector_noise import Spherical, add_noise, law_hiding
 from skdpsurv.pieces import row_pieces
 from skdpsurv.privacy import RandomSource, clip_rows, to_lattice
-from skdpsurv.privacy.concentrated import Price
+from skdpsurv.privacy.concentrated import Price, amount
 from skdpsurv.types import FloatArray, IntArray
 
 #: Share of the expected squared noise that is taken off. James and Stein take it all; a quarter
@@ -64,7 +64,9 @@ class MeanOfRows:
         return np.asarray(total * (2.0**-30 * self.data_norm / self.n_records))
 
     def release(self, exact: FloatArray, price: Price, source: RandomSource) -> FloatArray:
-        """Return the mean with noise."""
+        """Return the mean with noise; without privacy as it is."""
+        if math.isinf(amount(price)):
+            return exact
         return add_noise(exact, self.law(price), source.part("mean of rows", price))
 
     def shrunk(self, noisy: FloatArray, price: Price) -> tuple[FloatArray, float]:
@@ -85,19 +87,6 @@ class MeanOfRows:
         noise_length = self.law(price).mean_norm
         kept = min(max(0.0, length - SHRINKAGE * noise_length**2 / length), self.data_norm)
         return noisy * (kept / length), float(np.sqrt(self.data_norm**2 - kept**2))
-
-
-def noisy_mean(
-    blocks: Blocks[FloatArray],
-    n_records: int,
-    data_norm: float,
-    price: Price,
-    source: RandomSource,
-) -> tuple[FloatArray, Spherical]:
-    """Release the mean of the rows, and return the law of its noise."""
-    n_features = blocks.map_sum(lambda block: np.array([block.shape[1]]))[0] // blocks.n_blocks
-    query = MeanOfRows(n_records, int(n_features), data_norm)
-    return query.release(query.mean(blocks), price, source), query.law(price)
 
 
 def _lattice_total(data_norm: float, rows: FloatArray) -> IntArray:

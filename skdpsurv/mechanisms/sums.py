@@ -32,7 +32,7 @@ from skdpsurv.privacy import (
     permute_and_flip,
     to_lattice,
 )
-from skdpsurv.privacy.concentrated import Concentrated, Price
+from skdpsurv.privacy.concentrated import MARGIN, Concentrated, Price, part
 from skdpsurv.references import reference
 from skdpsurv.types import FloatArray, IntArray
 
@@ -42,6 +42,7 @@ __all__ = [
     "LOSS",
     "CellSums",
     "Histogram",
+    "Histograms",
     "Sum",
     "Sums",
     "least_scale",
@@ -150,6 +151,38 @@ class Histogram(Integers):
     def squared_distance(self) -> int:
         """All k may leave one cell and enter one other."""
         return self.sensitivity**2 // 2
+
+
+@dataclass(frozen=True)
+class Histograms(Integers):
+    """Histograms of the same records, each of which has an equal part of a price."""
+
+    number: int
+    proof: str = PROOF
+
+    @property
+    def sensitivity(self) -> int:
+        """In each a record leaves one cell and enters another."""
+        return 2 * self.number
+
+    @property
+    def squared_distance(self) -> int:
+        """In each a record leaves one cell and enters another."""
+        return 2 * self.number
+
+    def each(self, price: Price) -> Price:
+        """Return what one costs: epsilons add up, and of mus the squares do."""
+        if isinstance(price, Concentrated):
+            return part(price, 1.0 / math.sqrt(self.number) / MARGIN)
+        return price / self.number
+
+    def release(self, exact: Sequence[IntArray], price: Price, source: RandomSource) -> Any:
+        """Return each with noise."""
+        return [HISTOGRAM.release(one, self.each(price), source) for one in exact]
+
+    def deviation(self, price: Price) -> float:
+        """Return the standard deviation of the noise on each number."""
+        return HISTOGRAM.deviation(self.each(price))
 
 
 @dataclass(frozen=True)

@@ -199,6 +199,8 @@ class Plan:
         What is released; "" for the names of the measurements.
     status : str, default="proved"
         Of the plan, should that be weaker than the measurements'.
+    known : mapping
+        What is public by name, for the measurements and beside what they release.
 
     Raises
     ------
@@ -213,6 +215,7 @@ class Plan:
     assumed: tuple[str, ...] = ()
     words: str = ""
     status: str = "proved"
+    known: Known = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.cost.within(self.epsilon, self.allowed_delta):
@@ -287,11 +290,11 @@ class Plan:
         )
 
     def run(self, records: Any, source: RandomSource) -> dict[str, Any]:
-        """Return what is released of the records, by name.
+        """Return what is released of the records, by name, and what was known before.
 
         Names with an underscore in front are of what later measurements needed to know.
         """
-        known = self.tree.run({}, records, source)
+        known = {**self.known, **self.tree.run(self.known, records, source)}
         return {name: value for name, value in known.items() if not name.startswith("_")}
 
 

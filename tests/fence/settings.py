@@ -153,6 +153,8 @@ def settings() -> Iterator[tuple[str, Run]]:
     public = lambda: {"public": column("public")}  # noqa: E731
     for method in ("auto", "cells", "residuals", "all"):
         yield one(method, fit=public, method=method)
+    yield one("cells, then residuals", fit=public, epsilon=500.0)
+    yield one("Gaussian residuals", fit=public, method="residuals", epsilon=4.0, delta=1e-5)
     subset = {"method": "subset", "candidate_sizes": [50, 200]}
     yield one("subset", fit=public, **subset)
     linear = {**subset, "selection": "noisy_curve", "estimator": LinearRegression()}

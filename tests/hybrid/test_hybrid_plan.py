@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
-from skdpsurv.blocks import InMemory
-from skdpsurv.hybrid import auto_choices, weighings
-from skdpsurv.hybrid.hybrid_plan import METHODS, candidates, make_plan, shares
-from skdpsurv.hybrid.hybrid_records import PrivateRecords
-from skdpsurv.hybrid.mixed_table import Table
+from skdpsurv.hybrid import HybridMEstimator, auto_choices, weighings
+from skdpsurv.hybrid.hybrid_plan import METHODS, candidates, hybrid_plan, shares
+from skdpsurv.hybrid.residual_moments import ResidualMoments
 from skdpsurv.hybrid.weighted_fit import fit_weighted
 from skdpsurv.mechanisms import private_mean, sums
 from skdpsurv.privacy import random_source
 from tests.support.hybrid_records import hybrid_records
+from tests.support.walked import apart, walked
 
 EPSILONS = [1e-3, 0.01, 0.1, 1 / 3, 0.7, 1.0, 2.0, 6.0, 1e3, 1e8]
 
 
-def make_records(n=400, n_public=150, d=2, seed=0, classifies=True):
+def make_records(n=400, n_public=150, d=2, seed=0, classifies=True, last=None):
+    """Return public records, and blocks of private ones, of whom the last may be stated."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, d))
     y = X[:, 0] + rng.normal(size=n)
     outcome = (y > 0).astype(int).astype(object) if classifies else y
+    if last is not None:
+        X[-1], outcome[-1] = last
     return hybrid_records(X, outcome, np.arange(n) < n_public, classifies)
 
 
@@ -46,11 +48,18 @@ def plan_of(records, fitted=None, **options):
         "weights": "auto",
         "may_sign": True,
     }
-    return make_plan(records, fitted or public_fit(records), **{**defaults, **options})
+    fitted = fitted or public_fit(records)
+
+    def fit_with(signed):
+        X, y = records.design_public, records.y_public
+        return lambda weights: fit_weighted(fitted, X, y, weights, signed, lambda: fitted)
+
+    return hybrid_plan(records, fitted, fit_with, **{**defaults, **options})
 
 
-SMALL, WIDE = make_records(), make_records(d=6)
-MANY = make_records(20_000, 300)
+(SMALL, FEW), (WIDE, SOME), (MANY, MOST) = (
+    make_records(), make_records(d=6), make_records(20_000, 300)
+)  # fmt: skip
 FITS = [public_fit(records) for records in (SMALL, WIDE, MANY)]
 
 
@@ -69,16 +78,19 @@ class TestBudget:
         for records, fitted in zip((SMALL, WIDE, MANY), FITS, strict=True):
             for split in splits:
                 plan = plan_of(records, fitted, epsilon=epsilon, method=method, split=split)
-                spent = sum(map(Fraction, plan.counts + plan.residuals), Fraction(0))
+                spent = sum((leaf.cost.epsilon for leaf in plan.leaves), Fraction(0))
                 assert spent <= Fraction(epsilon)
                 assert spent >= Fraction(epsilon) * Fraction(1 - 1e-9)
 
     @pytest.mark.parametrize("method", METHODS)
     @pytest.mark.parametrize("noisy_curve", [False, True])
     @pytest.mark.parametrize("epsilon", [1 / 3, 50.0])
-    @pytest.mark.parametrize("records", [SMALL, WIDE, MANY], ids=["small", "wide", "many"])
+    @pytest.mark.parametrize(
+        ("records", "private"), [(SMALL, FEW), (WIDE, SOME), (MANY, MOST)],
+        ids=["small", "wide", "many"],
+    )  # fmt: skip
     def test_mechanisms_are_called_with_no_more(
-        self, monkeypatch, records, method, noisy_curve, epsilon
+        self, monkeypatch, records, private, method, noisy_curve, epsilon
     ):
         """Epsilon from the scales of the noise itself, added up over all calls."""
         spent = []
@@ -94,30 +106,26 @@ class TestBudget:
             spent.append(Fraction(epsilon))
             return 0
 
-        def noisy_mean(blocks, n, bound, epsilon, source):
+        def law_hiding(dimension, sensitivity, epsilon):
             spent.append(Fraction(epsilon))
-            return honest(blocks, n, bound, epsilon, source)
+            return honest(dimension, sensitivity, epsilon)
 
-        honest = private_mean.noisy_mean
+        honest = private_mean.law_hiding
         steps = Fraction(2**30)
         monkeypatch.setattr(sums, "lattice_laplace", laplace)
         monkeypatch.setattr(sums, "permute_and_flip", choice)
-        monkeypatch.setattr("skdpsurv.hybrid.residual_moments.noisy_mean", noisy_mean)
+        monkeypatch.setattr(private_mean.MeanOfRows, "deviation", lambda mean, price: 0.1)
+        monkeypatch.setattr(private_mean, "law_hiding", law_hiding)
         kind = "noisy_curve" if noisy_curve else "permute_and_flip"
-        fitted = public_fit(records)
         plan = plan_of(
             records,
-            fitted,
             epsilon=epsilon,
             method=method,
             selection=kind,
             candidate_sizes=(20, 40, 100),
         )
 
-        def fit(X, y, weights):
-            return fit_weighted(LogisticRegression(), X, y, weights, False, lambda: fitted)
-
-        plan.run(records, fitted, fit, random_source(0))
+        plan.run(private, random_source(0))
         assert spent
         assert sum(spent) <= Fraction(epsilon)
         assert sum(spent) >= Fraction(epsilon) * Fraction(1 - 1e-9)
@@ -125,7 +133,7 @@ class TestBudget:
     def test_infinite(self):
         for method in METHODS:
             plan = plan_of(SMALL, FITS[0], epsilon=np.inf, method=method)
-            assert set(plan.counts + plan.residuals) == {np.inf}
+            assert {leaf.price for leaf in plan.leaves} == {np.inf}
 
 
 class TestShares:
@@ -181,7 +189,7 @@ class TestCells:
     def test_more_than_public_records(self):
         with pytest.raises(ValueError, match="at most the number of public records, 150, got 151"):
             plan_of(SMALL, FITS[0], method="cells", n_cells=151)
-        assert plan_of(SMALL, FITS[0], method="cells", n_cells=150).n_cells == 150
+        assert plan_of(SMALL, FITS[0], method="cells", n_cells=150).inputs["n_cells"] == 150
 
     def test_more_cells_for_more_records_and_more_epsilon(self):
         numbers = [
@@ -204,34 +212,39 @@ class TestPublicRules:
     @pytest.mark.parametrize("method", METHODS)
     @pytest.mark.parametrize("classifies", [True, False])
     def test_plan_is_the_same_whatever_private_records_say(self, method, classifies):
-        records = make_records(classifies=classifies)
-        rng = np.random.default_rng(5)
-        n = records.n_private
-        numbers = 100.0 * rng.normal(size=(n, 2))
-        y = np.full(n, "unknown", dtype=object) if classifies else 1e6 * rng.normal(size=n)
-        other = records.beside(InMemory([PrivateRecords(Table(numbers, []), y)]))
-        fitted = public_fit(records)
+        rng = np.random.default_rng(0)
+        X, public = rng.normal(size=(200, 2)), np.arange(200) < 90
+        y = X[:, 0] + rng.normal(size=200)
+        y = (y > 0).astype(int).astype(object) if classifies else y
+        other, unlike = X.copy(), y.copy()
+        other[~public] *= 100.0
+        unlike[~public] = "unknown" if classifies else 1e6
         for epsilon in (0.1, 1.0, 30.0):
-            options = {"method": method, "epsilon": epsilon}
-            assert plan_of(records, fitted, **options) == plan_of(other, fitted, **options)
+            estimator = LogisticRegression() if classifies else LinearRegression()
+            model = HybridMEstimator(estimator, epsilon, method=method)
+            one, two = (
+                model._planned(*both, public=public)[1] for both in ((X, y), (other, unlike))
+            )
+            assert one.public_inputs() == two.public_inputs()
+            assert one.known["signed"] == two.known["signed"]
+            assert [leaf.cost for leaf in one.leaves] == [leaf.cost for leaf in two.leaves]
 
     def test_cells_for_few_columns_only(self):
-        assert plan_of(SMALL, FITS[0]).kind == "cells"
-        assert plan_of(WIDE, FITS[1]).kind == ""
-        assert plan_of(WIDE, FITS[1]).residuals
+        assert isinstance(plan_of(SMALL, FITS[0]).leaves[0], weighings.CellCounts)
+        assert {type(leaf) for leaf in plan_of(WIDE, FITS[1]).leaves} == {ResidualMoments}
 
     def test_signs_are_kept_where_noise_is_small(self):
         signed = [
-            plan_of(SMALL, FITS[0], method="all", epsilon=epsilon).signed
+            plan_of(SMALL, FITS[0], method="all", epsilon=epsilon).known["signed"]
             for epsilon in (0.1, 1.0, 100.0)
         ]
         assert signed == sorted(signed)
         assert signed[0] is False
         assert signed[-1] is True
         options = {"method": "all", "epsilon": 100.0}
-        assert not plan_of(SMALL, FITS[0], may_sign=False, **options).signed
-        assert not plan_of(SMALL, FITS[0], weights="nonnegative", **options).signed
-        assert plan_of(SMALL, FITS[0], method="all", epsilon=0.1, weights="signed").signed
+        assert not plan_of(SMALL, FITS[0], may_sign=False, **options).known["signed"]
+        assert not plan_of(SMALL, FITS[0], weights="nonnegative", **options).known["signed"]
+        assert plan_of(SMALL, FITS[0], method="all", epsilon=0.1, weights="signed").known["signed"]
 
 
 def test_distinct_keeps_the_first_of_each():
@@ -246,3 +259,37 @@ def test_mechanism_says_what_is_released():
     assert "choice" in said["subset"]
     assert "residuals" in said["residuals"]
     assert all(said.values())
+
+
+#: A record that is far out, of either outcome: the second column says nothing of it.
+ENDS = [
+    make_records(last=last)
+    for last in (((-9.0, -9.0), 0), ((9.0, 9.0), 1), ((0.0, 9.0), 0), ((0.0, 9.0), 1), (0.0, "?"))
+]
+
+
+@pytest.mark.parametrize(
+    ("method", "n_bounds"), [("auto", 4), ("residuals", 2), ("all", 2), ("subset", 5)]
+)
+def test_what_is_asked_of_neighbours_is_within_its_bounds(method, n_bounds):
+    """For each measurement and the same results before it; and each bound is nearly reached."""
+    most = {}
+    plan = plan_of(SMALL, FITS[0], method=method, epsilon=100.0, candidate_sizes=(20, 60))
+    for leaf, known in walked(plan, FEW):
+        for (_, one), (_, other) in combinations(ENDS, 2):
+            for name, found, bound in apart(leaf, known, one, other):
+                assert found <= bound, name
+                most[name] = max(most.get(name, 0.0), found / bound)
+    assert len(most) == n_bounds
+    assert min(most.values()) > 0.3
+
+
+def test_the_estimator_is_assumed_where_it_is_asked():
+    class Other(LogisticRegression):
+        pass
+
+    fitted = Other().fit(SMALL.design_public, SMALL.y_public)
+    for method, asked in (("cells", 0), ("all", 0), ("subset", 1), ("residuals", 1)):
+        plan = plan_of(SMALL, fitted, method=method)
+        assert sum("Other predicts" in said for said in plan.assumptions) == asked
+        assert len(plan.assumptions) == 3 + asked

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from scipy import optimize
@@ -14,7 +16,8 @@ from sklearn.linear_model import (
 
 from skdpsurv.blocks import InMemory
 from skdpsurv.hybrid import residual_moments as module
-from skdpsurv.hybrid.residual_moments import Residuals, balance, private_moments
+from skdpsurv.hybrid.hybrid_records import PrivateRecords
+from skdpsurv.hybrid.residual_moments import ResidualMoments, Residuals, balance, lifted
 from skdpsurv.privacy import random_source
 
 N = 200
@@ -82,6 +85,7 @@ class TestMoments:
     def test_each_record_has_its_own(self, estimator):
         residuals, X, y = public_map(estimator)
         together = residuals.moments(X, y)
+        assert together.shape == (N, residuals.size)
         alone = [residuals.moments(X[i : i + 1], y[i : i + 1])[0] for i in range(9)]
         np.testing.assert_allclose(together[:9], alone, rtol=1e-9, atol=1e-12)
 
@@ -116,8 +120,15 @@ def test_a_perfect_fit_has_a_scale():
 
 
 def mean_of(rows, bound, epsilon, seed=0, n_blocks=1):
-    blocks = InMemory(np.array_split(rows, n_blocks))
-    return private_moments(blocks, len(rows), bound, epsilon, random_source(seed))
+    """Return what is released of moments that are the rows, and the variance of its noise."""
+    same = SimpleNamespace(matrix=lambda table: table, moments=lambda X, y: X)
+    same.bound, same.size = bound, rows.shape[1]
+    public = SimpleNamespace(n_private=len(rows), design=same)
+    measured = ResidualMoments(price=epsilon, public=public)
+    records = InMemory([PrivateRecords(part, None) for part in np.array_split(rows, n_blocks)])
+    known = {"residuals": same}
+    query, exact = measured.query(known), measured.ask(known, records)
+    return query.release(exact, epsilon, random_source(seed)), query.deviation(epsilon) ** 2
 
 
 class TestPrivateMean:
@@ -164,6 +175,12 @@ class TestPrivateMean:
         np.testing.assert_array_equal(found[0], mean_of(rows, 2.0, 0.7)[0])
         cut, _ = mean_of(rows, 2.0, np.inf, n_blocks=n_blocks)
         np.testing.assert_allclose(cut, rows.mean(axis=0), rtol=1e-12)
+
+
+def test_lifted_weights_are_positive_and_about_as_many_as_private_records():
+    lift = lifted(np.array([-4.0, 0.0, 1.0, 3.0]), 100)
+    np.testing.assert_allclose(lift, [0.25, 0.25, 25.25, 75.25])
+    np.testing.assert_allclose(lifted(np.array([-4.0, 0.0]), 100), 0.5)
 
 
 def problem(seed=0, far=0.2):

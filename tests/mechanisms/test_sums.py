@@ -13,8 +13,19 @@ from scipy import stats
 
 from skdpsurv.hybrid.nearest import nearest
 from skdpsurv.mechanisms import sums
-from skdpsurv.mechanisms.sums import COUNT, HISTOGRAM, LOSS, Histogram, Sum, Sums, least_scale
+from skdpsurv.mechanisms.sums import (
+    COUNT,
+    HISTOGRAM,
+    LOSS,
+    Histogram,
+    Histograms,
+    Sum,
+    Sums,
+    least_scale,
+)
 from skdpsurv.privacy import random_source
+from skdpsurv.privacy.concentrated import Concentrated, together
+from tests.support.spies import queries_without_noise
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -131,3 +142,15 @@ def test_a_record_that_is_counted_several_times_may_move_as_often(times, square)
 
 def test_several_sums_may_all_move():
     assert Sums(3, 7).squared_distance == 3 * 7**2
+
+
+def test_of_several_histograms_each_has_an_equal_part(monkeypatch):
+    seen, query = queries_without_noise(monkeypatch), Histograms(3)
+    exact = [np.array([1]), np.array([0, 1]), np.array([0, 1, 0])]
+    released = query.release(exact, 0.7, random_source(0))
+    assert [r.tolist() for r in released] == [e.tolist() for e in exact]
+    assert [(sensitivity, price) for sensitivity, _, price in seen] == [(2, 0.7 / 3)] * 3
+    assert query.deviation(0.7) == HISTOGRAM.deviation(0.7 / 3)
+    gaussian = Concentrated(0.7)
+    assert together(*[query.each(gaussian)] * 3).mu == pytest.approx(0.7)
+    assert together(*[query.each(gaussian)] * 3).mu <= 0.7 * (1 + 1e-15)

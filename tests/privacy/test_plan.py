@@ -102,6 +102,11 @@ class TestPlans:
         assert found["seen"] == ["one", "seen"]
         assert {"one", "two"} < found.keys()
 
+    def test_what_is_public_is_known_and_stands_beside_what_is_released(self):
+        plan = Plan(count(1.0), 1.0, known={"edges": 3})
+        found = plan.run(RECORDS, random_source(3))
+        assert found == {"edges": 3, "count": found["count"], "seen": ["edges"]}
+
     def test_what_is_said_of_a_plan_is_what_measurements_say(self):
         plan = Plan(
             Sequential((count(0.25, "one"), count(0.25, "two"))), 1.0, inputs={"n_records": 40},

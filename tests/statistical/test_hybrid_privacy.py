@@ -13,11 +13,10 @@ import pytest
 from scipy import special, stats
 from sklearn.linear_model import LogisticRegression
 
-from skdpsurv.blocks import InMemory
 from skdpsurv.hybrid import residual_moments
 from skdpsurv.hybrid.nearest import nearest
-from skdpsurv.hybrid.residual_moments import Residuals, private_moments
-from skdpsurv.hybrid.selection import record_losses, select
+from skdpsurv.hybrid.residual_moments import Residuals
+from skdpsurv.hybrid.selection import LossCurve, record_losses
 from skdpsurv.mechanisms import private_mean, sums
 from skdpsurv.privacy import random_source
 from tests.support.hybrid_records import hybrid_records
@@ -62,10 +61,10 @@ class TestCells:
 
     def attack(self):
         released, exact = [], []
-        for seed, each in enumerate(NEIGHBOURS):
-            (private,) = each.private.blocks
-            theirs = each.public_points()
-            ours = each.point_map().points(private.table, private.y)
+        for seed, (public, records) in enumerate(NEIGHBOURS):
+            (private,) = records.blocks
+            theirs = public.public_points()
+            ours = public.point_map().points(private.table, private.y)
             held = np.bincount(nearest(ours, theirs[:5]), minlength=5)
             exact.append(held)
             many = sums.HISTOGRAM.release(np.tile(held, self.runs), EPSILON, random_source(seed))
@@ -92,10 +91,9 @@ class TestResiduals:
     runs = 12_000
 
     def attack(self):
-        fitted = LogisticRegression(C=0.01).fit(
-            NEIGHBOURS[0].design_public, NEIGHBOURS[0].y_public.astype(int)
-        )
-        X, y = NEIGHBOURS[0].design_public, NEIGHBOURS[0].y_public
+        public, _ = NEIGHBOURS[0]
+        X, y = public.design_public, public.y_public
+        fitted = LogisticRegression(C=0.01).fit(X, y.astype(int))
         residuals = Residuals.at(fitted, X, y)
         moments = []
         for label in (0, 1):
@@ -106,10 +104,9 @@ class TestResiduals:
         statistics = []
         for seed, one in enumerate(moments[::-1]):
             source = random_source(seed)
-            released = [
-                private_moments(InMemory([one]), len(one), residuals.bound, EPSILON, source)[0]
-                for _ in range(self.runs)
-            ]
+            query = private_mean.MeanOfRows(len(one), residuals.size, residuals.bound)
+            exact = query.mean(InMemory([one]))
+            released = [query.release(exact, EPSILON, source) for _ in range(self.runs)]
             statistics.append(np.array(released) @ direction)
         return lower_bound(*statistics)
 
@@ -134,7 +131,10 @@ class TestCurve:
         for seed, last in enumerate((0.0, 1.0)):
             source = random_source(seed)
             totals = [sums.LOSS.total(np.r_[np.full(20, 0.5), last])] * self.k
-            curves = [select(totals, EPSILON, "noisy_curve", source)[1] for _ in range(self.runs)]
+            measured = LossCurve(price=EPSILON, public=None, n_fits=self.k)
+            known, query = {"candidates": [(None, None)] * self.k}, measured.query({})
+            noisy = [query.release(totals, EPSILON, source) for _ in range(self.runs)]
+            curves = [measured.after(known, one)["curve"] for one in noisy]
             released.append(np.array(curves))
         first, second = (
             (np.abs(one - exact[1]) - np.abs(one - exact[0])).sum(axis=1) for one in released
