@@ -15,13 +15,12 @@ from skdpsurv.hybrid import auto_choices, weighings
 from skdpsurv.hybrid.hybrid_records import PublicRecords
 from skdpsurv.hybrid.predictions import prediction_assumptions
 from skdpsurv.hybrid.residual_moments import Fit, ResidualMoments, Residuals, lifted
-from skdpsurv.hybrid.selection import SELECTIONS
+from skdpsurv.hybrid.selection import SELECTIONS, LossCurve, SubsetChoice
 from skdpsurv.hybrid.weighings import CellCounts, NestedCounts, Order, PointCounts
 from skdpsurv.mechanisms.vector_noise import MARGIN
 from skdpsurv.privacy.concentrated import Concentrated, Price, amount, part
 from skdpsurv.privacy.concentrated import parts as gaussian_parts
 from skdpsurv.privacy.exact_vectors import require_theorem
-from skdpsurv.privacy.measurement import Measurement
 from skdpsurv.privacy.plan import Plan, Sequential
 
 __all__ = ["METHODS", "SHARES", "WEIGHTS", "hybrid_plan", "shares"]
@@ -40,10 +39,11 @@ SPLITS: dict[str, tuple[float, ...]] = {"auto": (0.5, 0.5), "subset": (0.1, 0.8,
 N_CANDIDATES, SMALLEST_CANDIDATE = 10, 20
 #: Double precision can work with parts of epsilon down to this, and up to its inverse.
 LEAST_EPSILON = 1e-9
-
-
 #: Of ``budget_split``.
 SHARES = list_of(positive())
+
+#: What is measured before residuals, or without them.
+Counted = CellCounts | PointCounts | NestedCounts | SubsetChoice | LossCurve
 
 
 def shares(split: Sequence[float] | None, method: str) -> tuple[float, ...]:
@@ -103,10 +103,7 @@ def hybrid_plan(
     parts = [epsilon * share / MARGIN for share in shares(split, method)]
     n, n_public = records.n_private, records.n_public
     n_columns = records.design_public.shape[1]
-    counts: tuple[float, ...] = ()
-    rounds: tuple[Price, ...] = ()
-    sizes: tuple[int, ...] = ()
-    kind, cells = "", 0
+    asked, signed = prediction_assumptions(equal), weights == "signed"
     residuals = cache(lambda: Residuals.of(equal, records))
 
     def noise(budget: Price) -> float:
@@ -115,35 +112,43 @@ def hybrid_plan(
             raise ValueError("public records must have numbers, and predictions, that are finite.")
         return auto_choices.noise_of_moments(n, n_columns, bound, budget)
 
-    if method in ("all", "subset"):
-        kind, counts = method, tuple(parts)
+    cells = 0
+    sizes: tuple[int, ...] = ()
+    counted: list[Counted] = []
+    rounds: tuple[Price, ...] = ()
+    known: dict[str, Any] = {"public_index": np.arange(n_public)}
+    if method == "all":
         cells = weighings.distinct(records.public_points()).size
-        sizes = candidates(candidate_sizes, cells) if method == "subset" else ()
+        counted = [PointCounts(price=parts[0], public=records)]
+    elif method == "subset":
+        cells = weighings.distinct(records.public_points()).size
+        sizes = candidates(candidate_sizes, cells)
+        choice = SELECTIONS[selection]
+        counted = [
+            Order(price=parts[0], public=records),
+            NestedCounts(price=parts[1], public=records, sizes=sizes, fit=fit_with(signed)),
+            choice(price=parts[2], public=records, n_fits=len(sizes), assumptions=asked),
+        ]
     elif method == "residuals" or (
         method == "auto" and n_columns > auto_choices.MOST_COLUMNS_FOR_CELLS
     ):
-        budget = math.fsum(parts)
-        number = auto_choices.rounds_of_residuals(noise(budget / 2.0))
-        rounds = (budget / number / MARGIN,) * number
-        if delta and math.isfinite(epsilon):
-            (whole,) = gaussian_parts(epsilon, delta, (1.0,))
-            if noise(whole) < noise(budget):
-                # Of several rounds the squares of mus add up.
-                of_two = noise(part(whole, math.sqrt(0.5)))
-                number = auto_choices.rounds_of_gaussian_residuals(of_two)
-                rounds = (part(whole, 1.0 / math.sqrt(number) / MARGIN),) * number
+        rounds = _rounds(epsilon, delta, math.fsum(parts), noise)
+        known |= {"weights": lifted(np.ones(n_public), n), "residuals": residuals()}
     else:
-        kind, counts = "cells", (parts[0],)
+        price = parts[0]
         if method == "auto" and auto_choices.follows_cells(noise(parts[1])):
             rounds = (parts[1],)
         elif method == "auto":
-            counts = (math.fsum(parts) / MARGIN,)
-        cells = n_cells or auto_choices.cell_number(n, n_public, n_columns, counts[0])
+            price = math.fsum(parts) / MARGIN
+        cells = n_cells or auto_choices.cell_number(n, n_public, n_columns, price)
         if cells > n_public:
             raise ValueError(
                 f"n_cells must be at most the number of public records, {n_public}, got {cells}."
             )
         cells = min(cells, weighings.distinct(records.public_points(weighings.CLIPPED_SHARE)).size)
+        later = fit_with(False) if rounds else None
+        counted = [CellCounts(price=price, public=records, n_cells=cells, fit=later)]
+    counts = tuple(one.price for one in counted)
     if math.isfinite(epsilon) and not all(
         LEAST_EPSILON <= amount(price) <= 1.0 / LEAST_EPSILON for price in (*counts, *rounds)
     ):
@@ -153,42 +158,16 @@ def hybrid_plan(
         )
     if rounds and math.isfinite(epsilon):
         require_theorem(residuals().size)
-    signed = not rounds and (
-        weights == "signed"
-        or (
-            weights == "auto"
-            and may_sign
-            and kind == "all"
-            and auto_choices.keeps_signs(cells, n, records.rarest, counts[0])
-        )
-    )
-    fit, asked = fit_with(signed), prediction_assumptions(equal)
-    cells = int(cells)
-    known: dict[str, Any] = {
-        "public_index": np.arange(n_public), "n_cells": cells, "signed": signed
-    }  # fmt: skip
-    measured: list[Measurement] = []
-    if kind == "all":
-        measured = [PointCounts(price=counts[0], public=records)]
-    elif kind == "subset":
-        measured = [
-            Order(price=counts[0], public=records),
-            NestedCounts(price=counts[1], public=records, sizes=sizes, fit=fit),
-            SELECTIONS[selection](
-                price=counts[2], public=records, n_fits=len(sizes), assumptions=asked
-            ),
-        ]
-    elif kind == "cells":
-        later = fit if rounds else None
-        measured = [CellCounts(price=counts[0], public=records, n_cells=cells, fit=later)]
-    else:
-        known |= {"weights": lifted(np.ones(n_public), n), "residuals": residuals()}
-    for place, price in enumerate(rounds, 1):
-        later = fit if place < len(rounds) else None
-        measured.append(ResidualMoments(price=price, public=records, fit=later, assumptions=asked))
+    if method == "all" and weights == "auto" and may_sign:
+        signed = auto_choices.keeps_signs(cells, n, records.rarest, parts[0])
+    fits = [fit_with(False)] * (len(rounds) - 1) + [None]
+    moments = [
+        ResidualMoments(price=price, public=records, fit=fit, assumptions=asked)
+        for price, fit in zip(rounds, fits, strict=False)
+    ]
     gaussian = any(isinstance(price, Concentrated) for price in rounds)
     return Plan(
-        Sequential(tuple(measured)),
+        Sequential((*counted, *moments)),
         epsilon,
         delta,
         inputs={
@@ -202,9 +181,24 @@ def hybrid_plan(
             "candidate_sizes": sizes,
         },
         assumed=ASSUMPTIONS,
-        words=SUBSET if kind == "subset" else "",
-        known=known,
+        words=SUBSET if method == "subset" else "",
+        known={**known, "n_cells": cells, "signed": signed and not rounds},
     )
+
+
+def _rounds(
+    epsilon: float, delta: float, budget: float, noise: Callable[[Price], float]
+) -> tuple[Price, ...]:
+    """Return the prices of rounds of residuals that share all of a budget."""
+    number = auto_choices.rounds_of_residuals(noise(budget / 2.0))
+    if delta and math.isfinite(epsilon):
+        (whole,) = gaussian_parts(epsilon, delta, (1.0,))
+        if noise(whole) < noise(budget):
+            # Of several rounds the squares of mus add up.
+            of_two = noise(part(whole, math.sqrt(0.5)))
+            number = auto_choices.rounds_of_gaussian_residuals(of_two)
+            return (part(whole, 1.0 / math.sqrt(number) / MARGIN),) * number
+    return (budget / number / MARGIN,) * number
 
 
 def candidates(stated: Sequence[int] | None, n_points: int) -> tuple[int, ...]:
