@@ -13,6 +13,7 @@ import pytest
 from scipy import special, stats
 from sklearn.linear_model import LogisticRegression
 
+from skdpsurv.blocks import InMemory
 from skdpsurv.hybrid import residual_moments
 from skdpsurv.hybrid.nearest import nearest
 from skdpsurv.hybrid.residual_moments import Residuals
