@@ -76,6 +76,11 @@ class LogisticMinimisers(Minimisers):
         return self.fit.cost
 
     @property
+    def noise(self) -> float:  # type: ignore[override]
+        """How long the noise on gradients is, in units of the cap."""
+        return self.fit.noise((1.0,))
+
+    @property
     def proof(self) -> str:  # type: ignore[override]
         """Where it is proved."""
         return GAUSSIAN if self.fit.prices else reference("docs/proofs/logistic", "chaudhuri")
@@ -414,7 +419,7 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
             self._tight(shape, setting, method, float(self.delta) if gaussian else 0.0)
             for method, gaussian in candidates(self.method, float(self.delta))
         ]
-        measurements, delta = min(fits, key=lambda fit: fit[0][0].fit.noise((1.0,)))
+        measurements, delta = min(fits, key=lambda fit: fit[0][0].noise)
         return self._as_plan(shape, measurements, delta)
 
     def _as_plan(self, shape: LabelledShape, measurements: list[Any], delta: float) -> Plan:

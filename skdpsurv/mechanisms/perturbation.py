@@ -11,6 +11,7 @@ calling process: workers get a linear term or noise, never a stream of random nu
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -209,14 +210,15 @@ def perturb_all(
 class Minimisers(Mechanism):
     """Private minimisers of the same records, as a mechanism. A subclass says of what.
 
-    Neighbours: replace-one. Theorem: that of each calibration; those that share a price are
-    calibrated together (docs/proofs/objective_perturbation, docs/proofs/stacking).
+    What is proved is of each calibration; those that share a price are calibrated together.
     """
 
     #: Whether noise comes from the source itself, and not from a child for each.
     alone = False
     n_jobs: int | None = None
     verbose: int = 0
+    #: How much noise there is, by which ways to the same minimisers are compared; inf: not known.
+    noise: float = math.inf
 
     @abstractmethod
     def problems(self, known: Known, records: Any) -> list[Problem]:

@@ -314,6 +314,11 @@ class HazardMinimiser(Minimisers):
         return () if self.fit.prior is None else self.fit.prior.promises.assumptions()
 
     @property
+    def noise(self) -> float:  # type: ignore[override]
+        """Deviation of the noise in units of what one record can do."""
+        return self.fit.noise
+
+    @property
     def cost(self) -> Cost:
         """What it was calibrated for."""
         return price_of(self.fit.price)

@@ -269,7 +269,7 @@ ENDS = [
 
 
 @pytest.mark.parametrize(
-    ("method", "n_bounds"), [("auto", 4), ("residuals", 2), ("all", 2), ("subset", 5)]
+    ("method", "n_bounds"), [("auto", 3), ("residuals", 1), ("all", 2), ("subset", 5)]
 )
 def test_what_is_asked_of_neighbours_is_within_its_bounds(method, n_bounds):
     """For each measurement and the same results before it; and each bound is nearly reached."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from skdpsurv.mechanisms.sums import Integers
 from skdpsurv.privacy import random_source
 from skdpsurv.privacy.measurement import Known, Measurement, NoisySum
 from skdpsurv.privacy.plan import Plan
@@ -25,6 +26,10 @@ def apart(leaf: Measurement, known: Known, one: Any, other: Any) -> list[tuple[s
     if not isinstance(leaf, NoisySum):
         return leaf.distances(known, one, other)
     query = leaf.query(known)
+    if not isinstance(query, Integers):  # vectors of reals, by their distance in L2
+        first, second = (np.asarray(leaf.ask(known, records)) for records in (one, other))
+        off = getattr(query, "packed", np.ravel)(first - second)
+        return [(f"{leaf.name}, in L2", float(np.linalg.norm(off)), float(query.sensitivity))]
     first, second = (numbers(leaf.ask(known, records)) for records in (one, other))
     off = (first - second).astype(float)
     return [
