@@ -414,7 +414,9 @@ def target_reader(
     two_dimensional = is_two_dimensional(X)
     if isinstance(X, list | tuple) and len({isinstance(row, ROWS) for row in X}) > 1:
         # Else the first of them would say what those of all others mean.
-        raise ValueError("X must be a list of numbers, or of rows, and not of both.")
+        raise ValueError(
+            "durations must be a list of numbers, or X one of rows: not both in one list."
+        )
     if durations is not None:
         if X is not None or y is not None:
             raise ValueError(DURATIONS_ALONE)

@@ -118,5 +118,7 @@ def test_the_first_record_does_not_say_what_those_of_all_others_are(row):
     assert fit_target(times, events)[1].tolist() == times
     for place in range(4):
         mixed = [*times[:place], row, *times[place + 1 :]]
-        with pytest.raises(ValueError, match="X must be a list of numbers, or of rows"):
+        with pytest.raises(
+            ValueError, match="durations must be a list of numbers, or X one of rows"
+        ):
             fit_target(mixed, events)
