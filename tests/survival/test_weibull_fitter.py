@@ -730,7 +730,7 @@ BAD_DATA = [
     ((np.array([1, "NaT"] * 3, "timedelta64[s]"), EVENT), "durations must be finite"),
     ((TIME > 0.5, EVENT), "durations must be numbers"),
     (([0.5, None], [True, True]), "durations must be numbers"),
-    (([0.5, [0.25]], [True, True]), "X must be a list of numbers, or of rows"),
+    (([0.5, [0.25]], [True, True]), "durations must be a list of numbers"),
     ((0.5, True), "durations must be 1-D"),
     ((np.zeros((6, 2, 2)), EVENT), "durations must be 1-D"),
     (([], []), "durations must hold at least one record"),
