@@ -25,10 +25,11 @@ from skdpsurv.types import FloatArray, IndexArray
 
 __all__ = ["days", "missing_cells", "numbers", "places", "quietly"]
 
-#: Numbers that compare and hash as numbers do, and text likewise.
-_HONEST = {bool, int, float, str, Decimal, np.bool_, np.str_} | {
-    np.dtype(code).type for code in np.typecodes["AllInteger"] + np.typecodes["Float"]
-}
+#: Numbers that compare and hash as numbers do, and text likewise. NumPy's compare in their own
+#: precision: np.float16(2076) == 2077.
+_HONEST = {int, float, str, Decimal}
+#: From here on floats stand for several whole numbers.
+_LARGEST_FLOAT = 2.0**53
 #: How many units of time a day has.
 _PER_DAY = {"h": 24, "m": 1_440, "s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6}
 _PER_DAY["ns"] = 86_400 * 10**9
@@ -81,6 +82,9 @@ def places(column: Any, labels: Sequence[str] | Sequence[int]) -> IndexArray:
         column = _honest(np.asarray(column))
     codes, found = pd.factorize(column)
     found = _honest(_objects(found.tolist()))
+    # One record's gap makes floats of the whole numbers of all others.
+    if any(isinstance(label, float) and abs(label) >= _LARGEST_FLOAT for label in found):
+        raise _UnreadableError
     known = {label: place for place, label in enumerate(labels)}
     # The last one is for the code -1, of what is missing.
     order = np.array([*(known[label] for label in found), -1], dtype=np.intp)
@@ -182,12 +186,14 @@ def _honest(cells: NDArray[Any]) -> NDArray[Any]:
         raise _UnreadableError
     cells = cells.copy()
     if not types <= _HONEST:
-        _require(types - _HONEST, (str, int, float))
+        _require(types - _HONEST, (str, int, float, np.integer, np.floating))
         cells[present] = _objects([_plain(cell) for cell in cells[present]])
     return cells
 
 
 def _plain(cell: Any) -> Any:
+    if isinstance(cell, np.integer | np.floating):
+        return int(cell) if isinstance(cell, np.integer) else float(cell)
     kind = next((kind for kind in (str, int, float) if issubclass(type(cell), kind)), None)
     plain = {str: str.__str__, int: int.__int__, float: float.__float__}
     return cell if kind is None else plain[kind](cell)

@@ -7,7 +7,7 @@ model makes of such a row is a function of all records. Here a row is a function
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,9 @@ from skdpsurv.privacy import RefusedValueError
 from skdpsurv.types import FloatArray
 
 __all__ = ["LoneRows", "lone_target"]
+
+#: Floats below this are whole numbers or not; from here on they stand for several.
+LARGEST_WHOLE = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,7 @@ class LoneRows:
         table = as_table(X, [str(j) for j in range(width)])
         columns = [table.iloc[:, j] for j in range(width)]
         if raw:
-            return cls([column.tolist() for column in columns], names or tuple(range(width)))
+            return cls(list(map(_cells, columns)), names or tuple(range(width)))
         found = [quietly(numbers, column) for column in columns]
         wrong = [
             str(j if names is None else names[j]) for j, one in enumerate(found) if one is None
@@ -95,8 +98,19 @@ def lone_target(y: Any, i: int) -> Any:
     return np.array(_cells(y)[i : i + 1])
 
 
-def _cells(column: Any) -> Sequence[Any]:
-    if isinstance(column, list | tuple):
-        return column
-    cells: Sequence[Any] = column.tolist() if hasattr(column, "tolist") else column.to_list()
-    return cells
+def _cells(column: Any) -> list[Any]:
+    """Return cells whose types are their own: another's gap or fraction makes floats of all."""
+    if not isinstance(column, list | tuple):
+        column = column.tolist() if hasattr(column, "tolist") else column.to_list()
+    return [_own(cell) for cell in column]
+
+
+def _own(cell: Any) -> Any:
+    """Return whole numbers as such, and None for what is missing."""
+    if isinstance(cell, np.integer | np.floating):
+        cell = cell.item()
+    if cell is pd.NA or cell is pd.NaT or (type(cell) is float and math.isnan(cell)):
+        return None
+    if type(cell) is float and abs(cell) < LARGEST_WHOLE and cell.is_integer():
+        return int(cell)
+    return cell

@@ -106,7 +106,7 @@ class TestSilence:
     @pytest.mark.parametrize(
         "estimator",
         [
-            PrivateStackingClassifier(classes=[0, 1], n_partitions=2, verbose=1),
+            PrivateStackingClassifier(classes=[0, 1], n_partitions=2, data_norm=1.0, verbose=1),
             make_pipeline(Normalizer(), logistic(), verbose=True),
         ],
         ids=["estimator", "pipeline"],

@@ -107,3 +107,23 @@ def test_a_structured_target_keeps_its_fields():
 
 def test_without_a_target_a_record_has_none():
     assert lone_target(None, 1) is None
+
+
+def test_a_gap_or_fraction_of_another_record_does_not_change_the_type_of_a_cell():
+    whole = pd.DataFrame({"age": [50, 61, 70], "size": [1.0, 2.0, 3.5]})
+    others = [
+        pd.DataFrame({"age": [50, 61, last], "size": [1.0, 2.0, 3.5]}) for last in (None, 70.5, "x")
+    ]
+    for other in others:
+        shown = [LoneRows.of(frame, raw=True)[1] for frame in (whole, other)]
+        pd.testing.assert_frame_equal(*shown)
+        assert list(map(type, shown[0].iloc[0].tolist())) == [int, int]
+    for y in ([1, 0, 1], [1, 0, 0.5], [1, 0, np.nan]):
+        for made in (list, np.array, pd.Series):
+            assert str(lone_target(made(y), 1)[0]) == "0"
+
+
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT])
+def test_what_is_missing_is_missing_in_one_way(missing):
+    frame = pd.DataFrame({"age": pd.Series([1, missing], dtype=object)})
+    assert LoneRows.of(frame, raw=True)[1].iloc[0, 0] is None

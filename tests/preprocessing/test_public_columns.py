@@ -825,3 +825,20 @@ def _without_typical(said):
     if not isinstance(said, dict):
         return said
     return {key: value for key, value in said.items() if key != "typical"}
+
+
+def test_a_number_of_a_narrow_type_is_not_taken_for_its_neighbours():
+    """np.float16(2076) == 2077, by which a table of hashes would find the one for the other."""
+    steps = PublicColumns({"code": [2076, 2077, 10268]}, drop=None)
+    cells = [2077] * 20
+    plain = steps.fit_transform(pd.DataFrame({"code": pd.Series([2076, *cells], dtype=object)}))
+    odd = pd.DataFrame({"code": pd.Series([np.float16(2076), *cells], dtype=object)})
+    np.testing.assert_array_equal(clone(steps).fit_transform(odd), plain)
+
+
+def test_whole_numbers_that_a_gap_has_made_floats_are_refused_where_these_stand_for_several():
+    steps = PublicColumns({"code": [2**53, 2**53 + 1, 7]}, missing="category")
+    whole = pd.DataFrame({"code": [2**53 + 1, 2**53]})
+    assert steps.fit_transform(whole).shape[0] == 2
+    with pytest.raises(ValueError, match="code"):
+        clone(steps).fit_transform(pd.DataFrame({"code": [2**53 + 1, 2**53, None]}))
