@@ -8,10 +8,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from scipy import special
 from sklearn.exceptions import ConvergenceWarning
 
 from skdpsurv import PrivacyAccountant, PrivacyLeakWarning, PublicInputWarning
+from skdpsurv.classification.stack_plan import StackPlan
+from skdpsurv.model_selection.search_plan import SearchPlan
+from skdpsurv.privacy.plan import Plan
 from tests.support import checks
 from tests.support.registry import PRIVATE, Data, Setting
 
@@ -80,3 +84,16 @@ def test_arithmetic_that_raises_does_not_show(setting):
         for name, value in strict.fitted.release_.values.items():
             np.testing.assert_array_equal(value, expected[name])
     assert all(one == alike[0] for alike in said.values() for one in alike)
+
+
+@checks.each([s for s in PRIVATE if s.representative])
+def test_a_fit_that_dies_while_it_runs_stays_charged(setting, monkeypatch):
+    def dies(*arguments):
+        raise MemoryError
+
+    for kind in (Plan, StackPlan, SearchPlan):
+        monkeypatch.setattr(kind, "run", dies)
+    accountant, data = PrivacyAccountant(rehearsal=True), setting.data()
+    with checks.quiet(), pytest.raises(MemoryError):
+        setting.make(0, accountant=accountant).fit(data.X, data.y, **data.options)
+    assert accountant.entries()["epsilon"].tolist() == [setting.epsilon]
