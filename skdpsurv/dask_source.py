@@ -94,8 +94,10 @@ def dask_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> 
 
 def _task(part: Any) -> Any:
     """Return the tasks that make a partition, and those of no other."""
-    graph = part.__dask_graph__()
-    return dict(graph.cull(part.__dask_keys__()))
+    from dask.optimization import cull
+
+    tasks, _ = cull(dict(part.__dask_graph__()), part.__dask_keys__())
+    return tasks
 
 
 def _is_array(values: Any) -> bool:
