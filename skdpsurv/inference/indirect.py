@@ -17,6 +17,16 @@ where e is the noise on the moments: more of it, of the same law, is added to se
 Estimates of several shapes of rows are averaged; their scatter is added, and so is a part of the
 correction :math:`\theta - f`, in any direction: people are other than any of these laws.
 
+Where the model is not quite true, a cap moves f to something else than the law says. Then the
+estimate is the *limit* :math:`\beta`, at which the capped loss is least without ridge and noise,
+
+.. math:: E_\theta[g(\beta; z)] = 0,
+
+of which the law of the model tells only how far the ridge has moved f: the fewer records noise has
+to hide, the less. B is then :math:`N\,\partial E_\theta[g(\beta; z)]/\partial\beta`, and
+:math:`\mathrm{Var}_e` that of :math:`N\,E_\theta[g(\beta; z) - g(f; z)]`. How far :math:`\theta`
+and :math:`\beta` are apart says what a false model may do, and widens.
+
 All this is post-processing of what was released (docs/proofs/inference). That the intervals cover
 is shown by simulation (docs/benchmarks/hazard_intervals). The idea is that of Gourieroux, Monfort
 and Renault (1993); with a mechanism between model and estimate, Wang, Chang and Awan (2025, arXiv
@@ -27,6 +37,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
@@ -49,6 +60,8 @@ DIFFERENCE = 1e-4
 #: A correction may be wrong, as rows and losses are other than the laws have them, by this part of
 #: it, in any direction.
 MISREAD = 0.2
+#: And a limit, by so many times what the model's truth is from it.
+APART = 3.0
 #: A gradient this small beside that of one record is none.
 TOLERANCE = 1e-7
 #: A coefficient that a unit vector of an unknown direction has more of than this is unknown. Of
@@ -78,7 +91,7 @@ class Response(Protocol):
 
 
 class Found(NamedTuple):
-    """An estimate of the truth; not known where the release says nothing of a coefficient."""
+    """An estimate of truth or limit; not known where the release says nothing of a coefficient."""
 
     theta: FloatArray
     covariance: FloatArray
@@ -86,7 +99,7 @@ class Found(NamedTuple):
 
 
 class _At(NamedTuple):
-    """The equation at one truth: its value, its Jacobian, and the variance of its sum."""
+    """An equation at a point: its value, its Jacobian, and the variance of its sum."""
 
     value: FloatArray
     jacobian: FloatArray
@@ -112,6 +125,8 @@ class Indirect:
     law : RowLaw
     redrawn : callable
         Of a number: so many pairs of laws, with more noise and with the same noise less.
+    limit : bool
+        Whether the limit is estimated, and not the truth.
     """
 
     response: Response
@@ -122,6 +137,7 @@ class Indirect:
     output_variance: float
     law: RowLaw
     redrawn: Callable[[int], list[tuple[RowLaw, RowLaw]]]
+    limit: bool = False
 
     @classmethod
     def after(
@@ -131,6 +147,7 @@ class Indirect:
         center: FloatArray,
         calibration: Calibrated,
         moments: ReleasedMoments,
+        limit: bool = False,
     ) -> Self:
         """Return the equation for what a perturbation has released, moments beside it."""
         return cls(
@@ -142,6 +159,7 @@ class Indirect:
             _variance(calibration.output),
             moments.law,
             moments.redrawn,
+            limit,
         )
 
     @property
@@ -150,7 +168,7 @@ class Indirect:
         return self.released.size - self.law.mean.size
 
     def solve(self) -> Found:
-        """Return the truth at which the release would be expected, and its covariance.
+        """Return the truth at which the release would be expected, or the limit, with covariance.
 
         Whatever was released, there is an answer: where nothing can be said, that nothing is known.
         """
@@ -168,25 +186,32 @@ class Indirect:
     def _solved(self) -> Found | None:
         if self.law.known.size and not self.law.known.any():
             return None
-        theta = self.released
-        thetas: list[FloatArray] = []
+        truth = end = self.released
+        ends: list[FloatArray] = []
+        apart: list[FloatArray] = []
         covariances: list[FloatArray] = []
         for shape in SHAPES:
-            root = self._root(shape, theta)
+            root = self._root(partial(self._at, shape, self._pulls(shape)), truth)
             if root is None:
                 return None
-            theta, at = root
-            if not thetas:  # what noise does hardly depends on the shape
-                noise = self._noise(shape, theta, at.jacobian)
-                noise = noise + self._moments_noise(shape, theta)
+            truth, at = root
+            if self.limit:
+                root = self._root(partial(self._at_limit, shape, self._chance(shape, truth)), end)
+                if root is None:
+                    return None
+            end, at = root
+            if not ends:  # what noise does hardly depends on the shape
+                noise = self._noise(shape, truth, at.jacobian)
+                noise = noise + self._moments_noise(shape, truth, end)
             inverse = np.linalg.inv(at.jacobian)
-            thetas.append(theta)
+            ends.append(end)
+            apart.append(APART * (truth - end))
             covariances.append(inverse @ (at.variance + noise) @ inverse.T)
-        found = np.stack(thetas)
-        scatter = np.cov(found, rowvar=False, bias=True)
-        theta = found.mean(axis=0)
-        covariance = np.mean(covariances, axis=0) + scatter + self._unseen() + self._misread(theta)
-        return Found(theta, 0.5 * (covariance + covariance.T), self._known())
+        found, doubt = np.stack(ends), np.mean(apart, axis=0)
+        scatter = np.cov(found, rowvar=False, bias=True) + np.outer(doubt, doubt)
+        end = found.mean(axis=0)
+        covariance = np.mean(covariances, axis=0) + scatter + self._unseen() + self._misread(end)
+        return Found(end, 0.5 * (covariance + covariance.T), self._known())
 
     # ---- The equation.
 
@@ -198,32 +223,60 @@ class Indirect:
         k = self.n_common
         return theta[:k], rows @ theta[k:]
 
-    def _value(self, theta: FloatArray, law: RowLaw, shape: str) -> FloatArray:
-        rows = law.rows(shape)
-        chance, _ = self.response.chances(*self._rows_part(theta, rows), slopes=False)
-        pulls = self.response.pulls(*self._rows_part(self.released, rows))
-        return law.mass * _expected(pulls, chance, rows) + self._ridge
+    def _chance(self, shape: str, theta: FloatArray) -> FloatArray:
+        rows = self.law.rows(shape)
+        return self.response.chances(*self._rows_part(theta, rows), slopes=False)[0]
 
-    def _at(self, theta: FloatArray, rows: FloatArray, pulls: FloatArray) -> _At:
+    def _pulls(self, shape: str, at: FloatArray | None = None) -> FloatArray:
+        rows = self.law.rows(shape)
+        return self.response.pulls(*self._rows_part(self.released if at is None else at, rows))
+
+    def _value(self, theta: FloatArray, at: FloatArray, shape: str) -> FloatArray:
+        """Return what all records are expected to pull with at a point, given a truth."""
+        chance, pulls = self._chance(shape, theta), self._pulls(shape, at)
+        return self.law.mass * _expected(pulls, chance, self.law.rows(shape))
+
+    def _at(self, shape: str, pulls: FloatArray, theta: FloatArray) -> _At:
+        """Return the equation for the truth."""
+        rows, mass = self.law.rows(shape), self.law.mass
         chance, slopes = self.response.chances(*self._rows_part(theta, rows))
-        pull = _expected(pulls, chance, rows)
-        by_row = pulls.transpose(1, 0, 2)
-        jacobian = by_row @ slopes.transpose(1, 2, 0)
-        square = (by_row * chance[:, None, :]) @ by_row.transpose(0, 2, 1)
-        mass = self.law.mass
-        return _At(
-            mass * pull + self._ridge,
-            mass * _over_rows(jacobian, rows),
-            mass * (_over_rows(square, rows) - np.outer(pull, pull)),
-        )
+        jacobian = pulls.transpose(1, 0, 2) @ slopes.transpose(1, 2, 0)
+        value = mass * _expected(pulls, chance, rows) + self._ridge
+        return _At(value, mass * _over_rows(jacobian, rows), self._variance(pulls, chance, rows))
 
-    def _root(self, shape: str, start: FloatArray) -> tuple[FloatArray, _At] | None:
-        """Return the root for one shape of rows, by Newton's method; None if there is none."""
-        rows, k = self.law.rows(shape), self.n_common
-        pulls = self.response.pulls(*self._rows_part(self.released, rows))
-        theta, largest = start, np.inf
+    def _at_limit(self, shape: str, chance: FloatArray, end: FloatArray) -> _At:
+        """Return the equation for the limit."""
+        rows, pulls = self.law.rows(shape), self._pulls(shape, end)
+        value = self.law.mass * _expected(pulls, chance, rows)
+        curvature = self._curvature(shape, chance, end)
+        return _At(value, curvature, self._variance(pulls, chance, rows))
+
+    def _variance(self, pulls: FloatArray, chance: FloatArray, rows: FloatArray) -> FloatArray:
+        by_row, pull = pulls.transpose(1, 0, 2), _expected(pulls, chance, rows)
+        square = (by_row * chance[:, None, :]) @ by_row.transpose(0, 2, 1)
+        return np.asarray(self.law.mass * (_over_rows(square, rows) - np.outer(pull, pull)))
+
+    def _curvature(self, shape: str, chance: FloatArray, at: FloatArray) -> FloatArray:
+        """Return the derivative of what is expected by the point at which records pull."""
+        rows = self.law.rows(shape)
+        a, b = self._rows_part(at, rows)
+
+        def moved(step: FloatArray) -> FloatArray:
+            pulls = self.response.pulls(a + step[:-1], b + step[-1])
+            return np.asarray(np.einsum("knc,nc->nk", pulls, chance))
+
+        # Rows pull as their predictor says, so that they need not be moved one column at a time.
+        steps = DIFFERENCE * np.eye(self.n_common + 1)
+        by_row = np.stack([moved(s) - moved(-s) for s in steps], axis=2) / (2.0 * DIFFERENCE)
+        return self.law.mass * _over_rows(by_row, rows)
+
+    def _root(
+        self, equation: Callable[[FloatArray], _At], start: FloatArray
+    ) -> tuple[FloatArray, _At] | None:
+        """Return the root of an equation, by Newton's method; None if there is none."""
+        theta, k, largest = start, self.n_common, np.inf
         for _ in range(N_STEPS):
-            at = self._at(theta, rows, pulls)
+            at = equation(theta)
             size = float(np.linalg.norm(at.value))
             if not np.isfinite(size) or not np.isfinite(at.jacobian).all():
                 return None
@@ -250,28 +303,21 @@ class Indirect:
         if not self.output_variance:
             return self.linear_variance * unit
         # What hides the solver is tiny, so that this will do; it is exact where f is the truth.
-        bend = self.kappa * unit - jacobian
+        bend = jacobian if self.limit else -jacobian
         if not self.linear_variance:
-            bend = self._bend(shape, theta)
+            bend = self._curvature(shape, self._chance(shape, theta), self.released)
+        bend = self.kappa * unit + bend
         return self.linear_variance * unit + self.output_variance * bend @ bend.T
 
-    def _bend(self, shape: str, theta: FloatArray) -> FloatArray:
-        """Return the derivative of G by the release."""
-
-        def moved(step: FloatArray) -> FloatArray:
-            return replace(self, released=self.released + step)._value(theta, self.law, shape)
-
-        steps = DIFFERENCE * np.eye(self.released.size)
-        return np.stack([(moved(s) - moved(-s)) / (2.0 * DIFFERENCE) for s in steps], axis=1)
-
-    def _moments_noise(self, shape: str, theta: FloatArray) -> FloatArray:
+    def _moments_noise(self, shape: str, theta: FloatArray, end: FloatArray) -> FloatArray:
         """Return the variance of G by the noise of the moments."""
-        gaps = np.stack(
-            [
-                0.5 * (self._value(theta, more, shape) - self._value(theta, less, shape))
-                for more, less in self.redrawn(N_PAIRS)
-            ]
-        )
+
+        def value(law: RowLaw) -> FloatArray:
+            moved = replace(self, law=law)
+            pull = moved._value(theta, self.released, shape)
+            return moved._value(theta, end, shape) - pull if self.limit else pull
+
+        gaps = np.stack([0.5 * (value(more) - value(less)) for more, less in self.redrawn(N_PAIRS)])
         return np.asarray(gaps.T @ gaps / len(gaps))
 
     # ---- What is not known.

@@ -201,8 +201,8 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
     max_cumulative_hazard_ : float or None
         The cap H of a fit with ``inference_share``: its ``summary`` is about the coefficients that
         minimise the expected loss capped at H, which a fit with ``epsilon=numpy.inf`` and
-        ``max_cumulative_hazard=H`` computes. They are those of the model where it is true. None
-        without a cap or standard errors. Private release.
+        ``max_cumulative_hazard=H`` computes. They are those of the model where it is true and few
+        people reach H. None without a cap or standard errors. Private release.
     unique_times_ : ndarray of shape (n_intervals,)
         Right ends of the intervals, in the unit of ``max_time``. Public: never the data's event
         times.

@@ -117,6 +117,7 @@ class HazardMoments(RowMoments):
             minimiser.center,
             calibration,
             ReleasedMoments(self, noisy),
+            limit=True,
         )
         scale = Scale(look.mean, look.radius, self.fit.basis)
         found = Inference.of_found(equation.solve(), scale.change()).values()

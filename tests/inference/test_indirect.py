@@ -9,7 +9,7 @@ import pytest
 from scipy import special
 
 from skdpsurv.inference import Indirect, RowLaw
-from skdpsurv.inference.indirect import MISREAD
+from skdpsurv.inference.indirect import APART, MISREAD
 
 D = 2
 
@@ -52,6 +52,13 @@ def equation(released, kappa=0.0, rows=None, **changes):
 TRUTH = np.array([-0.4, 0.9, -0.6])
 
 
+class Halved(Logit):
+    """Pulls whose mean is 0 at half of the log odds."""
+
+    def pulls(self, a, b):
+        return super().pulls(2.0 * a, 2.0 * b)
+
+
 def shrunk(kappa, shape="normal"):
     """The minimiser that a ridge makes of people of the law at the truth."""
     released = TRUTH
@@ -79,6 +86,21 @@ def test_the_ridge_is_undone(kappa):
     found = equation(released, kappa).solve()
     # One of three shapes is that of the people; the others are near.
     assert found.theta == pytest.approx(TRUTH, abs=0.03)
+
+
+def test_where_the_loss_is_the_models_own_limit_and_truth_are_one():
+    plain = equation(shrunk(100.0), 100.0)
+    truth, limit = plain.solve(), replace(plain, limit=True).solve()
+    assert limit.theta == pytest.approx(truth.theta, abs=1e-4)
+    assert limit.covariance == pytest.approx(truth.covariance, rel=0.25, abs=1e-3)
+
+
+def test_a_limit_stays_at_the_release_and_doubts_by_what_the_truth_is_from_it():
+    plain = equation(TRUTH, response=Halved())
+    truth, limit = plain.solve(), replace(plain, limit=True).solve()
+    assert truth.theta == pytest.approx(2.0 * TRUTH, rel=1e-6)
+    assert limit.theta == pytest.approx(TRUTH, rel=1e-6)
+    assert (np.diag(limit.covariance) > (APART * TRUTH) ** 2).all()
 
 
 def test_without_noise_or_ridge_errors_are_those_of_maximum_likelihood():

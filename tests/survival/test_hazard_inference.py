@@ -75,6 +75,16 @@ class TestEstimand:
         stated = estimator(max_cumulative_hazard=2.5, random_state=0).fit(*people(5000, 0))
         assert stated.max_cumulative_hazard_ == 2.5
 
+    @pytest.mark.parametrize("cap", [1.0, 2.0])
+    def test_intervals_are_about_the_capped_fit(self, cap):
+        """With hardly any noise: the truth that the model has for this release is elsewhere."""
+        X, y = self.crossing(4000)
+        exact = estimator(np.inf, max_cumulative_hazard=cap).fit(X, y).coef_[0]
+        model = estimator(1e5, max_cumulative_hazard=cap, random_state=0).fit(X, y)
+        found = model.summary.iloc[0]
+        assert found["coef"] == pytest.approx(exact, abs=0.02)
+        assert found["coef lower 95%"] < exact < found["coef upper 95%"]
+
     def test_without_standard_errors_no_cap_is_told(self):
         model = estimator(inference_share=0.0, random_state=0).fit(*people(1000, 1))
         assert model.max_cumulative_hazard_ is None
