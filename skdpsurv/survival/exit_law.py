@@ -22,8 +22,7 @@ SMALL_RATE = 1e-3
 def exit_probabilities(
     event_rate: FloatArray,
     censoring_rate: FloatArray,
-    event_slopes: FloatArray,
-    censoring_slopes: FloatArray,
+    slopes: FloatArray,
     in_band: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the probability of each way out, and its derivatives.
@@ -32,10 +31,8 @@ def exit_probabilities(
     ----------
     event_rate, censoring_rate : ndarray of shape (..., n_blocks)
         Of one block, not negative.
-    event_slopes : ndarray of shape (n_event, ..., n_blocks)
-        Derivatives of the first, by the parameters that it depends on.
-    censoring_slopes : ndarray of shape (n_censoring, ..., n_blocks)
-        Derivatives of the second, by other parameters.
+    slopes : ndarray of shape (n_params, ..., n_blocks)
+        Derivatives of the first, by parameters that the second does not depend on.
     in_band : ndarray of shape (n_blocks, n_bands)
         1 where a block belongs to a band.
 
@@ -43,7 +40,7 @@ def exit_probabilities(
     -------
     probability : ndarray of shape (..., 2 * n_bands + 1)
         Of an event in each band, of being censored in each band, of staying to the end.
-    slopes : ndarray of shape (n_event + n_censoring, ..., 2 * n_bands + 1)
+    slopes : ndarray of shape (n_params, ..., 2 * n_bands + 1)
     """
     rate = np.maximum(event_rate + censoring_rate, 1e-12)
     so_far = np.cumsum(rate, axis=-1)
@@ -57,24 +54,14 @@ def exit_probabilities(
     event, censored = entering * event_rate * part, entering * censoring_rate * part
     end = np.exp(-so_far[..., -1:])
 
-    def slopes(by_event: FloatArray | float, by_censoring: FloatArray | float) -> FloatArray:
-        """Return derivatives, given those of both rates."""
-        total = by_event + by_censoring
-        so_far = np.cumsum(total, axis=-1)
-        lost = so_far - total
+    slopes_so_far = np.cumsum(slopes, axis=-1)
+    lost = slopes_so_far - slopes
 
-        def leaving(rate: FloatArray, by_rate: FloatArray | float) -> FloatArray:
-            own = part * by_rate + rate * part_slope * total
-            return np.asarray(entering * (own - rate * part * lost))
+    def leaving(rate: FloatArray, by_rate: FloatArray | float) -> FloatArray:
+        own = part * by_rate + rate * part_slope * slopes
+        return np.asarray(entering * (own - rate * part * lost)) @ in_band
 
-        return np.concatenate(
-            [
-                leaving(event_rate, by_event) @ in_band,
-                leaving(censoring_rate, by_censoring) @ in_band,
-                -end * so_far[..., -1:],
-            ],
-            axis=-1,
-        )
-
+    by_end = -end * slopes_so_far[..., -1:]
     probability = np.concatenate([event @ in_band, censored @ in_band, end], axis=-1)
-    return probability, np.concatenate([slopes(event_slopes, 0.0), slopes(0.0, censoring_slopes)])
+    by_way = [leaving(event_rate, slopes), leaving(censoring_rate, 0.0), by_end]
+    return probability, np.concatenate(by_way, axis=-1)

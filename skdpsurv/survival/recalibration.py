@@ -19,9 +19,10 @@ The fit solves estimating equations. Of a group g, those at risk when band j beg
 in it less all who left before: linear in the noise, which has mean 0, and not clipped. With R of
 them, C censored in the band and E events,
 
-.. math:: \sum_g A_g^\top [E_g - (R_g - C_g / 2)\,p_g(c, b)] = P\,(\theta - \theta_0),
+.. math:: \sum_g A_g^\top [E_g - R_g\,p_g(c, b) + C_g\,q_g(c, b)] = P(\theta - \theta_0),
 
-p the chances of an event in the bands. The bracket has mean 0 at the truth whatever the noise, the
+p the chances of an event in the bands, and q those of an event later in the band of those who are
+censored in it. The bracket has mean 0 at the truth whatever the noise, the
 law of scores, and censoring within a group's band, so that there is no attenuation. Weights only
 say how well it is solved: derivatives of what is expected, by the inverse of the bands' covariance,
 that of sampling and that of the noise, which those at risk share. Priors take over where noise
@@ -40,21 +41,24 @@ from scipy import special
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.privacy.concentrated import Price
 from skdpsurv.release import Release, released_array
-from skdpsurv.survival.risk_cells import ETA_RANGE, PLACES, RiskCells
+from skdpsurv.survival.risk_cells import ETA_RANGE, N_GROUPS, PLACES, RiskCells
 from skdpsurv.types import FloatArray
 
-#: Prior standard deviations of the line's Legendre coefficients over the bands, from the constant
-#: up. Found on flchain, two further sets and simulations (docs/benchmarks/recalibration).
-LINE_DEVIATIONS = (0.25, 0.2, 0.15, 0.15)
+#: Prior scales of the line's Legendre coefficients over the bands, from the constant up, and the
+#: degrees of freedom of this prior, Student's: a level may be far off, and then the table tells.
+#: Found on other data sets and simulations than those that it is measured on
+#: (docs/benchmarks/recalibration).
+LINE_SCALES, FREEDOM = (0.15, 0.2, 0.2, 0.2), 3.0
 #: Prior mean of the slope where there is no signal, and the signal at which it is halfway from
-#: there to 1: noise in coefficients spreads scores. Its standard deviation, and its least value.
-SLOPE, HALF_SIGNAL, SLOPE_DEVIATION, LEAST_SLOPE = 0.6, 1.5, 0.15, 0.05
-#: All deviations are this much less where there is no signal, and as they are where there is much.
-LEAST_BELIEVED = 0.1
+#: there to 1: noise in coefficients spreads scores. Its scale, and its least value.
+SLOPE, HALF_SIGNAL, SLOPE_SCALE, LEAST_SLOPE = 0.35, 1.5, 0.25, 0.05
+#: The table has at least so many groups of scores and bands of time, and so many if there are as
+#: many records as the second number times the noise of a count; their number grows with this power.
+LEAST_GROUPS, RECORDS_TO_NOISE, GROWTH = 3, 45.0, 0.4
 #: A band of time is cut into at most so many blocks, and a group's scores are this many points.
 BLOCKS_IN_BAND, N_POINTS = 10, 3
-#: Steps of the fit, and the longest of them.
-N_STEPS, LONGEST_STEP = 40, 0.7
+#: Steps of the fit, the longest of them, how many are whole, and the first that is short enough.
+N_STEPS, LONGEST_STEP, WHOLE_STEPS, SHORT_STEP = 60, 0.7, 30, 0.005
 
 #: Share of the epsilon of a recalibration for where scores are in their groups.
 PLACES_PART = 0.15
@@ -124,6 +128,13 @@ class Recalibration:
         return found
 
 
+def groups_of(n_records: int, price: Price) -> int:
+    """Return how many groups of scores, and bands of time, a table for a price has."""
+    noise = HISTOGRAM.deviation(left(price, part(price, PLACES_PART)))
+    groups = LEAST_GROUPS * (n_records / (RECORDS_TO_NOISE * noise)) ** GROWTH
+    return round(min(max(groups, LEAST_GROUPS), N_GROUPS))
+
+
 def fit_table(
     cells: RiskCells,
     counts: FloatArray,
@@ -148,35 +159,39 @@ def fit_table(
     """
     place_noise = math.ldexp(PLACES.deviation(prices[1]), PLACES.exponent)
     believed = signal / (HALF_SIGNAL + signal)
-    prior = np.append(np.zeros(len(LINE_DEVIATIONS)), SLOPE + (1.0 - SLOPE) * believed)
-    deviations = np.append(LINE_DEVIATIONS, SLOPE_DEVIATION) * max(believed, LEAST_BELIEVED)
+    prior = np.append(np.zeros(len(LINE_SCALES)), SLOPE + (1.0 - SLOPE) * believed)
     variance = HISTOGRAM.deviation(prices[0]) ** 2
     # Nothing may fail by what the table holds: what cannot be solved is left to the prior.
     with np.errstate(all="ignore"):
+        # Their sum is public.
+        counts = counts + (n_records - counts.sum()) / counts.size
         table = _Table(cells, counts, places, place_noise, n_records, variance)
-        estimate = _solve(table, prior, deviations**-2.0)
+        estimate = _solve(table, prior, np.append(LINE_SCALES, SLOPE_SCALE))
     slope = max(float(estimate[-1]), LEAST_SLOPE)
     shift = table.line @ estimate[:-1] + cells.center * (1.0 - slope)
     return Recalibration(slope, cells.knots, shift)
 
 
-def _solve(table: _Table, prior: FloatArray, precision: FloatArray) -> FloatArray:
-    """Return what solves the equations, or the prior where steps do not end."""
+def _solve(table: _Table, prior: FloatArray, scales: FloatArray) -> FloatArray:
+    """Return what solves the equations, or the prior where nothing does."""
     estimate = prior
-    for _ in range(N_STEPS):
+    for i in range(N_STEPS):
         try:
             gradient, hessian = table.equations(estimate)
-            gradient -= precision * (estimate - prior)
-            step = np.linalg.solve(hessian + np.diag(precision), gradient)
+            away = estimate - prior
+            precision = (FREEDOM + 1.0) / (FREEDOM * scales**2 + away**2)
+            step = np.linalg.solve(hessian + np.diag(precision), gradient - precision * away)
         except np.linalg.LinAlgError:
-            break
+            return prior
         longest = float(np.max(np.abs(step)))
         if not math.isfinite(longest):
+            return prior
+        # Weights change from step to step, so that whole ones may go round.
+        size = min(1.0, LONGEST_STEP / max(longest, 1e-300)) * (1.0 if i < WHOLE_STEPS else 0.5)
+        estimate = estimate + size * step
+        if longest < SHORT_STEP:
             break
-        estimate = estimate + step * min(1.0, LONGEST_STEP / max(longest, 1e-300))
-        if longest < 1e-4:
-            return estimate
-    return prior
+    return estimate
 
 
 @dataclass
@@ -198,56 +213,82 @@ class _Table:
         ends = np.unique(np.append(starts.astype(np.int64), q))
         middle, self.length = (ends[:-1] + ends[1:]) // 2, np.diff(ends).astype(np.float64)
         self.eta = (cells.baseline + cells.center)[middle]
-        self.in_band = np.eye(cells.n_bands)[cells.bands[middle]]
+        self.band_of = cells.bands[middle]
+        #: Places of bands' ends among those of blocks, and parts of bands that are blocks.
+        self.ends = np.searchsorted(ends, bands)
+        self.share = np.eye(cells.n_bands)[self.band_of] * self.length[:, None]
+        self.share /= self.share.sum(axis=0)
         over_bands = np.linspace(-1.0, 1.0, cells.n_bands + 1)
         #: Legendre polynomials at the knots, and in the blocks.
-        self.line = legendre.legvander(over_bands, len(LINE_DEVIATIONS) - 1)
+        self.line = legendre.legvander(over_bands, len(LINE_SCALES) - 1)
         place = (middle + 1) / q
         self.line_in_blocks = np.stack([np.interp(place, cells.knots, c) for c in self.line.T])
         self._count()
 
     def _count(self) -> None:
-        """Find what events and those at risk are of the table, and the points of groups."""
+        """Find who has an event, is censored and is at risk in bands, and the points of groups."""
         n_bands = self.cells.n_bands
         ways, band = np.arange(2 * n_bands + 1), np.arange(n_bands)[:, None]
         leaves = np.where(ways < 2 * n_bands, ways % n_bands, n_bands)
-        #: What of a row of the table are events in bands, and those exposed: halves of censored.
         self.is_event = (ways == band).astype(np.float64)
-        self.is_exposed = (leaves >= band) - 0.5 * (ways == n_bands + band)
+        self.is_lost = (ways == n_bands + band).astype(np.float64)
+        self.is_at_risk = (leaves >= band).astype(np.float64)
         totals = self.counts.sum(axis=1)
         normal = _normal_points(self.cells, totals, self.n_records)
         members = np.maximum(totals, 1.0)
         self.scores = _placed(self.cells, normal, self.places / members, self.place_noise / members)
-        # For weights alone: as many as there are records, which noise does not add to.
-        likely = np.maximum(self.counts, 0.0)
-        likely = likely * (self.n_records / np.maximum(likely.sum(), 1.0))
-        self.likely = np.maximum(likely @ self.is_exposed.T, 0.5)
+        # For weights alone, and so of sums, in which there is less noise: all groups leave alike.
+        sizes, ways_out = (np.maximum(self.counts.sum(axis=i), 0.0) for i in (1, 0))
+        sizes, ways_out = (x / np.maximum(x.sum(), 1.0) for x in (sizes, ways_out))
+        self.likely = self.n_records * np.outer(sizes, ways_out)
 
-    def chances(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the chance of an event in bands, by group, and its derivatives."""
+    def chances(self, parameters: FloatArray) -> tuple[FloatArray, ...]:
+        """Return chances in bands, by group, and their derivatives.
+
+        Returns
+        -------
+        event : ndarray of shape (n_groups, n_bands)
+            Of those at risk when a band begins.
+        later : ndarray of shape (n_groups, n_bands)
+            Of an event in the rest of the band, of those who are censored in it, evenly.
+        slopes, later_slopes : ndarray of shape (n_params, n_groups, n_bands)
+        """
         line, slope = parameters[:-1] @ self.line_in_blocks, parameters[-1]
         eta = np.clip(self.eta + line, -ETA_RANGE, ETA_RANGE) + slope * self.scores[:, :, None]
         hazard = self.cells.link.survival(np.clip(eta, -ETA_RANGE, ETA_RANGE))
         by_eta = self.length * hazard.slope
         slopes = [*(by_eta * c for c in self.line_in_blocks), by_eta * self.scores[:, :, None]]
-        so_far = np.cumsum(self.length * hazard.value @ self.in_band, axis=-1)
-        slopes_so_far = np.cumsum(np.stack(slopes) @ self.in_band, axis=-1)
+        so_far = np.cumsum(self.length * hazard.value, axis=-1)
         # Those at high risk leave first: each point counts as far as it is still there.
-        log_left = special.logsumexp(-so_far, axis=1)
-        slope_left = -np.sum(special.softmax(-so_far, axis=1) * slopes_so_far, axis=2)
-        begun = np.full((log_left.shape[0], 1), math.log(N_POINTS))
-        log_stay = np.diff(log_left, axis=-1, prepend=begun)
-        return -np.expm1(log_stay), -np.exp(log_stay) * np.diff(slope_left, axis=-1, prepend=0.0)
+        left = special.logsumexp(-so_far, axis=1) - math.log(N_POINTS)
+        by_left = -np.sum(special.softmax(-so_far, axis=1) * np.cumsum(slopes, axis=-1), axis=2)
+        left, by_left = (np.insert(x, 0, 0.0, axis=-1) for x in (left, by_left))
+        at, by_at = left[..., self.ends], by_left[..., self.ends]
+        stay, by_stay = np.diff(at, axis=-1), np.diff(by_at, axis=-1)
+        # From the start of their band, at the ends of blocks, and the mean over the band.
+        start = at[:, self.band_of]
+        first, last = np.exp(left[:, :-1] - start), np.exp(left[:, 1:] - start)
+        mean = 0.5 * (first + last) @ self.share
+        by_first, by_last = (
+            by_left[..., k] - by_at[..., self.band_of] for k in (slice(-1), slice(1, None))
+        )
+        by_mean = 0.5 * (first * by_first + last * by_last) @ self.share / mean
+        later = np.exp(stay) / mean
+        return -np.expm1(stay), 1.0 - later, -np.exp(stay) * by_stay, -later * (by_stay - by_mean)
 
     def equations(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return weighed differences of events from expected ones, and their slopes."""
-        chance, slopes = self.chances(parameters)
+        event, later, slopes, later_slopes = self.chances(parameters)
         # Linear in a row of the table, so that the covariance of their noise is known.
-        of_row = self.is_event - chance[:, :, None] * self.is_exposed
+        of_row = self.is_event - event[:, :, None] * self.is_at_risk
+        of_row += later[:, :, None] * self.is_lost
         noise = self.variance * of_row @ np.swapaxes(of_row, 1, 2)
-        sampled = np.maximum(self.likely * chance * (1.0 - chance), 0.5)
+        at_risk, lost = (
+            np.maximum(self.likely @ x.T, 0.25) for x in (self.is_at_risk, self.is_lost)
+        )
+        sampled = np.maximum((at_risk - 0.5 * lost) * event * (1.0 - event), 0.5)
         covariance = noise + sampled[:, :, None] * np.eye(self.cells.n_bands)
-        expected = np.moveaxis(slopes * self.likely, 0, -1)
+        expected = np.moveaxis(slopes * at_risk - later_slopes * lost, 0, -1)
         weighted = np.linalg.solve(covariance, expected)
         found = of_row @ self.counts[:, :, None]
         return np.sum(found * weighted, axis=(0, 1)), np.einsum("gbi,gbk->ik", expected, weighted)

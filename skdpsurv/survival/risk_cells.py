@@ -20,10 +20,10 @@ from skdpsurv.mechanisms.sums import CellSums
 from skdpsurv.rows import row_products
 from skdpsurv.types import BoolArray, FloatArray, IntArray
 
-#: Groups of the score, equally wide between the ends, in guessed standard deviations; and bands of
-#: time. Finer tables were worse, though what is fitted weighs their noise, and so were coarser
-#: ones, in which the widths of groups matter (docs/benchmarks/absolute_risk).
-N_GROUPS, END, N_BANDS = 6, 2.4, 6
+#: Groups of the score, equally wide between the ends, in guessed standard deviations, and as many
+#: bands of time. Finer tables were worse, though what is fitted weighs their noise; coarser ones
+#: are better where it is strong.
+N_GROUPS, END = 6, 2.4
 #: Bands hold equal parts of the released distribution of events, for this part, and of time.
 EVENTS_PART = 0.75
 #: What is added up of a record's place p in its group: p and 2 p^2 - 1/4. Replacing a record moves
@@ -53,6 +53,8 @@ class RiskCells:
         Of the rows, as far as it is known.
     spread : float
         Root mean square distance of rows from the mean, as far as it is known.
+    n_groups : int, default=6
+        Groups of the score, and bands of time.
     """
 
     coef: FloatArray
@@ -60,6 +62,7 @@ class RiskCells:
     link: Link
     mean: FloatArray
     spread: float
+    n_groups: int = N_GROUPS
 
     @cached_property
     def progress(self) -> FloatArray:
@@ -79,7 +82,7 @@ class RiskCells:
     @property
     def n_bands(self) -> int:
         """Bands of time."""
-        return min(N_BANDS, self.n_intervals)
+        return min(self.n_groups, self.n_intervals)
 
     @property
     def center(self) -> float:
@@ -99,7 +102,7 @@ class RiskCells:
     @property
     def inner_edges(self) -> FloatArray:
         """Ends between groups, in ``scale`` from ``center``; the outer groups have no other end."""
-        return np.linspace(-END, END, N_GROUPS + 1)[1:-1]
+        return np.linspace(-END, END, self.n_groups + 1)[1:-1]
 
     @cached_property
     def bands(self) -> IntArray:
@@ -121,12 +124,12 @@ class RiskCells:
     @property
     def shape(self) -> tuple[int, int]:
         """Groups; and events by band, censored by band, the horizon."""
-        return N_GROUPS, 2 * self.n_bands + 1
+        return self.n_groups, 2 * self.n_bands + 1
 
     @property
     def group_ends(self) -> tuple[FloatArray, FloatArray]:
         """Lower and upper ends of groups, less ``center``; beyond them places are those of ends."""
-        edges, width = self.inner_edges, 2.0 * END / N_GROUPS
+        edges, width = self.inner_edges, 2.0 * END / self.n_groups
         lower = np.concatenate([[edges[0] - OUTER_WIDTH * width], edges])
         upper = np.concatenate([edges, [edges[-1] + OUTER_WIDTH * width]])
         return lower * self.scale, upper * self.scale
@@ -137,7 +140,7 @@ class RiskCells:
         with np.errstate(all="ignore"):
             scores = row_products(rows, self.coef) - self.center
         group = np.searchsorted(self.inner_edges * self.scale, scores)
-        return scores, np.minimum(group, N_GROUPS - 1)
+        return scores, np.minimum(group, self.n_groups - 1)
 
     def counts(self, rows: FloatArray, interval: IntArray, event: BoolArray) -> IntArray:
         """Count private records in the cells, of shape ``shape``."""
@@ -160,4 +163,4 @@ class RiskCells:
             share = np.clip((scores - lower) / (upper - lower), 0.0, 1.0)
         place = np.where(np.isnan(share), 1.0, share) - 0.5
         parts = (place, 2.0 * place**2 - 0.25)
-        return np.stack([PLACES.totals(group, part, N_GROUPS) for part in parts])
+        return np.stack([PLACES.totals(group, part, self.n_groups) for part in parts])

@@ -14,15 +14,16 @@ from skdpsurv.privacy.concentrated import Price
 from skdpsurv.privacy.measurement import Known, NoisySum
 from skdpsurv.survival.hazard_fit import HazardFit
 from skdpsurv.survival.hazard_plans import HAZARD_PROOF, HazardRecords
-from skdpsurv.survival.recalibration import fit_table
+from skdpsurv.survival.recalibration import fit_table, groups_of
 from skdpsurv.survival.risk_cells import PLACES, RiskCells
 from skdpsurv.types import IntArray
 
 
-def cells_of(fit: HazardFit, known: Known) -> RiskCells:
-    """Return the layout of the table, by released coefficients and a released mean."""
+def cells_of(fit: HazardFit, known: Known, whole: Price) -> RiskCells:
+    """Return the layout of the table, by released coefficients, a released mean and its price."""
     look, (baseline, coef) = fit.look(known), known["_fitted"]
-    return RiskCells(coef, baseline, LINKS[fit.model.link], look.mean, look.spread)
+    size = groups_of(fit.model.n_records, whole)
+    return RiskCells(coef, baseline, LINKS[fit.model.link], look.mean, look.spread, size)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -33,9 +34,12 @@ class RiskTable(NoisySum):
     ----------
     price : float or Concentrated
     fit : HazardFit
+    whole : float or Concentrated
+        The price of the recalibration.
     """
 
     fit: HazardFit
+    whole: Price
 
     name = "a table of risks over time"
     theorem = HAZARD_PROOF
@@ -46,7 +50,7 @@ class RiskTable(NoisySum):
 
     def ask(self, known: Known, records: Blocks[HazardRecords]) -> IntArray:
         """Return exact counts."""
-        cells = cells_of(self.fit, known)
+        cells = cells_of(self.fit, known, self.whole)
         return records.map_sum(lambda block: cells.counts(*block))
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
@@ -62,11 +66,12 @@ class RiskPlaces(NoisySum):
     ----------
     price : float or Concentrated
     fit : HazardFit
-    of_table : float or Concentrated
-        The price of the table.
+    whole, of_table : float or Concentrated
+        The prices of the recalibration, and of the table.
     """
 
     fit: HazardFit
+    whole: Price
     of_table: Price
 
     name = "places in it"
@@ -78,14 +83,14 @@ class RiskPlaces(NoisySum):
 
     def ask(self, known: Known, records: Blocks[HazardRecords]) -> IntArray:
         """Return exact sums."""
-        cells = cells_of(self.fit, known)
+        cells = cells_of(self.fit, known, self.whole)
         return records.map_sum(lambda block: cells.places(block.X))
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
         """Return level, course and slope, set right."""
         model = self.fit.model
         found = fit_table(
-            cells_of(self.fit, known),
+            cells_of(self.fit, known, self.whole),
             known["_risk_table"],
             PLACES.values(noisy),
             model.n_records,

@@ -105,7 +105,7 @@ class WaysOut:
         rate, lost = curve.value * self._sizes, np.broadcast_to(self.losses, curve.value.shape)
         nothing = np.zeros((0, *rate.shape))
         by_event = self._columns[:, None, :] * (curve.slope * self._sizes) if slopes else nothing
-        return exit_probabilities(rate, lost, by_event, nothing, np.eye(self.losses.size))
+        return exit_probabilities(rate, lost, by_event, np.eye(self.losses.size))
 
     @cached_property
     def _survived(self) -> FloatArray:

@@ -13,20 +13,23 @@ from skdpsurv import DPDiscreteTimeSurvival, Release
 from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.privacy import random_source
+from skdpsurv.privacy.concentrated import Concentrated
 from skdpsurv.privacy.plan import Sequential
 from skdpsurv.survival import recalibration
 from skdpsurv.survival.exit_law import exit_probabilities
 from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
 from skdpsurv.survival.perturbed_plan import fit_of, perturbed_plan
 from skdpsurv.survival.recalibration import (
+    LEAST_GROUPS,
     LEAST_SLOPE,
-    LINE_DEVIATIONS,
+    LINE_SCALES,
     SLOPE,
     Recalibration,
     _Table,
     fit_table,
+    groups_of,
 )
-from skdpsurv.survival.risk_cells import N_BANDS, N_GROUPS, PLACES, RiskCells
+from skdpsurv.survival.risk_cells import N_GROUPS, PLACES, RiskCells
 from skdpsurv.survival.risk_table import cells_of
 from tests.support.spies import queries_without_noise
 
@@ -86,9 +89,9 @@ class TestCells:
         X = np.full((3, 2), 0.1)
         table = counted(layout, X, np.array([1, 1, 40]), np.array([True, False, False]))
         ways = np.flatnonzero(table.sum(axis=0)).tolist()
-        assert ways == [0, N_BANDS, 2 * N_BANDS]
+        assert ways == [0, layout.n_bands, 2 * layout.n_bands]
         table = counted(layout, X[:1], np.array([40]), np.array([True]))
-        assert table[:, N_BANDS - 1].sum() == 1
+        assert table[:, layout.n_bands - 1].sum() == 1
 
     def test_groups_are_of_scores_less_that_of_the_mean(self):
         layout = cells()
@@ -105,7 +108,7 @@ class TestCells:
         bands, knots = layout.bands, layout.knots
         assert bands.shape == (q,)
         assert (np.diff(bands) >= 0).all()
-        assert bands[-1] == layout.n_bands - 1 == min(q, N_BANDS) - 1
+        assert bands[-1] == layout.n_bands - 1 == min(q, N_GROUPS) - 1
         assert (knots[0], knots[-1]) == (0.0, pytest.approx(1.0))
         assert (np.diff(knots) > 0).all()
 
@@ -182,7 +185,7 @@ class TestExitLaw:
     def test_everybody_leaves_once(self, scale):
         event, censoring = self.rates(scale=scale)
         none = np.zeros((0, *event.shape))
-        probability, _ = exit_probabilities(event, censoring, none, none, self.in_band)
+        probability, _ = exit_probabilities(event, censoring, none, self.in_band)
         assert probability.shape == (3, 2, 9)
         assert (probability >= 0).all()
         np.testing.assert_allclose(probability.sum(axis=-1), 1.0, rtol=1e-12)
@@ -190,22 +193,19 @@ class TestExitLaw:
     @pytest.mark.parametrize("scale", [1e-9, 1e-4, 2e-3, 0.2, 3.0])
     def test_slopes_are_derivatives(self, scale):
         event, censoring = self.rates(scale=scale)
-        a, b = self.rates(scale=scale, seed=1)
+        a, _ = self.rates(scale=scale, seed=1)
         none = np.zeros((0, *event.shape))
-        _, slopes = exit_probabilities(event, censoring, a[None], b[None], self.in_band)
-
-        def at(s, t):
-            return exit_probabilities(event + s * a, censoring + t * b, none, none, self.in_band)[0]
-
-        h = 1e-5
-        for slope, s, t in ((slopes[0], h, 0.0), (slopes[1], 0.0, h)):
-            numeric = (at(s, t) - at(-s, -t)) / (2 * h)
-            np.testing.assert_allclose(slope, numeric, rtol=1e-5, atol=1e-9)
+        _, (slope,) = exit_probabilities(event, censoring, a[None], self.in_band)
+        up, down = (
+            exit_probabilities(event + h * a, censoring, none, self.in_band)[0]
+            for h in (1e-5, -1e-5)
+        )
+        np.testing.assert_allclose(slope, (up - down) / 2e-5, rtol=1e-5, atol=1e-9)
 
     def test_constant_rates_have_a_closed_form(self):
         event, censoring = np.full((1, 12), 0.03), np.full((1, 12), 0.01)
         none = np.zeros((0, 1, 12))
-        probability, _ = exit_probabilities(event, censoring, none, none, self.in_band)
+        probability, _ = exit_probabilities(event, censoring, none, self.in_band)
         left = np.exp(-0.04 * np.array([0, 3, 6, 9, 12]))
         np.testing.assert_allclose(probability[0, :4], -np.diff(left) * 0.75, rtol=1e-12)
         np.testing.assert_allclose(probability[0, 4:8], -np.diff(left) * 0.25, rtol=1e-12)
@@ -219,11 +219,27 @@ class TestFit:
         counts, places = exact_table(layout, X, interval, event)
         table = _Table(layout, counts.astype(float), places, 1.0, 500, 1.0)
         at = np.array([0.1, -0.2, 0.15, 0.05, 0.6])
-        _, slopes = table.chances(at)
-        for i, unit in enumerate(np.eye(at.size)):
-            h = 1e-5
-            up, down = (table.chances(at + way * h * unit)[0] for way in (1, -1))
-            np.testing.assert_allclose(slopes[i], (up - down) / (2 * h), rtol=1e-4, atol=1e-7)
+        for which in (0, 1):
+            slopes = table.chances(at)[which + 2]
+            for i, unit in enumerate(np.eye(at.size)):
+                h = 1e-5
+                up, down = (table.chances(at + way * h * unit)[which] for way in (1, -1))
+                np.testing.assert_allclose(slopes[i], (up - down) / (2 * h), rtol=1e-4, atol=1e-7)
+
+    def test_who_is_censored_evenly_misses_the_events_of_the_rest_of_a_band(self):
+        """Of a constant hazard over a band, those who leave evenly have lambda (1 - p) / p left."""
+        q, n_bands = 600, 3
+        layout = RiskCells(
+            COEF, np.full(q, math.log(3.0 / q)), LINKS["cloglog"], np.zeros(2), 1e-9, n_bands
+        )
+        nothing = np.zeros((2, n_bands))
+        table = _Table(layout, np.ones(layout.shape), nothing, 1e9, 21, 1.0)
+        event, later, *_ = table.chances(np.array([0.0, 0.0, 0.0, 0.0, 1.0]))
+        hazard = np.bincount(layout.bands) * 3.0 / q
+        right = -np.expm1(-hazard)
+        np.testing.assert_allclose(event, np.tile(right, (n_bands, 1)), rtol=1e-5)
+        left = 1.0 - hazard * (1.0 - right) / right
+        np.testing.assert_allclose(later, np.tile(left, (n_bands, 1)), rtol=0.01)
 
     @pytest.mark.parametrize("link", ["logit", "cloglog"])
     def test_a_wrong_predictor_is_set_right(self, link):
@@ -253,7 +269,35 @@ class TestFit:
             found = fit_table(layout, noise, places, 500, (2.0 / scale, 1.5 / scale), 0.0)
             assert found.slope == pytest.approx(SLOPE, abs=0.05)
             shift = found.shift - layout.center * (1 - found.slope)
-            assert np.max(np.abs(shift)) < 0.1 * sum(LINE_DEVIATIONS)
+            assert np.max(np.abs(shift)) < 0.1 * sum(LINE_SCALES)
+
+    @pytest.mark.parametrize("way", [-1.5, 1.5])
+    def test_a_level_that_is_far_off_is_set_right(self, way):
+        """With many columns, and so little signal, a table may know what coefficients do not."""
+        n, q = 5_000, 40
+        rng = np.random.default_rng(3)
+        layout = RiskCells(
+            COEF, np.full(q, -5.0 - way), LINKS["cloglog"], np.zeros(2), 0.8, groups_of(n, 0.1)
+        )
+        X = rng.uniform(-1, 1, (n, 2))
+        first = np.ceil(rng.exponential(size=n) / math.exp(-4.0)).astype(np.int64)
+        event, interval = first <= q, np.minimum(first, q)
+        counts, places = exact_table(layout, X, interval, event)
+        ends = np.arange(1, q + 1) / q
+        survival = []
+        for _ in range(5):
+            noisy = counts + rng.laplace(scale=2.0 / 0.085, size=counts.shape)
+            found = fit_table(layout, noisy, places, n, (0.085, 0.015), 0.25)
+            eta = -5.0 - way + found.at(ends)
+            survival.append(math.exp(-np.exp(eta).sum()))
+        assert np.mean(survival) == pytest.approx(math.exp(-q * math.exp(-4.0)), abs=0.06)
+
+    def test_tables_are_finer_the_less_noise_there_is(self):
+        found = [groups_of(n, 0.1) for n in (100, 1_000, 10_000, 10**5, 10**6)]
+        assert found == sorted(found)
+        assert (found[0], found[-1]) == (LEAST_GROUPS, N_GROUPS)
+        assert groups_of(1000, 1.0) == groups_of(10_000, 0.1)
+        assert groups_of(1000, Concentrated(1.0)) >= groups_of(1000, 1.0)
 
     def test_the_prior_slope_is_nearer_to_one_the_more_signal_there_is(self):
         layout, nothing = cells(), np.zeros((2, N_GROUPS))
@@ -261,7 +305,7 @@ class TestFit:
             fit_table(layout, np.zeros(layout.shape), nothing, 500, (1e-8, 1e-8), signal).slope
             for signal in (0.0, 1.5, 1e9)
         ]
-        np.testing.assert_allclose(found, [0.6, 0.8, 1.0], atol=1e-3)
+        np.testing.assert_allclose(found, [SLOPE, (1.0 + SLOPE) / 2.0, 1.0], atol=1e-3)
 
     @pytest.mark.parametrize("value", [0.0, -1e3, 1e6, 1e200, -1e200])
     @pytest.mark.parametrize("q", [1, 3, 40])
@@ -291,7 +335,7 @@ class TestFit:
         (node,) = (n for n in perturbed_plan(fit, prices).tree.nodes if isinstance(n, Sequential))
         known = {"_fitted": (np.linspace(-3.0, -2.0, 40), COEF)}
         node.run(known, blocks, random_source(0))
-        layout = cells_of(fit, known)
+        layout = cells_of(fit, known, epsilon)
         (table, places) = seen
         assert table[0] == 2
         assert places[0] == 1.5 * 2**20
