@@ -89,8 +89,8 @@ def perturbed_plan(
         of_places = part(recalibration, PLACES_PART)
         of_table = left(recalibration, of_places)
         table = (
-            RiskTable(price=of_table, fit=fit),
-            RiskPlaces(price=of_places, fit=fit, of_table=of_table),
+            RiskTable(price=of_table, fit=fit, whole=recalibration),
+            RiskPlaces(price=of_places, fit=fit, whole=recalibration, of_table=of_table),
         )
         nodes.append(Sequential(table, recalibration, "recalibration"))
     if amount(inference):

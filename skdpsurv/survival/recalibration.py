@@ -39,7 +39,7 @@ from numpy.polynomial import legendre
 from scipy import special
 
 from skdpsurv.mechanisms.sums import HISTOGRAM
-from skdpsurv.privacy.concentrated import Price
+from skdpsurv.privacy.concentrated import Price, left, part
 from skdpsurv.release import Release, released_array
 from skdpsurv.survival.risk_cells import ETA_RANGE, N_GROUPS, PLACES, RiskCells
 from skdpsurv.types import FloatArray
