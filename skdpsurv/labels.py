@@ -9,12 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
+from skdpsurv.preprocessing.column_cells import LARGEST_FLOAT
 from skdpsurv.privacy import call_without_data, refuse_masked
 from skdpsurv.rows import refuse_no_target, require_one_each
 from skdpsurv.types import FloatArray, IndexArray
-
-#: Doubles from here on stand for several whole numbers each.
-LARGEST_FLOAT = 2.0**53
 
 __all__ = ["class_indices", "label_places", "one_vs_rest", "stated_classes", "stated_labels"]
 

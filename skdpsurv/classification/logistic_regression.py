@@ -415,8 +415,9 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
                 calibrate = budgets.published
                 name = f"{NAMES['obj_pert']} of a logistic likelihood, as published"
             return self._as_plan(shape, [LogisticMinimisers(calibrate(setting), name, 1.0)], 0.0)
+        prior = self._read_prior("odds", shape.n_features, shape.classes.tolist())
         fits = [
-            self._tight(shape, setting, method, float(self.delta) if gaussian else 0.0)
+            self._tight(shape, setting, prior, method, float(self.delta) if gaussian else 0.0)
             for method, gaussian in candidates(self.method, float(self.delta))
         ]
         measurements, delta = min(fits, key=lambda fit: fit[0][0].noise)
@@ -433,7 +434,12 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         )
 
     def _tight(
-        self, shape: LabelledShape, setting: budgets.GroupSetting, method: str, delta: float
+        self,
+        shape: LabelledShape,
+        setting: budgets.GroupSetting,
+        prior: Prior | None,
+        method: str,
+        delta: float,
     ) -> tuple[list[Any], float]:
         """Return the measurements of one method, by Gaussian noise if there is a delta."""
         epsilon = float(self.epsilon)
@@ -455,7 +461,6 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         slope = _slope(fit, setting.epsilon_output, shape.classes.size)
         if shares[1]:
             fit = replace(fit, reach=REACH)
-        prior = self._read_prior("odds", shape.n_features, shape.classes.tolist())
         name = f"{NAMES[method]} of a logistic likelihood"
         name += ", together with a prior" if prior is not None else ""
         measurements: list[Any] = [LogisticMinimisers(fit, name, slope, prior)]

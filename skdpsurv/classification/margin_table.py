@@ -54,6 +54,11 @@ N_STEPS = 4
 LEAST_SLOPE, LARGEST_SLOPE = 0.01, 100.0
 
 
+def counts_of(n_outputs: int) -> Histogram:
+    """Return the query for counts of which a record is in one for each output."""
+    return Histogram(2 * n_outputs)
+
+
 @dataclass(frozen=True)
 class MarginTable:
     """A public layout.
@@ -73,8 +78,8 @@ class MarginTable:
 
     @property
     def query(self) -> Histogram:
-        """The counts: one record is in a cell for each output."""
-        return Histogram(2 * self.n_outputs)
+        """The counts."""
+        return counts_of(self.n_outputs)
 
     @property
     def ends(self) -> FloatArray:
@@ -157,8 +162,8 @@ class Margins(NoisySum):
         return stated_price("recalibration", self.price)
 
     def query(self, known: Known) -> Histogram:
-        """Return the counts: a record is in a cell for each output."""
-        return Histogram(2 * self.fit.n_outputs)
+        """Return the counts, whatever the layout is."""
+        return counts_of(self.fit.n_outputs)
 
     def table(self, known: Known) -> MarginTable:
         """Return the layout for released coefficients."""

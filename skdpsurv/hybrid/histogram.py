@@ -31,7 +31,7 @@ from skdpsurv.hybrid.masks import checked_outcome
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
 from skdpsurv.hybrid.mixed_space import places_of
 from skdpsurv.hybrid.weighted_fit import fit_weighted
-from skdpsurv.mechanisms.sums import HISTOGRAM, Histogram
+from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import MARGIN
 from skdpsurv.privacy import PrivacyAccountant, silent_arithmetic
 from skdpsurv.privacy.measurement import Known, NoisySum
@@ -67,12 +67,9 @@ class GridCounts(NoisySum):
     n_cells: int
 
     name = "noisy counts in the cells of a public grid"
-    proof = reference("docs/proofs/hybrid", "lei", "dwork")
+    theorem = reference("docs/proofs/hybrid", "lei", "dwork")
     assumptions = ("bounds and outcome were not read off these records",)
-
-    def query(self, known: Known) -> Histogram:
-        """Each record is in one cell."""
-        return HISTOGRAM
+    asked = HISTOGRAM  # each record is in one cell
 
     def ask(self, known: Known, records: Blocks[IntArray]) -> IntArray:
         """Return exact counts of the cells that records are in."""

@@ -38,9 +38,8 @@ from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabiliti
 from skdpsurv.likelihoods.base import gram
 from skdpsurv.mechanisms.private_mean import MeanOfRows
 from skdpsurv.privacy import clip_rows
-from skdpsurv.privacy.concentrated import Concentrated, amount
+from skdpsurv.privacy.concentrated import amount
 from skdpsurv.privacy.measurement import Known, NoisySum
-from skdpsurv.references import reference
 from skdpsurv.types import FloatArray
 
 __all__ = ["Fit", "ResidualMoments", "Residuals", "balance", "lifted"]
@@ -152,12 +151,7 @@ class ResidualMoments(NoisySum):
     assumptions: tuple[str, ...] = ()
 
     name = "noisy moments of private residuals"
-
-    @property
-    def proof(self) -> str:  # type: ignore[override]
-        """Of either noise."""
-        gaussian = isinstance(self.price, Concentrated)
-        return reference("docs/proofs/gaussian", "bun-steinke", "canonne") if gaussian else PROOF
+    theorem = PROOF
 
     def query(self, known: Known) -> MeanOfRows:
         """Return the mean: no record is beyond the bound."""

@@ -29,7 +29,6 @@ from skdpsurv.hybrid.mixed_table import Design
 from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities
 from skdpsurv.mechanisms.choices import Choices
 from skdpsurv.mechanisms.sums import LOSS, Sums
-from skdpsurv.privacy.concentrated import amount
 from skdpsurv.privacy.measurement import Known, NoisySum
 from skdpsurv.types import FloatArray
 
@@ -136,7 +135,7 @@ class LossCurve(NoisySum):
     assumptions: tuple[str, ...] = ()
 
     name = "noisy losses, and the choice that follows"
-    proof = PROOF
+    theorem = PROOF
 
     def query(self, known: Known) -> Sums:
         """Each loss of a record is between 0 and 1."""
@@ -150,10 +149,6 @@ class LossCurve(NoisySum):
         """Return the curve and the candidate."""
         curve = np.array([LOSS.value(total) for total in noisy])
         return {**chosen(known, int(curve.argmin())), "curve": curve}
-
-    def spans(self) -> list[float]:
-        """Return the inverse of the price."""
-        return [1.0 / amount(self.price)]
 
 
 SELECTIONS: Mapping[str, type[SubsetChoice | LossCurve]] = {

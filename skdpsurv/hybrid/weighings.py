@@ -20,7 +20,7 @@ from skdpsurv.blocks import Blocks
 from skdpsurv.hybrid.hybrid_records import PROOF, PointMap, PrivateRecords, PublicRecords
 from skdpsurv.hybrid.nearest import nearest, nested_counts
 from skdpsurv.hybrid.residual_moments import Fit, Residuals, lifted
-from skdpsurv.mechanisms.sums import HISTOGRAM, Histogram, Histograms
+from skdpsurv.mechanisms.sums import HISTOGRAM, Histograms
 from skdpsurv.privacy.cost import Cost, in_turn, price_of
 from skdpsurv.privacy.measurement import Known, NoisySum
 from skdpsurv.types import FloatArray, IntArray
@@ -64,7 +64,8 @@ class CellCounts(NoisySum):
     fit: Fit | None = None
 
     name = "noisy counts of private records in cells of the public ones"
-    proof = PROOF
+    asked = HISTOGRAM  # each private record is in one cell
+    theorem = PROOF
 
     @cached_property
     def _cells(self) -> tuple[PointMap, FloatArray, IntArray]:
@@ -76,10 +77,6 @@ class CellCounts(NoisySum):
         # A cell that is the nearest of no public record has nobody to give weight to.
         held, cell = np.unique(nearest(theirs, centers), return_inverse=True)
         return point_map, centers[held], cell
-
-    def query(self, known: Known) -> Histogram:
-        """Each private record is in one cell."""
-        return HISTOGRAM
 
     def ask(self, known: Known, records: Records) -> IntArray:
         """Return exact counts."""
@@ -108,7 +105,8 @@ class PointCounts(NoisySum):
     public: PublicRecords
 
     name = "noisy counts of private records nearest to each public one"
-    proof = PROOF
+    asked = HISTOGRAM  # each private record is nearest to one
+    theorem = PROOF
 
     @cached_property
     def _points(self) -> tuple[PointMap, FloatArray, IntArray]:
@@ -117,10 +115,6 @@ class PointCounts(NoisySum):
         theirs = point_map.points(self.public.public, self.public.y_public)
         index = distinct(theirs)
         return point_map, theirs[index], index
-
-    def query(self, known: Known) -> Histogram:
-        """Each private record is nearest to one."""
-        return HISTOGRAM
 
     def ask(self, known: Known, records: Records) -> IntArray:
         """Return exact counts."""
@@ -157,7 +151,7 @@ class NestedCounts(NoisySum):
     fit: Fit
 
     name = "noisy counts for nested sets of public records"
-    proof = PROOF
+    theorem = PROOF
 
     @property
     def cost(self) -> Cost:

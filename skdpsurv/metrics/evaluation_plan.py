@@ -31,8 +31,7 @@ from skdpsurv.metrics.risk_table import (
     time_candidates,
 )
 from skdpsurv.metrics.table_statistics import slopes_of, uncensored_curve
-from skdpsurv.privacy.concentrated import amount
-from skdpsurv.privacy.measurement import Known, NoisySum, Query
+from skdpsurv.privacy.measurement import Known, NoisySum
 from skdpsurv.privacy.plan import Plan, Sequential
 from skdpsurv.references import reference
 from skdpsurv.types import FloatArray, IntArray
@@ -177,26 +176,17 @@ class TimeEdges(Choices):
 class OfTable(NoisySum):
     """What is summed with a table whose edges are public by now.
 
-    A subclass says its query, and what the table counts in a block of records.
+    A subclass says what is asked, and what the table counts in a block of records.
     """
 
     setting: Setting
 
-    proof = PROOF
-    asked: ClassVar[Query]
+    theorem = PROOF
     counted: ClassVar[Callable[[RiskTable, EvaluationRecords], Any]]
-
-    def query(self, known: Known) -> Query:
-        """Return the same, whatever the edges are."""
-        return self.asked
 
     def ask(self, known: Known, records: Records) -> Any:
         """Return exact sums."""
         return records.map_sum(partial(type(self).counted, self.setting.table(known)))
-
-    def spans(self) -> list[float]:
-        """Return the inverse of the price."""
-        return [1.0 / amount(self.price)]
 
 
 class Counts(OfTable):

@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from skdpsurv.privacy import silent_arithmetic
 from skdpsurv.types import FloatArray, IndexArray
 
-__all__ = ["days", "missing_cells", "numbers", "places", "quietly"]
+__all__ = ["LARGEST_FLOAT", "days", "missing_cells", "numbers", "places", "quietly"]
 
+#: Doubles from here on stand for several whole numbers each.
+LARGEST_FLOAT = 2.0**53
 #: Numbers that compare and hash as numbers do, and text likewise. NumPy's compare in their own
 #: precision: np.float16(2076) == 2077.
 _HONEST = {int, float, str, Decimal}
-#: From here on floats stand for several whole numbers.
-_LARGEST_FLOAT = 2.0**53
 #: How many units of time a day has.
 _PER_DAY = {"h": 24, "m": 1_440, "s": 86_400, "ms": 86_400 * 10**3, "us": 86_400 * 10**6}
 _PER_DAY["ns"] = 86_400 * 10**9
@@ -83,7 +83,7 @@ def places(column: Any, labels: Sequence[str] | Sequence[int]) -> IndexArray:
     codes, found = pd.factorize(column)
     found = _honest(_objects(found.tolist()))
     # One record's gap makes floats of the whole numbers of all others.
-    if any(isinstance(label, float) and abs(label) >= _LARGEST_FLOAT for label in found):
+    if any(isinstance(label, float) and abs(label) >= LARGEST_FLOAT for label in found):
         raise _UnreadableError
     known = {label: place for place, label in enumerate(labels)}
     # The last one is for the code -1, of what is missing.

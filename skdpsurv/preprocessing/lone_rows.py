@@ -14,15 +14,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skdpsurv.preprocessing.column_cells import numbers, quietly
+from skdpsurv.preprocessing.column_cells import LARGEST_FLOAT, numbers, quietly
 from skdpsurv.preprocessing.raw_table import as_table, is_frame
 from skdpsurv.privacy import RefusedValueError
 from skdpsurv.types import FloatArray
 
 __all__ = ["LoneRows", "lone_target"]
-
-#: Floats below this are whole numbers or not; from here on they stand for several.
-LARGEST_WHOLE = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -111,6 +108,6 @@ def _own(cell: Any) -> Any:
         cell = cell.item()
     if cell is pd.NA or cell is pd.NaT or (type(cell) is float and math.isnan(cell)):
         return None
-    if type(cell) is float and abs(cell) < LARGEST_WHOLE and cell.is_integer():
+    if type(cell) is float and abs(cell) < LARGEST_FLOAT and cell.is_integer():
         return int(cell)
     return cell

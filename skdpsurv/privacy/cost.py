@@ -19,10 +19,7 @@ from itertools import product
 
 from skdpsurv.privacy.concentrated import Concentrated, Price, amount, epsilon_at, together
 
-__all__ = ["FREE", "Cost", "at_once", "in_turn", "price_of"]
-
-#: Whole budgets that were cut into parts in doubles add up to a little more, or less.
-NEARLY = 1.0 - 1e-9
+__all__ = ["Cost", "at_once", "in_turn", "price_of"]
 
 
 @dataclass(frozen=True)
@@ -67,9 +64,6 @@ class Cost:
         if not _is_gaussian(one):
             return Cost((one,)).epsilon <= epsilon
         return delta > 0.0 and epsilon_at(_mu_of(one).rho, delta) <= epsilon
-
-
-FREE = Cost(((),))
 
 
 def price_of(price: Price) -> Cost:

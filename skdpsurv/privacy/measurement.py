@@ -42,10 +42,12 @@ class Query(Protocol):
 class Measurement(ABC):
     """One thing that is asked of the records.
 
-    A subclass says its ``name``, in words: what a guarantee calls it.
+    A subclass says its ``name``, in words: what a guarantee calls it; and its ``price``, or else
+    its ``cost``.
     """
 
     name: str
+    price: Price
     #: Where it is proved.
     proof: str
     #: What else must be true.
@@ -54,9 +56,9 @@ class Measurement(ABC):
     status: str = "proved"
 
     @property
-    @abstractmethod
     def cost(self) -> Cost:
-        """What it costs."""
+        """What it costs: the price."""
+        return price_of(self.price)
 
     def spans(self) -> Iterable[float]:
         """Return public numbers that must be neither huge nor tiny."""
@@ -78,6 +80,9 @@ class Measurement(ABC):
 class NoisySum(Measurement):
     """Counts, sums, means, moments: integers that add up over blocks of records.
 
+    A subclass says what is ``asked``, or overrides :meth:`query` where that depends on what is
+    known.
+
     Parameters
     ----------
     price : float or Concentrated
@@ -85,6 +90,8 @@ class NoisySum(Measurement):
 
     price: Price
 
+    #: The query, where it is always the same.
+    asked: ClassVar[Query]
     #: Where it is proved of Laplace noise.
     theorem: ClassVar[str] = ""
 
@@ -93,14 +100,9 @@ class NoisySum(Measurement):
         """Where it is proved."""
         return GAUSSIAN if isinstance(self.price, Concentrated) else self.theorem
 
-    @property
-    def cost(self) -> Cost:
-        """The price."""
-        return price_of(self.price)
-
-    @abstractmethod
     def query(self, known: Known) -> Query:
         """Return what is asked, once it is known what was released before."""
+        return self.asked
 
     def query_range(self) -> Sequence[Query]:
         """Return the ends of what may be asked, for those who do not know yet."""

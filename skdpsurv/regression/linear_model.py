@@ -29,7 +29,6 @@ from skdpsurv.mechanisms.perturbation import (
     Unperturbed,
 )
 from skdpsurv.privacy import check_unclipped, clip_rows, refuse_masked
-from skdpsurv.privacy.cost import Cost, price_of
 from skdpsurv.privacy.measurement import Known
 from skdpsurv.privacy.plan import Plan
 from skdpsurv.references import REAL_ARITHMETIC, reference
@@ -62,22 +61,17 @@ class LinearMinimiser(Minimisers):
     ----------
     likelihood : LinearLikelihood
     calibration : Calibrated
-    epsilon : float
+    price : float
     name : str
     """
 
     likelihood: LinearLikelihood
     calibration: Calibrated
-    epsilon: float
+    price: float
     name: str
 
     alone = True
     proof = reference("docs/proofs/linear", "chaudhuri")
-
-    @property
-    def cost(self) -> Cost:
-        """What it was calibrated for."""
-        return price_of(self.epsilon)
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
@@ -91,7 +85,7 @@ class LinearMinimiser(Minimisers):
     def problems(self, known: Known, records: Blocks[LinearBlock]) -> list[Problem]:
         """Return the one minimisation."""
         center = np.zeros(self.likelihood.n_params)
-        price = SharedPrice(self.epsilon)
+        price = SharedPrice(self.price)
         return [Problem(self.likelihood, records, self.calibration, center, price)]
 
     def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import numpy as np
 
 from skdpsurv.blocks import Blocks
 from skdpsurv.checks import number_in
-from skdpsurv.mechanisms.sums import HISTOGRAM, Histogram
+from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.privacy import RandomSource
 from skdpsurv.privacy.measurement import Known, NoisySum
 from skdpsurv.privacy.plan import Plan
@@ -66,15 +66,12 @@ class ExitTable(NoisySum):
 
     name = "discrete Laplace noise on one table of exits by band of time"
     theorem = reference("docs/proofs/curves", "dwork")
+    asked = HISTOGRAM  # each record is in one cell
 
     @property
     def n_cells(self) -> int:
         """Cells of a group: causes and censoring by band, and staying to the horizon."""
         return (self.n_causes + 1) * self.ends.size + 1
-
-    def query(self, known: Known) -> Histogram:
-        """Return the counts: each record is in one cell."""
-        return HISTOGRAM
 
     def ask(self, known: Known, records: Exits) -> IntArray:
         """Return exact counts, of shape (n_groups, n_cells)."""

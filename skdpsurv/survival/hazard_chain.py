@@ -17,11 +17,10 @@ from skdpsurv.mechanisms.noisy_langevin import (
 from skdpsurv.mechanisms.posterior_sampling import PRIOR_PRECISION
 from skdpsurv.privacy import RandomSource
 from skdpsurv.privacy.concentrated import Concentrated
-from skdpsurv.privacy.cost import Cost, price_of
-from skdpsurv.privacy.measurement import Known, Mechanism
+from skdpsurv.privacy.measurement import Known
 from skdpsurv.progress import first
 from skdpsurv.references import reference
-from skdpsurv.survival.hazard_fit import HazardFit, Look, from_to
+from skdpsurv.survival.hazard_fit import HazardFit, HazardPoint, Look, from_to
 from skdpsurv.survival.hazard_plans import HazardRecords
 from skdpsurv.types import FloatArray
 
@@ -68,7 +67,7 @@ class LangevinFit(HazardFit):
 
 
 @dataclass(frozen=True, eq=False)
-class HazardChain(Mechanism):
+class HazardChain(HazardPoint):
     """The last point of a chain of noisy gradients, after a first look.
 
     Neighbours: replace-one. Sensitivity: that of the capped likelihood's gradient. Theorem: that of
@@ -80,19 +79,6 @@ class HazardChain(Mechanism):
 
     name = "last of many noisy Langevin steps (psgld) on a hazard-capped posterior"
     proof = reference("docs/proofs/posterior_sampling", "bun-steinke", "canonne")
-
-    @property
-    def cost(self) -> Cost:
-        """What all steps were calibrated for."""
-        return price_of(self.fit.price)
-
-    def spans(self) -> list[float]:
-        """Return the public numbers that must be neither huge nor tiny."""
-        return self.fit.spans()
-
-    def stated(self) -> dict[str, Any]:
-        """Return what the chain is."""
-        return self.fit.stated()
 
     def states(
         self, records: Blocks[HazardRecords], look: Look, source: RandomSource

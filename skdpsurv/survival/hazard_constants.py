@@ -6,8 +6,8 @@ from __future__ import annotations
 #: baseline, so little freedom is needed, and small columns keep the sensitivity near that of the
 #: covariates alone. Found on simulated data and flchain (docs/benchmarks/accuracy).
 LEVEL_SIZE, SHAPE_SIZE = 0.4, 0.15
-#: Shares of ``center_share`` for the life table and for the covariates' mean.
-TABLE_PART, MEAN_PART = 1.0 / 3.0, 2.0 / 3.0
+#: Part of ``center_share`` for the life table; the covariates' mean has the rest.
+TABLE_PART = 1.0 / 3.0
 #: Part of the price of standard errors for the table of exits.
 EXITS_PART = 0.15
 #: Linear predictors of the baseline that a fit starts from are no larger: hazards of 1e-11 and

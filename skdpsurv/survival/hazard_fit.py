@@ -31,8 +31,7 @@ from skdpsurv.mechanisms.perturbation import (
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
 from skdpsurv.priors import Evidence, Prior
 from skdpsurv.privacy.concentrated import Concentrated, Price, stated_price
-from skdpsurv.privacy.cost import Cost, price_of
-from skdpsurv.privacy.measurement import GAUSSIAN, Known
+from skdpsurv.privacy.measurement import GAUSSIAN, Known, Mechanism, NoisySum
 from skdpsurv.survival import hazard_constants as tuned
 from skdpsurv.survival.hazard_plans import HAZARD_PROOF, HazardModel, HazardRecords, released
 from skdpsurv.survival.spline import orthogonal_basis
@@ -289,11 +288,43 @@ def from_to(first: Any, last: Any) -> Any:
     return first if first == last else {"from": first, "to": last}
 
 
-@dataclass(frozen=True, eq=False)
-class HazardMinimiser(Minimisers):
-    """The perturbed minimiser of a capped likelihood, after a first look."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HazardSum(NoisySum):
+    """A noisy sum before or after a perturbed fit.
+
+    Parameters
+    ----------
+    price : float or Concentrated
+    fit : HazardFit
+    """
 
     fit: HazardFit
+
+    theorem = HAZARD_PROOF
+
+
+@dataclass(frozen=True, eq=False)
+class HazardPoint(Mechanism):
+    """A point that a perturbed fit releases; how it was calibrated is in the fit."""
+
+    fit: HazardFit
+
+    @property
+    def price(self) -> Price:  # type: ignore[override]
+        """That of the fit."""
+        return self.fit.price
+
+    def spans(self) -> list[float]:
+        """Return the public numbers that must be neither huge nor tiny."""
+        return self.fit.spans()
+
+    def stated(self) -> dict[str, Any]:
+        """Return how the point is found."""
+        return self.fit.stated()
+
+
+class HazardMinimiser(HazardPoint, Minimisers):
+    """The perturbed minimiser of a capped likelihood, after a first look."""
 
     alone = True
 
@@ -318,19 +349,10 @@ class HazardMinimiser(Minimisers):
         """Deviation of the noise in units of what one record can do."""
         return self.fit.noise
 
-    @property
-    def cost(self) -> Cost:
-        """What it was calibrated for."""
-        return price_of(self.fit.price)
-
-    def spans(self) -> list[float]:
-        """Return the public numbers that must be neither huge nor tiny."""
-        return self.fit.spans()
-
     def stated(self) -> dict[str, Any]:
         """Return how it was calibrated, and what a prior is."""
         prior = self.fit.prior
-        return self.fit.stated() | ({} if prior is None else prior.promises.public_inputs())
+        return super().stated() | ({} if prior is None else prior.promises.public_inputs())
 
     def problems(self, known: Known, records: Blocks[HazardRecords]) -> list[Problem]:
         """Return the one minimisation."""

@@ -18,11 +18,11 @@ import numpy as np
 
 from skdpsurv.blocks import Blocks
 from skdpsurv.inference import Indirect, Inference, ReleasedMoments, RowMoments
-from skdpsurv.mechanisms.sums import HISTOGRAM, Histogram
+from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.privacy.concentrated import Price
-from skdpsurv.privacy.measurement import Known, NoisySum
-from skdpsurv.survival.hazard_fit import HazardFit
-from skdpsurv.survival.hazard_plans import HAZARD_PROOF, HazardRecords
+from skdpsurv.privacy.measurement import Known
+from skdpsurv.survival.hazard_fit import HazardFit, HazardSum
+from skdpsurv.survival.hazard_plans import HazardRecords
 from skdpsurv.survival.spline import to_published
 from skdpsurv.survival.ways_out import WaysOut, exit_counts, loss_rates
 from skdpsurv.types import FloatArray, IntArray
@@ -58,24 +58,11 @@ class Scale(NamedTuple):
         return change
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ExitCounts(NoisySum):
-    """A table of exits, and the rates at which people are lost.
-
-    Parameters
-    ----------
-    price : float or Concentrated
-    fit : HazardFit
-    """
-
-    fit: HazardFit
+class ExitCounts(HazardSum):
+    """A table of exits, and the rates at which people are lost."""
 
     name = "a table of exits"
-    theorem = HAZARD_PROOF
-
-    def query(self, known: Known) -> Histogram:
-        """Return the counts: each record is in one cell."""
-        return HISTOGRAM
+    asked = HISTOGRAM  # each record is in one cell
 
     def ask(self, known: Known, records: Blocks[HazardRecords]) -> IntArray:
         """Return exact counts."""

@@ -2,40 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from skdpsurv.blocks import Blocks
 from skdpsurv.mechanisms.private_mean import MeanOfRows
-from skdpsurv.mechanisms.sums import HISTOGRAM, Histogram
-from skdpsurv.privacy.measurement import Known, NoisySum
+from skdpsurv.mechanisms.sums import HISTOGRAM
+from skdpsurv.privacy.measurement import Known
 from skdpsurv.survival import hazard_constants as tuned
-from skdpsurv.survival.hazard_fit import HazardFit
-from skdpsurv.survival.hazard_plans import HAZARD_PROOF, HazardRecords
+from skdpsurv.survival.hazard_fit import HazardSum
+from skdpsurv.survival.hazard_plans import HazardRecords
 from skdpsurv.survival.life_table import baseline_from_life_table, life_table_counts
 from skdpsurv.types import FloatArray, IntArray
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class LifeTable(NoisySum):
-    """Exits by band and event, and the baseline that they suggest.
-
-    Parameters
-    ----------
-    price : float or Concentrated
-    fit : HazardFit
-    """
-
-    fit: HazardFit
+class LifeTable(HazardSum):
+    """Exits by band and event, and the baseline that they suggest."""
 
     name = "a life table"
-    theorem = HAZARD_PROOF
-
-    def query(self, known: Known) -> Histogram:
-        """Return the counts: each record is in one cell."""
-        return HISTOGRAM
+    asked = HISTOGRAM  # each record is in one cell
 
     def ask(self, known: Known, records: Blocks[HazardRecords]) -> IntArray:
         """Return exact counts."""
@@ -51,20 +37,10 @@ class LifeTable(NoisySum):
         return {"_baseline": fit.moderate(found)}
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RowMean(NoisySum):
-    """The mean of the rows, which centres them, and the spread that is left.
-
-    Parameters
-    ----------
-    price : float or Concentrated
-    fit : HazardFit
-    """
-
-    fit: HazardFit
+class RowMean(HazardSum):
+    """The mean of the rows, which centres them, and the spread that is left."""
 
     name = "the mean of the rows"
-    theorem = HAZARD_PROOF
 
     def query(self, known: Known) -> MeanOfRows:
         """Return the mean, of rows that are clipped."""

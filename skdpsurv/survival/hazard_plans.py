@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +15,6 @@ from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock, ha
 from skdpsurv.likelihoods.links import LINKS, Link
 from skdpsurv.mechanisms import newton
 from skdpsurv.privacy import RandomSource, clip_rows, row_weights
-from skdpsurv.privacy.cost import price_of
 from skdpsurv.privacy.measurement import Known, Mechanism
 from skdpsurv.privacy.plan import Node, Plan
 from skdpsurv.references import DOUBLES, reference
@@ -109,6 +110,7 @@ def hazard_plan(
     tree: Node,
     delta: float = 0.0,
     numbers: str = DOUBLES,
+    stated: Mapping[str, Any] = MappingProxyType({}),
 ) -> Plan:
     """Return the plan of a hazard fit.
 
@@ -119,6 +121,8 @@ def hazard_plan(
     tree : Node
     numbers : str
         What the proof supposes of numbers.
+    stated : mapping
+        Further public inputs.
     """
     return Plan(
         tree,
@@ -134,6 +138,7 @@ def hazard_plan(
             "max_cumulative_hazard": model.max_cumulative_hazard,
             "prior_event_rate": model.prior_event_rate,
             "alpha": alpha,
+            **stated,
         },
         assumed=(
             "n, the columns and every constructor parameter are public",
@@ -159,7 +164,7 @@ class MaximumLikelihood(Mechanism):
 
     name = "maximum likelihood, no noise"
     proof = ""
-    cost = price_of(math.inf)
+    price = math.inf
 
     def run(
         self, known: Known, records: Blocks[HazardRecords], source: RandomSource

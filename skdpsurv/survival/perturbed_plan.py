@@ -9,7 +9,6 @@ corrects level, course and slope of the hazard, and ``inference_share`` for stan
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from skdpsurv.mechanisms.vector_noise import arithmetic
@@ -57,17 +56,17 @@ def fit_of(
     """
     enough = model.n_records * epsilon >= tuned.FIRST_LOOK_RECORDS
     shares = [share if enough else 0.0 for share in shares]
-    whole: Price
+    own: Price
     others: tuple[Price, Price, Price]
     if delta:
         # Squares of mus add up, so that small parts cost little: they get twice their share.
-        whole, *rest = parts(epsilon, delta, [1.0 - sum(shares), *(2.0 * s for s in shares)])
+        own, *rest = parts(epsilon, delta, [1.0 - sum(shares), *(2.0 * s for s in shares)])
         others = (rest[0], rest[1], rest[2])
     else:
         others = (shares[0] * epsilon, shares[1] * epsilon, shares[2] * epsilon)
-        whole = what_is_left(epsilon, *(amount(price) for price in others))
+        own = what_is_left(epsilon, *(amount(price) for price in others))
     looks, weighed = amount(others[0]) > 0.0, amount(others[2]) > 0.0
-    fit = kind(model, epsilon, method, alpha, whole, looks=looks, weighed=weighed, **options)
+    fit = kind(model, epsilon, method, alpha, own, looks=looks, weighed=weighed, **options)
     return fit, others
 
 
@@ -89,8 +88,8 @@ def perturbed_plan(
         of_places = part(recalibration, PLACES_PART)
         of_table = left(recalibration, of_places)
         table = (
-            RiskTable(price=of_table, fit=fit, whole=recalibration),
-            RiskPlaces(price=of_places, fit=fit, whole=recalibration, of_table=of_table),
+            RiskTable(price=of_table, fit=fit),
+            RiskPlaces(price=of_places, fit=fit, of_table=of_table),
         )
         nodes.append(Sequential(table, recalibration, "recalibration"))
     if amount(inference):
@@ -99,8 +98,14 @@ def perturbed_plan(
         nodes.append(
             Sequential((ExitCounts(price=of_exits, fit=fit), moments), inference, "inference")
         )
-    tree, numbers = Sequential(tuple(nodes)), arithmetic(fit.law)
-    plan = hazard_plan(fit.model, fit.epsilon, fit.alpha, tree, delta, numbers)
     unit = "mu" if delta else "epsilon"
-    unspent = {f"{unit}_{name}": 0.0 for name in ("center", "recalibration")}
-    return replace(plan, inputs={**plan.inputs, **unspent})
+    return hazard_plan(
+        fit.model,
+        fit.epsilon,
+        fit.alpha,
+        Sequential(tuple(nodes)),
+        delta,
+        arithmetic(fit.law),
+        # Unless a node states what it spends.
+        {f"{unit}_center": 0.0, f"{unit}_recalibration": 0.0},
+    )

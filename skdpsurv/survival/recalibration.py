@@ -39,7 +39,7 @@ from numpy.polynomial import legendre
 from scipy import special
 
 from skdpsurv.mechanisms.sums import HISTOGRAM
-from skdpsurv.privacy.concentrated import Price, left, part
+from skdpsurv.privacy.concentrated import Price
 from skdpsurv.release import Release, released_array
 from skdpsurv.survival.risk_cells import ETA_RANGE, N_GROUPS, PLACES, RiskCells
 from skdpsurv.types import FloatArray
@@ -130,7 +130,7 @@ class Recalibration:
 
 def groups_of(n_records: int, price: Price) -> int:
     """Return how many groups of scores, and bands of time, a table for a price has."""
-    noise = HISTOGRAM.deviation(left(price, part(price, PLACES_PART)))
+    noise = HISTOGRAM.deviation(price)
     groups = LEAST_GROUPS * (n_records / (RECORDS_TO_NOISE * noise)) ** GROWTH
     return round(min(max(groups, LEAST_GROUPS), N_GROUPS))
 

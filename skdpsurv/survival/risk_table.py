@@ -9,48 +9,32 @@ import numpy as np
 
 from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.mechanisms.sums import HISTOGRAM, CellSums, Histogram
+from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.privacy.concentrated import Price
-from skdpsurv.privacy.measurement import Known, NoisySum
-from skdpsurv.survival.hazard_fit import HazardFit
-from skdpsurv.survival.hazard_plans import HAZARD_PROOF, HazardRecords
+from skdpsurv.privacy.measurement import Known
+from skdpsurv.survival.hazard_fit import HazardFit, HazardSum
+from skdpsurv.survival.hazard_plans import HazardRecords
 from skdpsurv.survival.recalibration import fit_table, groups_of
 from skdpsurv.survival.risk_cells import PLACES, RiskCells
 from skdpsurv.types import IntArray
 
 
-def cells_of(fit: HazardFit, known: Known, whole: Price) -> RiskCells:
+def cells_of(fit: HazardFit, known: Known, of_table: Price) -> RiskCells:
     """Return the layout of the table, by released coefficients, a released mean and its price."""
     look, (baseline, coef) = fit.look(known), known["_fitted"]
-    size = groups_of(fit.model.n_records, whole)
+    size = groups_of(fit.model.n_records, of_table)
     return RiskCells(coef, baseline, LINKS[fit.model.link], look.mean, look.spread, size)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RiskTable(NoisySum):
-    """Exits by group of the score, band of time and event.
-
-    Parameters
-    ----------
-    price : float or Concentrated
-    fit : HazardFit
-    whole : float or Concentrated
-        The price of the recalibration.
-    """
-
-    fit: HazardFit
-    whole: Price
+class RiskTable(HazardSum):
+    """Exits by group of the score, band of time and event."""
 
     name = "a table of risks over time"
-    theorem = HAZARD_PROOF
-
-    def query(self, known: Known) -> Histogram:
-        """Return the counts: each record is in one cell."""
-        return HISTOGRAM
+    asked = HISTOGRAM  # each record is in one cell
 
     def ask(self, known: Known, records: Blocks[HazardRecords]) -> IntArray:
         """Return exact counts."""
-        cells = cells_of(self.fit, known, self.whole)
+        cells = cells_of(self.fit, known, self.price)
         return records.map_sum(lambda block: cells.counts(*block))
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
@@ -59,38 +43,30 @@ class RiskTable(NoisySum):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class RiskPlaces(NoisySum):
+class RiskPlaces(HazardSum):
     """Sums of where scores are within their groups, and the recalibration that follows.
 
     Parameters
     ----------
-    price : float or Concentrated
-    fit : HazardFit
-    whole, of_table : float or Concentrated
-        The prices of the recalibration, and of the table.
+    of_table : float or Concentrated
+        The price of the table.
     """
 
-    fit: HazardFit
-    whole: Price
     of_table: Price
 
     name = "places in it"
-    theorem = HAZARD_PROOF
-
-    def query(self, known: Known) -> CellSums:
-        """Return the sums: each record is in one group."""
-        return PLACES
+    asked = PLACES  # each record is in one group
 
     def ask(self, known: Known, records: Blocks[HazardRecords]) -> IntArray:
         """Return exact sums."""
-        cells = cells_of(self.fit, known, self.whole)
+        cells = cells_of(self.fit, known, self.of_table)
         return records.map_sum(lambda block: cells.places(block.X))
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
         """Return level, course and slope, set right."""
         model = self.fit.model
         found = fit_table(
-            cells_of(self.fit, known, self.whole),
+            cells_of(self.fit, known, self.of_table),
             known["_risk_table"],
             PLACES.values(noisy),
             model.n_records,

@@ -25,7 +25,6 @@ from skdpsurv.likelihoods.weibull import (
 from skdpsurv.mechanisms.ladder import UNIT, Rungs, draw_cell, highest_level
 from skdpsurv.mechanisms.sums import COUNT, Sum
 from skdpsurv.privacy import RandomSource, to_lattice
-from skdpsurv.privacy.cost import Cost, price_of
 from skdpsurv.privacy.measurement import Known, Mechanism, NoisySum
 from skdpsurv.references import reference
 from skdpsurv.survival.weibull_counts import (
@@ -60,7 +59,7 @@ class WeibullSum(NoisySum):
 
     public: WeibullSetting
 
-    proof = PROOF
+    theorem = PROOF
 
     def spans(self) -> tuple[float, ...]:
         """Return nothing: the rules of the parameters keep every number in range."""
@@ -71,10 +70,7 @@ class Events(WeibullSum):
     """How many events there are."""
 
     name = "Laplace noise on the number of events"
-
-    def query(self, known: Known) -> Sum:
-        """Each record is one event at most."""
-        return COUNT
+    asked = COUNT  # each record is one event at most
 
     def ask(self, known: Known, records: CountTable) -> int:
         """Return the number."""
@@ -237,11 +233,6 @@ class Ladder(Mechanism):
     name = "ladder"
     proof = PROOF
 
-    @property
-    def cost(self) -> Cost:
-        """The price."""
-        return price_of(self.price)
-
     @abstractmethod
     def rungs(self, known: Known, records: CountTable) -> Rungs:
         """Return how many records must change for shapes at most, and at least, at each node."""
@@ -305,11 +296,7 @@ class MaximumLikelihood(Mechanism):
 
     name = "none: maximum likelihood"
     proof = ""
-
-    @property
-    def cost(self) -> Cost:
-        """No price is high enough."""
-        return price_of(math.inf)
+    price = math.inf
 
     def run(
         self, known: Known, records: CountTable | LogTimes, source: RandomSource

@@ -13,7 +13,7 @@ from skdpsurv.blocks import InMemory
 from skdpsurv.mechanisms.sums import HISTOGRAM, Sum
 from skdpsurv.privacy import random_source
 from skdpsurv.privacy.concentrated import Concentrated, epsilon_at, parts, rho_for
-from skdpsurv.privacy.cost import FREE, Cost, at_once, in_turn, price_of
+from skdpsurv.privacy.cost import Cost, at_once, in_turn, price_of
 from skdpsurv.privacy.measurement import NoisySum
 from skdpsurv.privacy.plan import Disjoint, Plan, Sequential, Total
 
@@ -80,7 +80,7 @@ class TestCosts:
         assert not either.is_pure
 
     def test_nothing_costs_nothing(self):
-        assert FREE.epsilon == in_turn([]).epsilon == 0
+        assert Cost(((),)).epsilon == in_turn([]).epsilon == 0
         assert Cost(()).within(1e-300, 0.0)
 
     def test_infinite_prices_are_within_an_infinite_budget_alone(self):

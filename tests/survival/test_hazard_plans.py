@@ -27,7 +27,6 @@ from skdpsurv.survival.hazard_constants import (
     FIRST_LOOK_RECORDS,
     HIGHEST_RISE,
     LEVEL_SIZE,
-    MEAN_PART,
     SHAPE_SIZE,
     SMALLEST_SPREAD,
     SPREAD_RANGE,
@@ -222,7 +221,7 @@ class TestFirstLook:
             fit = DPDiscreteTimeSurvival(epsilon, max_time=1.0, n_intervals=9, random_state=0)
             fit.fit(data.X, data.y)
             assert seen[LifeTable] == pytest.approx(0.1 * epsilon * TABLE_PART)
-            assert seen[RowMean] == pytest.approx(0.1 * epsilon * MEAN_PART)
+            assert seen[RowMean] == pytest.approx(0.1 * epsilon * (1.0 - TABLE_PART))
             assert sum(seen.values()) == pytest.approx(0.1 * epsilon, rel=1e-14)
             assert sum(map(Fraction, seen.values())) <= Fraction(planned(epsilon)[1][0])
 
@@ -292,7 +291,7 @@ class TestSpans:
         ):
             assert any(span == pytest.approx(scale) for span in whole.spans())
         # The mean's own scale, up to the share of its part.
-        mean_scale = 2 * 1.5 / (1000 * MEAN_PART * center)
+        mean_scale = 2 * 1.5 / (1000 * (1.0 - TABLE_PART) * center)
         assert any(mean_scale / 2 <= span <= mean_scale * 2 for span in whole.spans())
 
     def test_no_first_look_has_no_scale(self):

@@ -277,7 +277,7 @@ class TestFit:
         n, q = 5_000, 40
         rng = np.random.default_rng(3)
         layout = RiskCells(
-            COEF, np.full(q, -5.0 - way), LINKS["cloglog"], np.zeros(2), 0.8, groups_of(n, 0.1)
+            COEF, np.full(q, -5.0 - way), LINKS["cloglog"], np.zeros(2), 0.8, groups_of(n, 0.085)
         )
         X = rng.uniform(-1, 1, (n, 2))
         first = np.ceil(rng.exponential(size=n) / math.exp(-4.0)).astype(np.int64)
@@ -335,7 +335,7 @@ class TestFit:
         (node,) = (n for n in perturbed_plan(fit, prices).tree.nodes if isinstance(n, Sequential))
         known = {"_fitted": (np.linspace(-3.0, -2.0, 40), COEF)}
         node.run(known, blocks, random_source(0))
-        layout = cells_of(fit, known, epsilon)
+        layout = cells_of(fit, known, node.nodes[0].price)
         (table, places) = seen
         assert table[0] == 2
         assert places[0] == 1.5 * 2**20
