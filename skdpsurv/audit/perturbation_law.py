@@ -17,7 +17,6 @@ from skdpsurv.mechanisms.newton import Objective, minimize
 from skdpsurv.mechanisms.noisy_descent import DescentCalibration
 from skdpsurv.mechanisms.perturbation import Minimisers, Problem
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalGaussian
-from skdpsurv.privacy.plan import Plan
 from skdpsurv.types import FloatArray
 
 __all__ = ["Law", "Ratio", "largest_ratio", "laws_of", "near_points", "problems_of"]
@@ -122,8 +121,6 @@ def problems_of(model: Any, arguments: Mapping[str, Any]) -> list[Problem]:
     model._check_parameters()
     shape, plan, _ = model._planned(arguments["X"], arguments["y"])
     records = model._read(shape, arguments["X"], arguments["y"])
-    if not isinstance(plan, Plan):
-        return list(plan.problems(records))
     if not isinstance(plan.alone, Minimisers):
         raise ValueError(
             "estimator must release perturbed minimisers and nothing else, with shares of 0 for "

@@ -8,7 +8,7 @@ epsilon (docs/proofs/stacking).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import Any
@@ -18,85 +18,129 @@ import numpy as np
 from skdpsurv.blocks import Blocks
 from skdpsurv.classification.budgets import GroupSetting
 from skdpsurv.classification.combiners import meta_rows, votes
-from skdpsurv.classification.group_fit import Coefficients, GroupFit, SignedRows
-from skdpsurv.mechanisms.perturbation import Problem, perturb_all
+from skdpsurv.classification.group_fit import GroupFit, SignedRows
+from skdpsurv.mechanisms.perturbation import Minimisers, Perturbed, Problem
 from skdpsurv.privacy import RandomSource
-from skdpsurv.privacy.concentrated import together
+from skdpsurv.privacy.cost import Cost, at_once, in_turn
+from skdpsurv.privacy.measurement import GAUSSIAN, Known
+from skdpsurv.privacy.plan import Disjoint, Node
 from skdpsurv.references import reference
 from skdpsurv.types import IntArray
 
+__all__ = ["ModelsBelow", "Stack", "TopModel", "plan_stack"]
 
-@dataclass(frozen=True)
-class Stack:
-    """What is trained on what; made from public numbers.
+Rows = Blocks[SignedRows]
+
+
+class _Models(Minimisers):
+    """Models of one level. A subclass says which fits they are of."""
+
+    fits: tuple[GroupFit, ...]
+
+    @property
+    def proof(self) -> str:  # type: ignore[override]
+        """Where it is proved."""
+        if any(fit.prices for fit in self.fits):
+            return GAUSSIAN
+        return reference("docs/proofs/stacking", "guo", "chaudhuri")
+
+    def spans(self) -> list[float]:
+        """Return the public numbers that must be neither huge nor tiny."""
+        return [span for fit in self.fits for span in fit.spans()]
+
+
+@dataclass(frozen=True, eq=False)
+class ModelsBelow(_Models):
+    """Models that vote: of groups of columns, or of parts of the rows that share no record.
 
     Parameters
     ----------
-    n_records : int
-    n_high : int
-        Rows kept for the model on top; 0 for none.
-    low : tuple of GroupFit
-        One plan for all groups of columns, or one for each part of the rows.
-    high : GroupFit or None
-        Plan of one output of the model on top.
+    fits : tuple of GroupFit
+        One for all groups of columns, or one for each part of the rows.
+    name : str
+    n_jobs, verbose : int
+        As for :class:`joblib.Parallel`.
     """
 
-    n_records: int
-    n_high: int
-    low: tuple[GroupFit, ...]
-    high: GroupFit | None
+    fits: tuple[GroupFit, ...]
+    name: str
+    n_jobs: int | None = None
+    verbose: int = 0
 
-    def deal(self, source: RandomSource) -> tuple[list[IntArray], IntArray]:
-        """Return the rows of each plan below, and those of the model on top."""
-        if self.high is None and len(self.low) == 1:
-            return [np.arange(self.n_records)], np.arange(0)
-        order = source.generator.permutation(self.n_records)
-        ends = np.cumsum([plan.n_records for plan in self.low])
-        parts = np.split(order[: ends[-1]], ends[:-1])
-        return parts, order[ends[-1] :]
+    @property
+    def cost(self) -> Cost:
+        """What models of one part cost: a record is in no other."""
+        return at_once(fit.cost for fit in self.fits)
 
-    def run(
-        self,
-        records: Blocks[SignedRows],
-        sources: tuple[RandomSource, RandomSource],
-        n_jobs: int | None,
-        verbose: int,
-    ) -> tuple[list[Coefficients], Coefficients | None]:
-        """Release the models below, and the one on top if there is one.
+    def stated(self) -> dict[str, Any]:
+        """Return how epsilon is spent on the first part, as on all."""
+        n_low = sum(fit.n_records for fit in self.fits)
+        return {"n_low_level": n_low, **self.fits[0].public_inputs()}
 
-        Parameters
-        ----------
-        records : Blocks
-            Of SignedRows: private.
-        sources : tuple of RandomSource
-            For the order of the rows, and for the noise.
-        n_jobs, verbose : int
-            As for :class:`joblib.Parallel`.
-        """
-        order, noise = sources
-        parts, top = self.deal(order)
+    def problems(self, known: Known, records: Rows | list[Rows]) -> list[Problem]:
+        """Return the minimisations of each part, one part after another."""
+        parts = records if isinstance(records, list) else [records]
+        dealt = zip(self.fits, parts, strict=True)
+        return [problem for fit, part in dealt for problem in fit.problems(part)]
 
-        def chosen(part: IntArray) -> Blocks[SignedRows]:
-            if part.size == self.n_records:
-                return records
-            return records.chosen(part, lambda block: block.n_records, SignedRows.rows)
-
-        problems, counts = [], []
-        for plan, part in zip(self.low, parts, strict=True):
-            found = plan.problems(chosen(part))
-            problems += found
-            counts.append(len(found))
-        released = perturb_all(problems, noise, n_jobs=n_jobs, verbose=verbose)
-        ends = np.cumsum([0, *counts])
+    def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:
+        """Return the models, and the cap that they share."""
+        n_models = [len(fit.groups) * fit.n_outputs for fit in self.fits]
+        ends = np.cumsum([0, *n_models])
         models = [
             model
-            for i, plan in enumerate(self.low)
-            for model in plan.coefficients([each.coef for each in released[ends[i] : ends[i + 1]]])
+            for fit, start, end in zip(self.fits, ends[:-1], ends[1:], strict=True)
+            for model in fit.coefficients([each.coef for each in found[start:end]])
         ]
-        if self.high is None:
-            return models, None
-        groups = [group.indices for plan in self.low for group in plan.groups]
-        data_norm, cap = self.low[0].data_norm, self.max_residual
+        return {
+            **{f"low_level_coef_{k}": model.coef for k, model in enumerate(models)},
+            "low_level_intercept": [model.intercept for model in models],
+            "max_residual": [self.fits[0].max_residual],
+            "_models": models,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class TopModel(_Models):
+    """A model of the votes of those below, one output after another, on rows of its own.
+
+    Parameters
+    ----------
+    fit : GroupFit
+        Of one output.
+    below : tuple of GroupFit
+        Of the models that vote.
+    name : str
+    n_jobs, verbose : int
+        As for :class:`joblib.Parallel`.
+    """
+
+    fit: GroupFit
+    below: tuple[GroupFit, ...]
+    name: str
+    n_jobs: int | None = None
+    verbose: int = 0
+
+    @property
+    def fits(self) -> tuple[GroupFit, ...]:  # type: ignore[override]
+        """That of each output."""
+        return (self.fit,) * self.below[0].n_outputs
+
+    @property
+    def cost(self) -> Cost:
+        """What all outputs cost: they are of the same rows."""
+        return in_turn(fit.cost for fit in self.fits)
+
+    def stated(self) -> dict[str, Any]:
+        """Return how epsilon is spent."""
+        stated = {f"high_level_{name}": each for name, each in self.fit.public_inputs().items()}
+        return {"n_high_level": self.fit.n_records, **stated}
+
+    def problems(self, known: Known, records: Rows) -> list[Problem]:
+        """Return the minimisations, output by output."""
+        models = known["_models"]
+        groups = [group.indices for fit in self.below for group in fit.groups]
+        data_norm, cap = self.below[0].data_norm, self.below[0].max_residual
 
         def ballots(block: SignedRows) -> list[SignedRows]:
             """Return, for each output, the votes of the models below."""
@@ -107,129 +151,71 @@ class Stack:
                 for meta, sign in zip(meta_rows(cast), block.signs, strict=True)
             ]
 
-        cast = chosen(top).map(ballots)
-        problems = [
+        cast = records.map(ballots)
+        return [
             problem
-            for output in range(self.low[0].n_outputs)
-            for problem in self.high.problems(cast.map(itemgetter(output)))
+            for output, fit in enumerate(self.fits)
+            for problem in fit.problems(cast.map(itemgetter(output)))
         ]
-        released = perturb_all(problems, noise, n_jobs=n_jobs, verbose=verbose)
-        tops = [self.high.coefficients([one.coef])[0] for one in released]
-        return models, Coefficients(
-            np.concatenate([t.coef for t in tops]), np.concatenate([t.intercept for t in tops])
-        )
 
-    @property
-    def max_residual(self) -> float:
-        """The cap of the models below, the same for all."""
-        return self.low[0].max_residual
+    def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:
+        """Return the coefficients of the votes, and the caps of both levels."""
+        models = [self.fit.coefficients([one.coef])[0] for one in found]
+        return {
+            "high_level_coef": np.concatenate([model.coef for model in models]),
+            "high_level_intercept": np.concatenate([model.intercept for model in models]),
+            "max_residual": [self.below[0].max_residual, self.fit.max_residual],
+        }
 
-    def spans(self) -> list[float]:
-        """Return the public numbers that must be neither huge nor tiny."""
-        return [span for plan in self.levels for span in plan.spans()]
+
+@dataclass(frozen=True)
+class Stack:
+    """What is trained on what; made from public numbers.
+
+    Parameters
+    ----------
+    n_records : int
+    low : tuple of GroupFit
+        One plan for all groups of columns, or one for each part of the rows.
+    high : GroupFit or None
+        Plan of one output of the model on top.
+    """
+
+    n_records: int
+    low: tuple[GroupFit, ...]
+    high: GroupFit | None
 
     @property
     def levels(self) -> tuple[GroupFit, ...]:
         """The plans of all models below, and of that on top."""
         return (*self.low, *([self.high] if self.high else []))
 
-    def public_inputs(self) -> dict[str, Any]:
-        """Return how epsilon was spent."""
-        top = self.high.public_inputs() if self.high else {}
-        return {
-            "n_low_level": sum(plan.n_records for plan in self.low),
-            "n_high_level": self.n_high,
-            **self.low[0].public_inputs(),
-            **{f"high_level_{name}": value for name, value in top.items()},
-        }
+    def deal(self, source: RandomSource) -> tuple[list[IntArray], IntArray]:
+        """Return the rows of each plan below, and those of the model on top."""
+        order = source.generator.permutation(self.n_records)
+        ends = np.cumsum([plan.n_records for plan in self.low])
+        parts = np.split(order[: ends[-1]], ends[:-1])
+        return parts, order[ends[-1] :]
 
+    def dealt(self, records: Rows, source: RandomSource) -> list[Any]:
+        """Return the records of the models below, part by part, and those of the model on top."""
+        parts, top = self.deal(source.other("split"))
 
-@dataclass(frozen=True)
-class StackPlan:
-    """The plan of a fit.
+        def chosen(rows: IntArray) -> Rows:
+            return records.chosen(rows, lambda block: block.n_records, SignedRows.rows)
 
-    Parameters
-    ----------
-    stack : Stack
-    epsilon : float
-    mechanism : str
-    stated : mapping
-        What the guarantee takes to be public, beside how epsilon is spent.
-    assumptions : tuple of str
-    n_jobs, verbose : int
-        As for :class:`joblib.Parallel`.
-    allowed_delta : float, default=0.0
-        What Gaussian noise may use.
-    """
+        below = [chosen(part) for part in parts]
+        return [below] if self.high is None else [below, chosen(top)]
 
-    stack: Stack
-    epsilon: float
-    mechanism: str
-    stated: Mapping[str, Any]
-    assumptions: tuple[str, ...]
-    n_jobs: int | None = None
-    verbose: int = 0
-    allowed_delta: float = 0.0
-
-    @property
-    def proof(self) -> str:
-        """Where it is proved."""
-        if self.delta:
-            return reference("docs/proofs/gaussian", "bun-steinke", "canonne")
-        return reference("docs/proofs/stacking", "guo", "chaudhuri")
-
-    @property
-    def delta(self) -> float:
-        """What is used of the delta allowed: all of it, or nothing."""
-        return self.allowed_delta if any(plan.prices for plan in self.stack.levels) else 0.0
-
-    @property
-    def rho(self) -> float | None:
-        """What Gaussian noise costs, in zCDP, if there is no other; levels see other rows."""
-        if not all(plan.prices for plan in self.stack.levels):
-            return None
-        return together(*self.stack.low[0].prices).rho
-
-    def spans(self) -> list[float]:
-        """Return the public numbers that must be neither huge nor tiny."""
-        return self.stack.spans()
-
-    def public_inputs(self) -> dict[str, Any]:
-        """Return what the guarantee takes to be public."""
-        return {**self.stated, **self.stack.public_inputs()}
-
-    def problems(self, records: Blocks[SignedRows]) -> list[Problem]:
-        """Return the minimisations, which an audit attacks as they are.
-
-        Raises
-        ------
-        ValueError
-            If these are not all that is released of all records.
-        """
-        if (
-            self.stack.high is not None
-            or len(self.stack.low) > 1
-            or self.stated["partition"] != ("features")
-        ):
-            raise ValueError(
-                "estimator must have partition='features' and a combiner that votes: else what is "
-                "released is no set of minimisers of the same records."
-            )
-        return self.stack.low[0].problems(records)
-
-    def run(self, records: Blocks[SignedRows], source: RandomSource) -> dict[str, Any]:
-        """Release all models."""
-        stack = self.stack
-        models, top = stack.run(records, (source.other("split"), source), self.n_jobs, self.verbose)
-        values: dict[str, Any] = {
-            f"low_level_coef_{k}": model.coef for k, model in enumerate(models)
-        }
-        values["low_level_intercept"] = [model.intercept for model in models]
-        values["max_residual"] = [stack.max_residual]
-        if stack.high is not None and top is not None:
-            values["high_level_coef"], values["high_level_intercept"] = top
-            values["max_residual"].append(stack.high.max_residual)
-        return values
+    def tree(self, names: tuple[str, str], n_jobs: int | None, verbose: int) -> Node:
+        """Return the measurements of both levels, by names of what is released."""
+        below = ModelsBelow(self.low, names[0], n_jobs, verbose)
+        if len(self.levels) == 1:
+            return below
+        top = (
+            [] if self.high is None else [TopModel(self.high, self.low, names[1], n_jobs, verbose)]
+        )
+        return Disjoint((below, *top), self.dealt)
 
 
 def plan_stack(
@@ -284,4 +270,4 @@ def plan_stack(
         centers=None,
     )
     plans = tuple(low[size] for size in sizes)
-    return Stack(n, n_high, plans, calibrate(top) if n_high else None)
+    return Stack(n, plans, calibrate(top) if n_high else None)

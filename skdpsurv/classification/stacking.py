@@ -45,13 +45,14 @@ from skdpsurv.classification.private_classifier import (
     checked_caps,
 )
 from skdpsurv.classification.ridge_and_cap import TRANSFER_RIDGE, VOTE_RIDGE
-from skdpsurv.classification.stack_plan import Stack, StackPlan, plan_stack
+from skdpsurv.classification.stack_plan import Stack, plan_stack
 from skdpsurv.classification.transfer import prior_centers, released_models
 from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.mechanisms.methods import NAMES
 from skdpsurv.priors import Promises, is_prior
 from skdpsurv.privacy import PrivacyAccountant
 from skdpsurv.privacy.concentrated import Concentrated, parts
+from skdpsurv.privacy.plan import Plan
 from skdpsurv.release import Release, released_array
 from skdpsurv.types import FloatArray
 
@@ -415,7 +416,7 @@ class PrivateStackingClassifier(PrivateClassifier):
             fit_intercept=bool(self.fit_intercept),
         )
 
-    def _plan(self, shape: StackShape) -> StackPlan:
+    def _plan(self, shape: StackShape) -> Plan:
         """Decide from public numbers alone who gets which rows, and how epsilon is spent."""
         by_rows, groups = self.partition == "samples", shape.groups
         norms = group_norms(self.group_norms, self._norm, 1 if by_rows else len(groups))
@@ -437,26 +438,26 @@ class PrivateStackingClassifier(PrivateClassifier):
             calibrate = budgets.unperturbed
         stack = plan_stack(setting, n_parts, holdout, calibrate)
         promises, given = Promises.of(self.prior), self.importances is not None
-        return StackPlan(
-            stack,
-            epsilon=float(self.epsilon),
-            mechanism=self._mechanism(stack),
-            stated={
+        words = self._mechanism(stack)
+        return Plan(
+            stack.tree((words, f"{words} on votes"), self.n_jobs, self.verbose),
+            float(self.epsilon),
+            float(self.delta),
+            inputs={
                 **self._public(shape),
                 "partition": self.partition,
                 "combiner": self.combiner,
                 "feature_groups": shape.groups,
                 "weights": shape.weights,
+                "n_high_level": 0,
                 **promises.public_inputs(),
             },
-            assumptions=(
+            assumed=(
                 *ASSUMPTIONS,
                 *(("importances come from outside these records",) if given else ()),
                 *promises.assumptions(),
             ),
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-            allowed_delta=float(self.delta),
+            words=words,
         )
 
     def _price(self) -> Concentrated | None:

@@ -10,7 +10,6 @@ from typing import Any
 from skdpsurv.classification.private_classifier import LabelledShape
 from skdpsurv.labels import stated_classes
 from skdpsurv.mechanisms.perturbation import Minimisers
-from skdpsurv.privacy.plan import Plan
 from skdpsurv.shape import Shape
 
 __all__ = ["gain_of_delta"]
@@ -76,8 +75,6 @@ def _noise(estimator: Any, shape: Shape, epsilon: float, delta: float) -> float:
         model._check_parameters()
         plan, _ = model._plan_and_guarantee(shape)
     except ValueError:
-        return math.inf
-    if not isinstance(plan, Plan):
         return math.inf
     minimisers = (leaf for leaf in plan.leaves if isinstance(leaf, Minimisers))
     return min((leaf.noise for leaf in minimisers), default=math.inf)

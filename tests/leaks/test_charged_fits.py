@@ -13,7 +13,6 @@ from scipy import special
 from sklearn.exceptions import ConvergenceWarning
 
 from skdpsurv import PrivacyAccountant, PrivacyLeakWarning, PublicInputWarning
-from skdpsurv.classification.stack_plan import StackPlan
 from skdpsurv.model_selection.search_plan import SearchPlan
 from skdpsurv.privacy.plan import Plan
 from tests.support import checks
@@ -91,7 +90,7 @@ def test_a_fit_that_dies_while_it_runs_stays_charged(setting, monkeypatch):
     def dies(*arguments):
         raise MemoryError
 
-    for kind in (Plan, StackPlan, SearchPlan):
+    for kind in (Plan, SearchPlan):
         monkeypatch.setattr(kind, "run", dies)
     accountant, data = PrivacyAccountant(rehearsal=True), setting.data()
     with checks.quiet(), pytest.raises(MemoryError):
