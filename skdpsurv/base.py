@@ -21,7 +21,6 @@ from skdpsurv.lazy import is_lazy
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
 from skdpsurv.other_names import with_suggestions
 from skdpsurv.person import about_people, one_record_each, one_record_each_of
-from skdpsurv.plan import Plan, checked_plan, promise
 from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.preprocessing.public_doubts import doubtful_delta, large_epsilon
 from skdpsurv.privacy import (
@@ -35,6 +34,7 @@ from skdpsurv.privacy import (
 from skdpsurv.privacy.chain import Receipt
 from skdpsurv.privacy.concentrated import rho_for
 from skdpsurv.privacy.exact_vectors import require_delta
+from skdpsurv.privacy.plan import Plan, checked
 from skdpsurv.privacy.refusals import RefusedValueError
 from skdpsurv.release import Release
 from skdpsurv.shape import seen_shape
@@ -288,8 +288,8 @@ class PrivateEstimator(BaseEstimator):
         if math.isinf(self.epsilon):  # bounds that nobody needs may be infinite
             plan = self._plan(shape)
         else:
-            plan = checked_plan(lambda: self._plan(shape), self._deciding)
-        promised = promise(plan, self._status(shape))
+            plan = checked(lambda: self._plan(shape), self._deciding)
+        promised = plan.guarantee(self._status(shape))
         if promised.delta and math.isfinite(promised.epsilon):
             require_delta(promised.epsilon, promised.delta)
         return plan, promised

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from skdpsurv.audit.part_ratio import AuditedPart
 from skdpsurv.audit.subject import private_step
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.model_selection.run_count import RunCount
-from skdpsurv.model_selection.run_price import worth
 from skdpsurv.privacy.concentrated import rho_for
+from skdpsurv.privacy.run_count import RunCount
+from skdpsurv.privacy.run_price import worth
 
 __all__ = ["Whole", "whole_of"]
 

@@ -13,13 +13,13 @@ from sklearn.pipeline import Pipeline
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.labels import class_indices
-from skdpsurv.model_selection.run_price import Spend
 from skdpsurv.other_names import unknown
 from skdpsurv.preprocessing.encoding import valid_row
 from skdpsurv.preprocessing.public_doubts import unstated_norm
 from skdpsurv.preprocessing.public_steps import input_names, known_names, learned_steps
 from skdpsurv.privacy import PrivacyGuarantee, call_without_data, silence, silent_arithmetic
 from skdpsurv.privacy.refusals import NO_TABLE
+from skdpsurv.privacy.run_price import Spend
 from skdpsurv.rows import length
 from skdpsurv.shape import made_up, size
 from skdpsurv.types import BoolArray

@@ -33,11 +33,9 @@ from skdpsurv.model_selection.candidates import (
     unprotected_steps,
 )
 from skdpsurv.model_selection.losses import Loss, chosen_loss
-from skdpsurv.model_selection.run_count import RunCount
-from skdpsurv.model_selection.run_price import Spend, run_rho, spend_of
-from skdpsurv.model_selection.search_plan import SearchPlan, SearchShape
+from skdpsurv.model_selection.search_plan import SearchShape, search_plan
 from skdpsurv.model_selection.strategies import STRATEGIES, Repeat, Split
-from skdpsurv.model_selection.trials import SearchRecords
+from skdpsurv.model_selection.trials import SearchRecords, Workers, never_asked
 from skdpsurv.priors import of_the_same_ledger
 from skdpsurv.privacy import (
     PrivacyAccountant,
@@ -48,7 +46,10 @@ from skdpsurv.privacy import (
     weakest_status,
 )
 from skdpsurv.privacy.chain import Receipt
-from skdpsurv.privacy.concentrated import MARGIN, rho_for
+from skdpsurv.privacy.concentrated import MARGIN, Price, rho_for
+from skdpsurv.privacy.plan import Plan
+from skdpsurv.privacy.run_count import RunCount
+from skdpsurv.privacy.run_price import Spend, concentrated, curve, run_rho, spend_of
 from skdpsurv.privacy.shares import what_is_left
 from skdpsurv.target import paired
 
@@ -344,7 +345,7 @@ class PrivateSearchCV(BestModel):
         gaussian = self._gaussian(strategy)
         if gaussian.rho:
             shape = self._shaped(candidates, loss, gaussian, X, y, **fit_params)
-            if all(promise.rho is not None for promise in shape.promises):
+            if all(fit.guarantee.rho is not None for fit in shape.all_fits):
                 return shape
         # A candidate with another law of noise would have hardly anything to spend.
         return self._shaped(candidates, loss, strategy, X, y, **fit_params)
@@ -376,7 +377,7 @@ class PrivateSearchCV(BestModel):
                 *records.training(part),
                 records.mask[records.rows(part)],
             )
-            for candidate, part in zip(candidates, parts.training, strict=True)
+            for candidate, part in zip(candidates, strategy.training(parts), strict=True)
         ]
         refits = []
         if again is not None:
@@ -387,16 +388,22 @@ class PrivateSearchCV(BestModel):
         sizes = records.private.size, records.public.size
         return SearchShape(sizes, candidates, loss, strategy, parts, first, fits, refits)
 
-    def _plan(self, shape: SearchShape) -> SearchPlan:
-        return SearchPlan(
-            shape,
-            epsilon=float(self.epsilon),
-            refit=self._refit_spend(shape.strategy),
-            strategy=self.strategy,
-            refit_rho=self._refit_rho if shape.strategy.rho else 0.0,
-            n_jobs=self.n_jobs,
-            verbose=self.verbose,
-        )
+    def _plan(self, shape: SearchShape) -> Plan:
+        strategy, inputs = shape.strategy, dict[str, Any](strategy=self.strategy)
+        refit: tuple[Spend, Price] | None = None
+        if (spend := self._refit_spend(strategy)) is not None:
+            rho = self._refit_rho if strategy.rho else 0.0
+            refit = spend, concentrated(rho) if rho else spend.epsilon
+            inputs |= {"rho_refit": rho} if rho else {"epsilon_refit": spend.epsilon}
+        workers = Workers(self.n_jobs, self.verbose, counted=isinstance(strategy, Split))
+        return search_plan(shape, float(self.epsilon), refit, workers, inputs)
+
+    def _run(self, shape: SearchShape, plan: Plan, records: SearchRecords) -> dict[str, Any]:
+        """Run the plan; a model that was asked about held-out records is made anew."""
+        found = plan.run(records, random_source(self.random_state))
+        if self.refit is None:
+            found["model"] = never_asked(found["model"], records)
+        return found
 
     def _read(self, shape: SearchShape, X: Any, y: Any, **fit_params: Any) -> SearchRecords:
         """Return the records, after showing each fit what it would be fitted to."""
@@ -404,7 +411,7 @@ class PrivateSearchCV(BestModel):
         # A warning of the shape of y is given once.
         shape.first.check(X, y, fit_params, DataConversionWarning)
         records = SearchRecords.sorted_out(X, y, fit_params, self.estimator)
-        for fit, part in zip(shape.fits, shape.parts.training, strict=True):
+        for fit, part in zip(shape.fits, shape.strategy.training(shape.parts), strict=True):
             fit.check(*records.training(part))
         for fit in shape.refits:
             fit.check(X, y, fit_params)
@@ -484,8 +491,9 @@ class PrivateSearchCV(BestModel):
         strategy = self._gaussian(self._setting()[2])
         if not strategy.rho:
             return {}
-        if curve := strategy.renyi(self._refit_rho):
-            return {"delta": strategy.delta, "renyi": curve}
+        if isinstance(strategy, Repeat):
+            divergences = curve(strategy.rho, strategy.count, self._refit_rho)
+            return {"delta": strategy.delta, "renyi": divergences}
         return {"delta": strategy.delta, "rho": (strategy.rho + self._refit_rho) * MARGIN}
 
     @property
@@ -551,7 +559,6 @@ class PrivateSearchCV(BestModel):
         return list(dict.fromkeys(reasons))
 
     def _status(self, shape: SearchShape) -> str:
-        """Return the weakest status of the search and its fits."""
+        """Return the weakest status of the search, whose fits the plan knows of."""
         void = any(candidate.void for candidate in shape.candidates)
-        fits = [promise.status for promise in shape.promises]
-        return weakest_status([super()._status(shape), *fits, *(["none"] if void else [])])
+        return weakest_status([super()._status(shape), *(["none"] if void else [])])

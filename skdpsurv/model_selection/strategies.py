@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from skdpsurv.mechanisms.sums import LOSS, Sums
-from skdpsurv.model_selection.run_count import RunCount
-from skdpsurv.model_selection.run_price import Spend, concentrated, curve, spend_of
-from skdpsurv.privacy import RandomSource, uniform_below
+from skdpsurv.privacy import RandomSource
 from skdpsurv.privacy.concentrated import Price
+from skdpsurv.privacy.run_count import RunCount
+from skdpsurv.privacy.run_price import Spend, concentrated, spend_of
 from skdpsurv.privacy.shares import at_most
-from skdpsurv.references import reference
 from skdpsurv.types import IndexArray
 
 __all__ = ["STRATEGIES", "Parts", "Repeat", "Split"]
 
-#: Runs candidates, by their places, and returns models with summed losses.
-RunTrials = Callable[[Sequence[int]], list[tuple[Any, int]]]
 
-
-@dataclass(frozen=True)
-class Parts:
+class Parts(NamedTuple):
     """Disjoint parts of the private records, by their places; public.
 
     Parameters
     ----------
     training : sequence of ndarray
-        What each candidate is trained on.
+        What candidates are trained on: a part for each, or one for all.
     scoring : ndarray
         What all are scored on; shares no record with any of the others.
     """
@@ -63,9 +57,6 @@ class Split:
     rho: float = 0.0
 
     mechanism: ClassVar[str] = "permute-and-flip among candidates on disjoint parts of the records"
-    source: ClassVar[str] = reference("docs/proofs/private_search", "chaudhuri")
-    #: Whether the number of runs is public.
-    counted: ClassVar[bool] = True
 
     @property
     def run_epsilon(self) -> float:
@@ -78,21 +69,19 @@ class Split:
         """What each candidate is given to spend."""
         return spend_of(self.rho, self.delta) if self.rho else Spend(self.epsilon)
 
-    def renyi(self, refit_rho: float) -> tuple[tuple[float, float], ...]:
-        """Return nothing: the whole is zCDP."""
-        return ()
+    @property
+    def price(self) -> Price:
+        """What each training costs, and the choice."""
+        return concentrated(self.rho) if self.rho else self.epsilon
 
     def parts(self, n_records: int, source: RandomSource) -> Parts:
         """Deal records to parts, by their number and the stream alone."""
         training, scoring = _held_out(n_records, self.holdout, self.n_candidates, source)
         return Parts(np.array_split(training, self.n_candidates), scoring)
 
-    def choose(self, trials: RunTrials, source: RandomSource) -> tuple[int, Any]:
-        """Return the place of the chosen candidate, and its model."""
-        results = trials(range(self.n_candidates))
-        totals = [total for _, total in results]
-        winner = Sums(len(totals), LOSS.sensitivity).least(totals, self.run_epsilon, source)
-        return winner, results[winner][0]
+    def training(self, parts: Parts) -> Sequence[IndexArray]:
+        """Return what each candidate is trained on."""
+        return parts.training
 
     def public_inputs(self) -> dict[str, Any]:
         """Return the numbers that the guarantee rests on."""
@@ -128,10 +117,6 @@ class Repeat:
     rho: float = 0.0
 
     mechanism: ClassVar[str] = "best of a random number of private runs of random candidates"
-    source: ClassVar[str] = reference(
-        "docs/proofs/private_search", "papernot-steinke", "liu-talwar"
-    )
-    counted: ClassVar[bool] = False
 
     @property
     def run_epsilon(self) -> float:
@@ -144,8 +129,8 @@ class Repeat:
         return spend_of(self.rho, self.delta) if self.rho else Spend(self.run_epsilon)
 
     @property
-    def run_price(self) -> Price:
-        """What the noise on a sum of losses costs, which shares no record with training."""
+    def price(self) -> Price:
+        """What each training costs, and the noise on a sum of losses of other records."""
         return concentrated(self.rho) if self.rho else self.run_epsilon
 
     @property
@@ -153,26 +138,14 @@ class Repeat:
         """The law of the number of runs."""
         return RunCount.with_mean(self.eta, self.expected_runs)
 
-    def renyi(self, refit_rho: float) -> tuple[tuple[float, float], ...]:
-        """Return orders and divergences of the search and a last fit, with Gaussian noise."""
-        return curve(self.rho, self.count, refit_rho) if self.rho else ()
-
     def parts(self, n_records: int, source: RandomSource) -> Parts:
         """Deal records to two parts, by their number and the stream alone."""
         training, scoring = _held_out(n_records, self.holdout, 1, source)
-        return Parts([training] * self.n_candidates, scoring)
+        return Parts([training], scoring)
 
-    def choose(self, trials: RunTrials, source: RandomSource) -> tuple[int, Any]:
-        """Return the place of the chosen candidate, and its model."""
-        count = self.count.draw(source.independent)
-        drawn = [uniform_below(self.n_candidates, source.independent) for _ in range(count)]
-        results = trials(drawn)
-        totals = np.array([total for _, total in results], dtype=np.int64)
-        # Of each run by itself, which has an epsilon of its own.
-        totals = LOSS.release(totals, self.run_price, source)
-        # The first among equals: the runs are exchangeable, so that this is a fair draw.
-        best = int(np.argmin(totals))
-        return drawn[best], results[best][0]
+    def training(self, parts: Parts) -> Sequence[IndexArray]:
+        """Return what each candidate is trained on."""
+        return list(parts.training) * self.n_candidates
 
     def public_inputs(self) -> dict[str, Any]:
         """Return the numbers that the guarantee rests on."""

@@ -1,4 +1,4 @@
-"""A run: train a candidate on one part of the records, add up its losses on another."""
+"""What a search asks: candidates are fitted to some records, their losses added up on others."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.hybrid.masks import boolean_mask
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
 from skdpsurv.hybrid.predictions import ROW_WISE
-from skdpsurv.model_selection.candidates import Candidate, one_of_each, private_step
+from skdpsurv.mechanisms.sums import LOSS, Sums
+from skdpsurv.model_selection.candidates import Candidate, Fit, one_of_each, private_step
 from skdpsurv.model_selection.losses import Loss, through_pipeline
-from skdpsurv.model_selection.run_price import Spend
-from skdpsurv.model_selection.strategies import Parts
 from skdpsurv.model_selection.summed_losses import summed_losses
 from skdpsurv.preprocessing.raw_table import is_frame
 from skdpsurv.privacy import (
@@ -30,12 +29,25 @@ from skdpsurv.privacy import (
     silent_arithmetic,
     uniform_below,
 )
+from skdpsurv.privacy.concentrated import Concentrated, Price, amount
+from skdpsurv.privacy.guarantee import weakest_status
+from skdpsurv.privacy.measurement import Known, Mechanism, NoisySum
+from skdpsurv.privacy.run_price import Spend
 from skdpsurv.privacy.silence import attempted
 from skdpsurv.progress import first
+from skdpsurv.references import reference
 from skdpsurv.rows import has_one_each, length, take, take_parameters
-from skdpsurv.types import BoolArray, IndexArray
+from skdpsurv.types import BoolArray, IndexArray, IntArray
 
-__all__ = ["SearchRecords", "Trials", "fitted", "never_asked", "new_seed"]
+__all__ = [
+    "LastFit",
+    "LeastLoss",
+    "SearchRecords",
+    "SummedLosses",
+    "TrainedCandidates",
+    "Workers",
+    "never_asked",
+]
 
 
 #: Backends of joblib whose tasks nobody else counts.
@@ -110,56 +122,204 @@ class SearchRecords:
 
 
 @dataclass(frozen=True)
-class Trials:
-    """Runs of candidates, as a strategy asks for them.
+class Workers:
+    """Who runs tasks for each candidate.
 
     Parameters
     ----------
-    candidates : sequence of Candidate
-    records : SearchRecords
-    parts : Parts
-    loss : callable
-    spend : Spend
-        Of each training.
-    seeds : RandomSource or None
-        Where the runs of a reproducible search have their seeds from.
     n_jobs : int or None
     verbose : int
     counted : bool
         Whether the number of runs is public: else no progress bar shows it, and no scheduler.
     """
 
-    candidates: Sequence[Candidate]
-    records: SearchRecords
-    parts: Parts
-    loss: Loss
-    spend: Spend
-    seeds: RandomSource | None
     n_jobs: int | None
     verbose: int
     counted: bool
 
-    def __call__(self, places: Sequence[int]) -> list[tuple[Any, int]]:
-        """Return a model (None if it failed) and the sum of its losses for each place."""
-        held_out = self.records.held_out(self.parts.scoring)
-        cut: dict[int, Any] = {}
-        for part in self.parts.training:
-            if id(part) not in cut:
-                cut[id(part)] = self.records.training(part)
+    def results(self, tasks: Sequence[Any], words: str = "") -> list[Any]:
+        """Return what tasks of joblib return, in their order; words are of a progress bar."""
         where = nullcontext() if self.counted else _on_this_machine()
         with silence(), _streams_as_before(), where:
             # joblib, too, whatever parallel_config says: it would tell how many runs there are.
-            results = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)(
-                delayed(_trial)(
-                    self.candidates[place].ready(self.spend, new_seed(self.seeds)),
-                    cut[id(self.parts.training[place])],
-                    held_out,
-                    self.loss,
-                )
-                for place in places
+            found = Parallel(n_jobs=self.n_jobs, return_as="generator", verbose=0)(tasks)
+            verbose = self.verbose if self.counted and words else 0
+            return list(first(found, len(tasks), words, verbose))
+
+
+@dataclass(frozen=True, eq=False)
+class TrainedCandidates(Mechanism):
+    """Candidates that are fitted, each to its part of the records or all to one part.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+    fits : sequence of Fit
+        As planned.
+    spend : Spend
+        What each is given.
+    price : float or Concentrated
+        What each may cost: those of one part are not all released.
+    workers : Workers
+
+    Raises
+    ------
+    ValueError
+        If a fit promises less.
+    """
+
+    candidates: Sequence[Candidate]
+    fits: Sequence[Fit]
+    spend: Spend
+    price: Price
+    workers: Workers
+
+    name = "fits of candidates"
+    proof = ""  # of the choice
+
+    def __post_init__(self) -> None:
+        for fit in self.fits:
+            _require(fit, self.price)
+
+    @property
+    def status(self) -> str:  # type: ignore[override]
+        """The weakest of all fits."""
+        return weakest_status([fit.guarantee.status for fit in self.fits])
+
+    def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
+        """Return the models of those that were drawn; None for one that could not be fitted."""
+        seeds = source.other("runs") if source.seeded else None
+        tasks = (
+            delayed(fitted)(
+                self.candidates[place].ready(self.spend, new_seed(seeds)),
+                records[place if len(records) > 1 else 0],
             )
-            verbose = self.verbose if self.counted else 0
-            return list(first(results, len(places), "candidates", verbose))
+            for place in known["_drawn"]
+        )
+        return {"model": self.workers.results(list(tasks), "candidates"), "_seeds": seeds}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummedLosses(NoisySum):
+    """The sum of losses of each model that was trained, on records that none was trained on.
+
+    Parameters
+    ----------
+    loss : callable
+    workers : Workers
+    """
+
+    loss: Loss
+    workers: Workers
+
+    name = "sums of losses"
+    asked = LOSS  # of each run by itself, which has a price of its own
+    theorem = reference("docs/proofs/private_search", "papernot-steinke", "liu-talwar")
+
+    def ask(self, known: Known, records: Any) -> IntArray:
+        """Return the sums, in units of the lattice."""
+        return _losses(self.loss, known["model"], records, self.workers)
+
+    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+        """Return the noisy sums."""
+        return {"_losses": noisy.tolist()}
+
+
+@dataclass(frozen=True, eq=False)
+class LeastLoss(Mechanism):
+    """The candidate with the least sum of losses, chosen by permute-and-flip.
+
+    Parameters
+    ----------
+    price : float or Concentrated
+        An epsilon e, or what it costs in zCDP: e is mu.
+    loss : callable
+    workers : Workers
+    """
+
+    price: Price
+    loss: Loss
+    workers: Workers
+
+    name = "a choice by permute-and-flip"
+    proof = reference("docs/proofs/private_search", "chaudhuri")
+
+    def spans(self) -> list[float]:
+        """Return the inverse of the price."""
+        return [1.0 / amount(self.price)]
+
+    def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
+        """Choose one of the models."""
+        models = known["model"]
+        totals = _losses(self.loss, models, records, self.workers).tolist()
+        best = self._sums(len(models)).least(totals, amount(self.price), source)
+        return {"best": best, "model": models[best]}
+
+    def distances(self, known: Known, one: Any, other: Any) -> list[tuple[str, float, float]]:
+        """Return how far the sums are apart, of which each counts by itself."""
+        models = known["model"]
+        first, second = (_losses(self.loss, models, r, self.workers) for r in (one, other))
+        return [("losses", float(np.abs(first - second).max()), float(LOSS.sensitivity))]
+
+    def _sums(self, n_models: int) -> Sums:
+        return Sums(n_models, LOSS.sensitivity)
+
+
+@dataclass(frozen=True, eq=False)
+class LastFit(Mechanism):
+    """A candidate that is fitted to all records.
+
+    Parameters
+    ----------
+    candidate : Candidate
+    fit : Fit
+        As planned.
+    spend : Spend
+        What it is given.
+    price : float or Concentrated
+        What it may cost.
+    """
+
+    candidate: Candidate
+    fit: Fit
+    spend: Spend
+    price: Price
+
+    name = "a fit to all records"
+    proof = ""
+
+    def __post_init__(self) -> None:
+        _require(self.fit, self.price)
+
+    @property
+    def status(self) -> str:  # type: ignore[override]
+        """As the fit's."""
+        return self.fit.guarantee.status
+
+    def run(self, known: Known, records: SearchRecords, source: RandomSource) -> dict[str, Any]:
+        """Return the model; None if it could not be fitted."""
+        again = self.candidate.ready(self.spend, new_seed(known["_seeds"]))
+        data = records.X, records.y, dict(records.parameters)
+        return {"model": fitted(again, data)}
+
+
+def _require(fit: Fit, price: Price) -> None:
+    """Refuse a fit that promises less than a price."""
+    promised = fit.guarantee
+    if isinstance(price, Concentrated):
+        if promised.rho is None or promised.rho > price.rho:
+            raise ValueError("estimator must be private at the price that it is given.")
+    elif promised.delta > 0.0 or promised.epsilon > price:
+        raise ValueError(
+            "estimator must be purely differentially private, with its epsilon: a delta is "
+            "given to the search."
+        )
+
+
+def _losses(loss: Loss, models: Sequence[Any], held_out: Any, workers: Workers) -> IntArray:
+    """Return the sum of losses of each model, in units of the lattice."""
+    tasks = [delayed(summed_losses)(loss, model, *held_out) for model in models]
+    return np.array(workers.results(tasks), dtype=np.int64)
 
 
 def _on_this_machine() -> AbstractContextManager[Any]:
@@ -217,9 +377,3 @@ def never_asked(model: Any, records: SearchRecords) -> Any:
         last = last.steps[-1][1]
     last.steps[-1] = last.steps[-1][0], again
     return model
-
-
-def _trial(estimator: Any, data: Any, held_out: tuple[Any, Any], loss: Loss) -> tuple[Any, int]:
-    model = fitted(estimator, data)
-    X, y = held_out
-    return model, summed_losses(loss, model, X, y)

@@ -2,9 +2,9 @@
 
 Leaves are measurements (:mod:`skdpsurv.privacy.measurement`). Nodes say how they compose
 (:mod:`skdpsurv.privacy.cost`): one after another; within a total that is divided in view of what
-was released; on records that share nobody. A plan is made from public numbers alone, before
-anything is charged. Its guarantee is computed: what it states is the budget, and a delta only if a
-measurement needs one.
+was released; on records that share nobody; the best of a random number of runs. A plan is made from
+public numbers alone, before anything is charged. Its guarantee is computed: what it states is the
+budget, and a delta only if a measurement needs one.
 """
 
 from __future__ import annotations
@@ -13,13 +13,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from skdpsurv.privacy.concentrated import Price, stated_price
-from skdpsurv.privacy.cost import Cost, at_once, in_turn, price_of
+from skdpsurv.privacy.cost import Cost, at_once, at_random, in_turn, price_of
 from skdpsurv.privacy.guarantee import PrivacyGuarantee, weakest_status
 from skdpsurv.privacy.measurement import Known, Measurement
 from skdpsurv.privacy.randomness import RandomSource
+from skdpsurv.privacy.run_count import RunCount
+from skdpsurv.privacy.selection import uniform_below
 
-__all__ = ["SPAN", "Disjoint", "Node", "Plan", "Sequential", "Total"]
+__all__ = ["SPAN", "Disjoint", "Node", "Plan", "RandomlyMany", "Sequential", "Total", "checked"]
 
 #: Ridges and scales of noise that double precision can work with.
 SPAN = (1e-12, 1e12)
@@ -155,7 +159,52 @@ class Disjoint:
         return found
 
 
-Node = Measurement | Sequential | Total | Disjoint
+@dataclass(frozen=True, eq=False)
+class RandomlyMany:
+    """The best of a random number of runs, each of a candidate that is drawn at random.
+
+    Parameters
+    ----------
+    run_each : Node
+        What a run asks, whatever its candidate is. It is given candidates by their number, as
+        ``_drawn``, and runs each of them: of all that it releases as a list, each run has an entry.
+    n_candidates : int
+    count : RunCount
+        The law of the number of runs, which nobody may learn.
+    score : str
+        The name of the noisy number that is least for the best run.
+    """
+
+    run_each: Node
+    n_candidates: int
+    count: RunCount
+    score: str
+
+    @property
+    def cost(self) -> Cost:
+        """What the best of all runs costs: how many there were does not matter."""
+        return at_random([self.run_each.cost], self.count)
+
+    def leaves(self) -> Iterator[Measurement]:
+        """Yield what a run asks."""
+        yield from leaves(self.run_each)
+
+    def stated(self) -> dict[str, Any]:
+        """Return what a run states."""
+        return _stated([self.run_each])
+
+    def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
+        """Return what the best run released, and the number of its candidate, as ``best``."""
+        n_runs = self.count.draw(source.independent)
+        drawn = [uniform_below(self.n_candidates, source.independent) for _ in range(n_runs)]
+        found = self.run_each.run({**known, "_drawn": drawn}, records, source)
+        # The first among equals: the runs are exchangeable, so that this is a fair draw.
+        best = int(np.argmin(found[self.score]))
+        of_best = {k: v[best] if isinstance(v, list) else v for k, v in found.items()}
+        return {**of_best, "best": drawn[best]}
+
+
+Node = Measurement | Sequential | Total | Disjoint | RandomlyMany
 
 
 def _require(cost: Cost, total: Price) -> None:
@@ -250,7 +299,7 @@ class Plan:
     @property
     def renyi(self) -> tuple[tuple[float, float], ...]:
         """Orders and divergences of what has a curve and no rho."""
-        return ()
+        return self.cost.renyi
 
     @property
     def mechanism(self) -> str:
@@ -296,6 +345,33 @@ class Plan:
         """
         known = {**self.known, **self.tree.run(self.known, records, source)}
         return {name: value for name, value in known.items() if not name.startswith("_")}
+
+
+def checked(make: Callable[[], Plan], names: str) -> Plan:
+    """Return the plan that ``make`` makes of public numbers.
+
+    Parameters
+    ----------
+    make : callable
+    names : str
+        The parameters that decide, for the message.
+
+    Raises
+    ------
+    ValueError
+        If double precision cannot work with the numbers.
+    """
+    try:
+        plan = make()
+        fits = all(SPAN[0] <= span <= SPAN[1] for span in plan.spans())
+    except ArithmeticError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"{names} must be such that ridge and noise lie between {SPAN[0]:g} and {SPAN[1]:g}; "
+            "they are too extreme for double precision."
+        )
+    return plan
 
 
 def _once(words: Iterable[str]) -> list[str]:

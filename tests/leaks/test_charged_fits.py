@@ -13,7 +13,6 @@ from scipy import special
 from sklearn.exceptions import ConvergenceWarning
 
 from skdpsurv import PrivacyAccountant, PrivacyLeakWarning, PublicInputWarning
-from skdpsurv.model_selection.search_plan import SearchPlan
 from skdpsurv.privacy.plan import Plan
 from tests.support import checks
 from tests.support.registry import PRIVATE, Data, Setting
@@ -90,8 +89,7 @@ def test_a_fit_that_dies_while_it_runs_stays_charged(setting, monkeypatch):
     def dies(*arguments):
         raise MemoryError
 
-    for kind in (Plan, SearchPlan):
-        monkeypatch.setattr(kind, "run", dies)
+    monkeypatch.setattr(Plan, "run", dies)
     accountant, data = PrivacyAccountant(rehearsal=True), setting.data()
     with checks.quiet(), pytest.raises(MemoryError):
         setting.make(0, accountant=accountant).fit(data.X, data.y, **data.options)

@@ -10,10 +10,10 @@ import pytest
 from skdpsurv import DPLogisticRegression, PrivacyAccountant
 from skdpsurv.mechanisms import sums
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.model_selection.run_count import RunCount
-from skdpsurv.model_selection.run_price import run_rho
 from skdpsurv.privacy import PrivacyLeakWarning
 from skdpsurv.privacy.concentrated import Concentrated, rho_for
+from skdpsurv.privacy.run_count import RunCount
+from skdpsurv.privacy.run_price import run_rho
 from skdpsurv.release import Release
 
 DELTA = 1e-7
@@ -75,21 +75,22 @@ class TestPrice:
                 prices.append((query, price)) or original(query, exact, price, source)
             ),
         )
-        _, plan, _ = planned(search(strategy=strategy), *wide)
+        shape, _, _ = planned(search(strategy=strategy), *wide)
         search(strategy=strategy).fit(*wide)
-        rho = plan.shape.strategy.rho
-        assert all(fit.guarantee.rho <= rho for fit in plan.shape.fits)
+        rho = shape.strategy.rho
+        assert all(fit.guarantee.rho <= rho for fit in shape.fits)
         losses = [price for query, price in prices if query is sums.LOSS]
         if strategy == "repeat":
             assert losses
             assert all(isinstance(p, Concentrated) and p.rho <= rho for p in losses)
         else:
             assert not losses  # permute-and-flip
-            assert 0.5 * plan.shape.strategy.run_epsilon**2 <= rho
+            assert 0.5 * shape.strategy.run_epsilon**2 <= rho
 
     def test_a_price_that_is_not_met_is_refused(self, wide, monkeypatch):
         """Should an estimator ever promise less than it was given to spend."""
-        from skdpsurv.model_selection import run_price, strategies
+        from skdpsurv.model_selection import strategies
+        from skdpsurv.privacy import run_price
 
         def generous(rho, delta):
             return run_price.Spend(2.0 * run_price.spend_of(rho, delta).epsilon, delta)
@@ -101,21 +102,22 @@ class TestPrice:
     def test_a_candidate_with_laplace_noise_has_no_such_price(self, wide):
         """Whatever its epsilon is: it is not private at a rho that anybody has stated."""
         _, plan, _ = planned(search(), *wide)
-        pure = replace(plan.shape.fits[0].guarantee, delta=0.0, rho=None)
-        fits = [replace(plan.shape.fits[0], guarantee=pure), *plan.shape.fits[1:]]
+        trained = plan.leaves[0]
+        pure = replace(trained.fits[0].guarantee, delta=0.0, rho=None)
+        fits = [replace(trained.fits[0], guarantee=pure), *trained.fits[1:]]
         with pytest.raises(ValueError, match="at the price that it is given"):
-            replace(plan, shape=replace(plan.shape, fits=fits))
+            replace(trained, fits=fits)
 
 
 class TestChoice:
     def test_gaussian_where_each_candidate_would_be(self, wide):
         auto = DPLogisticRegression(classes=[0, 1])
-        _, plan, stated = planned(search(auto), *wide)
+        _, _, stated = planned(search(auto), *wide)
         assert stated.delta == DELTA
         narrow = wide[0][:, :3], wide[1]
-        _, plan, stated = planned(search(auto), *narrow)
+        shape, _, stated = planned(search(auto), *narrow)
         assert (stated.delta, stated.rho, stated.renyi) == (0.0, None, ())
-        assert plan.shape.strategy.run_spend == (1.0, 0.0)
+        assert shape.strategy.run_spend == (1.0, 0.0)
 
     def test_one_pure_candidate_makes_it_pure(self, wide):
         grid = {"method": ["noisy_gd", "obj_pert"]}
@@ -129,9 +131,9 @@ class TestChoice:
 
     def test_the_estimators_own_delta_is_replaced(self, wide):
         own = DPLogisticRegression(classes=[0, 1], delta=1e-3)
-        _, plan, stated = planned(search(own), *wide)
+        shape, _, stated = planned(search(own), *wide)
         assert stated.delta == DELTA
-        assert {fit.guarantee.delta for fit in plan.shape.fits} == {DELTA}
+        assert {fit.guarantee.delta for fit in shape.fits} == {DELTA}
 
     def test_a_delta_belongs_to_the_search(self, wide):
         own = DPLogisticRegression(classes=[0, 1], delta=1e-3, method="noisy_gd")

@@ -24,9 +24,9 @@ from skdpsurv.mechanisms.sums import LOSS
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.model_selection.candidates import Candidate
 from skdpsurv.model_selection.losses import brier_loss, error_loss
-from skdpsurv.model_selection.run_price import Spend
 from skdpsurv.model_selection.summed_losses import summed_losses
 from skdpsurv.model_selection.trials import SearchRecords
+from skdpsurv.privacy.run_price import Spend
 
 GRID = {"alpha": [1e-3, 1e4]}
 

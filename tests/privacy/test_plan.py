@@ -13,9 +13,11 @@ from skdpsurv.blocks import InMemory
 from skdpsurv.mechanisms.sums import HISTOGRAM, Sum
 from skdpsurv.privacy import random_source
 from skdpsurv.privacy.concentrated import Concentrated, epsilon_at, parts, rho_for
-from skdpsurv.privacy.cost import Cost, at_once, in_turn, price_of
+from skdpsurv.privacy.cost import Cost, at_once, at_random, in_turn, price_of
 from skdpsurv.privacy.measurement import NoisySum
-from skdpsurv.privacy.plan import Disjoint, Plan, Sequential, Total
+from skdpsurv.privacy.plan import Disjoint, Plan, RandomlyMany, Sequential, Total
+from skdpsurv.privacy.run_count import RunCount
+from skdpsurv.privacy.run_price import curve, run_rho, worth
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -187,6 +189,66 @@ class TestDisjoint:
         tree = Disjoint((count(1.0),) * 3, self.halves)
         with pytest.raises(ValueError, match="zip"):
             Plan(tree, 1.0).run(RECORDS, random_source(0))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Tries(Count):
+    """A count for each run that was drawn."""
+
+    def ask(self, known, records):
+        return np.array([records.map_sum(len) + 1000 * each for each in known["_drawn"]])
+
+    def after(self, known, noisy):
+        return {"score": noisy.tolist(), "who": list(known["_drawn"])}
+
+
+class TestRandomlyMany:
+    COUNT = RunCount.with_mean(0.5, 6.0)
+
+    def tries(self, price, **options):
+        return RandomlyMany(Tries(price=price, name="tries"), 3, self.COUNT, "score", **options)
+
+    def test_pure_runs_cost_two_and_eta_times_one_exactly(self):
+        assert self.tries(0.1).cost.epsilon == Fraction(5, 2) * Fraction(0.1)
+        with pytest.raises(ValueError, match="no more than"):
+            Plan(self.tries(0.1), 0.25)  # 0.1 is a little more than a tenth
+        assert Plan(self.tries(math.nextafter(0.1, 0.0)), 0.25).delta == 0.0
+
+    def test_runs_of_several_kinds_cost_as_the_dearest(self):
+        assert at_random([price_of(0.1), price_of(0.3)], self.COUNT).epsilon == Fraction(
+            5, 2
+        ) * Fraction(0.3)
+
+    def test_gaussian_runs_have_a_curve_and_no_rho(self):
+        rho = run_rho(1.0, 1e-6, self.COUNT)
+        plan = Plan(self.tries(Concentrated(math.sqrt(2.0 * rho) * (1.0 - 1e-9))), 1.0, 1e-6)
+        assert plan.rho is None
+        assert plan.delta == 1e-6
+        np.testing.assert_allclose(plan.renyi, curve(rho, self.COUNT), rtol=1e-6)
+        with pytest.raises(ValueError, match="no more than"):
+            Plan(self.tries(Concentrated(math.sqrt(2.0 * rho) * (1.0 + 1e-9))), 1.0, 1e-6)
+
+    def test_what_follows_adds_to_the_curve(self):
+        last = Concentrated(0.1)
+        both = Sequential((self.tries(Concentrated(0.05)), count(last)))
+        needed = worth(0.5 * 0.05**2, 1e-6, self.COUNT, 0.5 * 0.1**2)
+        assert both.cost.within(needed * (1.0 + 1e-9), 1e-6)
+        assert not both.cost.within(needed * (1.0 - 1e-9), 1e-6)
+        pure = Sequential((self.tries(Concentrated(0.05)), count(0.1)))
+        assert pure.cost.within(needed * (1.0 + 1e-9), 1e-6)
+        assert not pure.cost.within(needed * (1.0 - 1e-9), 1e-6)
+
+    def test_two_random_numbers_of_runs_have_no_price_together(self):
+        twice = Sequential((self.tries(Concentrated(0.05)),) * 2)
+        with pytest.raises(ValueError, match="one random number of runs"):
+            Plan(twice, 10.0, 1e-6)
+
+    def test_the_best_run_is_released_and_nothing_of_the_others(self):
+        for seed in range(20):
+            found = Plan(self.tries(50.0), math.inf).run(RECORDS, random_source(seed))
+            assert found["who"] == found["best"]
+            assert abs(found["score"] - 40 - 1000 * found["best"]) < 20
+            assert set(found) == {"score", "who", "best"}
 
 
 def test_noise_of_a_histogram_by_both_prices():

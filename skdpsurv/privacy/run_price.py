@@ -1,7 +1,7 @@
 r"""What one run of a search may cost when its noise is Gaussian: Renyi divergences.
 
 The best of K runs, each of them :math:`\rho`-zCDP, K of the truncated negative binomial law with
-parameters :math:`\eta, \gamma` (:class:`~skdpsurv.model_selection.run_count.RunCount`), has for all
+parameters :math:`\eta, \gamma` (:class:`~skdpsurv.privacy.run_count.RunCount`), has for all
 orders :math:`\alpha > 1` and :math:`\beta \ge 1` a Renyi divergence of order :math:`\alpha` of at
 most
 
@@ -17,11 +17,12 @@ most
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from skdpsurv.model_selection.run_count import RunCount
 from skdpsurv.privacy.concentrated import MARGIN, SLACK, Concentrated, epsilon_at
 from skdpsurv.privacy.renyi import overhead
+from skdpsurv.privacy.run_count import RunCount
 
 __all__ = ["ORDERS", "Spend", "concentrated", "curve", "divergence", "run_rho", "spend_of"]
 
@@ -72,10 +73,11 @@ def divergence(rho: float, order: float, count: RunCount) -> float:
 
 def worth(rho: float, delta: float, count: RunCount, refit_rho: float = 0.0) -> float:
     """Return the epsilon at delta of a search, and a last fit to all records."""
-    return min(
+    each: Iterator[float] = (
         divergence(rho, order, count) + order * refit_rho * MARGIN + overhead(order, delta) + SLACK
         for order in ORDERS
     )
+    return min(each)
 
 
 def run_rho(epsilon: float, delta: float, count: RunCount, refit_rho: float = 0.0) -> float:
@@ -96,8 +98,8 @@ def run_rho(epsilon: float, delta: float, count: RunCount, refit_rho: float = 0.
 
     Examples
     --------
-    >>> from skdpsurv.model_selection.run_count import RunCount
-    >>> from skdpsurv.model_selection.run_price import run_rho
+    >>> from skdpsurv.privacy.run_count import RunCount
+    >>> from skdpsurv.privacy.run_price import run_rho
     >>> from skdpsurv.privacy.concentrated import epsilon_at
     >>> ten = RunCount.with_mean(0.0, 10.0)
     >>> round(1.0 / epsilon_at(run_rho(1.0, 1e-6, ten), 1e-6), 2)  # epsilons of one run

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdpsurv.model_selection import run_count
-from skdpsurv.model_selection.run_count import RunCount
-from skdpsurv.privacy import random_source, uniform_below
+from skdpsurv.privacy import random_source, run_count, uniform_below
+from skdpsurv.privacy.run_count import RunCount
 
 LAWS = [(1.0, 0.1), (0.5, 0.05), (0.0, 0.02), (-0.5, 0.02)]
 

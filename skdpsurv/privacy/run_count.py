@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Context, Decimal, localcontext
 from fractions import Fraction
 
-from skdpsurv.privacy import RandomSource, uniform_below
+from skdpsurv.privacy.randomness import RandomSource
+from skdpsurv.privacy.selection import uniform_below
 
 __all__ = ["RunCount"]
 

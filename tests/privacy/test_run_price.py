@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from skdpsurv.model_selection.run_count import RunCount
-from skdpsurv.model_selection.run_price import (
+from skdpsurv.privacy import PrivacyGuarantee
+from skdpsurv.privacy.concentrated import epsilon_at, rho_for
+from skdpsurv.privacy.renyi import overhead
+from skdpsurv.privacy.run_count import RunCount
+from skdpsurv.privacy.run_price import (
     ORDERS,
     concentrated,
     curve,
@@ -18,9 +21,6 @@ from skdpsurv.model_selection.run_price import (
     spend_of,
     worth,
 )
-from skdpsurv.privacy import PrivacyGuarantee
-from skdpsurv.privacy.concentrated import epsilon_at, rho_for
-from skdpsurv.privacy.renyi import overhead
 
 COUNTS = [(eta, mean) for eta in (-0.5, 0.0, 0.5, 1.0) for mean in (1.0, 1.5, 10.0, 100.0)]
 
