@@ -33,6 +33,11 @@ from skdpsurv.audit.density_ratio import density_ratio_audit
 from skdpsurv.audit.epsilon import audit_epsilon
 from skdpsurv.audit.neighbours import worst_neighbours
 from skdpsurv.model_selection import PrivateSearchCV
+from skdpsurv.published import (
+    LaplaceWeibullFitter,
+    PublishedWeibullFitter,
+    SampleAggregateWeibullFitter,
+)
 from tests.support import planted_defects
 
 #: Chance that a private mechanism has a bound above its epsilon, for each line of the tables.
@@ -117,10 +122,11 @@ def cases() -> Iterator[Case]:
     yield Case("features, published", stack(calibration="published"), n_features=2)
     yield Case("ladder", weibull(), n=5)
     yield Case("ladder, shape_fraction=0.9", weibull(shape_fraction=0.9), n=5)
-    yield Case("ladder, exact", weibull(calibration="exact"), n=3, share=0.5)
-    yield Case("ladder, published", weibull(calibration="published"), 3, share=0.1, pairs=4)
-    yield Case("laplace", weibull(method="laplace"))
-    yield Case("sample_aggregate", weibull(method="sample_aggregate"))
+    exact = PublishedWeibullFitter(max_time=1.0, rungs="exact")
+    yield Case("exact rungs", exact, n=3, share=0.5)
+    yield Case("published rungs", PublishedWeibullFitter(max_time=1.0), 3, share=0.1, pairs=4)
+    yield Case("Laplace", LaplaceWeibullFitter(max_time=1.0))
+    yield Case("sample and aggregate", SampleAggregateWeibullFitter(max_time=1.0))
     for method in ("auto", "cells", "residuals", "all", "subset"):
         yield Case(method, hybrid(method=method), share=0.4)
     curve = {"selection": "noisy_curve", "candidate_sizes": [3, 6, 9]}
@@ -275,8 +281,8 @@ def ratios(most_pairs: int) -> None:
         ("features, weighted vote", stack(alpha=STRONG), 2, 2),
         ("features, published", stack(calibration="published"), 2, 2),
         ("ladder", weibull(), 5, 1),
-        ("ladder, exact", weibull(calibration="exact"), 3, 1),
-        ("ladder, published", weibull(calibration="published"), 3, 1),
+        ("exact rungs", PublishedWeibullFitter(max_time=1.0, rungs="exact"), 3, 1),
+        ("published rungs", PublishedWeibullFitter(max_time=1.0), 3, 1),
     )
     rows = []
     for settings, estimator, n, n_features in cases[: setting(None, quick=1)]:

@@ -6,8 +6,8 @@ python -m benchmarks.weibull_accuracy --data-dir FOLDER
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Callable, Iterator
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -16,20 +16,26 @@ from benchmarks._common import save, sheet, table
 from benchmarks._run import arguments, data_file, number, part, run, setting
 from skdpsurv import DPWeibullFitter
 from skdpsurv.datasets import load_flchain, load_survival_csv
-from skdpsurv.survival import weibull_published
+from skdpsurv.published import (
+    LaplaceWeibullFitter,
+    PublishedWeibullFitter,
+    SampleAggregateWeibullFitter,
+)
+from skdpsurv.published import weibull_plans as published_plans
 from skdpsurv.survival.weibull_counts import CountTable
+from skdpsurv.survival.weibull_curve import WeibullCurve
 from skdpsurv.target import event_and_time
 
 #: The paper's.
 OMEGA = 6.0
 LEAST = math.exp(-OMEGA)
 EPSILONS = setting((0.1, 0.2, 0.4, 0.8, 1.6, 3.2), quick=(0.1, 1.6))
-METHODS = {
-    "ladder, tight": {},
-    "ladder, exact": {"calibration": "exact"},
-    "ladder, published": {"calibration": "published"},
-    "sample and aggregate": {"method": "sample_aggregate"},
-    "Laplace": {"method": "laplace"},
+METHODS: dict[str, Callable[..., WeibullCurve]] = {
+    "ladder, tight": DPWeibullFitter,
+    "ladder, exact": partial(PublishedWeibullFitter, rungs="exact"),
+    "ladder, published": PublishedWeibullFitter,
+    "sample and aggregate": SampleAggregateWeibullFitter,
+    "Laplace": LaplaceWeibullFitter,
 }
 FILES = {"third births": "tb_third_births.csv.gz", "unemployment": "wt_unemployment_de.csv.gz"}
 #: Median absolute errors that the paper states in its text, at a total epsilon of 0.1 on flchain.
@@ -60,27 +66,29 @@ def data_sets(folder: Path | None) -> Iterator[tuple[str, np.ndarray, np.ndarray
 
 def remember_published_rungs() -> None:
     """Let repeated fits of the same records share the published rungs, which take 0.1 s."""
-    make = weibull_published.PublishedRungs
+    make = published_plans.PublishedRungs
 
     @cache
-    def remembered(
-        records: bytes, events: bytes, *public: float
-    ) -> weibull_published.PublishedRungs:
+    def remembered(records: bytes, events: bytes, *public: float) -> published_plans.PublishedRungs:
         omega, max_shape, top = public
         counts = (np.frombuffer(part, dtype=np.int64) for part in (records, events))
         return make(CountTable(omega, *counts), max_shape, int(top))
 
-    weibull_published.PublishedRungs = lambda counts, max_shape, top: remembered(  # type: ignore[misc]
+    published_plans.PublishedRungs = lambda counts, max_shape, top: remembered(  # type: ignore[misc]
         counts.records.tobytes(), counts.events.tobytes(), counts.omega, max_shape, top
     )
 
 
 def errors(
-    durations: np.ndarray, events: np.ndarray, epsilon: float, repetitions: int, **options: str
+    durations: np.ndarray,
+    events: np.ndarray,
+    epsilon: float,
+    repetitions: int,
+    make: Callable[..., WeibullCurve],
 ) -> dict[str, float]:
     """Return median absolute errors against the fit without privacy."""
     exact = DPWeibullFitter(math.inf, max_time=1.0, omega=OMEGA).fit(durations, events)
-    fitter = DPWeibullFitter(epsilon, max_time=1.0, omega=OMEGA, **options)
+    fitter = make(epsilon, max_time=1.0, omega=OMEGA)
     off = []
     for _ in range(repetitions):
         fitter.fit(durations, events)
@@ -123,10 +131,9 @@ def main() -> None:
     for data, durations, events in data_sets(args.data_dir):
         exact = DPWeibullFitter(math.inf, max_time=1.0, omega=OMEGA).fit(durations, events)
         fitted = {"shape": exact.rho_, "scale": exact.lambda_}
-        for method, options in METHODS.items():
+        for method, make in METHODS.items():
             found = [
-                errors(durations, events, epsilon, args.repetitions, **options)
-                for epsilon in EPSILONS
+                errors(durations, events, epsilon, args.repetitions, make) for epsilon in EPSILONS
             ]
             for kind in rows:
                 curve = np.array([each[kind] for each in found])

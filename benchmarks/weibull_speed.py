@@ -10,6 +10,7 @@ import math
 import time
 import tracemalloc
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from lifelines import WeibullFitter
@@ -18,15 +19,17 @@ from threadpoolctl import threadpool_limits
 from benchmarks._common import table
 from benchmarks._run import arguments, in_new_process, number, run, setting
 from skdpsurv import DPWeibullFitter
+from skdpsurv.published import PublishedWeibullFitter
+from skdpsurv.survival.weibull_curve import WeibullCurve
 
 MAX_TIME = 10.0
 SIZES = setting((10_000, 100_000, 1_000_000, 10_000_000), quick=(10_000,))
 ROUNDS, SMALL = setting((9, 50), quick=(1, 3))
-OPTIONS = {
-    "ladder, tight": {"epsilon": 1.0},
-    "ladder, exact": {"epsilon": 1.0, "calibration": "exact"},
-    "ladder, published": {"epsilon": 1.0, "calibration": "published"},
-    "maximum likelihood": {"epsilon": math.inf},
+FITS: dict[str, Callable[..., WeibullCurve]] = {
+    "ladder, tight": partial(DPWeibullFitter, 1.0),
+    "ladder, exact": partial(PublishedWeibullFitter, 1.0, rungs="exact"),
+    "ladder, published": partial(PublishedWeibullFitter, 1.0),
+    "maximum likelihood": partial(DPWeibullFitter, math.inf),
 }
 
 
@@ -57,7 +60,7 @@ def against_lifelines(n: int) -> None:
     """Table: the same records, fitted in turn."""
     durations, events = records(n)
     fits = {"lifelines": WeibullFitter()}
-    fits |= {name: DPWeibullFitter(max_time=MAX_TIME, **o) for name, o in OPTIONS.items()}
+    fits |= {name: make(max_time=MAX_TIME) for name, make in FITS.items()}
     times: dict[str, list[float]] = {name: [] for name in fits}
     for fit in fits.values():
         fit.fit(durations, events)
@@ -129,8 +132,8 @@ def small_fits() -> None:
     """Table: six records, as an audit fits them thousands of times."""
     durations, events = records(6)
     rows = []
-    for name, options in OPTIONS.items():
-        fitter = DPWeibullFitter(max_time=MAX_TIME, **options)
+    for name, make in FITS.items():
+        fitter = make(max_time=MAX_TIME)
         fitter.fit(durations, events)
         elapsed = seconds(lambda fitter=fitter: fitter.fit(durations, events), SMALL)
         rows.append((name, f"{1e3 * elapsed:.1f} ms"))

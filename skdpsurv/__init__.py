@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import skdpsurv.published  # noqa: F401  Their releases can be loaded.
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
 from skdpsurv.forecast import forecast_accuracy
 from skdpsurv.frame_chunks import FrameChunks

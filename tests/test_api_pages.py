@@ -71,8 +71,8 @@ def test_documented_by_a_summary(value):
 @pytest.mark.parametrize("name", skdpsurv.__all__)
 def test_what_is_imported_from_the_top_states_its_parameters(name):
     value = getattr(skdpsurv, name)
-    own = vars(value).get("__init__") if inspect.isclass(value) else value
-    if not callable(own):
+    own = value.__init__ if inspect.isclass(value) else value
+    if not inspect.isfunction(own):
         return
     parameters = [n for n in inspect.signature(own).parameters if n not in {"self", "args"}]
     text = inspect.getdoc(value)

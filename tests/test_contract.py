@@ -23,6 +23,7 @@ from skdpsurv import (
     PrivacyAccountant,
     PublicColumns,
 )
+from skdpsurv.published import SampleAggregateWeibullFitter
 from tests.support import checks
 from tests.support.registry import CHECKED, PRIVATE, SETTINGS
 
@@ -37,7 +38,13 @@ EXPECTED_FAILURES = {
             "after a fit on two-dimensional X"
         )
     }
-    for kind in (DPAalenJohansenFitter, DPKaplanMeierFitter, DPNelsonAalenFitter, DPWeibullFitter)
+    for kind in (
+        DPAalenJohansenFitter,
+        DPKaplanMeierFitter,
+        DPNelsonAalenFitter,
+        DPWeibullFitter,
+        SampleAggregateWeibullFitter,
+    )
 }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-import skdpsurv.survival.weibull_fitter as weibull
+import skdpsurv.survival.weibull_curve as weibull
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "docs" / "examples").glob("*.py"))
 #: Those that take more than three seconds, run as below. The documentation's build runs all.

@@ -23,6 +23,7 @@ FLOORS = (
     "base",
     "tabular",
     "survival classification regression hybrid datasets",
+    "published",
     "model_selection metrics reference plotting statistics pooling",
     "audit publishing report forecast",
     "skdpsurv",

@@ -16,7 +16,8 @@ from skdpsurv.audit.transcript import replayed_fits
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
 from skdpsurv.privacy import silent_arithmetic
 from skdpsurv.regression import PrivateLinearModel
-from skdpsurv.survival import DPDiscreteTimeSurvival, DPWeibullFitter
+from skdpsurv.survival import DPDiscreteTimeSurvival
+from skdpsurv.survival.weibull_curve import WeibullCurve
 
 __all__ = ["DensityRatioResult", "density_ratio_audit"]
 
@@ -81,8 +82,8 @@ def density_ratio_audit(
         Not fitted. DPDiscreteTimeSurvival with ``method="obj_pert"`` or ``"out_pert"`` and without
         first look, recalibration and standard errors (shares of 0, or n * epsilon below 200);
         DPLogisticRegression, a subclass of PrivateLinearModel;
-        PrivateStackingClassifier on groups of columns that vote; DPWeibullFitter with
-        ``method="ladder"``.
+        PrivateStackingClassifier on groups of columns that vote; DPWeibullFitter or
+        :class:`~skdpsurv.published.PublishedWeibullFitter`.
     data, neighbour : tuple
         Arguments of ``fit``: the same but for one record.
     n_cells : int, default=512
@@ -162,7 +163,7 @@ SAMPLERS = "samplers, and that drawn noise follows its stated law"
 
 
 def _comparer(model: Any) -> Comparer:
-    if isinstance(model, DPWeibullFitter):
+    if isinstance(model, WeibullCurve):
         return _compare_ladders
     if isinstance(model, MINIMISERS):
         return _compare_minimisers

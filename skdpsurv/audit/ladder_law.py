@@ -60,18 +60,19 @@ def plan_and_tables(
 
     Parameters
     ----------
-    model : DPWeibullFitter
+    model : WeibullCurve
     arguments : sequence of mapping
         Of ``fit``.
     n_cells : int
     """
     integer(at_least=2)("n_cells", n_cells)
     model._check_parameters()
-    if model.method != "ladder":
-        raise ValueError("estimator must have method='ladder'.")
     shapes = [model._shape(**_of_fit(each)) for each in arguments]
     tables = [model._read(shapes[0], **_of_fit(each)) for each in arguments]
-    return model._plan(shapes[0]), tables
+    plan = model._plan(shapes[0])
+    if not any(isinstance(leaf, Ladder) for leaf in plan.leaves):
+        raise ValueError("estimator must be a DPWeibullFitter, or another that has a ladder.")
+    return plan, tables
 
 
 def ladder_ratio(

@@ -18,6 +18,11 @@ from skdpsurv.audit.weibull_pairs import weibull_pairs
 from skdpsurv.checks import positive_int, seed
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
 from skdpsurv.hybrid import HybridMEstimator, PerturbedHistogramMEstimator
+from skdpsurv.published import (
+    LaplaceWeibullFitter,
+    PublishedWeibullFitter,
+    SampleAggregateWeibullFitter,
+)
 from skdpsurv.regression import PrivateLinearModel
 from skdpsurv.survival import (
     DPAalenJohansenFitter,
@@ -34,6 +39,9 @@ __all__ = ["PAIRS", "worst_neighbours"]
 PAIRS: dict[type, Callable[[Any, PairSetting], Iterator[NeighbourPair]]] = {
     DPDiscreteTimeSurvival: survival_pairs,
     DPWeibullFitter: weibull_pairs,
+    PublishedWeibullFitter: weibull_pairs,
+    LaplaceWeibullFitter: weibull_pairs,
+    SampleAggregateWeibullFitter: weibull_pairs,
     DPKaplanMeierFitter: exit_pairs,
     DPNelsonAalenFitter: exit_pairs,
     DPAalenJohansenFitter: exit_pairs,

@@ -14,11 +14,11 @@ __all__ = ["weibull_pairs"]
 
 
 def weibull_pairs(estimator: Any, setting: PairSetting) -> Iterator[NeighbourPair]:
-    """Yield the pairs of a DPWeibullFitter: durations and events.
+    """Yield the pairs of a Weibull distribution: durations and events.
 
     Parameters
     ----------
-    estimator : DPWeibullFitter
+    estimator : WeibullCurve
     setting : PairSetting
         Of which the columns do not matter.
     """

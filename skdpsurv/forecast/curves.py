@@ -9,7 +9,7 @@ import numpy as np
 
 from skdpsurv.forecast.hazard_truth import HazardTruth
 from skdpsurv.forecast.setting import Measures, Run, Setting, fitted
-from skdpsurv.survival import DPWeibullFitter
+from skdpsurv.survival.weibull_curve import WeibullCurve
 
 __all__ = ["curve_run"]
 
@@ -53,7 +53,7 @@ def curve_run(estimator: Any, setting: Setting, seed: np.random.SeedSequence) ->
             found["median_error"] = abs(median - half)
         middle = end = math.nan
         # The last of the key is the number of the study.
-        if not isinstance(curve, DPWeibullFitter) or seed.spawn_key[-1] < WITH_INTERVALS:
+        if not isinstance(curve, WeibullCurve) or seed.spawn_key[-1] < WITH_INTERVALS:
             times = [horizon / 2.0, horizon]
             band = curve.survival_band(times, setting.level, n_resamples=N_RESAMPLES)
             middle, end = (band["upper"] - band["lower"]).to_numpy()

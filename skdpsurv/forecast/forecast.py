@@ -39,6 +39,7 @@ from skdpsurv.survival import (
     DPWeibullFitter,
 )
 from skdpsurv.survival.regression import SurvivalRegression
+from skdpsurv.survival.weibull_curve import WeibullCurve
 
 __all__ = ["forecast_accuracy"]
 
@@ -252,7 +253,7 @@ def _checked_estimator(estimator: Any) -> tuple[_Kind, Any]:
         kind = SURVIVAL
     elif isinstance(estimator, DPLogisticRegression):
         kind = LOGISTIC
-    elif isinstance(estimator, DPKaplanMeierFitter | DPWeibullFitter):
+    elif isinstance(estimator, DPKaplanMeierFitter | WeibullCurve):
         kind = CURVE
     else:
         raise TypeError(

@@ -31,8 +31,14 @@ from skdpsurv.preprocessing.public_steps import features_in
 from skdpsurv.preprocessing.raw_table import is_frame
 from skdpsurv.privacy import silence, silent_arithmetic
 from skdpsurv.privacy.silence import attempted
+from skdpsurv.published import (
+    LaplaceWeibullFitter,
+    PublishedWeibullFitter,
+    SampleAggregateWeibullFitter,
+)
 from skdpsurv.rows import length, take
 from skdpsurv.survival import DPDiscreteTimeSurvival, DPWeibullFitter
+from skdpsurv.survival.weibull_curve import WeibullCurve
 from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = ["summed_losses"]
@@ -44,7 +50,10 @@ ROW_BY_ROW: frozenset[type] = frozenset(
         DPDiscreteTimeSurvival,
         DPLogisticRegression,
         DPWeibullFitter,
+        LaplaceWeibullFitter,
         PrivateStackingClassifier,
+        PublishedWeibullFitter,
+        SampleAggregateWeibullFitter,
     }
 )
 #: Steps that take more than numbers.
@@ -124,7 +133,7 @@ def _raw_steps(model: Any) -> list[Any] | None:
 
 def _at_once(loss: Loss, model: Any, X: Any, y: Any) -> FloatArray:
     *steps, final = flat_steps(model)
-    if isinstance(final, DPWeibullFitter):  # it has no covariates
+    if isinstance(final, WeibullCurve):  # it has no covariates
         return _found(loss, length(X), final, X, y)
     seen = np.ones(length(X), dtype=bool)
     rows = X

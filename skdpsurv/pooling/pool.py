@@ -27,6 +27,9 @@ ESTIMATED: dict[str, Regression | Distributions] = {
     "DPDiscreteTimeSurvival": Hazards(),
     "DPLogisticRegression": LogOdds(),
     "DPWeibullFitter": Distributions(),
+    "LaplaceWeibullFitter": Distributions(),
+    "PublishedWeibullFitter": Distributions(),
+    "SampleAggregateWeibullFitter": Distributions(),
 }
 #: Estimators whose tables add up.
 COUNTED = ("DPKaplanMeierFitter", "DPNelsonAalenFitter", "DPAalenJohansenFitter")

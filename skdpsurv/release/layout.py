@@ -13,6 +13,7 @@ import numpy as np
 from skdpsurv.privacy import PrivacyGuarantee
 from skdpsurv.privacy.chain import Receipt
 from skdpsurv.privacy.guarantee import thawed
+from skdpsurv.release.upgrade import upgraded
 
 __all__ = ["SCHEMA_VERSION", "read", "save", "unrepeated", "written"]
 
@@ -89,7 +90,7 @@ def read(text: str) -> dict[str, Any]:
         raise ValueError("the JSON of a Release holds a field of the wrong type.")
     if version == 1:  # which said nothing of columns, nor of what made it
         data |= {"columns": None, "target_names": (), "made_with": "skdpsurv 0.1"}
-    return data
+    return upgraded(data)
 
 
 def _guarantee(content: dict[str, Any], version: int) -> PrivacyGuarantee:

@@ -138,7 +138,7 @@ def _parameters(model: Any) -> Table:
         for name, row in zip(summary.index, summary.to_numpy().tolist(), strict=True)
     ]
     head = ("Parameter", "Estimate", *(["95 % from", "to"] if len(summary.columns) == 3 else []))
-    weibull = model.release_.estimator == "DPWeibullFitter"
+    weibull = hasattr(model, "rho_")
     law = ": survival to time t is exp(−(t / lambda_)^rho_)" if weibull else ""
     return Table(f"Parameters of the distribution{law}", head, rows)
 

@@ -9,6 +9,10 @@ ESTIMATORS = {
     "DPDiscreteTimeSurvival": "a regression of survival times: how the chance of the event, from "
     "one interval of time to the next, depends on columns",
     "DPWeibullFitter": "a Weibull distribution of survival times, with a shape and a scale",
+    "PublishedWeibullFitter": "a Weibull distribution of survival times, by a ladder for its shape",
+    "LaplaceWeibullFitter": "a Weibull distribution of survival times, by noise on its estimates",
+    "SampleAggregateWeibullFitter": "a Weibull distribution of survival times, by noise on "
+    "means of estimates of blocks of records",
     "DPKaplanMeierFitter": "survival curves (Kaplan-Meier), from a table of exits by band of time",
     "DPNelsonAalenFitter": "cumulative hazards (Nelson-Aalen), from a table of exits by band of "
     "time",

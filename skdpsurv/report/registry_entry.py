@@ -41,6 +41,9 @@ DISTRIBUTIONS = {
     "DPKaplanMeierFitter",
     "DPNelsonAalenFitter",
     "DPWeibullFitter",
+    "LaplaceWeibullFitter",
+    "PublishedWeibullFitter",
+    "SampleAggregateWeibullFitter",
 }
 #: What each tier of the registry asks for, among what only the publisher knows.
 SECOND_TIER = ("release_type", "data_source_type")

@@ -2,54 +2,13 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
-import pandas as pd
-
-from skdpsurv.checks import (
-    Check,
-    auto_or,
-    choice,
-    fraction,
-    horizon,
-    integer,
-    number_in,
-    optional,
-    required_horizon,
-)
-from skdpsurv.likelihoods.weibull import mean_log_likelihood
-from skdpsurv.privacy import PrivacyAccountant, random_source
-from skdpsurv.privacy.plan import Plan
-from skdpsurv.release import Release, check_parameters, released_array
-from skdpsurv.shape import Shape
-from skdpsurv.survival.univariate import UnivariateFitter, stated_records
-from skdpsurv.survival.weibull_counts import CountTable, LogTimes, log_times
-from skdpsurv.survival.weibull_intervals import Estimate, plausible_estimates
-from skdpsurv.survival.weibull_plans import EXACT, MAXIMUM_LIKELIHOOD, TIGHT
-from skdpsurv.survival.weibull_published import LAPLACE, PUBLISHED, SAMPLE_AGGREGATE
-from skdpsurv.survival.weibull_setting import LEFT_CENSORED, WeibullSetting
-from skdpsurv.types import BoolArray, FloatArray
-
-if TYPE_CHECKING:
-    from skdpsurv.scoring.script import Script
+from skdpsurv.survival.weibull_curve import WeibullCurve
+from skdpsurv.survival.weibull_plans import TIGHT
 
 __all__ = ["DPWeibullFitter"]
 
 
-LADDERS = {"tight": TIGHT, "exact": EXACT, "published": PUBLISHED}
-METHODS = {"ladder": None, "laplace": LAPLACE, "sample_aggregate": SAMPLE_AGGREGATE}
-#: Beyond that, doubles do not count.
-MOST_RECORDS = 2**53
-#: Name of a released value: the covariance of log scale and log shape, where fits were pooled.
-LOG_COVARIANCE = "log_covariance"
-#: Doubles reach so far, on the log scale.
-LARGEST_LOG = 700.0
-
-
-class DPWeibullFitter(UnivariateFitter):
+class DPWeibullFitter(WeibullCurve):
     r"""Weibull distribution of survival times that protects every record it is fitted on.
 
     What is released (shape, scale and number of events) is epsilon-differentially private under
@@ -65,28 +24,17 @@ class DPWeibullFitter(UnivariateFitter):
         for reference, without any privacy: lifelines' where no time is below
         ``max_time * exp(-omega)``, and where some are, that of ``fit_interval_censoring``, of
         events there only known to have been before.
-    method : {"ladder", "laplace", "sample_aggregate"}, default="ladder"
-        How to spend it. The other two are baselines of the paper: Laplace noise on the estimates,
-        and on means of estimates of blocks of 500 records. Both have the whole range of the
-        parameters for a sensitivity.
     max_time : float
         Public horizon, in the unit of the times: records beyond it count as censored at it.
         Required: take it from the study's protocol, never from the data.
-    calibration : {"tight", "exact", "published"}, default="tight"
-        Of the ladder. "tight": noise on the number of events and the sum of their log times,
-        and a ladder for what is left. "exact": the paper's ladder with exact rungs. "published":
-        the paper's own rungs.
     omega : float, default=5.0
         Of events before ``max_time * exp(-omega)``, zero among them, only that is used. Public.
         Noise grows with omega; as it falls, less is used of small times.
     max_shape : float, default=10.0
         Largest shape. Public.
     shape_fraction : float or "auto", default="auto"
-        Share of epsilon that is spent on the shape. "auto" is 0.5, and for the tight ladder 0.45
-        to 0.75, by the events per follow-up time, as far as these have been released.
-    n_rungs : int or None, default=None
-        Where the ladder ends: all shapes beyond are equally likely. None: where they hardly matter
-        any more.
+        Share of epsilon that is spent on the shape. "auto" is 0.45 to 0.75,
+        by the events per follow-up time, as far as these have been released.
     alpha : float, default=0.05
         Intervals of tables such as ``confidence_interval_`` cover 1 - alpha.
     random_state : None or int, default=None
@@ -123,6 +71,7 @@ class DPWeibullFitter(UnivariateFitter):
     See Also
     --------
     DPDiscreteTimeSurvival : Survival that depends on covariates.
+    skdpsurv.published.PublishedWeibullFitter : The paper's own ladder [1]_, and its baselines.
 
     Notes
     -----
@@ -131,18 +80,16 @@ class DPWeibullFitter(UnivariateFitter):
     default omega; ``epsilon=numpy.inf`` uses the times themselves, and is lifelines' fit up to
     ``max_time``: of omega only times of 0 know, which are taken for times before the least.
 
-    Events before ``max_time * exp(-omega)`` are taken for what they are by the tight and the exact
-    ladder. What the paper defines, ``calibration="published"`` and the two baselines, knows of no
-    such times: they are raised to it and count as exact, and shapes below 0.7 or so come out too
-    large. A larger omega helps there. Records censored before it count as having been at risk for
-    half of what they would have been until then.
+    Noise is added to the number of events, the follow-up time and the sum of log event times; a
+    ladder draws the shape from what is left. Events before ``max_time * exp(-omega)`` are taken for
+    what they are. Records censored before it count as having been at risk for half of what they
+    would have been until then.
 
     Intervals simulate records from Weibull distributions around the released one, and hold the
     shapes for which the released one is not extreme; they are true if times are Weibull, and always
     hold the estimate. docs/benchmarks/weibull has the coverage measured. How records were censored
     is only known as far as the number of events tells. A simulated fit takes a few milliseconds,
-    whatever the number of records. (With the published ladder a tenth of a second; the two
-    baselines take as long as a fit.)
+    whatever the number of records.
 
     Times beyond ``max_time`` or below the least are clipped silently by design: how many were
     clipped is private. Releases of version 1 took small times as exact; they load, and their
@@ -167,189 +114,5 @@ class DPWeibullFitter(UnivariateFitter):
     0.9
     """
 
-    _main = "cumulative_hazard"
-
-    #: Numbers are such that double precision can work with them.
-    _rules: ClassVar[dict[str, Check]] = {
-        "epsilon": number_in(1e-9, 1e9, allow_inf=True),
-        "max_time": horizon(number_in(1e-150, 1e150)),
-        "method": choice(*METHODS),
-        "calibration": choice(*LADDERS),
-        "omega": number_in(1e-3, 100.0),
-        "max_shape": number_in(1e-3, 1e3),
-        "shape_fraction": auto_or(number_in(1e-3, 1.0 - 1e-3)),
-        "n_rungs": optional(integer()),
-    }
-
-    def __init__(
-        self,
-        epsilon: float = 1.0,
-        *,
-        max_time: float | None = None,
-        method: str = "ladder",
-        calibration: str = "tight",
-        omega: float = 5.0,
-        max_shape: float = 10.0,
-        shape_fraction: float | str = "auto",
-        n_rungs: int | None = None,
-        alpha: float = 0.05,
-        random_state: int | None = None,
-        accountant: PrivacyAccountant | None = None,
-    ) -> None:
-        self.epsilon = epsilon
-        self.max_time = max_time
-        self.method = method
-        self.calibration = calibration
-        self.omega = omega
-        self.max_shape = max_shape
-        self.shape_fraction = shape_fraction
-        self.n_rungs = n_rungs
-        self.alpha = alpha
-        self.random_state = random_state
-        self.accountant = accountant
-
-    def _stated(self, shape: Shape) -> dict[str, Any]:
-        chosen = {"method": self.method, "calibration": self.calibration}
-        return {**chosen, **self._setting(shape).stated()}
-
-    def _set_parameters(self, release: Release) -> None:
-        rho, scale = (np.asarray(release.values.get(name)) for name in ("rho", "lambda"))
-        if not all(
-            value.dtype == float and value.ndim == 0 and value > 0 for value in (rho, scale)
-        ):
-            raise ValueError("values of the release must hold rho and lambda, positive numbers.")
-        check_parameters(release, "max_time", "omega")
-        _check_counts(release)
-        if not 0.0 < float(scale) / release.parameters["max_time"] < math.inf:
-            raise ValueError("values of the release must hold a lambda on the scale of max_time.")
-        self.rho_, self.lambda_ = float(rho), float(scale)
-        _log_covariance(release)
-
-    def _estimates(self) -> pd.Series:
-        return pd.Series({"lambda_": self.lambda_, "rho_": self.rho_})
-
-    def _cumulative_hazard(self, times: FloatArray, parameters: FloatArray) -> FloatArray:
-        scale, shape = np.split(parameters, 2, axis=-1)
-        return np.asarray((times / scale) ** shape)
-
-    def _hazard(self, times: FloatArray, parameters: FloatArray) -> FloatArray:
-        scale, shape = np.split(parameters, 2, axis=-1)
-        return np.asarray(shape / scale * (times / scale) ** (shape - 1.0))
-
-    def _percentiles(self, p: float, parameters: FloatArray) -> FloatArray:
-        scale, shape = parameters.T
-        return np.asarray(scale * (-math.log(fraction("p", p))) ** (1.0 / shape))
-
-    def _time_of(self, cumulative_hazard: float) -> float:
-        return float(self.lambda_ * np.power(cumulative_hazard, 1.0 / self.rho_))
-
-    def _mean_log_likelihood(self, time: FloatArray, event: BoolArray) -> float:
-        release, parameters = self.release_, self.release_.parameters
-        max_time = parameters["max_time"]
-        exact = math.isinf(release.guarantee.epsilon)
-        x, seen, before = log_times(time, event, max_time, parameters["omega"], exact=exact)
-        return mean_log_likelihood(
-            x + math.log(max_time),
-            seen,
-            math.log(self.lambda_),
-            self.rho_,
-            before if _left_censored(self.release_) else None,
-        )
-
-    def _plausible(self, n_resamples: int) -> FloatArray:
-        release = self.release_
-        covariance = _log_covariance(release)
-        if covariance is not None:
-            generator = random_source(0, purpose="interval").generator
-            away = generator.standard_normal((n_resamples, 2)) @ np.linalg.cholesky(covariance).T
-            logs = np.log([self.lambda_, self.rho_]) + away
-            return np.asarray(np.exp(np.clip(logs, -LARGEST_LOG, LARGEST_LOG)))
-        max_time = release.parameters["max_time"]
-        n_events = release.values.get("n_events")
-        estimate = Estimate(
-            self.rho_,
-            math.log(self.lambda_ / max_time),
-            None if n_events is None else float(np.asarray(n_events)),
-        )
-        n_records: Any = release.made_by.public_inputs["n_records"]
-        # The release's own: parameters may have been set since.
-        public = self.from_release(release)._setting(Shape(n_records, 0))
-        public = replace(public, left_censored=_left_censored(release))
-        with np.errstate(all="ignore"):
-            draws = plausible_estimates(public, estimate, n_resamples)
-        return np.column_stack([max_time * np.exp(draws[:, 1]), np.exp(draws[:, 0])])
-
-    def _setting(self, shape: Shape) -> WeibullSetting:
-        """Return what is public of a fit."""
-        way = METHODS[self.method] or LADDERS[self.calibration]
-        fraction = self.shape_fraction
-        return WeibullSetting(
-            way=MAXIMUM_LIKELIHOOD if math.isinf(self.epsilon) else way,
-            n_records=shape.n_records,
-            epsilon=float(self.epsilon),
-            max_time=required_horizon(self.max_time),
-            omega=float(self.omega),
-            max_shape=float(self.max_shape),
-            shape_fraction=None if isinstance(fraction, str) else float(fraction),
-            n_rungs=None if self.n_rungs is None else int(self.n_rungs),
-        )
-
-    def _plan(self, shape: Shape) -> Plan:
-        return self._setting(shape).plan()
-
-    def _read(  # type: ignore[override]
-        self, shape: Shape, X: Any, y: Any, durations: Any = None, event_observed: Any = None
-    ) -> CountTable | LogTimes:
-        records = super()._read(shape, X, y, durations, event_observed)
-        public = self._setting(shape)
-        return public.way.read(records, public.max_time, public.omega)
-
-    def _run(self, shape: Shape, plan: Plan, records: CountTable | LogTimes) -> dict[str, Any]:
-        known = super()._run(shape, plan, records)
-        scale = required_horizon(self.max_time) * math.exp(known["log_scale"])
-        counted = {"n_events": known["n_events"]} if "n_events" in known else {}
-        return {"rho": known["shape"], "lambda": scale, **counted}
-
-    def _formula(self, script: Script) -> None:
-        scale, shape = script.number(self.lambda_), script.number(self.rho_)
-        script.write(
-            text=f"survival(time) = exp(-((time / {scale}) ** {shape}))",
-            R=f"survival <- function(time) exp(-((time / {scale})^{shape}))",
-        )
-
-
-def _left_censored(release: Release) -> bool:
-    """Say whether times below the least were taken for that: they were not in version 1."""
-    return release.made_by.public_inputs.get(LEFT_CENSORED) is True
-
-
-def _log_covariance(release: Release) -> FloatArray | None:
-    """Return the covariance that a pooled release holds; None of a fit.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
-    if LOG_COVARIANCE not in release.values:
-        return None
-    found = released_array(release, LOG_COVARIANCE, (2, 2))
-    (scale, both), (again, shape) = found.tolist()
-    if both != again or not (scale > 0.0 and shape > 0.0 and scale * shape > both**2):
-        raise ValueError(
-            f"values of the release must hold {LOG_COVARIANCE!r} that is a covariance."
-        )
-    return found
-
-
-def _check_counts(release: Release) -> None:
-    """Refuse a release whose numbers of records and events are none; intervals are made of them.
-
-    Raises
-    ------
-    ValueError
-    """
-    n_records = stated_records(release, MOST_RECORDS)
-    n_events = np.asarray(release.values.get("n_events", 0.0))
-    if n_events.ndim > 0 or not 0.0 <= n_events <= n_records:
-        raise ValueError("values of the release must hold n_events from 0 to n_records, if any.")
+    _is_released = True
+    _way = TIGHT

@@ -37,7 +37,7 @@ from skdpsurv.survival.weibull_counts import (
     log_time_grid,
 )
 from skdpsurv.survival.weibull_model import exact_share, log_time_variance
-from skdpsurv.survival.weibull_rungs import ExactRungs, ReleasedMeanRungs, shape_at
+from skdpsurv.survival.weibull_rungs import ReleasedMeanRungs, shape_at
 from skdpsurv.survival.weibull_setting import (
     CENTER,
     LARGEST_CORRECTION,
@@ -275,17 +275,6 @@ class ReleasedMeanLadder(Ladder):
         """Return rungs at that mean."""
         public, mean = self.public, known["mean_log_event"]
         return ReleasedMeanRungs(records, mean, public.max_shape, public.left_censored)
-
-
-class ExactLadder(Ladder):
-    """With exact extremes on both sides of the paper's equation."""
-
-    name = "ladder with exact extremes"
-
-    def rungs(self, known: Known, records: CountTable) -> ExactRungs:
-        """Return rungs of both sides."""
-        public = self.public
-        return ExactRungs(records, public.max_shape, self.highest_rung, public.left_censored)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -1,8 +1,6 @@
-r"""Plans of Weibull fits: without privacy, and by ladders, tight and exact.
+r"""Plans of Weibull fits: without privacy, and by a tight ladder.
 
-**Exact ladder.** The paper's two steps, the shape by a ladder and then the scale, with exact rungs.
-
-**Tight ladder.** On one side of the paper's equation stands :math:`1/p + S/N`, two sums. Noise on
+On one side of the paper's equation stands :math:`1/p + S/N`, two sums. Noise on
 these costs half of what a ladder pays, whose epsilon is halved by the exponential mechanism, and
 the number of events is needed for the scale anyway. The ladder then has the other side alone.
 
@@ -57,15 +55,6 @@ def tight_plan(public: WeibullSetting) -> Plan:
     )
 
 
-def ladder_plan(ladder: type[ask.Ladder], public: WeibullSetting) -> Plan:
-    """Return the paper's plan of two steps: the shape by a ladder, then the scale."""
-    (shape,) = priced(public, [ladder], [public.shape_share])
-    half = (public.spendable - shape.price) / 2.0
-    tree = shape, ask.Events(price=half, public=public), ask.Scale(price=half, public=public)
-    words = f"{ladder.name} for the shape, Laplace noise on two sums for the scale"
-    return public.plan_of(Sequential(tree), words)
-
-
 def priced(public: WeibullSetting, kinds: Sequence[Any], shares: Sequence[float]) -> Any:
     """Return measurements, each at its share of epsilon."""
     pairs = zip(kinds, shares, strict=True)
@@ -78,7 +67,6 @@ def ladder_scales(public: WeibullSetting) -> tuple[float, float]:
 
 
 TIGHT = Way(tight_plan, count_table, ladder_scales)
-EXACT = Way(partial(ladder_plan, ask.ExactLadder), count_table, ladder_scales)
 MAXIMUM_LIKELIHOOD = Way(
     lambda public: public.plan_of(ask.MaximumLikelihood(public=public), ""),
     partial(all_log_times, exact=True),

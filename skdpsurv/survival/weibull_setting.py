@@ -61,6 +61,7 @@ class WeibullSetting:
     shape_fraction : float or None
         Share of epsilon for the shape; None for the plan's own.
     n_rungs : int or None
+        Where a ladder ends; None: where its rungs hardly matter any more.
     left_censored : bool
         Whether an event before exp(-omega) is taken for one at an unknown time before it, where
         the plan can do that. False is what releases of version 1 did: it is taken for one at it.
@@ -123,7 +124,6 @@ class WeibullSetting:
             "omega": self.omega,
             "max_shape": self.max_shape,
             "shape_fraction": "auto" if self.shape_fraction is None else self.shape_fraction,
-            "n_rungs": self.n_rungs,
         }
 
     def plan(self) -> Plan:
@@ -132,8 +132,11 @@ class WeibullSetting:
 
     def plan_of(self, tree: Node, words: str) -> Plan:
         """Return the plan that consists of measurements."""
-        before = {LEFT_CENSORED: True} if self.left_censored else {}
-        inputs = {"n_records": self.n_records, **self.stated(), **before}
+        inputs = {"n_records": self.n_records, **self.stated()}
+        if self.n_rungs is not None:
+            inputs["n_rungs"] = self.n_rungs
+        if self.left_censored:
+            inputs[LEFT_CENSORED] = True
         return Plan(tree, self.epsilon, inputs=inputs, assumed=ASSUMED, words=words)
 
 

@@ -37,6 +37,11 @@ from skdpsurv.audit.bounds import (
 from skdpsurv.audit.epsilon import audit_epsilon
 from skdpsurv.audit.repeated_fits import released_numbers, released_table
 from skdpsurv.model_selection import PrivateSearchCV
+from skdpsurv.published import (
+    LaplaceWeibullFitter,
+    PublishedWeibullFitter,
+    SampleAggregateWeibullFitter,
+)
 from tests.support.planted_defects import PLANTED, NoisySum, short_chains
 from tests.support.registry import REPRESENTATIVE
 from tests.support.worst_pairs import one_of_each_change
@@ -146,7 +151,7 @@ class TestAudit:
 
     def test_repeatable(self):
         options = {"n_trials": 60, "random_state": 3, "confidence": 0.5}
-        model = DPWeibullFitter(max_time=1.0, method="laplace")
+        model = LaplaceWeibullFitter(max_time=1.0)
         data = ([0.1, 1.0], [1, 1]), ([0.9, 1.0], [1, 1])
         first, again = (audit_epsilon(model, *data, **options) for _ in range(2))
         assert first.lower_bound == again.lower_bound
@@ -154,7 +159,7 @@ class TestAudit:
 
     def test_parallel_fits_are_the_same(self):
         options = {"n_trials": 60, "random_state": 3, "confidence": 0.5}
-        model = DPWeibullFitter(max_time=1.0, method="laplace")
+        model = LaplaceWeibullFitter(max_time=1.0)
         data = ([0.1, 1.0], [1, 1]), ([0.9, 1.0], [1, 1])
         here = audit_epsilon(model, *data, **options)
         with parallel_config("threading"):  # quicker to start than processes
@@ -193,7 +198,7 @@ class TestAudit:
 
     def test_plot(self):
         pytest.importorskip("matplotlib").use("Agg")
-        model = DPWeibullFitter(max_time=1.0, method="laplace")
+        model = LaplaceWeibullFitter(max_time=1.0)
         data = ([0.1, 1.0], [1, 1]), ([0.9, 1.0], [1, 1])
         result = audit_epsilon(model, *data, n_trials=60, confidence=0.5)
         assert len(result.plot().axes) == 2
@@ -239,12 +244,12 @@ class TestData:
                 (pd.DataFrame({"a": [1.0, 1.0]}), pd.Series([0, 1])),
             ),
             (
-                DPWeibullFitter(max_time=1.0, method="laplace"),
+                LaplaceWeibullFitter(max_time=1.0),
                 ([0.1, 0.2], [1, 0]),
                 ([0.1, 0.2], [1, 1]),
             ),
             (
-                DPWeibullFitter(max_time=1.0, method="laplace"),
+                LaplaceWeibullFitter(max_time=1.0),
                 (None, {"durations": [0.1, 0.2]}),
                 (None, {"durations": [0.1, 0.5]}),
             ),
@@ -362,9 +367,9 @@ SHIPPED = [
     (PrivateStackingClassifier(**BINARY, n_partitions=1, combiner="logistic"), 4, 400),
     (PrivateStackingClassifier(**BINARY, n_partitions=2, partition="samples"), 4, 400),
     (DPWeibullFitter(max_time=1.0), 5, 400),
-    (DPWeibullFitter(max_time=1.0, calibration="exact"), 3, 300),
-    (DPWeibullFitter(max_time=1.0, method="laplace"), 2, 600),
-    (DPWeibullFitter(max_time=1.0, method="sample_aggregate"), 2, 600),
+    (PublishedWeibullFitter(max_time=1.0, rungs="exact"), 3, 300),
+    (LaplaceWeibullFitter(max_time=1.0), 2, 600),
+    (SampleAggregateWeibullFitter(max_time=1.0), 2, 600),
     *((HybridMEstimator(method=m), 3, 200) for m in ("auto", "cells", "residuals", "all")),
     (HybridMEstimator(method="subset"), 3, 200),
     (HybridMEstimator(method="subset", selection="noisy_curve"), 3, 200),

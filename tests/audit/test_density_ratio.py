@@ -23,7 +23,8 @@ from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms import sums
 from skdpsurv.mechanisms.ladder import UNIT
-from skdpsurv.survival import weibull_measurements, weibull_rungs
+from skdpsurv.published import LaplaceWeibullFitter, PublishedWeibullFitter, weibull_plans
+from skdpsurv.survival import weibull_rungs
 from tests.support.combinations import thinned
 from tests.support.planted_defects import (
     intercept_outside_the_norm,
@@ -37,6 +38,12 @@ FLIPPED = ([[1.0]], [0]), ([[1.0]], [1])
 
 def logistic(**parameters):
     return DPLogisticRegression(**{"classes": [0, 1], **parameters})
+
+
+def weibull(ladder, **parameters):
+    if ladder == "tight":
+        return DPWeibullFitter(max_time=1.0, **parameters)
+    return PublishedWeibullFitter(max_time=1.0, rungs=ladder, **parameters)
 
 
 def hazard(**parameters):
@@ -124,24 +131,24 @@ class TestSums:
         return data
 
     @staticmethod
-    def result(calibration, data):
-        model = DPWeibullFitter(max_time=1.0, calibration=calibration)
+    def result(ladder, data):
+        model = weibull(ladder)
         if data is None:
             data = pair(model, EVENT_OR_NOT, n=4)
         return density_ratio_audit(model, *data, n_cells=64)
 
     @pytest.mark.parametrize(
-        ("calibration", "defect"),
+        ("ladder", "defect"),
         [
             *thinned(["tight", "exact"], [no_lattice_noise, sixth_of_the_lattice_noise]),
             pytest.param("published", no_lattice_noise, marks=pytest.mark.slow),
             pytest.param("published", sixth_of_the_lattice_noise, marks=pytest.mark.slow),
         ],
     )
-    def test_less_noise_is_refuted(self, calibration, defect):
-        assert self.result(calibration, None).passed
+    def test_less_noise_is_refuted(self, ladder, defect):
+        assert self.result(ladder, None).passed
         with defect():
-            assert not self.result(calibration, None).passed
+            assert not self.result(ladder, None).passed
 
     @pytest.mark.parametrize("place", [0, 1, 3])
     def test_each_sum_counts(self, place):
@@ -175,9 +182,9 @@ class TestSums:
 
 
 class TestLadders:
-    @pytest.mark.parametrize("calibration", ["tight", "exact", SLOW_PUBLISHED])
-    def test_below_their_share_and_not_far(self, calibration):
-        model = DPWeibullFitter(max_time=1.0, calibration=calibration)
+    @pytest.mark.parametrize("ladder", ["tight", "exact", SLOW_PUBLISHED])
+    def test_below_their_share_and_not_far(self, ladder):
+        model = weibull(ladder)
         result = density_ratio_audit(model, *pair(model, EVENT_OR_NOT, n=4), n_cells=64)
         assert 0.3 * result.claimed < result.largest <= result.claimed <= 1.0
         assert 0.0 < result.where[0] <= 10.0
@@ -206,14 +213,14 @@ class TestLadders:
             def up_to(self, node):
                 return 2 * super().up_to(node)
 
-        model = DPWeibullFitter(max_time=1.0, calibration="exact")
+        model = weibull("exact")
         ones = np.ones(4)
         data = (
             (np.array([0.0, 1.0, 1.0, 1.0]), ones == 1),
             (ones, np.array([False, True, True, True])),
         )
         assert density_ratio_audit(model, *data, n_cells=64).passed
-        monkeypatch.setattr(weibull_measurements, "ExactRungs", Doubled)
+        monkeypatch.setattr(weibull_plans, "ExactRungs", Doubled)
         assert not density_ratio_audit(model, *data, n_cells=64).passed
 
 
@@ -249,7 +256,7 @@ class TestRefusals:
             (HybridMEstimator(), "closed form"),
             (hazard(method="psgld"), "minimisers and nothing else"),
             (hazard(center_share=0.1, epsilon=500.0), "minimisers and nothing else"),
-            (DPWeibullFitter(max_time=1.0, method="laplace"), "ladder"),
+            (LaplaceWeibullFitter(max_time=1.0), "ladder"),
             (PrivateStackingClassifier(classes=[0, 1], partition="samples"), "partition"),
             (LogisticRegression(), "private"),
             (logistic(epsilon=np.inf), "no claim"),
@@ -258,7 +265,7 @@ class TestRefusals:
     def test_laws_that_are_not_known(self, model, match):
         y = np.array([(True, 0.1)], dtype=[("e", "?"), ("t", "f8")])
         other = np.array([(False, 0.1)], dtype=y.dtype)
-        survival = isinstance(model, DPDiscreteTimeSurvival | DPWeibullFitter)
+        survival = isinstance(model, DPDiscreteTimeSurvival | LaplaceWeibullFitter)
         data = (([[1.0]], y), ([[1.0]], other)) if survival else FLIPPED
         if isinstance(model, HybridMEstimator):
             data = tuple((*each, [False]) for each in data)
@@ -290,7 +297,7 @@ SHIPPED = [
     logistic(classes=[0, 1, 2]),
     PrivateStackingClassifier(classes=[0, 1], n_partitions=2),
     PrivateStackingClassifier(classes=[0, 1], n_partitions=2, calibration="published"),
-    *(DPWeibullFitter(max_time=1.0, calibration=c) for c in ("tight", "exact", "published")),
+    *(weibull(ladder) for ladder in ("tight", "exact", "published")),
 ]
 
 

@@ -107,7 +107,7 @@ def test_every_estimator_of_the_package_has_pairs():
 
     private = {
         one
-        for one in vars(skdpsurv).values()
+        for one in [*vars(skdpsurv).values(), *vars(skdpsurv.published).values()]
         if isinstance(one, type) and issubclass(one, PrivateEstimator)
     }
     # A search has the pairs of what it chooses among.

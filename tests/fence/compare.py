@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.fence.places import MOVED, RENAMED
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -27,6 +29,10 @@ def first_difference(old: Any, new: Any, where: str = "") -> str | None:
             if key in WORDS and isinstance(old.get(key), str) and isinstance(new.get(key), str):
                 continue
             here = f"{where}[{key!r}]"
+            if key in MOVED and ((key in old) != (key in new)):
+                continue
+            if key == "estimator" and RENAMED.get(new.get(key), new.get(key)) == old.get(key):
+                continue
             if key not in old or key not in new:
                 return f"{here}: only in the {'new' if key in new else 'old'} package"
             if found := first_difference(old[key], new[key], here):

@@ -14,9 +14,32 @@ PLACES: dict[str, tuple[str, ...]] = {
     "AskedSource": ("skdpsurv.privacy.randomness", "skdpsurv.dp.random"),
     "asked_instead": ("skdpsurv.privacy.randomness", "skdpsurv.dp.random"),
     "private_survival_metrics": ("skdpsurv.metrics", "skdpsurv.evaluation"),
+    "LaplaceWeibullFitter": ("skdpsurv.published",),
+    "PublishedWeibullFitter": ("skdpsurv.published",),
+    "SampleAggregateWeibullFitter": ("skdpsurv.published",),
 }
-#: From a parameter's old name or value to today's, by estimator: used if a parameter is unknown.
-RESPELLED: dict[str, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {}
+Spelled = tuple[str, Mapping[str, Any]]
+
+
+def _weibull(given: Mapping[str, Any]) -> Spelled:
+    own = dict(given)
+    method, calibration = own.pop("method", "ladder"), own.pop("calibration", "tight")
+    names = {"laplace": "LaplaceWeibullFitter", "sample_aggregate": "SampleAggregateWeibullFitter"}
+    if method in names:
+        return names[method], own
+    return "PublishedWeibullFitter", {**own, "rungs": calibration}
+
+
+#: From old parameters to today's estimator and its parameters, if one is unknown to an estimator.
+RESPELLED: dict[str, Callable[[Mapping[str, Any]], Spelled]] = {"DPWeibullFitter": _weibull}
+#: Names that releases have of estimators, before and now.
+RENAMED = {
+    "LaplaceWeibullFitter": "DPWeibullFitter",
+    "PublishedWeibullFitter": "DPWeibullFitter",
+    "SampleAggregateWeibullFitter": "DPWeibullFitter",
+}
+#: Parameters that releases state of one checkout and not of the other.
+MOVED = frozenset({"calibration", "method", "n_rungs", "rungs"})
 
 
 def find(name: str) -> Any:
@@ -33,5 +56,6 @@ def make(name: str, **parameters: Any) -> Any:
     """Return an estimator, not fitted."""
     kind = find(name)
     if not parameters.keys() <= inspect.signature(kind).parameters.keys():
-        parameters = dict(RESPELLED[name](parameters))
+        name, respelled = RESPELLED[name](parameters)
+        kind, parameters = find(name), dict(respelled)
     return kind(**parameters)

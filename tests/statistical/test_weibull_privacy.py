@@ -22,9 +22,15 @@ from skdpsurv import DPWeibullFitter
 from skdpsurv.blocks import InMemory
 from skdpsurv.mechanisms import sums
 from skdpsurv.mechanisms.ladder import UNIT, highest_level
-from skdpsurv.survival import weibull_measurements, weibull_published
+from skdpsurv.published import (
+    LaplaceWeibullFitter,
+    PublishedWeibullFitter,
+    SampleAggregateWeibullFitter,
+)
+from skdpsurv.published import weibull_plans as published_plans
+from skdpsurv.published.weibull_plans import PublishedRungs
+from skdpsurv.survival import weibull_measurements
 from skdpsurv.survival.weibull_counts import count_table
-from skdpsurv.survival.weibull_published import PublishedRungs
 from skdpsurv.survival.weibull_rungs import ExactRungs, ReleasedMeanRungs
 from tests.support.combinations import thinned
 
@@ -66,7 +72,7 @@ def published_rungs(table, top):
 @pytest.fixture
 def coarse(monkeypatch):
     """Make the published ladder quick."""
-    monkeypatch.setattr(weibull_published, "N_CELLS_PUBLISHED", N_CELLS)
+    monkeypatch.setattr(published_plans, "N_CELLS_PUBLISHED", N_CELLS)
 
 
 def log_law(rungs, epsilon, n_rungs=None):
@@ -147,8 +153,8 @@ class TestDensityRatio:
 
 
 HALF = [(1.0, False)] * 10 + [(0.0, True)] * 10
-EXACT = {"calibration": "exact", "shape_fraction": 0.9}
-PUBLISHED = {"calibration": "published", "shape_fraction": 0.9}
+EXACT = {"kind": PublishedWeibullFitter, "rungs": "exact", "shape_fraction": 0.9}
+PUBLISHED = {"kind": PublishedWeibullFitter, "shape_fraction": 0.9}
 
 #: Name: (parameters, the other records, one record, and what it is replaced by). For the exact and
 #: published ladders found by a search for the widest sets of cells that such a pair tells apart.
@@ -163,7 +169,7 @@ PAIRS = {
         (1.0, False),
         (1.0, True),
     ),
-    "few rungs": ({"n_rungs": 2}, HALF, (0.0, True), (1.0, True)),
+    "event early or late": ({}, HALF, (0.0, True), (1.0, True)),
     "with a correction": (
         {"epsilon": 2.0, "shape_fraction": 0.9},
         [(1.0, True)] * 400 + [(0.5, True)] * 399,
@@ -173,9 +179,9 @@ PAIRS = {
     "exact": (EXACT, [(0.05, True)] * 2, (0.05, True), (0.02, True)),
     "exact, few rungs": ({**EXACT, "n_rungs": 2}, [(0.05, True)] * 2, (0.05, True), (0.02, True)),
     "published": (PUBLISHED, [(1.0, True)] + [(0.02, True)] * 3, (1.0, False), (0.0, False)),
-    "laplace": ({"method": "laplace"}, [(0.9, True)], (0.9, True), (0.0, True)),
+    "laplace": ({"kind": LaplaceWeibullFitter}, [(0.9, True)], (0.9, True), (0.0, True)),
     "sample and aggregate": (
-        {"method": "sample_aggregate"},
+        {"kind": SampleAggregateWeibullFitter},
         [(0.9, True)],
         (0.9, True),
         (0.0, True),
@@ -186,7 +192,8 @@ PAIRS = {
 def releases(parameters, records, trials, first_seed):
     """Return what is released, one fit a row, and the sum of powers that follows from it."""
     time, event = zip(*records, strict=True)
-    model = DPWeibullFitter(**{"epsilon": 1.0, "max_time": 1.0, **parameters})
+    own = {"epsilon": 1.0, "max_time": 1.0, **parameters}
+    model = own.pop("kind", DPWeibullFitter)(**own)
     rows = []
     for seed in range(first_seed, first_seed + trials):
         model.set_params(random_state=seed).fit(time, event)

@@ -19,7 +19,6 @@ from sklearn.tree import DecisionTreeClassifier
 from skdpsurv import (
     DPDiscreteTimeSurvival,
     DPLogisticRegression,
-    DPWeibullFitter,
     HybridMEstimator,
     PrivacyGuarantee,
     Release,
@@ -27,6 +26,7 @@ from skdpsurv import (
 from skdpsurv.classification.column_group import ColumnGroup
 from skdpsurv.mechanisms import langevin, sums, vector_noise
 from skdpsurv.privacy import lattice_laplace, random_source
+from skdpsurv.published import LaplaceWeibullFitter
 from skdpsurv.survival import posterior_plan
 from tests.support.worst_pairs import pair
 
@@ -221,7 +221,7 @@ def _planted() -> dict[str, Planted]:
         n_epochs=50,  # within short_chains
     )
     far_away = "event at once or censored at the end, others with events at once"
-    weibull = DPWeibullFitter(max_time=1.0, method="laplace")
+    weibull = LaplaceWeibullFitter(max_time=1.0)
     return {
         "a sixth of the noise, objective perturbation": Planted(
             hazard, *pair(hazard, at_once, n=1), 3000, sixth_of_the_vector_noise

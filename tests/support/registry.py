@@ -38,6 +38,11 @@ from skdpsurv import (
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.preprocessing.encoding import valid_row
+from skdpsurv.published import (
+    LaplaceWeibullFitter,
+    PublishedWeibullFitter,
+    SampleAggregateWeibullFitter,
+)
 from tests.support.extensions import extension
 
 #: Numbers that no public quantity has: of records, of those that need protection, a place, and a
@@ -490,11 +495,18 @@ def _settings() -> Iterator[Setting]:
     )
     yield one("ladder", durations, representative=True)
     yield one("ladder, X and y", survival, representative=True, checked=False)
-    yield one("exact ladder", durations, calibration="exact", epsilon=2.0)
-    yield one("published ladder", durations, calibration="published", n_rungs=5, slow=True)
-    yield one("Laplace", frame, method="laplace")
-    yield one("sample and aggregate", durations, method="sample_aggregate", checked=True)
     yield one("no privacy", durations, epsilon=np.inf)
+
+    def published(kind, **common):
+        values = ("rho", "lambda", *(("n_events",) if kind is PublishedWeibullFitter else ()))
+        shown = ("rho_", "lambda_", "median_survival_time_")
+        return several(kind, values, shown, max_time=MAX_TIME, **common)
+
+    one = published(PublishedWeibullFitter)
+    yield one("exact rungs", durations, rungs="exact", epsilon=2.0)
+    yield one("published rungs", durations, n_rungs=5, slow=True)
+    yield published(LaplaceWeibullFitter)("Laplace", frame)
+    yield published(SampleAggregateWeibullFitter)("blocks", durations, checked=True)
 
     exact = ("survival", "cumulative_hazard", "incidence")
     curve = ("median_survival_time_", "_fits", "_tables", "_exact")

@@ -25,6 +25,7 @@ from skdpsurv import (
 )
 from skdpsurv.metrics import private_survival_metrics
 from skdpsurv.model_selection import PrivateSearchCV
+from skdpsurv.published import LaplaceWeibullFitter, PublishedWeibullFitter
 from tests.support.extensions import extension
 from tests.support.worst_pairs import pair
 
@@ -199,7 +200,7 @@ CASES = {
         4,
     ),
     "Weibull, exact": Case(
-        DPWeibullFitter(max_time=1.0, calibration="exact"),
+        PublishedWeibullFitter(max_time=1.0, rungs="exact"),
         {
             "event at zero or censored at the horizon, others half at zero, half censored": {
                 "n": 4
@@ -220,7 +221,7 @@ CASES = {
         6,
     ),
     "Weibull, Laplace": Case(
-        DPWeibullFitter(max_time=1.0, method="laplace"),
+        LaplaceWeibullFitter(max_time=1.0),
         {
             "event at zero or censored at the horizon, others censored at the horizon": {"n": 4},
             "event at zero or at the horizon, others censored at the horizon": {"n": 4},

@@ -16,10 +16,10 @@ from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.weibull import SHAPE_RANGE, maximum_likelihood
 from skdpsurv.mechanisms import sums
 from skdpsurv.privacy import random_source
+from skdpsurv.published import weibull_plans as published_plans
 from skdpsurv.survival import (
     weibull_measurements,
     weibull_plans,
-    weibull_published,
     weibull_setting,
 )
 from skdpsurv.survival.weibull_counts import (
@@ -67,10 +67,10 @@ def exact_fit(time, event):
 
 WAYS = {
     "tight": weibull_plans.TIGHT,
-    "exact": weibull_plans.EXACT,
-    "published": weibull_published.PUBLISHED,
-    "Laplace": weibull_published.LAPLACE,
-    "blocks": weibull_published.SAMPLE_AGGREGATE,
+    "exact": published_plans.EXACT,
+    "published": published_plans.PUBLISHED,
+    "Laplace": published_plans.LAPLACE,
+    "blocks": published_plans.SAMPLE_AGGREGATE,
     "no privacy": weibull_plans.MAXIMUM_LIKELIHOOD,
 }
 LADDERS = ["tight", "exact", "published"]
@@ -127,7 +127,7 @@ def balanced(time, event):
 @pytest.fixture
 def few_cells(monkeypatch):
     """Make the published ladder quick."""
-    monkeypatch.setattr(weibull_published, "N_CELLS_PUBLISHED", 100)
+    monkeypatch.setattr(published_plans, "N_CELLS_PUBLISHED", 100)
 
 
 @pytest.fixture
@@ -418,7 +418,7 @@ class TestNeighbours:
         ends = [table_of(np.append(t, np.ones(9)), np.ones(10) > 0, 1.0, OMEGA) for t in (0.0, 1.0)]
         (ladder, *_) = self.measurements("exact", 10)
         assert max(found for _, found, _ in ladder.distances({}, *ends)) == 1.0
-        monkeypatch.setattr(weibull_measurements, "ExactRungs", Doubled)
+        monkeypatch.setattr(published_plans, "ExactRungs", Doubled)
         assert max(found for _, found, _ in ladder.distances({}, *ends)) > 1.0
 
 
@@ -635,7 +635,7 @@ class TestSampleAggregate:
             seen.append((x.copy(), np.array(events), np.array(starts)))
             return maximum_likelihood(x, events, max_shape, starts, weights)
 
-        monkeypatch.setattr(weibull_published, "maximum_likelihood", spy)
+        monkeypatch.setattr(published_plans, "maximum_likelihood", spy)
         return seen
 
     @pytest.mark.parametrize(
@@ -650,7 +650,7 @@ class TestSampleAggregate:
         sizes = np.diff([*starts, n])
         assert sizes.sum() == n
         assert sizes.max() - sizes.min() <= 1
-        assert n < weibull_published.BLOCK_RECORDS or sizes.min() >= weibull_published.BLOCK_RECORDS
+        assert n < published_plans.BLOCK_RECORDS or sizes.min() >= published_plans.BLOCK_RECORDS
         # Every record is in it once, with its own event.
         expected = np.sort(np.clip(np.log(time / MAX_TIME), -OMEGA, 0.0))
         np.testing.assert_allclose(np.sort(x), expected, rtol=1e-12)

@@ -22,7 +22,8 @@ from skdpsurv.likelihoods.weibull import (
     shape_score,
 )
 from skdpsurv.mechanisms.ladder import UNIT
-from skdpsurv.survival import weibull_published
+from skdpsurv.published import weibull_plans as published_plans
+from skdpsurv.published.weibull_plans import PublishedRungs
 from skdpsurv.survival.weibull_counts import (
     BEFORE_BINS,
     N_BINS,
@@ -30,7 +31,6 @@ from skdpsurv.survival.weibull_counts import (
     before_offset,
     log_time_grid,
 )
-from skdpsurv.survival.weibull_published import PublishedRungs
 from skdpsurv.survival.weibull_rungs import (
     N_CELLS,
     ExactRungs,
@@ -155,7 +155,7 @@ class TestOneRecordMovesOneRung:
     @pytest.mark.parametrize(("domain", "top"), thinned(DOMAINS, [2, 10**6]), ids=str)
     def test_published(self, monkeypatch, domain, top):
         """On a grid of 16 cells, all of them."""
-        monkeypatch.setattr(weibull_published, "N_CELLS_PUBLISHED", 16)
+        monkeypatch.setattr(published_plans, "N_CELLS_PUBLISHED", 16)
         omega, max_shape = domain
         rng = np.random.default_rng(3)
         largest = 0
@@ -171,7 +171,7 @@ class TestOneRecordMovesOneRung:
 
     def test_every_pair_of_tiny_data_sets(self, monkeypatch):
         """All multisets of up to three of six records, and all pairs that differ in one."""
-        monkeypatch.setattr(weibull_published, "N_CELLS_PUBLISHED", 6)
+        monkeypatch.setattr(published_plans, "N_CELLS_PUBLISHED", 6)
         omega, max_shape = 6.0, 10.0
         kinds = list(itertools.product([0, N_BINS - 171, N_BINS], [False, True]))
         nodes = [1, 60_000, 90_000, 105_000, 120_000, N_CELLS - 1]
@@ -557,7 +557,7 @@ class TestTighterRungsAreHigher:
 
     @pytest.mark.slow
     def test_exact_rungs_are_within_published_ones(self, monkeypatch):
-        monkeypatch.setattr(weibull_published, "N_CELLS_PUBLISHED", 16)
+        monkeypatch.setattr(published_plans, "N_CELLS_PUBLISHED", 16)
         higher = 0
         for omega, max_shape in self.DOMAINS:
             rng = np.random.default_rng(9)
@@ -566,7 +566,7 @@ class TestTighterRungsAreHigher:
                 published = PublishedRungs(table, max_shape, 10**6)
                 exact = ExactRungs(table, max_shape, 10**6)
                 for j in range(1, 16):
-                    shape = weibull_published.shape_at(j, max_shape) / max_shape
+                    shape = published_plans.shape_at(j, max_shape) / max_shape
                     node = N_CELLS * (1.0 - math.log(shape) / math.log(SHAPE_RANGE))
                     below, above = math.floor(node), min(math.ceil(node), N_CELLS - 1)
                     assert exact.down_to(below) >= published.down_to(j)
@@ -632,7 +632,7 @@ class TestPublishedRungs:
 
     @pytest.fixture(autouse=True)
     def fewer_cells(self, monkeypatch):
-        monkeypatch.setattr(weibull_published, "N_CELLS_PUBLISHED", self.N_CELLS)
+        monkeypatch.setattr(published_plans, "N_CELLS_PUBLISHED", self.N_CELLS)
 
     @pytest.mark.parametrize("domain", [(6.0, 1.0), (1.0, 6.0), (2.0, 3.0)], ids=str)
     def test_against_the_definition(self, domain):
@@ -664,7 +664,7 @@ class TestPublishedRungs:
         # Rung 1 ends at the first root, 1.6, and what is beyond the second, 5.1, is not on it.
         ended = [rungs.up_to(node) > UNIT for node in range(self.N_CELLS + 1)]
         first = ended.index(True)
-        assert weibull_published.shape_at(first, max_shape) == pytest.approx(
+        assert published_plans.shape_at(first, max_shape) == pytest.approx(
             1.6, abs=2 * max_shape / self.N_CELLS
         )
         assert all(ended[first:])
@@ -730,7 +730,7 @@ class TestScoreTable:
 
 def test_published_bounds_are_ordered_where_all_powers_round_to_zero(monkeypatch):
     """Many records at the least time: no power is left on the lattice, but f is not 0."""
-    monkeypatch.setattr(weibull_published, "N_CELLS_PUBLISHED", 2000)
+    monkeypatch.setattr(published_plans, "N_CELLS_PUBLISHED", 2000)
     records = np.zeros(N_BINS + 1, dtype=np.int64)
     records[0] = 2**30
     other = records.copy()
@@ -738,7 +738,7 @@ def test_published_bounds_are_ordered_where_all_powers_round_to_zero(monkeypatch
     other[-1] += 1
     events = records // 2
     one, two = (
-        weibull_published.PublishedRungs(CountTable(100.0, counts, events), 400.0, 2)
+        published_plans.PublishedRungs(CountTable(100.0, counts, events), 400.0, 2)
         for counts in (records, other)
     )
     for cell in range(6):

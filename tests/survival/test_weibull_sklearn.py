@@ -89,7 +89,7 @@ class TestCrossValidation:
 class TestGridSearch:
     def search(self, budget):
         accountant = PrivacyAccountant(budget, rehearsal=True)
-        grid = {"omega": [4.0, 6.0], "method": ["ladder", "laplace"]}
+        grid = {"omega": [4.0, 6.0], "shape_fraction": [0.4, "auto"]}
         one = DPWeibullFitter(0.5, max_time=1.0, accountant=accountant)
         return accountant, GridSearchCV(one, grid, cv=3, error_score="raise")
 
@@ -209,5 +209,5 @@ def test_set_params_after_a_fit_does_not_change_what_was_fitted(data):
     X, y = data
     one = model().fit(X, y)
     before = one.score(X, y), one.predict(0.5), one.percentile(0.1)
-    one.set_params(epsilon=9.0, omega=2.0, max_time=7.0, method="laplace")
+    one.set_params(epsilon=9.0, omega=2.0, max_time=7.0, shape_fraction=0.1)
     assert (one.score(X, y), one.predict(0.5), one.percentile(0.1)) == before

@@ -1,6 +1,8 @@
-r"""What Nguyen and Hui (2017) define, to the letter, to compare with: ladder and baselines.
+r"""Plans of what Nguyen and Hui (2017) define, to compare with: ladders and baselines.
 
-Times are as they are clipped, as there. **Ladder.** Their bounds, their grid.
+Times are as they are clipped, as there. **Exact ladder.** The paper's two steps, the shape by a
+ladder and then the scale, with exact rungs; times are taken for what they are. **Ladder.** Their
+bounds, their grid.
 
 The fitted shape solves f(p) = g(p), with :math:`f = s_1/s_0`, :math:`g = 1/p + S/N`. With k records
 changed, f lies between
@@ -43,7 +45,7 @@ from skdpsurv.mechanisms.sums import Sum
 from skdpsurv.privacy import RandomSource, random_source, to_lattice
 from skdpsurv.privacy.cost import Cost, in_turn, price_of
 from skdpsurv.privacy.measurement import Known, Mechanism
-from skdpsurv.privacy.plan import Plan
+from skdpsurv.privacy.plan import Plan, Sequential
 from skdpsurv.survival.weibull_counts import (
     N_BINS,
     CountTable,
@@ -52,8 +54,9 @@ from skdpsurv.survival.weibull_counts import (
     count_table,
     lattice_exponent,
 )
-from skdpsurv.survival.weibull_measurements import PROOF, Ladder
-from skdpsurv.survival.weibull_plans import ladder_plan, ladder_scales
+from skdpsurv.survival.weibull_measurements import PROOF, Events, Ladder, Scale
+from skdpsurv.survival.weibull_plans import ladder_scales, priced
+from skdpsurv.survival.weibull_rungs import ExactRungs
 from skdpsurv.survival.weibull_setting import Way, WeibullSetting
 from skdpsurv.types import FloatArray, IntArray
 
@@ -162,6 +165,17 @@ class _Bounds:
         return self.inverse + mean * self.bin_width
 
 
+class ExactLadder(Ladder):
+    """With exact extremes on both sides of the paper's equation."""
+
+    name = "ladder with exact extremes"
+
+    def rungs(self, known: Known, records: CountTable) -> ExactRungs:
+        """Return rungs of both sides."""
+        public = self.public
+        return ExactRungs(records, public.max_shape, self.highest_rung, public.left_censored)
+
+
 class PublishedLadder(Ladder):
     """With the rungs of the paper, and a shape that is uniform in its cell."""
 
@@ -237,6 +251,15 @@ class NoisyEstimates(Mechanism):
         return shape, np.exp(np.minimum(log_scale, math.log(most)))
 
 
+def ladder_plan(ladder: type[Ladder], public: WeibullSetting) -> Plan:
+    """Return the paper's plan of two steps: the shape by a ladder, then the scale."""
+    (shape,) = priced(public, [ladder], [public.shape_share])
+    half = (public.spendable - shape.price) / 2.0
+    tree = shape, Events(price=half, public=public), Scale(price=half, public=public)
+    words = f"{ladder.name} for the shape, Laplace noise on two sums for the scale"
+    return public.plan_of(Sequential(tree), words)
+
+
 def published_plan(public: WeibullSetting) -> Plan:
     """Return the plan of the published ladder."""
     return ladder_plan(PublishedLadder, replace(public, left_censored=False))
@@ -252,6 +275,7 @@ def estimates_plan(public: WeibullSetting, *, blocks: bool) -> Plan:
     return public.plan_of(noisy, words if blocks else "")
 
 
+EXACT = Way(partial(ladder_plan, ExactLadder), count_table, ladder_scales)
 PUBLISHED = Way(published_plan, count_table, ladder_scales)
 LAPLACE, SAMPLE_AGGREGATE = (
     Way(

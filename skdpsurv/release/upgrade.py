@@ -1,0 +1,45 @@
+"""Releases that earlier versions wrote, put as today's estimators put them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["upgraded"]
+
+_WEIBULL = {
+    "laplace": "LaplaceWeibullFitter",
+    "sample_aggregate": "SampleAggregateWeibullFitter",
+}
+
+
+def upgraded(data: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a release with today's names; values and guarantee stay.
+
+    Parameters
+    ----------
+    data : dict
+        As read from JSON; types are not checked yet.
+    """
+    change = _CHANGES.get(data["estimator"]) if isinstance(data["estimator"], str) else None
+    if change is None or not isinstance(data["parameters"], dict):
+        return data
+    estimator, parameters = change(dict(data["parameters"]))
+    return {**data, "estimator": estimator, "parameters": parameters}
+
+
+def _weibull(parameters: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Ways to fit were words of one estimator."""
+    if not {"method", "calibration", "n_rungs"} <= parameters.keys():
+        return "DPWeibullFitter", parameters
+    method, calibration, n_rungs = (
+        parameters.pop(name) for name in ("method", "calibration", "n_rungs")
+    )
+    if method in _WEIBULL:
+        return _WEIBULL[method], parameters
+    if calibration in ("exact", "published"):
+        ladder = {"rungs": calibration, "n_rungs": n_rungs}
+        return "PublishedWeibullFitter", {**parameters, **ladder}
+    return "DPWeibullFitter", parameters
+
+
+_CHANGES = {"DPWeibullFitter": _weibull}

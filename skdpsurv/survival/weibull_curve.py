@@ -1,0 +1,231 @@
+"""A private Weibull distribution of survival times, however it is fitted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+import pandas as pd
+
+from skdpsurv.checks import (
+    Check,
+    auto_or,
+    fraction,
+    horizon,
+    number_in,
+    required_horizon,
+)
+from skdpsurv.likelihoods.weibull import mean_log_likelihood
+from skdpsurv.privacy import PrivacyAccountant, random_source
+from skdpsurv.privacy.plan import Plan
+from skdpsurv.release import Release, check_parameters, released_array
+from skdpsurv.shape import Shape
+from skdpsurv.survival.univariate import UnivariateFitter, stated_records
+from skdpsurv.survival.weibull_counts import CountTable, LogTimes, log_times
+from skdpsurv.survival.weibull_intervals import Estimate, plausible_estimates
+from skdpsurv.survival.weibull_plans import MAXIMUM_LIKELIHOOD
+from skdpsurv.survival.weibull_setting import LEFT_CENSORED, Way, WeibullSetting
+from skdpsurv.types import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from skdpsurv.scoring.script import Script
+
+__all__ = ["WeibullCurve"]
+
+
+#: Beyond that, doubles do not count.
+MOST_RECORDS = 2**53
+#: Name of a released value: the covariance of log scale and log shape, where fits were pooled.
+LOG_COVARIANCE = "log_covariance"
+#: Doubles reach so far, on the log scale.
+LARGEST_LOG = 700.0
+
+
+class WeibullCurve(UnivariateFitter):
+    """Base of private Weibull distributions: a subclass says by which plan they are fitted.
+
+    It sets ``_way``, and ``_is_released`` to True; a release states its parameters.
+    """
+
+    _is_released = False
+
+    _main = "cumulative_hazard"
+
+    #: Numbers are such that double precision can work with them.
+    _rules: ClassVar[dict[str, Check]] = {
+        "epsilon": number_in(1e-9, 1e9, allow_inf=True),
+        "max_time": horizon(number_in(1e-150, 1e150)),
+        "omega": number_in(1e-3, 100.0),
+        "max_shape": number_in(1e-3, 1e3),
+        "shape_fraction": auto_or(number_in(1e-3, 1.0 - 1e-3)),
+    }
+
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        *,
+        max_time: float | None = None,
+        omega: float = 5.0,
+        max_shape: float = 10.0,
+        shape_fraction: float | str = "auto",
+        alpha: float = 0.05,
+        random_state: int | None = None,
+        accountant: PrivacyAccountant | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.max_time = max_time
+        self.omega = omega
+        self.max_shape = max_shape
+        self.shape_fraction = shape_fraction
+        self.alpha = alpha
+        self.random_state = random_state
+        self.accountant = accountant
+
+    @property
+    def _way(self) -> Way:
+        raise NotImplementedError
+
+    def _stated(self, shape: Shape) -> dict[str, Any]:
+        return self._setting(shape).stated()
+
+    def _set_parameters(self, release: Release) -> None:
+        rho, scale = (np.asarray(release.values.get(name)) for name in ("rho", "lambda"))
+        if not all(
+            value.dtype == float and value.ndim == 0 and value > 0 for value in (rho, scale)
+        ):
+            raise ValueError("values of the release must hold rho and lambda, positive numbers.")
+        check_parameters(release, "max_time", "omega")
+        _check_counts(release)
+        if not 0.0 < float(scale) / release.parameters["max_time"] < math.inf:
+            raise ValueError("values of the release must hold a lambda on the scale of max_time.")
+        self.rho_, self.lambda_ = float(rho), float(scale)
+        _log_covariance(release)
+
+    def _estimates(self) -> pd.Series:
+        return pd.Series({"lambda_": self.lambda_, "rho_": self.rho_})
+
+    def _cumulative_hazard(self, times: FloatArray, parameters: FloatArray) -> FloatArray:
+        scale, shape = np.split(parameters, 2, axis=-1)
+        return np.asarray((times / scale) ** shape)
+
+    def _hazard(self, times: FloatArray, parameters: FloatArray) -> FloatArray:
+        scale, shape = np.split(parameters, 2, axis=-1)
+        return np.asarray(shape / scale * (times / scale) ** (shape - 1.0))
+
+    def _percentiles(self, p: float, parameters: FloatArray) -> FloatArray:
+        scale, shape = parameters.T
+        return np.asarray(scale * (-math.log(fraction("p", p))) ** (1.0 / shape))
+
+    def _time_of(self, cumulative_hazard: float) -> float:
+        return float(self.lambda_ * np.power(cumulative_hazard, 1.0 / self.rho_))
+
+    def _mean_log_likelihood(self, time: FloatArray, event: BoolArray) -> float:
+        release, parameters = self.release_, self.release_.parameters
+        max_time = parameters["max_time"]
+        exact = math.isinf(release.guarantee.epsilon)
+        x, seen, before = log_times(time, event, max_time, parameters["omega"], exact=exact)
+        return mean_log_likelihood(
+            x + math.log(max_time),
+            seen,
+            math.log(self.lambda_),
+            self.rho_,
+            before if _left_censored(self.release_) else None,
+        )
+
+    def _plausible(self, n_resamples: int) -> FloatArray:
+        release = self.release_
+        covariance = _log_covariance(release)
+        if covariance is not None:
+            generator = random_source(0, purpose="interval").generator
+            away = generator.standard_normal((n_resamples, 2)) @ np.linalg.cholesky(covariance).T
+            logs = np.log([self.lambda_, self.rho_]) + away
+            return np.asarray(np.exp(np.clip(logs, -LARGEST_LOG, LARGEST_LOG)))
+        max_time = release.parameters["max_time"]
+        n_events = release.values.get("n_events")
+        estimate = Estimate(
+            self.rho_,
+            math.log(self.lambda_ / max_time),
+            None if n_events is None else float(np.asarray(n_events)),
+        )
+        n_records: Any = release.made_by.public_inputs["n_records"]
+        # The release's own: parameters may have been set since.
+        public = self.from_release(release)._setting(Shape(n_records, 0))
+        public = replace(public, left_censored=_left_censored(release))
+        with np.errstate(all="ignore"):
+            draws = plausible_estimates(public, estimate, n_resamples)
+        return np.column_stack([max_time * np.exp(draws[:, 1]), np.exp(draws[:, 0])])
+
+    def _setting(self, shape: Shape) -> WeibullSetting:
+        """Return what is public of a fit."""
+        fraction = self.shape_fraction
+        return WeibullSetting(
+            way=MAXIMUM_LIKELIHOOD if math.isinf(self.epsilon) else self._way,
+            n_records=shape.n_records,
+            epsilon=float(self.epsilon),
+            max_time=required_horizon(self.max_time),
+            omega=float(self.omega),
+            max_shape=float(self.max_shape),
+            shape_fraction=None if isinstance(fraction, str) else float(fraction),
+        )
+
+    def _plan(self, shape: Shape) -> Plan:
+        return self._setting(shape).plan()
+
+    def _read(  # type: ignore[override]
+        self, shape: Shape, X: Any, y: Any, durations: Any = None, event_observed: Any = None
+    ) -> CountTable | LogTimes:
+        records = super()._read(shape, X, y, durations, event_observed)
+        public = self._setting(shape)
+        return public.way.read(records, public.max_time, public.omega)
+
+    def _run(self, shape: Shape, plan: Plan, records: CountTable | LogTimes) -> dict[str, Any]:
+        known = super()._run(shape, plan, records)
+        scale = required_horizon(self.max_time) * math.exp(known["log_scale"])
+        counted = {"n_events": known["n_events"]} if "n_events" in known else {}
+        return {"rho": known["shape"], "lambda": scale, **counted}
+
+    def _formula(self, script: Script) -> None:
+        scale, shape = script.number(self.lambda_), script.number(self.rho_)
+        script.write(
+            text=f"survival(time) = exp(-((time / {scale}) ** {shape}))",
+            R=f"survival <- function(time) exp(-((time / {scale})^{shape}))",
+        )
+
+
+def _left_censored(release: Release) -> bool:
+    """Say whether times below the least were taken for that: they were not in version 1."""
+    return release.made_by.public_inputs.get(LEFT_CENSORED) is True
+
+
+def _log_covariance(release: Release) -> FloatArray | None:
+    """Return the covariance that a pooled release holds; None of a fit.
+
+    Raises
+    ------
+    ValueError
+        If it is none.
+    """
+    if LOG_COVARIANCE not in release.values:
+        return None
+    found = released_array(release, LOG_COVARIANCE, (2, 2))
+    (scale, both), (again, shape) = found.tolist()
+    if both != again or not (scale > 0.0 and shape > 0.0 and scale * shape > both**2):
+        raise ValueError(
+            f"values of the release must hold {LOG_COVARIANCE!r} that is a covariance."
+        )
+    return found
+
+
+def _check_counts(release: Release) -> None:
+    """Refuse a release whose numbers of records and events are none; intervals are made of them.
+
+    Raises
+    ------
+    ValueError
+    """
+    n_records = stated_records(release, MOST_RECORDS)
+    n_events = np.asarray(release.values.get("n_events", 0.0))
+    if n_events.ndim > 0 or not 0.0 <= n_events <= n_records:
+        raise ValueError("values of the release must hold n_events from 0 to n_records, if any.")
