@@ -7,9 +7,9 @@ import inspect
 import math
 import warnings
 from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from sklearn import config_context
@@ -23,6 +23,8 @@ from skdpsurv.other_names import with_suggestions
 from skdpsurv.person import about_people, one_record_each, one_record_each_of
 from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.preprocessing.public_doubts import doubtful_delta, large_epsilon
+from skdpsurv.preprocessing.public_steps import input_names, known_names
+from skdpsurv.preprocessing.step_description import describe
 from skdpsurv.privacy import (
     BudgetExceededError,
     PrivacyAccountant,
@@ -30,6 +32,7 @@ from skdpsurv.privacy import (
     PrivacyLeakWarning,
     random_source,
     silent_arithmetic,
+    weakest_status,
 )
 from skdpsurv.privacy.chain import Receipt
 from skdpsurv.privacy.concentrated import rho_for
@@ -46,6 +49,64 @@ __all__ = ["PrivateEstimator"]
 
 #: What is noted of the columns of X, before anything is known to be fitted to them.
 _NOTED = ("n_features_in_", "feature_names_in_")
+
+
+#: Of noise that anybody can draw again.
+SEEDED = (
+    "random_state is an integer: the noise can be drawn again and subtracted, so this fit is "
+    "reproducible but not private. Use random_state=None for a release."
+)
+
+#: Parameters that decide whether double precision can work with a plan.
+DECIDING = (
+    "epsilon",
+    "delta",
+    "alpha",
+    "data_norm",
+    "group_norms",
+    "importances",
+    "max_cumulative_hazard",
+    "center_share",
+    "recalibration_share",
+    "inference_share",
+    "n_groups",
+    "n_bands",
+)
+
+
+class Published(NamedTuple):
+    """What a fit leaves behind.
+
+    Parameters
+    ----------
+    guarantee : PrivacyGuarantee
+    values : mapping
+        What was released, by name.
+    target : tuple of str
+        Names of the columns of y.
+    receipt : Receipt or None
+        Where it stands in its ledger.
+    """
+
+    guarantee: PrivacyGuarantee
+    values: Mapping[str, Any]
+    target: tuple[str, ...]
+    receipt: Receipt | None
+
+
+class Weakness(NamedTuple):
+    """Why a fit is less than it claims, or may be.
+
+    Parameters
+    ----------
+    status : str
+        What the fit can be at best.
+    text : str
+        A warning; "" for none.
+    """
+
+    status: str
+    text: str
 
 
 def _target(X: Any, y: Any) -> Any:
@@ -81,28 +142,20 @@ class PrivateEstimator(BaseEstimator):
     guarantee_: PrivacyGuarantee
     release_: Release
 
+    def _weaknesses(self, shape: Any) -> list[Weakness]:
+        """Return why a fit with a finite epsilon is less than proved; all of it is public.
+
+        The shape is None as long as the records are not counted.
+        """
+        if self.random_state is None:
+            return []
+        return [Weakness("seeded", SEEDED)]
+
     def _status(self, shape: Any) -> str:
         """Return the status of a fit whose mechanism is proved."""
         if math.isinf(self.epsilon):
             return "none"
-        return "proved" if self.random_state is None else "seeded"
-
-    def _status_beforehand(self) -> str:
-        """Return the status as far as it is known before the records are counted."""
-        return self._status(None)
-
-    def _leaks(self) -> list[str]:
-        """Return why this fit is not private although its epsilon is finite, if it is not."""
-        if math.isinf(self.epsilon) or self.random_state is None:
-            return []
-        return [
-            "random_state is an integer: the noise can be drawn again and subtracted, so this fit "
-            "is reproducible but not private. Use random_state=None for a release."
-        ]
-
-    def _reasons(self, shape: Any) -> list[str]:
-        """Return the same where the shape of the records counts, too."""
-        return self._leaks()
+        return weakest_status(["proved", *(one.status for one in self._weaknesses(shape))])
 
     def _doubts(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
         """Return what looks wrong in public numbers; no value of a record may be looked at.
@@ -136,13 +189,9 @@ class PrivateEstimator(BaseEstimator):
             receipt = self._charge(shape, guarantee, doubts)
         # Past the charge nothing may fail by the records.
         with silent_arithmetic():
-            values = self._run(shape, plan, records)
-        published = self._publish(
-            guarantee, self._stated(shape), values, target_names(_target(X, y))
-        )
-        if receipt is not None and "release_" in self.__dict__:
-            self._enter(receipt)
-        return published
+            known = plan.run(records, random_source(self.random_state))
+            names = target_names(_target(X, y))
+            return self._publish(shape, Published(guarantee, known, names, receipt))
 
     def _beforehand(self, X: Any, y: Any, person: Any, options: dict[str, Any]) -> tuple[Any, ...]:
         """Return all that is known before a value is looked at, once the ledger would allow it.
@@ -196,8 +245,6 @@ class PrivateEstimator(BaseEstimator):
 
     #: Names of further arguments of ``fit`` that have an entry for each record.
     _one_of_each: ClassVar[tuple[str, ...]] = ()
-    #: Whether ``fit`` goes over blocks of records, wherever these are.
-    _takes_blocks: ClassVar[bool] = True
 
     def _sources(
         self, X: Any, y: Any, *, person: Any = None, **options: Any
@@ -210,11 +257,6 @@ class PrivateEstimator(BaseEstimator):
             if isinstance(X, Blocks):
                 raise TypeError("person must be None where X is a source of blocks.")
             return one_record_each(person, X, y, options, self._one_of_each)
-        if not self._takes_blocks:
-            raise TypeError(
-                f"X and y must be in memory: {type(self).__name__} takes no collections of Dask, "
-                "and no chunks."
-            )
         source = as_source(X, y, person=person, **options)
         if person is not None:
             source = one_record_each_of(source)
@@ -226,7 +268,7 @@ class PrivateEstimator(BaseEstimator):
         Whose each is is private, and what is not in memory may have to be read. So the ledger is
         asked before, and a refusal is charged where refusals are.
         """
-        refused = self._room_beforehand(self._status_beforehand())
+        refused = self._room_beforehand(self._status(None))
         try:
             with silent_arithmetic():
                 return self._sources(X, y, person=person, **options)
@@ -288,7 +330,8 @@ class PrivateEstimator(BaseEstimator):
         if math.isinf(self.epsilon):  # bounds that nobody needs may be infinite
             plan = self._plan(shape)
         else:
-            plan = checked(lambda: self._plan(shape), self._deciding)
+            names = [name for name in self._get_param_names() if name in DECIDING]
+            plan = checked(lambda: self._plan(shape), ", ".join(names))
         promised = plan.guarantee(self._status(shape))
         if promised.delta and math.isfinite(promised.epsilon):
             require_delta(promised.epsilon, promised.delta)
@@ -300,46 +343,45 @@ class PrivateEstimator(BaseEstimator):
         """Enter the fit in the ledger, after warnings: of its guarantee, of public numbers."""
         for doubt in doubts:
             warnings.warn(doubt, PublicInputWarning, stacklevel=6)
-        for reason in self._reasons(shape):
+        weak = [] if math.isinf(self.epsilon) else self._weaknesses(shape)
+        for reason in dict.fromkeys(one.text for one in weak if one.text):
             warnings.warn(reason, PrivacyLeakWarning, stacklevel=6)
         if self.accountant is None:
             return None
         return self.accountant.charge(guarantee, estimator=type(self).__name__)
 
-    def _enter(self, receipt: Receipt) -> None:
-        """Let the release say where in its ledger it stands."""
-        self.release_ = replace(self.release_, receipt=receipt)
-
-    def _publish(
-        self,
-        guarantee: PrivacyGuarantee,
-        parameters: dict[str, Any],
-        values: Any,
-        target: tuple[str, ...],
-    ) -> Self:
+    def _publish(self, shape: Any, published: Published) -> Any:
         """Keep the release, and set the fitted attributes from it and from nothing else."""
         names, columns = self._described()
         release = Release(
             estimator=type(self).__name__,
-            guarantee=guarantee,
-            parameters=parameters,
-            values=values,
+            guarantee=published.guarantee,
+            parameters=self._stated(shape),
+            values=published.values,
             n_features_in=self.n_features_in_,
             feature_names_in=None if names is None else tuple(names),
             columns=columns,
-            target_names=target,
+            target_names=published.target,
         )
         self._keep(release)
+        if published.receipt is not None:
+            self.release_ = replace(release, receipt=published.receipt)
         return self
 
     def _described(self) -> tuple[Sequence[str] | None, dict[str, Any] | None]:
         """Return the names of the columns of X, and what they hold, as far as that is known."""
-        return getattr(self, "feature_names_in_", None), None
+        names, columns = getattr(self, "feature_names_in_", None), getattr(self, "columns", None)
+        if columns is None:
+            return names, None
+        known = input_names(columns, self.n_features_in_, None if names is None else list(names))
+        return known, describe(columns, known_names(known, self.n_features_in_))
 
     def _keep(self, release: Release) -> None:
         """Set the fitted attributes from a release."""
         before = dict(self.__dict__)
         try:
+            if "columns" in self._get_param_names():
+                self.columns_ = release.transformer()
             self.release_ = release
             self.guarantee_ = release.guarantee
             with silent_arithmetic():
@@ -366,9 +408,6 @@ class PrivateEstimator(BaseEstimator):
 
     #: Of perturbed minimisers.
     _noise_law: ClassVar[type[NoiseLaw]] = SphericalLaplace
-
-    #: The parameters that decide whether double precision can work with a plan.
-    _deciding: ClassVar[str] = "epsilon and the bounds"
 
     #: A rule for each parameter of the constructor; those of the base classes hold, too.
     _rules: ClassVar[dict[str, Check]] = {
@@ -410,10 +449,6 @@ class PrivateEstimator(BaseEstimator):
         Takes the arguments of :meth:`_fit`, after the shape.
         """
         raise NotImplementedError
-
-    def _run(self, shape: Any, plan: Any, records: Any) -> Any:
-        """Return what the plan releases; what follows from that may be computed here."""
-        return plan.run(records, random_source(self.random_state))
 
     def _stated(self, shape: Any) -> dict[str, Any]:
         """Return the public parameters that a release needs for its predictions."""
@@ -457,7 +492,9 @@ class PrivateEstimator(BaseEstimator):
             raise ValueError(
                 f"release must come from a {cls.__name__}, got one from {release.estimator}."
             )
-        if release.columns is not None and "columns" not in parameters:
+        if "columns" in cls._get_param_names():
+            parameters["columns"] = release.transformer()
+        elif release.columns is not None:
             raise ValueError(f"columns of the release must be null: {cls.__name__} has none.")
         allowed = set(cls._get_param_names())
         allowed -= {"epsilon", "delta", "random_state", "accountant", *parameters}

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdpsurv.base import PrivateEstimator
+from skdpsurv.base import PrivateEstimator, Weakness
 from skdpsurv.checks import Check
 from skdpsurv.preprocessing.encoding import encoded, made_of_one
 from skdpsurv.preprocessing.feature import Feature, same_features
@@ -23,12 +23,10 @@ from skdpsurv.preprocessing.public_doubts import (
 )
 from skdpsurv.preprocessing.public_steps import (
     features_in,
-    input_names,
-    known_names,
     public_transformer,
 )
 from skdpsurv.preprocessing.raw_table import is_frame, refuse_moments
-from skdpsurv.preprocessing.step_description import describe, rebuild
+from skdpsurv.preprocessing.step_description import rebuild
 from skdpsurv.priors import Prior, of_the_same_ledger
 from skdpsurv.privacy import call_without_data
 from skdpsurv.privacy.guarantee import frozen
@@ -90,11 +88,9 @@ class TabularEstimator(PrivateEstimator):
                 doubts += unstated_norm()
         return doubts + self._doubts_of_prior(shape)
 
-    def _reasons(self, shape: Any) -> list[str]:
-        reasons = super()._reasons(shape)
-        if math.isinf(self.epsilon):  # which uses no prior
-            return reasons
-        return reasons + of_the_same_ledger(getattr(self, "prior", None), self.accountant)
+    def _weaknesses(self, shape: Any) -> list[Weakness]:
+        known = of_the_same_ledger(getattr(self, "prior", None), self.accountant)
+        return [*super()._weaknesses(shape), *(Weakness("proved", text) for text in known)]
 
     #: What a prior is asked for; "" where it is read in another way.
     _is_evidence_of: ClassVar[tuple[str, ...]] = ()
@@ -171,19 +167,3 @@ class TabularEstimator(PrivateEstimator):
         if is_frame(X):  # others have no names that could be wrong
             call_without_data(validate_data, self, X, skip_check_array=True, reset=False)
         return encoded(columns, X, self.n_features_in_, self._raw_names())
-
-    def _described(self) -> tuple[Sequence[str] | None, dict[str, Any] | None]:
-        if self.columns is None:
-            return super()._described()
-        names = input_names(self.columns, self.n_features_in_, self._raw_names())
-        return names, describe(self.columns, known_names(names, self.n_features_in_))
-
-    def _keep(self, release: Release) -> None:
-        self.columns_ = release.transformer()
-        super()._keep(release)
-
-    @classmethod
-    def _rebuilt(cls, release: Release, **parameters: Any) -> Self:
-        if "columns" in cls._get_param_names() and isinstance(release, Release):
-            parameters["columns"] = release.transformer()
-        return super()._rebuilt(release, **parameters)

@@ -23,26 +23,24 @@ from skdpsurv import (
 )
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.checks import optional, positive
+from skdpsurv.privacy.measurement import Mechanism
+from skdpsurv.privacy.plan import Plan
 from skdpsurv.shape import seen_shape
 
 
-@dataclass(frozen=True)
-class ToyPlan:
+@dataclass(frozen=True, eq=False)
+class Halves(Mechanism):
     n_features: int
     scale: float
-    epsilon: float
+    price: float
 
-    mechanism = "toy"
+    name = "toy"
     proof = ""
-    assumptions = ()
 
     def spans(self):
         return [self.scale]
 
-    def public_inputs(self):
-        return {}
-
-    def run(self, records, source):
+    def run(self, known, records, source):
         return {"coef": [0.5] * self.n_features}
 
 
@@ -67,7 +65,8 @@ class Toy(PrivateEstimator):
         return seen_shape(self, X)
 
     def _plan(self, shape):
-        return ToyPlan(shape.n_features, self.scale, float(self.epsilon))
+        epsilon = float(self.epsilon)
+        return Plan(Halves(shape.n_features, self.scale, epsilon), epsilon)
 
     def _read(self, shape, X, y):
         return validate_data(self, X, reset=False)

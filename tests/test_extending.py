@@ -1,4 +1,4 @@
-"""The four examples of docs/extending: each is one file, and all that is promised holds for it."""
+"""The five examples of docs/extending: each is one file, and all that is promised holds for it."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ ROOT = Path(__file__).resolve().parents[1]
 CappedPoisson = extension("poisson").CappedPoisson
 DPPoissonRegressor = extension("poisson").DPPoissonRegressor
 ProductLaplace = extension("product_laplace").ProductLaplace
+DPHistogram = extension("histogram").DPHistogram
 FileBlocks = extension("file_blocks").FileBlocks
 
 
@@ -45,8 +46,28 @@ def test_the_page_shows_every_example():
     assert shown == {path.stem for path in FOLDER.glob("*.py")}
 
 
-def test_a_regression_is_short():
-    assert len((FOLDER / "poisson.py").read_text().splitlines()) <= 60
+@pytest.mark.parametrize("name", ["poisson", "histogram"])
+def test_an_estimator_is_short(name):
+    assert len((FOLDER / f"{name}.py").read_text().splitlines()) <= 60
+
+
+class TestHistogram:
+    def test_counts_are_within_their_noise_and_integers(self):
+        """The largest of 1000 deviations of scale 2 / 0.5 is above 100 with probability 1e-8."""
+        X = np.random.default_rng(0).uniform(-0.1, 1.2, (5000, 1))
+        exact = np.histogram(np.clip(X, 0.0, 1.0), bins=20, range=(0.0, 1.0))[0]
+        for _ in range(50):
+            found = DPHistogram(0.5, n_bins=20).fit(X)
+            assert np.array_equal(found.counts_, np.rint(found.counts_))
+            assert np.abs(found.counts_ - exact).max() < 100
+        assert found.guarantee_.status == "proved"
+        assert Release.from_json(found.release_.to_json()) == found.release_
+
+    def test_without_noise_it_counts(self):
+        X = np.array([[-1.0], [0.05], [0.15], [0.95], [7.0]])
+        found = DPHistogram(np.inf).fit(X)
+        assert found.counts_.tolist() == [2, 1, 0, 0, 0, 0, 0, 0, 0, 2]
+        np.testing.assert_allclose(found.bin_edges_, np.linspace(0.0, 1.0, 11))
 
 
 class TestPoisson:

@@ -21,6 +21,7 @@ from skdpsurv import (
     PublicColumns,
     split_target,
 )
+from skdpsurv.base import PrivateEstimator
 from skdpsurv.frame_chunks import ChunkBlocks
 from skdpsurv.metrics import private_survival_metrics
 from skdpsurv.model_selection import PrivateSearchCV
@@ -39,7 +40,8 @@ of_tables = checks.each(
     replace(setting, slow=setting.slow or not setting.representative)
     for setting in SETTINGS
     if setting.is_private
-    and getattr(setting.kind, "_takes_blocks", False)
+    and issubclass(setting.kind, PrivateEstimator)
+    and setting.kind is not PrivateSearchCV
     and not setting.data().options
     and setting.parameters.get("classes", ...) is not None
     # Which records it draws depends on where they are; their law does not.

@@ -279,8 +279,6 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
 
     _inference_needs = (", two classes, calibration='tight', a finite epsilon", ENOUGH)
 
-    _deciding = "epsilon, delta, alpha, recalibration_share, inference_share and the bounds"
-
     _rules: ClassVar[dict[str, Check]] = {
         "delta": number_in(0.0, 1.0, closed="left"),
         "method": choice("auto", *NAMES),

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
+from skdpsurv.base import Weakness
 from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.checks import (
     Check,
@@ -67,8 +68,6 @@ def n_outputs(classes: NDArray[Any]) -> int:
 
 class PrivateClassifier(ClassifierMixin, TabularEstimator):
     """Base of the private classifiers: a subclass says how scores are fitted and combined."""
-
-    _deciding = "epsilon, alpha and the bounds"
 
     _rules: ClassVar[dict[str, Check]] = {
         "alpha": auto_or(zero_or(positive())),
@@ -194,15 +193,11 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
             pass
         raise ValueError("y must hold a label for each row of X, of the same type as classes.")
 
-    def _status(self, shape: LabelledShape) -> str:
-        """Return "none" where classes come from the records: a new label shows."""
-        return "none" if self.classes is None else super()._status(shape)
-
-    def _leaks(self) -> list[str]:
-        leaks = super()._leaks()
-        if self.classes is None and not math.isinf(self.epsilon):
-            leaks.append(CLASSES_FROM_Y)
-        return leaks + Promises.used(self.prior, self.epsilon).leaks()
+    def _weaknesses(self, shape: LabelledShape) -> list[Weakness]:
+        found = super()._weaknesses(shape)
+        if self.classes is None:  # a new label shows
+            found.append(Weakness("none", CLASSES_FROM_Y))
+        return [*found, *(Weakness("proved", text) for text in Promises.of(self.prior).leaks())]
 
     def _check_together(self) -> None:
         Promises.of(self.prior)

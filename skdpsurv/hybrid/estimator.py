@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from skdpsurv.base import Published
 from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.checks import Check, choice, integer, later, list_of, number_in, optional
 from skdpsurv.hybrid.hybrid_plan import METHODS, SHARES, WEIGHTS, hybrid_plan, shares
@@ -272,12 +273,13 @@ class HybridMEstimator(PrivateMetaEstimator):
         private = ~boolean_mask(public, table.size)
         return known.clipped(table.rows(private), outcome[private])
 
-    def _run(self, shape: HybridShape, plan: Plan, records: Any) -> dict[str, Any]:
-        found: Mapping[str, Any] = super()._run(shape, plan, records)
-        values = {name: found[name] for name in RELEASED if name in found}
+    def _publish(self, shape: HybridShape, published: Published) -> Self:
+        """Fit the estimator inside to the released weights, and keep the release."""
+        values = {name: published.values[name] for name in RELEASED if name in published.values}
         index, weights, signed = (values[name] for name in ("public_index", "weights", "signed"))
         self._learn(shape.public, index, weights, signed)
-        return values
+        fitted: Self = super()._publish(shape, published._replace(values=values))
+        return fitted
 
     def _stated(self, shape: HybridShape) -> dict[str, Any]:
         return {

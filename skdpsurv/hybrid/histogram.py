@@ -14,6 +14,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
+from skdpsurv.base import Published
 from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.checks import (
     Check,
@@ -231,10 +232,11 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         cells.append(self._outcome_cells(target))
         return np.ravel_multi_index(cells, self._grid_shape())
 
-    def _run(self, shape: Shape, plan: Plan, places: Blocks[IntArray]) -> dict[str, Any]:
-        values: dict[str, Any] = super()._run(shape, plan, places)
-        self._learn(values["weights"])
-        return values
+    def _publish(self, shape: Shape, published: Published) -> Self:
+        """Fit the estimator inside to the released weights, and keep the release."""
+        self._learn(published.values["weights"])
+        fitted: Self = super()._publish(shape, published)
+        return fitted
 
     def _stated(self, shape: Shape) -> dict[str, Any]:
         return {

@@ -5,12 +5,13 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdpsurv.base import PrivateEstimator
+from skdpsurv.base import PrivateEstimator, Published
 from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.checks import Check, by, horizon, integer, list_of, number_in, optional, positive
 from skdpsurv.metrics.evaluation_plan import Setting, evaluation_plan
@@ -24,9 +25,10 @@ from skdpsurv.metrics.predictions import (
 )
 from skdpsurv.metrics.released_values import Reading, intervals
 from skdpsurv.metrics.risk_table import EvaluationRecords
-from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee, random_source
+from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee
 from skdpsurv.privacy.guarantee import frozen
-from skdpsurv.privacy.plan import Plan
+from skdpsurv.privacy.measurement import Known, Mechanism
+from skdpsurv.privacy.plan import Plan, Sequential
 from skdpsurv.rows import length, refuse_no_target, require_one_each
 from skdpsurv.shape import Shape, seen_shape
 from skdpsurv.tabular import TabularEstimator
@@ -202,11 +204,33 @@ def _check_model(model: Any) -> None:
             ) from None
 
 
+@dataclass(frozen=True, eq=False)
+class Exactly(Mechanism):
+    """The measures of the records themselves, without noise: not private.
+
+    Parameters
+    ----------
+    setting : Setting
+    """
+
+    setting: Setting
+
+    name = "the measures without noise"
+    price = math.inf
+    proof = ""
+    status = "none"
+
+    def run(self, known: Known, records: Blocks[EvaluationRecords], source: Any) -> dict[str, Any]:
+        """Return the measures, for the groups that were released."""
+        parts = zip(*records.results(lambda block: block), strict=True)
+        whole = EvaluationRecords(*(np.concatenate(part) for part in parts))
+        return {"exact": exact_measures(whole, Reading.of(self.setting, dict(known)))}
+
+
 class _Evaluation(PrivateEstimator):
     """The order of every fit, whose release is a :class:`SurvivalEvaluation`."""
 
     _is_released = False
-    _deciding = "epsilon, n_groups and n_bands"
     _rules: ClassVar[dict[str, Check]] = {
         "model": by(_check_model),
         "max_time": horizon(positive()),
@@ -263,7 +287,11 @@ class _Evaluation(PrivateEstimator):
     def _plan(self, shape: Shape) -> Plan:
         unknown = unknown_steps(self.model)
         asked = (f"copies of {', '.join(unknown)} share no state that predictions change",)
-        return evaluation_plan(self._setting(shape), asked if unknown else ())
+        setting = self._setting(shape)
+        plan = evaluation_plan(setting, asked if unknown else ())
+        if math.isinf(setting.epsilon):
+            return replace(plan, tree=Sequential((plan.tree, Exactly(setting))))
+        return plan
 
     def _setting(self, shape: Shape) -> Setting:
         risk_edges, time_edges = _edges(self.risk_edges), _edges(self.time_edges)
@@ -291,44 +319,24 @@ class _Evaluation(PrivateEstimator):
             require_one_each(time.size, length(rows))
             return lone_rows(model, rows), event, time
 
-        records = in_blocks(X, y).map(read).held()
-        shape.require(records.map_sum(lambda block: block[2].size))
-        return records
-
-    def _run(self, shape: Shape, plan: Plan, records: Blocks[Any]) -> Any:
-        setting, model = self._setting(shape), self.model
-        times = np.append(setting.times, setting.horizon)
+        times = np.append(self._setting(shape).times, float(self.max_time))
 
         def predicted(block: tuple[Any, ...]) -> EvaluationRecords:
             rows, event, time = block
             return EvaluationRecords(predicted_survival(model, rows, times), event, time)
 
-        asked = records.map(predicted)
-        released = plan.run(asked, random_source(self.random_state))
-        reading = Reading.of(setting, released)
-        found = reading.measures(reading.sums(released))
-        if math.isinf(plan.epsilon):
-            parts = zip(*asked.results(lambda block: block), strict=True)
-            found = exact_measures(
-                EvaluationRecords(*(np.concatenate(part) for part in parts)), reading
-            )
-        return (
-            released,
-            reading,
-            found,
-            intervals(reading, released, found, float(self.level)),
-            reading.uncensored(reading.sums(released)),
-        )
+        records = in_blocks(X, y).map(read).held()
+        shape.require(records.map_sum(lambda block: block[2].size))
+        return records.map(predicted)
 
-    def _publish(
-        self,
-        guarantee: PrivacyGuarantee,
-        parameters: dict[str, Any],
-        values: Any,
-        target: tuple[str, ...],
-    ) -> Any:
+    def _publish(self, shape: Shape, published: Published) -> Any:
         """Return the evaluation, made of what was released and of nothing else."""
-        released, reading, found, (lower, upper), uncensored = values
+        guarantee, released = published.guarantee, dict(published.values)
+        exact = released.pop("exact", None)
+        reading = Reading.of(self._setting(shape), released)
+        sums = reading.sums(released)
+        found = reading.measures(sums) if exact is None else exact
+        lower, upper = intervals(reading, released, found, float(self.level))
         shares = np.maximum(reading.merged @ reading.shares, 0.0)
         shares = shares / max(shares.sum(), 1.0)
         ends = reading.ends
@@ -348,7 +356,7 @@ class _Evaluation(PrivateEstimator):
             expected_observed=_estimate(found.ratio, lower.ratio, upper.ratio),
             groups=groups,
             times=tuple(reading.edges.band_ends[1:].tolist()),
-            uncensored=uncensored,
+            uncensored=reading.uncensored(sums),
             max_time=float(self.max_time),
             level=float(self.level),
             guarantee=guarantee,

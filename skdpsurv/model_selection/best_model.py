@@ -39,7 +39,6 @@ class BestModel(MetaEstimatorMixin, PrivateEstimator):
     """Base of a search: it predicts as ``best_estimator_`` does, in as many ways."""
 
     _is_released = False
-    _takes_blocks = False
 
     estimator: Any
     best_estimator_: Any

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import indexable
 
+from skdpsurv.base import Published, Weakness
 from skdpsurv.checks import (
     Check,
     by,
@@ -39,18 +41,16 @@ from skdpsurv.model_selection.trials import SearchRecords, Workers, never_asked
 from skdpsurv.priors import of_the_same_ledger
 from skdpsurv.privacy import (
     PrivacyAccountant,
-    PrivacyGuarantee,
     call_without_data,
     random_source,
     uniform_below,
-    weakest_status,
 )
-from skdpsurv.privacy.chain import Receipt
 from skdpsurv.privacy.concentrated import MARGIN, Price, rho_for
 from skdpsurv.privacy.plan import Plan
 from skdpsurv.privacy.run_count import RunCount
 from skdpsurv.privacy.run_price import Spend, concentrated, curve, run_rho, spend_of
 from skdpsurv.privacy.shares import what_is_left
+from skdpsurv.sources import in_memory
 from skdpsurv.target import paired
 
 __all__ = ["PrivateSearchCV"]
@@ -319,11 +319,6 @@ class PrivateSearchCV(BestModel):
             raise ValueError("person must be given to the search itself, by this name.")
         return self._fit(X, paired(y), **fit_params)
 
-    def _status_beforehand(self) -> str:
-        candidates, _, _ = self._setting()
-        void = any(candidate.void for candidate in candidates)
-        return weakest_status([super()._status(None), *(["none"] if void else [])])
-
     @property
     def _one_of_each(self) -> tuple[str, ...]:  # type: ignore[override]
         return one_of_each(self.estimator)
@@ -334,6 +329,11 @@ class PrivateSearchCV(BestModel):
         """Return the arguments; whether a public record is somebody's first would show."""
         if person is not None and isinstance(private_step(self.estimator)[1], HybridMEstimator):
             raise ValueError("person must be None with a HybridMEstimator.")
+        if not in_memory(X, y, person, *options.values()):
+            raise TypeError(
+                "X and y must be in memory: PrivateSearchCV takes no collections of Dask, and no "
+                "chunks."
+            )
         return super()._sources(X, y, person=person, **options)
 
     def _shape(self, X: Any, y: Any, **fit_params: Any) -> SearchShape:
@@ -386,7 +386,8 @@ class PrivateSearchCV(BestModel):
                 for candidate in candidates
             ]
         sizes = records.private.size, records.public.size
-        return SearchShape(sizes, candidates, loss, strategy, parts, first, fits, refits)
+        public = records.training(np.arange(0))[:2]
+        return SearchShape(sizes, candidates, loss, strategy, parts, first, fits, refits, public)
 
     def _plan(self, shape: SearchShape) -> Plan:
         strategy, inputs = shape.strategy, dict[str, Any](strategy=self.strategy)
@@ -397,13 +398,6 @@ class PrivateSearchCV(BestModel):
             inputs |= {"rho_refit": rho} if rho else {"epsilon_refit": spend.epsilon}
         workers = Workers(self.n_jobs, self.verbose, counted=isinstance(strategy, Split))
         return search_plan(shape, float(self.epsilon), refit, workers, inputs)
-
-    def _run(self, shape: SearchShape, plan: Plan, records: SearchRecords) -> dict[str, Any]:
-        """Run the plan; a model that was asked about held-out records is made anew."""
-        found = plan.run(records, random_source(self.random_state))
-        if self.refit is None:
-            found["model"] = never_asked(found["model"], records)
-        return found
 
     def _read(self, shape: SearchShape, X: Any, y: Any, **fit_params: Any) -> SearchRecords:
         """Return the records, after showing each fit what it would be fitted to."""
@@ -417,15 +411,12 @@ class PrivateSearchCV(BestModel):
             fit.check(X, y, fit_params)
         return records
 
-    def _publish(
-        self,
-        guarantee: PrivacyGuarantee,
-        parameters: dict[str, Any],
-        values: Any,
-        target: tuple[str, ...],
-    ) -> Self:
+    def _publish(self, shape: SearchShape, published: Published) -> Self:
         """Set the fitted attributes from what is released, and from nothing else."""
-        candidates, best, model = (values[name] for name in ("candidates", "best", "model"))
+        guarantee, values = published.guarantee, published.values
+        best, model = values["best"], values["model"]
+        if self.refit is None:
+            model = never_asked(model, shape.public)
         if model is None:
             raise RuntimeError(
                 "the chosen candidate could not be fitted. The budget is spent, and the reason is "
@@ -435,23 +426,21 @@ class PrivateSearchCV(BestModel):
         # Whoever looks at the model sees what its choice has cost, too.
         step.guarantee_ = guarantee
         step.release_ = replace(
-            step.release_, guarantee=guarantee, fit_guarantee=step.release_.guarantee
+            step.release_,
+            guarantee=guarantee,
+            fit_guarantee=step.release_.guarantee,
+            receipt=published.receipt,
         )
         step.accountant = self.accountant
-        if candidates[best].reads_classes:
+        if shape.candidates[best].reads_classes:
             step.classes = None
         self.best_estimator_ = model
         self.best_index_ = best
-        self.best_params_ = dict(candidates[best].params)
-        self.candidates_ = [dict(candidate.params) for candidate in candidates]
+        self.best_params_ = dict(shape.candidates[best].params)
+        self.candidates_ = [dict(candidate.params) for candidate in shape.candidates]
         self.guarantee_ = guarantee
         self.release_ = step.release_
         return self
-
-    def _enter(self, receipt: Receipt) -> None:
-        """Let the release say where in its ledger it stands; so does that of the best model."""
-        super()._enter(receipt)
-        private_step(self.best_estimator_)[1].release_ = self.release_
 
     @property
     def _refit_epsilon(self) -> float:
@@ -538,27 +527,23 @@ class PrivateSearchCV(BestModel):
     def _doubts(self, shape: SearchShape, X: Any, y: Any = None, **options: Any) -> list[str]:
         return list(shape.first.doubts)
 
-    def _reasons(self, shape: SearchShape) -> list[str]:
-        reasons = self._leaks()
-        if math.isinf(self.epsilon):
-            return reasons
-        steps = {name for c in shape.candidates for name in unprotected_steps(c.estimator)}
+    def _weaknesses(self, shape: SearchShape | None) -> list[Weakness]:
+        """Return those of the search; the plan knows the status of each fit."""
+        found = super()._weaknesses(shape)
+        candidates = self._setting()[0] if shape is None else shape.candidates
+        steps = {name for c in candidates for name in unprotected_steps(c.estimator)}
         if steps:
-            reasons.append(
+            learns = (
                 f"{', '.join(sorted(steps))} may learn from the records, outside of every "
                 "guarantee: this search has none. Use steps that learn nothing, such as "
                 "PublicBoundsScaler."
             )
-        if any(candidate.reads_classes for candidate in shape.candidates):
-            reasons.append(CLASSES_FROM_Y)
-        for candidate in shape.candidates:
-            spend = Spend(self.epsilon, float(self.delta))
-            step = private_step(candidate.ready(spend))[1]
-            reasons += step._leaks()
-            reasons += of_the_same_ledger(getattr(step, "prior", None), self.accountant)
-        return list(dict.fromkeys(reasons))
-
-    def _status(self, shape: SearchShape) -> str:
-        """Return the weakest status of the search, whose fits the plan knows of."""
-        void = any(candidate.void for candidate in shape.candidates)
-        return weakest_status([super()._status(shape), *(["none"] if void else [])])
+            found.append(Weakness("none", learns))
+        if any(candidate.reads_classes for candidate in candidates):
+            found.append(Weakness("none", CLASSES_FROM_Y))
+        for candidate in candidates:
+            step = private_step(candidate.ready(Spend(self.epsilon, float(self.delta))))[1]
+            known = of_the_same_ledger(getattr(step, "prior", None), self.accountant)
+            texts = [*(one.text for one in step._weaknesses(None)), *known]
+            found += [Weakness("proved", text) for text in texts]
+        return found

@@ -51,6 +51,8 @@ class SearchShape:
         Each candidate's, to its part.
     refits : sequence of Fit
         Each candidate's, to all records, if there is to be such a fit.
+    public : (X, y)
+        The records that need no protection.
     """
 
     sizes: tuple[int, int]
@@ -61,6 +63,7 @@ class SearchShape:
     first: Fit
     fits: Sequence[Fit]
     refits: Sequence[Fit]
+    public: tuple[Any, Any]
 
     @property
     def n_records(self) -> int:
@@ -126,7 +129,7 @@ def search_plan(
         inputs={**_stated(shape), **inputs},
         assumed=_assumptions(shape),
         words=f"{strategy.mechanism}{again}: {words}",
-        known={"candidates": shape.candidates, "_drawn": range(m)},
+        known={"_drawn": range(m)},
     )
 
 

@@ -354,18 +354,18 @@ def fitted(estimator: Any, data: tuple[Any, Any, dict[str, Any]]) -> Any:
         return attempted(lambda: estimator.fit(X, y, **parameters))
 
 
-def never_asked(model: Any, records: SearchRecords) -> Any:
+def never_asked(model: Any, public: tuple[Any, Any]) -> Any:
     """Return what predicts as the model does, and was never shown a held-out record.
 
     A copy was asked, but an estimator of somebody else's may share what it remembers with its
-    copies: a new one is fitted to the released weights.
+    copies: a new one is fitted to the released weights, of public records alone.
     """
     _, step = private_step(model) if model is not None else ("", None)
     if not isinstance(step, PrivateMetaEstimator) or type(step.estimator_) in ROW_WISE:
         return model
     arguments = {"estimator": clone(step.estimator)}
     if isinstance(step, HybridMEstimator):
-        X, y, _ = records.training(np.arange(0))
+        X, y = public
         arguments |= {"X": through_pipeline(model, X)[1], "y": y}
     with silence():
         again = type(step).from_release(step.release_, **arguments)

@@ -108,7 +108,6 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
     Parameters that it adds have rules in ``_rules``.
     """
 
-    _deciding = "epsilon, alpha and the bounds"
     _rules: ClassVar[dict[str, Check]] = {
         "data_norm": positive(),
         "alpha": zero_or(positive()),

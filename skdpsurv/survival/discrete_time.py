@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdpsurv.base import Weakness
 from skdpsurv.blocks import Blocks
 from skdpsurv.checks import (
     Check,
@@ -66,6 +67,13 @@ __all__ = ["DPDiscreteTimeSurvival"]
 
 #: Finer grids fill the memory, and are finer than any clock in a study.
 MOST_INTERVALS = 1_000_000
+
+
+#: Of the chain as published.
+TWICE_ITS_EPSILON = (
+    "calibration='published' with method='psgld' spends twice its epsilon even in the limit: use "
+    "calibration='tight'."
+)
 
 
 class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
@@ -262,11 +270,6 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
     _inference_needs = (
         ", another method than 'psgld', calibration='tight', a finite epsilon",
         FIRST_LOOK_RECORDS,
-    )
-
-    _deciding = (
-        "epsilon, delta, alpha, data_norm, max_cumulative_hazard, center_share, "
-        "recalibration_share and inference_share"
     )
 
     _rules: ClassVar[dict[str, Check]] = {
@@ -482,22 +485,11 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
             float(self.step_exponent),
         )
 
-    def _status(self, shape: Shape) -> str:
-        status = super()._status(shape)
-        if self.method != "psgld" or self._noisy_chain():
-            return status
+    def _weaknesses(self, shape: Any) -> list[Weakness]:
+        found = super()._weaknesses(shape)
         if self._published_chain():
-            return "none"
-        return "asymptotic" if status == "proved" else status
-
-    def _leaks(self) -> list[str]:
-        reasons = super()._leaks()
-        if self._published_chain() and not math.isinf(self.epsilon):
-            reasons.append(
-                "calibration='published' with method='psgld' spends twice its epsilon even in the "
-                "limit: use calibration='tight'."
-            )
-        return reasons + Promises.used(self.prior, self.epsilon).leaks()
+            found.append(Weakness("none", TWICE_ITS_EPSILON))
+        return [*found, *(Weakness("proved", text) for text in Promises.of(self.prior).leaks())]
 
     def _plan(self, shape: Shape) -> Plan:
         if not isinstance(self.data_norm, str):

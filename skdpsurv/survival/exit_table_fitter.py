@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from skdpsurv.base import Weakness
 from skdpsurv.checks import Check, auto_or, horizon, integer, number_in, required_horizon
 from skdpsurv.labels import stated_labels
 from skdpsurv.privacy import PrivacyAccountant
@@ -179,16 +180,11 @@ class ExitTableFitter(UnivariateFitter):
                 self.accountant.charge(refused, estimator=type(self).__name__)
             raise
 
-    def _status(self, shape: Any) -> str:
-        """Return "none" where groups come from the records: a new label shows."""
-        reads = self.groups is None and shape is not None and shape.groups is not None
-        return "none" if reads else super()._status(shape)
-
-    def _reasons(self, shape: Any) -> list[str]:
-        reasons = super()._reasons(shape)
-        if not math.isinf(self.epsilon) and self.groups is None and shape.groups is not None:
-            reasons.append(GROUPS_FROM_DATA)
-        return reasons
+    def _weaknesses(self, shape: Any) -> list[Weakness]:
+        found = super()._weaknesses(shape)
+        if self.groups is None and shape is not None and shape.groups is not None:
+            found.append(Weakness("none", GROUPS_FROM_DATA))  # a new label shows
+        return found
 
     def _read(  # type: ignore[override]
         self,

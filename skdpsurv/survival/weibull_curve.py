@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 
+from skdpsurv.base import Published
 from skdpsurv.checks import (
     Check,
     auto_or,
@@ -180,11 +181,16 @@ class WeibullCurve(UnivariateFitter):
         public = self._setting(shape)
         return public.way.read(records, public.max_time, public.omega)
 
-    def _run(self, shape: Shape, plan: Plan, records: CountTable | LogTimes) -> dict[str, Any]:
-        known = super()._run(shape, plan, records)
-        scale = required_horizon(self.max_time) * math.exp(known["log_scale"])
-        counted = {"n_events": known["n_events"]} if "n_events" in known else {}
-        return {"rho": known["shape"], "lambda": scale, **counted}
+    def _publish(self, shape: Shape, published: Published) -> Self:
+        """Keep shape and scale, in the unit of time, and the number of events."""
+        known = published.values
+        values = {
+            "rho": known["shape"],
+            "lambda": required_horizon(self.max_time) * math.exp(known["log_scale"]),
+            **({"n_events": known["n_events"]} if "n_events" in known else {}),
+        }
+        fitted: Self = super()._publish(shape, published._replace(values=values))
+        return fitted
 
     def _formula(self, script: Script) -> None:
         scale, shape = script.number(self.lambda_), script.number(self.rho_)

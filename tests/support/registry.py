@@ -597,6 +597,9 @@ def _settings() -> Iterator[Setting]:
     yield one("objective", outcomes, representative=True)
     yield one("raw columns", raw_outcomes, columns=PublicColumns(RAW))
 
+    one = several(extension("histogram").DPHistogram, ("counts",), ("counts_",))
+    yield one("counts", outcomes, representative=True)
+
     parts = ("low_level_coef", "low_level_intercept", "high_level_coef", "high_level_intercept")
     one = several(
         PrivateStackingClassifier,

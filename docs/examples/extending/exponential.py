@@ -5,8 +5,10 @@ from dataclasses import dataclass
 import pandas as pd
 
 from skdpsurv.checks import horizon, positive, positive_number
-from skdpsurv.mechanisms.sums import COUNT, Sum
+from skdpsurv.mechanisms.sums import COUNT, PROOF, Sum
 from skdpsurv.privacy import clip_times
+from skdpsurv.privacy.measurement import NoisySum
+from skdpsurv.privacy.plan import Plan, Sequential
 from skdpsurv.release import released_array
 from skdpsurv.survival.univariate import UnivariateFitter
 
@@ -14,33 +16,26 @@ from skdpsurv.survival.univariate import UnivariateFitter
 FOLLOW_UP = Sum.of_reals(0.0, 1.0, -30)
 
 
-@dataclass(frozen=True)
-class NoisySums:
-    """Number of events and total time in horizons, each for half of epsilon."""
+@dataclass(frozen=True, kw_only=True)
+class Total(NoisySum):
+    """The number of events up to the horizon, or the total time in horizons."""
 
-    n_records: int
     max_time: float
-    epsilon: float
+    name: str
+    asked: Sum
 
-    mechanism = "Laplace noise on the number of events and on the total time"
-    proof = "docs/proofs/noise"
+    theorem = PROOF
     assumptions = ("max_time was not read off these records",)
 
-    def spans(self):
-        return [self.epsilon]
-
-    def public_inputs(self):
-        return {"n_records": self.n_records, "max_time": self.max_time}
-
-    def run(self, records, source):
-        def sums(block):
+    def ask(self, known, records):
+        def total(block):
             time, event = clip_times(block[1], block[0], self.max_time)
-            return int(event.sum()), FOLLOW_UP.total(time / self.max_time)
+            return self.asked.total(event if self.name == "events" else time / self.max_time)
 
-        n_events, total = records.map_sum(sums)
-        n_events = max(COUNT.release(n_events, self.epsilon / 2.0, source), 1)
-        total = max(FOLLOW_UP.release(total, self.epsilon / 2.0, source), 1)
-        return {"lambda": self.max_time * FOLLOW_UP.value(total) / n_events}
+        return records.map_sum(total)
+
+    def after(self, known, noisy):
+        return {self.name: self.asked.value(max(noisy, 1))}
 
 
 class DPExponentialFitter(UnivariateFitter):
@@ -58,13 +53,18 @@ class DPExponentialFitter(UnivariateFitter):
         self.accountant = accountant
 
     def _plan(self, shape):
-        return NoisySums(shape.n_records, float(self.max_time), float(self.epsilon))
+        parts = {"price": float(self.epsilon) / 2.0, "max_time": float(self.max_time)}
+        events = Total(name="events", asked=COUNT, **parts)
+        times = Total(name="times", asked=FOLLOW_UP, **parts)
+        inputs = {"n_records": shape.n_records, "max_time": float(self.max_time)}
+        return Plan(Sequential((events, times)), float(self.epsilon), inputs=inputs)
 
     def _stated(self, shape):
         return {"max_time": float(self.max_time)}
 
     def _set_parameters(self, release):
-        self.lambda_ = positive_number("lambda", float(released_array(release, "lambda", ())))
+        times, events = (float(released_array(release, name, ())) for name in ("times", "events"))
+        self.lambda_ = positive_number("lambda", self.max_time * times / events)
 
     def _estimates(self):
         return pd.Series({"lambda_": self.lambda_})

@@ -1,0 +1,60 @@
+"""A private histogram of one column."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from skdpsurv.base import PrivateEstimator
+from skdpsurv.blocks import in_blocks
+from skdpsurv.checks import integer, positive
+from skdpsurv.mechanisms.sums import HISTOGRAM, PROOF
+from skdpsurv.privacy import call_without_data
+from skdpsurv.privacy.measurement import NoisySum
+from skdpsurv.privacy.plan import Plan
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts(NoisySum):
+    """How many records are in each bin; values beyond the edges are in the first or the last."""
+
+    edges: np.ndarray
+
+    name = "noisy counts of bins"
+    theorem = PROOF
+    assumptions = ("the edges were not read off these records",)
+    asked = HISTOGRAM  # each record is in one bin
+
+    def ask(self, known, records):
+        def counts(block):
+            places = np.searchsorted(self.edges[1:-1], block[0][:, 0], side="right")
+            return np.bincount(places, minlength=self.edges.size - 1)
+
+        return records.map_sum(counts)
+
+    def after(self, known, noisy):
+        return {"counts": noisy, "edges": self.edges}
+
+
+class DPHistogram(PrivateEstimator):
+    """Counts of a column in bins between 0 and a largest value, with discrete Laplace noise."""
+
+    _rules = {"largest": positive(), "n_bins": integer()}
+
+    def __init__(self, epsilon=1.0, *, largest=1.0, n_bins=10, random_state=None, accountant=None):
+        self.epsilon, self.largest, self.n_bins = epsilon, largest, n_bins
+        self.random_state, self.accountant = random_state, accountant
+
+    def fit(self, X, y=None):
+        return self._fit(X)
+
+    def _plan(self, shape):
+        edges = np.linspace(0.0, float(self.largest), int(self.n_bins) + 1)
+        counts = Counts(price=float(self.epsilon), edges=edges)
+        return Plan(counts, counts.price, inputs={"n_records": shape.n_records})
+
+    def _read(self, shape, X, y=None):
+        return in_blocks(call_without_data(validate_data, self, X, reset=False))
+
+    def _set_fitted(self, release):
+        self.counts_, self.bin_edges_ = (np.asarray(release.values[n]) for n in ("counts", "edges"))
