@@ -7,7 +7,8 @@ import inspect
 import math
 import warnings
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -268,10 +269,15 @@ class PrivateEstimator(BaseEstimator):
         Whose each is is private, and what is not in memory may have to be read. So the ledger is
         asked before, and a refusal is charged where refusals are.
         """
-        refused = self._room_beforehand(self._status(None))
+        with self._refusals_charged(self._status(None)), silent_arithmetic():
+            return self._sources(X, y, person=person, **options)
+
+    @contextmanager
+    def _refusals_charged(self, status: str) -> Iterator[None]:
+        """Ask the ledger before records are looked at; charge it for a refusal if it wants that."""
+        refused = self._room_beforehand(status)
         try:
-            with silent_arithmetic():
-                return self._sources(X, y, person=person, **options)
+            yield
         except RefusedValueError:
             if self.accountant is not None and self.accountant.charge_refusals:
                 self.accountant.charge(refused, estimator=type(self).__name__)

@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from skdpsurv.preprocessing.column_cells import LARGEST_FLOAT
-from skdpsurv.privacy import call_without_data, refuse_masked
+from skdpsurv.privacy import RefusedValueError, call_without_data, refuse_masked
 from skdpsurv.rows import refuse_no_target, require_one_each
 from skdpsurv.types import FloatArray, IndexArray
 
@@ -90,9 +90,11 @@ def class_indices(
         raise ValueError("y must be a 1d array of class labels, without fields.")
     require_one_each(labels.shape[0], n_records)
     if labels.dtype.kind == "f" and not np.isfinite(labels).all():
-        raise ValueError("y contains NaN or infinity; every record must have a label.")
+        raise RefusedValueError("y contains NaN or infinity; every record must have a label.")
     if _without_data(type_of_target, labels) not in ("binary", "multiclass"):
-        raise ValueError("Unknown label type: y must hold class labels, not continuous values.")
+        raise RefusedValueError(
+            "Unknown label type: y must hold class labels, not continuous values."
+        )
     found, index = _without_data(np.unique, labels, return_inverse=True)
     return found, index
 
@@ -195,4 +197,4 @@ def _without_data(function: Any, *args: Any, **options: Any) -> Any:
         foreign = not isinstance(error, TypeError | ValueError)
         if foreign or "Expected 2D" in message or "X must" in message:
             message = "y must be a 1d array of class labels: numbers or text, not both."
-    raise ValueError(message)
+    raise RefusedValueError(message)

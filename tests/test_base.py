@@ -15,6 +15,7 @@ from sklearn.utils.validation import validate_data
 from skdpsurv import (
     BudgetExceededError,
     DPDiscreteTimeSurvival,
+    DPKaplanMeierFitter,
     DPLogisticRegression,
     PrivacyAccountant,
     PrivacyGuarantee,
@@ -23,6 +24,7 @@ from skdpsurv import (
 )
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.checks import optional, positive
+from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.privacy.measurement import Mechanism
 from skdpsurv.privacy.plan import Plan
 from skdpsurv.shape import seen_shape
@@ -162,6 +164,27 @@ class TestLedger:
             with pytest.raises(ValueError, match=r"precision|positive|sample\(s\)"):
                 toy.set_params(accountant=accountant).fit(rows)
         assert accountant.spent() == 0
+
+    @pytest.mark.parametrize("labels", [[0.5, 1.0, 2.0], [0.0, np.nan, 1.0]])
+    def test_labels_that_are_read_and_refused_are_charged_there(self, labels):
+        """Classes and groups that nobody stated are read before all else is known."""
+        accountant = PrivacyAccountant(9.0, charge_refusals=True, rehearsal=True)
+        logistic = DPLogisticRegression(1.0, accountant=accountant)
+        curves = DPKaplanMeierFitter(1.0, max_time=1.0, accountant=accountant)
+        search = PrivateSearchCV(
+            DPLogisticRegression(), {"alpha": [0.1, 1.0]}, epsilon=1.0, accountant=accountant
+        )
+        rows, times = np.zeros((30, 1)), np.tile(0.5, 30)
+        for spent, refused in enumerate(
+            (
+                lambda: logistic.fit(rows, labels * 10),
+                lambda: curves.fit(times, group=labels * 10),
+                lambda: search.fit(rows, labels * 10),
+            )
+        ):
+            with pytest.raises(ValueError, match="label"):
+                refused()
+            assert accountant.rehearsed() == spent + 1
 
     @pytest.mark.parametrize("accountant", [5.0, "ledger", PrivacyAccountant])
     def test_type(self, accountant):

@@ -211,8 +211,8 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
             raise ValueError("classes must be given where records are not in memory.")
         if classes is None:
             # To read them is to release them: the ledger must allow that before it is done.
-            self._room_beforehand("none")
-            classes, _ = class_indices(y, None, seen.n_records)
+            with self._refusals_charged("none"):
+                classes, _ = class_indices(y, None, seen.n_records)
         return LabelledShape(seen.n_records, seen.n_features, classes)
 
     def _read(self, shape: LabelledShape, X: ArrayLike, y: ArrayLike) -> Blocks[SignedRows]:

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
-from skdpsurv.cli.failures import CommandError
+from skdpsurv.cli.failures import RefusedFileError
 from skdpsurv.cli.options import FileFormat
 
 __all__ = ["encoding", "header_of", "require_even_rows"]
@@ -39,7 +39,7 @@ def require_even_rows(path: Path, form: FileFormat, first: int | None = None) ->
 
     Raises
     ------
-    CommandError
+    RefusedFileError
         Which says what is wrong, and shows no cell.
     """
     found: set[int] | None = None
@@ -51,14 +51,12 @@ def require_even_rows(path: Path, form: FileFormat, first: int | None = None) ->
     except (OSError, EOFError, UnicodeError, csv.Error):
         pass
     if found is None:
-        raise CommandError(
-            "data",
+        raise RefusedFileError(
             f"{path} could not be read as text: --encoding says how it is written. What was found "
             "is not shown, since it may be a record.",
         )
     if len(found) > 1:
-        raise CommandError(
-            "data",
+        raise RefusedFileError(
             f"{path} has rows with more or fewer cells than the header: a cell that holds the "
             "separator must be quoted, and --separator says what that is.",
         )

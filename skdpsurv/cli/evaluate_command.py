@@ -9,7 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from skdpsurv.cli.failures import CommandError, guarded
-from skdpsurv.cli.fitting import working
+from skdpsurv.cli.files import read_table
+from skdpsurv.cli.fitting import reading, working
 from skdpsurv.cli.groups import grouped
 from skdpsurv.cli.options import (
     AsJson,
@@ -29,8 +30,7 @@ from skdpsurv.cli.targets import (
     target_labels,
     target_names,
 )
-from skdpsurv.metrics import private_survival_metrics
-from skdpsurv.metrics.evaluation import evaluation_promise
+from skdpsurv.metrics.evaluation import Evaluation
 
 __all__ = ["evaluate"]
 
@@ -71,23 +71,26 @@ def evaluate(
         raise CommandError(
             "description", f"a {published.estimator} does not predict survival of people."
         )
-    settings: dict[str, Any] = {
-        "epsilon": spending.epsilon,
-        "max_time": published.parameters["max_time"] if max_time is None else max_time,
-        "random_state": spending.seed,
-        "accountant": open_ledger(spending),
-    }
-    with working("Reading", as_json):
-        names = target_names(columns)
-        frame = rows_table(published, data, form, names, drop, target_labels(columns))
+    evaluation = Evaluation(
+        model,
+        spending.epsilon,
+        max_time=published.parameters["max_time"] if max_time is None else max_time,
+        random_state=spending.seed,
+        accountant=open_ledger(spending),
+    )
+    evaluation._check_parameters()
+    labels = target_labels(columns)
+    table = rows_table(published, data, form, target_names(columns), drop, labels)
+    with reading(evaluation, spending.dry_run, as_json):
+        frame = read_table(table, form)
     arguments: dict[str, Any] = {
         "X": frame[list(published.feature_names_in or ())],
         "y": survival_target(frame, columns),
         "person": None if columns.person is None else frame[columns.person],
     }
-    ledger = settings["accountant"]
+    ledger = evaluation.accountant
     if spending.dry_run:
-        guarantee = evaluation_promise(model, **arguments, **settings)
+        guarantee = evaluation._promised(**arguments)
         content = {
             "dry_run": True,
             "guarantee": guarantee.to_dict(),
@@ -101,7 +104,7 @@ def evaluate(
         show(Printed(content, lines), as_json)
         return
     with working("Evaluating", as_json):
-        found = private_survival_metrics(model, **arguments, **settings)
+        found: Any = evaluation._fit(**arguments)
     save_or_print(json.dumps(found.to_dict(), indent=2) + "\n", out)
     content = {"evaluation": str(out.resolve()), **found.to_dict(), "ledger": ledger_state(ledger)}
     lines = [repr(found), f"Evaluation: {out}", f"Ledger: {ledger_line(ledger)}"]

@@ -20,10 +20,10 @@ import typer
 
 import skdpsurv
 from skdpsurv.preprocessing import PublicInputWarning
-from skdpsurv.privacy import BudgetExceededError, PrivacyLeakWarning
+from skdpsurv.privacy import BudgetExceededError, PrivacyLeakWarning, RefusedValueError
 from skdpsurv.target import COMPARED, TAKEN, TIMES_ALONE
 
-__all__ = ["EXIT_CODES", "CommandError", "guarded", "note", "say"]
+__all__ = ["EXIT_CODES", "CommandError", "RefusedFileError", "guarded", "note", "say"]
 
 #: Exit codes by kind of failure. 2 is also what a wrong option ends with.
 EXIT_CODES = {
@@ -108,6 +108,19 @@ class CommandError(Exception):
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
         self.kind = kind
+
+
+class RefusedFileError(CommandError, RefusedValueError):
+    """A file that what its records hold makes unreadable.
+
+    Parameters
+    ----------
+    message : str
+        One line, of public values only.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__("data", message)
 
 
 def guarded(command: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

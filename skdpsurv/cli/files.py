@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from skdpsurv.cli.csv_rows import encoding, header_of, require_even_rows
-from skdpsurv.cli.failures import CommandError
+from skdpsurv.cli.failures import CommandError, RefusedFileError
 from skdpsurv.cli.options import FileFormat
 
 __all__ = ["MISSING", "Table", "column_names", "read_table", "require_columns"]
@@ -113,8 +113,10 @@ def read_table(table: Table, form: FileFormat, first: int | None = None) -> Any:
 
     Raises
     ------
-    CommandError
+    RefusedFileError
         If it cannot be read, or a row has more or fewer cells than the header.
+    CommandError
+        If a package is missing.
     """
     lazy = form.dask and first is None
     if not is_parquet(table.path):
@@ -286,7 +288,7 @@ def _start(path: Path) -> bytes:
     return b""
 
 
-def _unreadable(path: Path) -> CommandError:
+def _unreadable(path: Path) -> RefusedFileError:
     """Say what may be wrong with a file, by its first bytes; none of them is shown."""
     what = "a CSV file"
     hint = "--separator says what is between its cells, --encoding how its text is written"
@@ -297,8 +299,7 @@ def _unreadable(path: Path) -> CommandError:
         hint = "it is empty"
     elif start.startswith(_SPREADSHEETS):
         hint = "it looks like one of a spreadsheet: save it as CSV, in UTF-8"
-    return CommandError(
-        "data",
+    return RefusedFileError(
         f"{path} could not be read as {what}: {hint}. What was found is not shown, since it may be "
         "a record.",
     )

@@ -29,7 +29,7 @@ from skdpsurv.preprocessing.encoding import columns_beyond
 from skdpsurv.privacy import PrivacyGuarantee
 from skdpsurv.privacy.guarantee import PERSON
 
-__all__ = ["Job", "fit_and_save", "make", "working"]
+__all__ = ["Job", "fit_and_save", "make", "reading", "working"]
 
 #: Beyond, an attacker's guess may be right in all but one case in twenty thousand.
 LARGE = 10.0
@@ -132,7 +132,7 @@ def fit_and_save(
         )
     used = tuple(name for name in names if name in job.used)
     table = Table(data, used, job.labels, job.target, missing_texts(job.stated.get("columns")))
-    with working("Reading", as_json):
+    with reading(estimator, spending.dry_run, as_json):
         frame = read_table(table, form)
     if not form.dask and not len(frame):
         raise CommandError("data", f"{data} must have at least one row below its names.")
@@ -148,6 +148,20 @@ def fit_and_save(
         estimator.fit(**arguments)
     save_or_print(estimator.release_.to_json(indent=2) + "\n", out)
     show_saved(_done(estimator, out), as_json, out)
+
+
+@contextmanager
+def reading(estimator: PrivateEstimator, rehearsed: bool, as_json: bool = False) -> Iterator[None]:
+    """Show that a file is being read, for a fit whose parameters were checked.
+
+    The ledger is asked before; a file that is refused for what its records hold is charged where
+    refusals are, unless this is a rehearsal.
+    """
+    status = estimator._status_beforehand()
+    estimator._room_beforehand(status)
+    fit = estimator._without_ledger() if rehearsed else estimator
+    with fit._refusals_charged(status), working("Reading", as_json):
+        yield
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pandas as pd
 import typer
 
 from skdpsurv.cli.failures import CommandError, guarded
-from skdpsurv.cli.files import MISSING, column_names
+from skdpsurv.cli.files import MISSING, column_names, read_table
 from skdpsurv.cli.fitting import working
 from skdpsurv.cli.groups import grouped
 from skdpsurv.cli.options import AsJson, FileFormat, Labels, NewFile, ReleaseFile
@@ -91,7 +91,7 @@ def predict(
             as_text = {
                 name: MISSING for name in keep if name not in (published.feature_names_in or ())
             }
-            table = rows_table(published, new, form, keep, drop, as_text)
+            table = read_table(rows_table(published, new, form, keep, drop, as_text), form)
         with working("Predicting", as_json):
             found = _people(published, model, table, at, keep, strict)
     save(csv_text(found), out)

@@ -9,7 +9,7 @@ from typing import Any
 
 from skdpsurv.cli.columns_file import missing_texts, text_labels
 from skdpsurv.cli.failures import CommandError
-from skdpsurv.cli.files import Table, column_names, read_table, require_columns
+from skdpsurv.cli.files import Table, column_names, require_columns
 from skdpsurv.cli.options import FileFormat
 from skdpsurv.cli.targets import split_names
 from skdpsurv.metrics import SurvivalEvaluation
@@ -76,8 +76,8 @@ def rows_table(
     others: Sequence[str] = (),
     drop: Sequence[str] = (),
     labels: Mapping[str, Collection[str]] | None = None,
-) -> Any:
-    """Return the columns of a file that a release reads, and others that are asked for.
+) -> Table:
+    """Say which columns of a file a release reads, beside others that are asked for.
 
     Raises
     ------
@@ -105,4 +105,4 @@ def rows_table(
     columns = tuple(name for name in names if name in wanted)
     described = release.transformer()
     texts = {**text_labels(described), **(labels or {})}
-    return read_table(Table(path, columns, texts, others, missing_texts(described)), form)
+    return Table(path, columns, texts, others, missing_texts(described))

@@ -25,7 +25,7 @@ from skdpsurv.metrics.predictions import (
 )
 from skdpsurv.metrics.released_values import Reading, intervals
 from skdpsurv.metrics.risk_table import EvaluationRecords
-from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee
+from skdpsurv.privacy import PrivacyAccountant
 from skdpsurv.privacy.guarantee import frozen
 from skdpsurv.privacy.measurement import Known, Mechanism
 from skdpsurv.privacy.plan import Plan, Sequential
@@ -35,7 +35,7 @@ from skdpsurv.tabular import TabularEstimator
 from skdpsurv.target import event_and_time
 from skdpsurv.types import FloatArray
 
-__all__ = ["evaluation_promise", "private_survival_metrics"]
+__all__ = ["Evaluation", "private_survival_metrics"]
 
 #: More cells than this drown in their noise, whatever n and epsilon are.
 MOST_GROUPS, MOST_BANDS = 50, 50
@@ -157,7 +157,7 @@ def private_survival_metrics(
     >>> bool(found.c_index.lower <= found.c_index.value <= found.c_index.upper)
     True
     """
-    return _Evaluation(
+    return Evaluation(
         model,
         epsilon,
         max_time=max_time,
@@ -169,24 +169,6 @@ def private_survival_metrics(
         random_state=random_state,
         accountant=accountant,
     )._fit(X, y, person=person)
-
-
-def evaluation_promise(
-    model: Any, X: ArrayLike, y: ArrayLike, *, person: ArrayLike | None = None, **settings: Any
-) -> PrivacyGuarantee:
-    """Return what an evaluation with these arguments would charge; nothing is spent.
-
-    Parameters
-    ----------
-    model, X, y, person, **settings
-        As for :func:`private_survival_metrics`.
-
-    Returns
-    -------
-    PrivacyGuarantee
-    """
-    promised: PrivacyGuarantee = _Evaluation(model, **settings)._promised(X, y, person)
-    return promised
 
 
 def _check_model(model: Any) -> None:
@@ -227,8 +209,15 @@ class Exactly(Mechanism):
         return {"exact": exact_measures(whole, Reading.of(self.setting, dict(known)))}
 
 
-class _Evaluation(PrivateEstimator):
-    """The order of every fit, whose release is a :class:`SurvivalEvaluation`."""
+class Evaluation(PrivateEstimator):
+    """The order of every fit, whose release is a :class:`SurvivalEvaluation`.
+
+    Parameters
+    ----------
+    model, epsilon, max_time, level, n_groups, n_bands, risk_edges, time_edges, random_state, \
+    accountant
+        As for :func:`private_survival_metrics`.
+    """
 
     _is_released = False
     _rules: ClassVar[dict[str, Check]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -339,16 +340,16 @@ class PrivateSearchCV(BestModel):
     def _shape(self, X: Any, y: Any, **fit_params: Any) -> SearchShape:
         """Return candidates, parts, and the fits that are planned: all of it public."""
         candidates, loss, strategy = self._setting()
-        if any(candidate.void for candidate in candidates):
-            # Classes are read from y, or steps learn from X, before anything is charged.
-            self._room_beforehand("none")
-        gaussian = self._gaussian(strategy)
-        if gaussian.rho:
-            shape = self._shaped(candidates, loss, gaussian, X, y, **fit_params)
-            if all(fit.guarantee.rho is not None for fit in shape.all_fits):
-                return shape
-        # A candidate with another law of noise would have hardly anything to spend.
-        return self._shaped(candidates, loss, strategy, X, y, **fit_params)
+        void = any(candidate.void for candidate in candidates)
+        # Classes are read from y, or steps learn from X, before anything is charged.
+        with self._refusals_charged("none") if void else nullcontext():
+            gaussian = self._gaussian(strategy)
+            if gaussian.rho:
+                shape = self._shaped(candidates, loss, gaussian, X, y, **fit_params)
+                if all(fit.guarantee.rho is not None for fit in shape.all_fits):
+                    return shape
+            # A candidate with another law of noise would have hardly anything to spend.
+            return self._shaped(candidates, loss, strategy, X, y, **fit_params)
 
     def _shaped(
         self,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.labels import class_indices, label_places, stated_labels
+from skdpsurv.privacy import RefusedValueError
 from skdpsurv.shape import Shape
 from skdpsurv.target import event_and_time_of, target_reader
 from skdpsurv.types import FloatArray, IndexArray
@@ -55,7 +56,7 @@ def found_groups(group: Any, n_records: int) -> NDArray[Any]:
         return found
     except (TypeError, ValueError):
         pass
-    raise ValueError(
+    raise RefusedValueError(
         f"group must hold a label for each record, of at most {MOST_GROUPS:,} different ones."
     )
 

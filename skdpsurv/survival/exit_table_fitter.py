@@ -172,13 +172,8 @@ class ExitTableFitter(UnivariateFitter):
         if group is None:
             return None
         # To read them is to release them: the ledger must allow that before it is done.
-        refused = self._room_beforehand("none")
-        try:
+        with self._refusals_charged("none"):
             return found_groups(group, n_records)
-        except ValueError:
-            if self.accountant is not None and self.accountant.charge_refusals:
-                self.accountant.charge(refused, estimator=type(self).__name__)
-            raise
 
     def _weaknesses(self, shape: Any) -> list[Weakness]:
         found = super()._weaknesses(shape)

@@ -310,3 +310,52 @@ def test_what_others_call_a_command_or_a_setting_is_answered(study):
         assert says in result.stderr
     result = study.survival("--set", "penalizer=0.1")
     assert "In its place: alpha." in result.stderr
+
+
+# ---- Budgets before files.
+
+
+def test_a_budget_that_does_not_do_ends_a_command_before_the_file_is_read(study, monkeypatch):
+    assert study.survival(out="@model.json").exit_code == 0
+    PrivacyAccountant(0.5, path=study.path("study.sqlite"))
+    # A row that is too long, which whoever reads finds.
+    text = (study.folder / "study.csv").read_text()
+    (study.folder / "study.csv").write_text(f"{text}{SECRET},1,2,3,4,5,6,7,8,9\n")
+    one_line(study.km("--ledger", "@study.sqlite"), "budget")
+    one_line(study.km("--ledger", "@study.sqlite", "--dry-run", out="@dry.json"), "budget")
+    evaluated = ("evaluate", "@model.json", "@study.csv", *TARGET, "--drop", "id", "--epsilon", "1")
+    ledger = ("--ledger", "@study.sqlite", "--out", "@e.json")
+    one_line(study.run(*evaluated, *ledger), "budget")
+    one_line(study.run(*evaluated, *ledger, "--dry-run"), "budget")
+
+
+@pytest.mark.parametrize("how", ["long", "text", "parquet"])
+def test_a_file_that_its_records_make_unreadable_is_charged_where_refusals_are(study, how):
+    assert study.survival(out="@model.json").exit_code == 0
+    data, text = "@study.csv", (study.folder / "study.csv").read_bytes()
+    if how == "long":
+        (study.folder / "study.csv").write_bytes(text + b"a,1,2,3,4,5,6,7,8,9\n")
+    elif how == "text":
+        (study.folder / "study.csv").write_bytes(text + b"\xff,1,I,now,2001-01-01,1,1,1\n")
+    else:
+        pytest.importorskip("pyarrow")
+        data = "@study.parquet"
+        study.frame.to_parquet(study.folder / "study.parquet")
+        cells = bytearray((study.folder / "study.parquet").read_bytes())
+        names = int.from_bytes(cells[-8:-4], "little")  # which stand at the end
+        cells[4 : -8 - names] = bytes(len(cells) - names - 12)
+        (study.folder / "study.parquet").write_bytes(cells)
+    ledger = ("--ledger", "@study.sqlite")
+    accountant = PrivacyAccountant(9.0, path=study.path("study.sqlite"), charge_refusals=True)
+    evaluated = ("evaluate", "@model.json", data, *TARGET, "--drop", "id", "--epsilon", "1")
+    out = ("--out", "@e.json")
+    one_line(study.survival(*ledger, "--dry-run", data=data), "data")
+    one_line(study.run(*evaluated, *ledger, *out, "--dry-run"), "data")
+    assert accountant.spent() == 0.0
+    one_line(study.survival(*ledger, data=data, out="@again.json"), "data")
+    assert accountant.spent() == 1.0
+    one_line(study.run(*evaluated, *ledger, *out), "data")
+    assert accountant.spent() == 2.0
+    # What is public costs nothing.
+    one_line(study.survival(*ledger, data="@nothing.csv", out="@again.json"), "data")
+    assert accountant.spent() == 2.0
