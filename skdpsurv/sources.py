@@ -8,7 +8,7 @@ from skdpsurv.dask_source import dask_source
 from skdpsurv.frame_chunks import chunk_source
 from skdpsurv.lazy import is_dask, is_lazy
 from skdpsurv.source import Source
-from skdpsurv.target import DURATIONS_ALONE, EVENTS_ALONE
+from skdpsurv.target import DURATIONS_ALONE, EVENTS_ALONE, refuse_one_column
 
 __all__ = ["as_source", "in_memory", "one_target", "require_in_memory"]
 
@@ -60,6 +60,7 @@ def one_target(
     if durations is None:
         if event_observed is not None:
             raise ValueError(EVENTS_ALONE)
+        refuse_one_column(X, y)
         return X, y, None
     if X is not None or y is not None:
         raise ValueError(DURATIONS_ALONE)

@@ -37,6 +37,12 @@ TIME_WORDS = {
     *("time", "times", "timeline", "duration", "durations", "survival", "lifetime", "tenure"),
     *("day", "days", "week", "weeks", "month", "months", "year", "years", "futime", "followup"),
 }
+#: Types of numbers, in exact terms: a subclass may answer what it likes, and a truth value is none.
+NUMBERS = {int, float} | {
+    kind
+    for kind in np.sctypeDict.values()
+    if issubclass(kind, np.integer | np.floating) and not issubclass(kind, np.timedelta64)
+}
 TAKEN = "It was taken to be"
 TIMES_ALONE = "y has neither fields nor columns"
 ONE_COLUMN = (
@@ -88,7 +94,7 @@ def event_and_time(y: ArrayLike, events: Any = None) -> tuple[NDArray[Any], Floa
     """
     if is_frame(y):
         return _event_and_time_columns(y, events)
-    y = _column(_in_days(y), "y")
+    y = _column(_one_by_one(y), "y")
     if y.dtype.names is None:
         if events is not None:
             events(None, "y")
@@ -99,7 +105,7 @@ def event_and_time(y: ArrayLike, events: Any = None) -> tuple[NDArray[Any], Floa
                 "y must be a structured array with two fields, event and time, got fields "
                 f"{y.dtype.names}."
             )
-        event, time = (y[name] for name in _event_first(*y.dtype.names))
+        event, time = (y[name] for name in event_first(*y.dtype.names))
     if event.ndim != 1 or time.ndim != 1:
         raise ValueError("the fields of y must hold one number each.")
     found = (events or checked_events)(event, "the event field of y")
@@ -128,7 +134,7 @@ def paired(y: Any) -> Any:
     if None in names or names[0] == names[1]:
         names = ["event", "time"]
     named = dict(zip(names, y, strict=True))
-    return pd.DataFrame({name: np.asarray(named[name]) for name in _event_first(*names)})
+    return pd.DataFrame({name: np.asarray(named[name]) for name in event_first(*names)})
 
 
 def split_target(
@@ -178,7 +184,7 @@ def split_target(
     columns = list(named.values())
     if len(set(columns)) < len(columns):
         raise ValueError(f"{' and '.join(named)} must be different columns.")
-    if _event_first(event, time) != (event, time):
+    if event_first(event, time) != (event, time):
         raise ValueError(
             f"event and time must not be named as each other, got {event!r} and {time!r}: rename "
             "the columns, for instance to event and time."
@@ -196,7 +202,7 @@ def _event_and_time_columns(y: Any, events: Any) -> tuple[NDArray[Any], FloatArr
             "y must be 1-D, or a data frame with two columns, event and time, got columns "
             f"{[str(name) for name in y.columns]}."
         )
-    names = _event_first(*y.columns)
+    names = event_first(*y.columns)
     event, time = (_column(y[name], "y") for name in names)
     if events is None:
         how = "the first of two" if names[0] == y.columns[0] else "the second, by both names"
@@ -206,7 +212,7 @@ def _event_and_time_columns(y: Any, events: Any) -> tuple[NDArray[Any], FloatArr
     return found, checked_times(time, "the times of y")
 
 
-def _event_first(first: Any, second: Any) -> tuple[Any, Any]:
+def event_first(first: Any, second: Any) -> tuple[Any, Any]:
     """Return the names of events and of times: the first is the event unless names say otherwise.
 
     Names are public. Types are not asked: one record's NaN makes floats of a column of truth
@@ -278,13 +284,14 @@ def checked_times(time: ArrayLike, name: str) -> FloatArray:
     ValueError
         If they are anything else.
     """
-    times = _column(_in_days(time), name)
+    times = _column(_one_by_one(time), name)
     if times.dtype.kind == "m" and _is_span(times):  # what is missing becomes NaN
         times = times / np.timedelta64(1, "D")
     if times.dtype.kind not in "uif":
-        what = "truth values" if times.dtype.kind == "b" else "no numbers"
-        hint = f": it holds {what}, and {SURV}" if name == "the times of y" else ""
-        raise ValueError(f"Unknown label type: {name} must be numbers{hint}.")
+        hint = f": {SURV}" if name == "the times of y" else ""
+        raise ValueError(
+            f"Unknown label type: {name} must be numbers, which truth values are not{hint}."
+        )
     with np.errstate(all="ignore"):  # long doubles overflow to infinity
         times = times.astype(np.float64, copy=False)
     if not np.isfinite(times).all() or (times < 0).any():
@@ -330,10 +337,11 @@ def n_targets(X: Any, y: Any, durations: Any, event_observed: Any) -> int:
     Raises
     ------
     ValueError
-        If there is no record, or nothing that could hold one.
+        If there is no record, or nothing that could hold one, or two that could.
     """
     times = durations
     if times is None:
+        refuse_one_column(X, y)
         times = y if X is None or is_two_dimensional(X) or _has_fields(y) else X
     if times is None:
         raise ValueError(NO_TARGET if event_observed is None else EVENTS_ALONE)
@@ -425,8 +433,7 @@ def target_reader(
             raise ValueError(EVENTS_ALONE)
         if y is None:
             raise ValueError(NO_TARGET)
-        if _may_be_durations(X) and not _has_fields(y) and not is_frame(y):
-            raise ValueError(ONE_COLUMN)
+        refuse_one_column(X, y)
         _refuse_other_length(X, y)
         return partial(event_and_time, events=events), (y,)
     else:
@@ -436,12 +443,23 @@ def target_reader(
     return partial(_durations_and_events, events=events), (durations, event_observed)
 
 
-def _may_be_durations(X: Any) -> bool:
-    """Say whether X is a frame of one column, of numbers by its type."""
-    if not is_frame(X) or len(X.columns) != 1:
-        return False
-    kinds = getattr(X, "dtypes", None)
-    return kinds is not None and str(next(iter(kinds))).lower().startswith(("int", "uint", "float"))
+def refuse_one_column(X: Any, y: Any) -> None:
+    """Refuse a frame of one column beside a y without fields, unless names say which holds times.
+
+    Raises
+    ------
+    ValueError
+    """
+    if y is None or _has_fields(y) or _is_table(y) or not _is_table(X) or len(X.columns) != 1:
+        return
+    of_times = [_said(name)[0] for name in (X.columns[0], getattr(y, "name", None))]
+    if of_times != [False, True]:
+        raise ValueError(ONE_COLUMN)
+
+
+def _is_table(values: Any) -> bool:
+    # Of Dask and of chunks, a series has columns, too.
+    return is_frame(values) and getattr(values, "ndim", 2) == 2
 
 
 def _refuse_other_length(X: Any, y: Any) -> None:
@@ -478,30 +496,32 @@ def _durations_and_events(
     return event, time
 
 
-def _in_days(times: Any) -> Any:
-    """Return a list in which spans of time are days, each by itself; anything else as it is.
+def _one_by_one(times: Any) -> Any:
+    """Return a list in which each entry is read by itself; anything else as it is.
 
-    In one array, one record's span makes spans, in its own unit, of the numbers of all others.
+    In one array, one record's span makes spans, in its own unit, of the numbers of all others, and
+    a number makes another of a truth value.
     """
-    if not isinstance(times, list | tuple):
-        return times
-    return [_day(t) for t in times] if any(map(_may_be_span, times)) else times
+    return [_time(t) for t in times] if isinstance(times, list | tuple) else times
 
 
-def _may_be_span(time: Any) -> bool:
-    return isinstance(time, np.timedelta64 | np.ndarray) and time.dtype.kind == "m"
-
-
-def _day(time: Any) -> Any:
-    if not _may_be_span(time):
+def _time(time: Any) -> Any:
+    """Return a number, of a span its days; None for what is neither; as it is, what has entries."""
+    if type(time) is np.ndarray and time.ndim == 0:
+        time = time[()]
+    if type(time) in (*ROWS, np.void):
         return time
-    try:  # of picoseconds a day has too many, and of years or nothing none
-        return time / np.timedelta64(1, "D") if _is_span(time) else None
-    except Exception:
-        return None
+    try:
+        if type(time) is np.timedelta64 and _is_span(time):
+            return float(time / np.timedelta64(1, "D"))
+        if type(time) in NUMBERS:
+            return float(time)
+    except OverflowError:  # of picoseconds a day has too many
+        pass
+    return None
 
 
-def _is_span(times: NDArray[Any]) -> bool:
+def _is_span(times: Any) -> bool:
     """Say whether time differences have a length: months and years, or no unit, have none."""
     return np.datetime_data(times.dtype)[0] not in ("M", "Y", "generic")
 

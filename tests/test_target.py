@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 from sksurv.util import Surv
 
+from skdpsurv import DPKaplanMeierFitter, FrameChunks, PrivacyAccountant
 from skdpsurv.target import checked_times, event_and_time, fit_target, paired, split_target
 
 
@@ -122,3 +126,55 @@ def test_the_first_record_does_not_say_what_those_of_all_others_are(row):
             ValueError, match="durations must be a list of numbers, or X one of rows"
         ):
             fit_target(mixed, events)
+
+
+@pytest.mark.parametrize("kind", [float, int, "category", object, "datetime64[ns]"])
+@pytest.mark.parametrize(
+    ("column", "name", "taken"),
+    [
+        ("ward", "days", True),
+        ("ward", None, False),
+        ("days", None, False),
+        ("days", "months", False),
+        ("days", "died", False),
+        ("ward", "outcome", False),
+    ],
+)
+def test_names_say_whether_one_column_holds_times_and_types_nothing(kind, column, name, taken):
+    X = pd.DataFrame({column: pd.Series([1, 0, 2]).astype(kind)})
+    y = pd.Series([5.0, 6.0, 7.0], name=name)
+    chunks = FrameChunks([X.assign(y=y)])
+    for rows, target in (
+        (X, y),
+        *([(X, y.to_numpy()), (chunks[[column]], chunks["y"])] if name is None else []),
+    ):
+        fitter = DPKaplanMeierFitter(1.0, max_time=9.0, accountant=PrivacyAccountant(1.0))
+        if taken:
+            fitter.fit(rows, target)
+            assert fit_target(rows, target)[1].tolist() == y.tolist()
+            continue
+        with pytest.raises(ValueError, match="not said which of them are times"):
+            fitter.fit(rows, target)
+        assert fitter.accountant.spent() == 0.0
+    y = pd.DataFrame({"died": [0, 1, 1], "days": [5.0, 6.0, 7.0]})
+    assert fit_target(X, y)[1].tolist() == [5.0, 6.0, 7.0]
+
+
+@pytest.mark.parametrize("wrong", [True, np.True_, "5", None, Decimal(5), [5.0], 1j, pd.NA])
+@pytest.mark.parametrize("among", [[], [5.0], [5], [True], [np.float32(5)], [10**30]])
+def test_what_is_no_number_is_none_whatever_the_others_are(wrong, among):
+    """One truth value beside numbers was a number, and truth values alone were none."""
+    for times in ([wrong, *among], [*among, wrong], (wrong, *among)):
+        for read in (event_and_time, partial(checked_times, name="durations")):
+            with pytest.raises(ValueError, match="must be"):
+                read(times)
+
+
+def test_numbers_of_a_list_are_read_one_by_one():
+    times = [1, 2.5, np.float32(0.1), np.uint8(3), np.array(4), 10**30, np.int64(2**53 + 1)]
+    expected = [1.0, 2.5, float(np.float32(0.1)), 3.0, 4.0, 1e30, float(2**53 + 1)]
+    assert checked_times(times, "durations").tolist() == expected
+    y = np.array([(True, 2.0), (False, 3.0)], dtype=[("event", "?"), ("time", "f8")])
+    assert event_and_time(list(y))[1].tolist() == [2.0, 3.0]
+    with pytest.raises(ValueError, match="must be numbers"):
+        checked_times([10**400], "durations")

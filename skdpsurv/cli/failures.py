@@ -82,7 +82,7 @@ _IN_OTHER_WORDS = {
 }
 #: What helps whoever has arrays.
 _OF_ARRAYS = re.compile(
-    r": it holds [a-z ]+, and sksurv[^.]*\.util\.Surv.* of two arrays"
+    r", which truth values are not: sksurv[^.]*\.util\.Surv.* of two arrays"
     rf"| {TAKEN} .*: name the columns event and time\."
 )
 _SEEDED = (

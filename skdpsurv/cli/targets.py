@@ -11,6 +11,7 @@ import pandas as pd
 
 from skdpsurv.cli.failures import CommandError
 from skdpsurv.cli.options import SurvivalColumns
+from skdpsurv.target import event_first
 
 __all__ = [
     "check_survival_columns",
@@ -59,12 +60,19 @@ def target_names(columns: SurvivalColumns) -> list[str]:
     Raises
     ------
     CommandError
-        If two of them are one.
+        If two of them are one, or their names say the opposite.
     """
     named = (columns.time, columns.event, columns.person)
     names = [name for name in named if name is not None]
     if len(set(names)) < len(names):
         raise CommandError("parameter", "--time, --event and --person must be different columns.")
+    pair = columns.event, columns.time
+    if columns.event is not None and event_first(*pair) != pair:
+        raise CommandError(
+            "parameter",
+            f"--event and --time must not be named as each other, got {pair[0]} and {pair[1]}: "
+            "rename the columns.",
+        )
     return names
 
 
@@ -91,9 +99,6 @@ def survival_target(frame: Any, columns: SurvivalColumns) -> Any:
     data frame
         Or the times alone, where all are events.
     """
-    if frame[columns.time].dtype.kind == "b":
-        # Of two columns a boolean one is taken for the event: as objects they are no times.
-        frame = frame.astype({columns.time: object})
     if columns.event is None:
         return frame[columns.time]
     if not columns.event_is:

@@ -18,7 +18,7 @@ from sklearn.base import is_classifier
 from skdpsurv.checks import one_of, positive_number
 from skdpsurv.model_selection.candidates import flat_steps
 from skdpsurv.rows import length, take
-from skdpsurv.target import fit_target
+from skdpsurv.target import event_and_time, fit_target, is_two_dimensional
 from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = [
@@ -99,7 +99,9 @@ class SurvivalLoss:
 
     def __call__(self, model: Any, X: Any, y: Any) -> FloatArray:
         """Return the losses of records."""
-        event, time = fit_target(X, y, None, None)
+        # What X is, is asked of a fit: one of covariates may have a single one.
+        rows = is_two_dimensional(X)
+        event, time = event_and_time(y) if rows else fit_target(X, y, None, None)
         losses = np.empty(time.size)
         for start in range(0, time.size, BLOCK_ROWS):
             part = slice(start, start + BLOCK_ROWS)

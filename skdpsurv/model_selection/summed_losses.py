@@ -100,7 +100,7 @@ def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:
             def alone(i: int) -> Any:
                 # One by one, as a row that cannot be read must fail for itself alone.
                 row = LoneRows.of(take(X, slice(i, i + 1)), raw=raw)[0]
-                return loss(copy.deepcopy(model), row, lone_target(y, i))
+                return loss(copy.deepcopy(model), row, lone_target(take(y, slice(i, i + 1)), 0))
 
             losses = np.concatenate([_found(alone, 1, i) for i in range(n_records)])
     return LOSS.total(np.where(np.isnan(losses), 1.0, np.clip(losses, 0.0, 1.0)))

@@ -22,7 +22,6 @@ from skdpsurv.mechanisms.sums import LOSS, Sums
 from skdpsurv.model_selection.candidates import Candidate, Fit, one_of_each, private_step
 from skdpsurv.model_selection.losses import Loss, through_pipeline
 from skdpsurv.model_selection.summed_losses import summed_losses
-from skdpsurv.preprocessing.raw_table import is_frame
 from skdpsurv.privacy import (
     RandomSource,
     silence,
@@ -113,12 +112,8 @@ class SearchRecords:
     def held_out(self, places: IndexArray) -> tuple[Any, Any]:
         """Return some of the private records."""
         rows = np.sort(self.private[places])
-        y = take(self.y, rows)
-        if y is not None and not hasattr(y, "dtype") and not is_frame(y):
-            # One label must not decide the type of all.
-            y, labels = np.empty(rows.size, dtype=object), y
-            y[:] = labels
-        return take(self.X, rows), y
+        # A list stays one: in an array, one label would decide the type of all.
+        return take(self.X, rows), take(self.y, rows)
 
 
 @dataclass(frozen=True)

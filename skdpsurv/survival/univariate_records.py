@@ -61,7 +61,8 @@ class UnivariateRecords(CurveFrames, PrivateEstimator, ABC):
             for its length.
         y : array-like of shape (n_samples,) or None
             Structured array of event indicator and time, as scikit-survival has them. Else, events
-            if X is one-dimensional, and times, all observed, if X is two-dimensional or None.
+            if X is one-dimensional, and times, all observed, if X is two-dimensional or None;
+            beside a frame of one column only if names say so: times, and that column is not.
         durations : array-like of shape (n_samples,) or None
             Times of event or censoring, in the unit of ``max_time``. Private.
         event_observed : array-like of shape (n_samples,) or None

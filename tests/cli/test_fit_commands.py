@@ -312,6 +312,14 @@ def test_a_code_for_missing_is_one_of_covariates_alone(study, more):
     assert all(np.array_equal(one[name], other[name]) for name in one)
 
 
+def test_columns_named_as_each_other_are_refused(study):
+    """Of two columns names say which holds events, whatever a command is told."""
+    study.write(study.frame.rename(columns={"days": "death", "died": "day"}), "named.csv")
+    result = study.km(data="@named.csv", target=("--time", "death", "--event", "day"))
+    assert result.exit_code == 2
+    assert "rename the columns" in result.stderr
+
+
 def test_all_events_is_said_once(study):
     given = ["--schema", "@columns.toml", *HORIZON, "--epsilon", "2", "--drop", "id,died"]
     result = study.run(

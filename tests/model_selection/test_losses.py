@@ -27,6 +27,7 @@ from skdpsurv.model_selection.losses import (
     error_loss,
 )
 from skdpsurv.model_selection.summed_losses import _at_once, summed_losses
+from skdpsurv.model_selection.trials import SearchRecords
 from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
 from skdpsurv.privacy import silence
 from tests.support.combinations import thinned
@@ -338,6 +339,26 @@ class TestSurvival:
         last = Surv.from_arrays([False] * 50, np.full(50, 1.0))
         loss = SurvivalLoss(kind, 1.0)
         np.testing.assert_array_equal(loss(model, X, late), loss(model, X, last))
+
+
+@pytest.mark.parametrize("container", [list, tuple, np.asarray, pd.Series])
+@pytest.mark.parametrize("kind", [DPDiscreteTimeSurvival, DPWeibullFitter])
+def test_times_alone_are_held_out_as_they_are(kind, container):
+    """All of them events; X has one column, as frames of durations have."""
+    rng = np.random.default_rng(0)
+    times, rows = rng.uniform(0.5, 4.0, 200), pd.DataFrame({"x": rng.uniform(-1, 1, 200)})
+    y = Surv.from_arrays(np.ones(200, bool), times)
+    model = kind(50.0, max_time=5.0, random_state=0)
+    with silence():
+        model.fit(rows, y)
+    loss, held = SurvivalLoss("brier", 5.0), np.arange(20, 90)
+    found = [
+        summed_losses(
+            loss, model, *SearchRecords.sorted_out(rows, target, {}, model).held_out(held)
+        )
+        for target in (container(times), y)
+    ]
+    assert found[0] == found[1] < len(held) * LOSS.sensitivity
 
 
 def test_likelihood_of_a_constant_hazard():

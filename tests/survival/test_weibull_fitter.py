@@ -414,7 +414,7 @@ class TestConventions:
             ((), {"durations": time}),
             ((None, time), {}),
             ((np.zeros((300, 2)), time), {}),
-            ((pd.DataFrame({"a": ["x"] * 300}), pd.Series(time)), {}),
+            ((pd.DataFrame({"a": ["x"] * 300}), pd.Series(time, name="days")), {}),
             ((sparse.csr_matrix((300, 4)), list(time)), {}),
         ):
             self.same((time, seen), *args, **options)
