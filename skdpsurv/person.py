@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from skdpsurv.blocks import Blocks, Nothing
 from skdpsurv.first_names import FirstPlaces, first_places
 from skdpsurv.privacy import PrivacyGuarantee, refuse_masked
 from skdpsurv.privacy.guarantee import PERSON
+from skdpsurv.privacy.plain_cells import TEXT, WHOLE, all_of
 from skdpsurv.privacy.refusals import RefusedValueError
 from skdpsurv.rows import has_one_each, length, take, take_parameters
 from skdpsurv.source import Arguments, Source
@@ -106,11 +106,11 @@ def read_names(person: Any) -> NDArray[Any]:
         return names.astype(np.int64)
     if names.dtype.kind in "OUT":
         listed = names.tolist()
-        if all(isinstance(name, str) for name in listed):
+        if all_of(TEXT, listed):
             found = np.empty(names.size, dtype=object)
-            found[:] = [str.__str__(name) for name in listed]  # not a subclass's own
+            found[:] = [str(name) for name in listed]
             return found
-        if all(isinstance(name, Integral) and not isinstance(name, bool) for name in listed):
+        if all_of(WHOLE, listed):
             listed = [int(name) for name in listed]
             if all(abs(name) < 2**63 for name in listed):
                 return np.array(listed, dtype=np.int64)

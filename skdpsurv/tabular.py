@@ -30,6 +30,7 @@ from skdpsurv.preprocessing.step_description import rebuild
 from skdpsurv.priors import Prior, of_the_same_ledger
 from skdpsurv.privacy import call_without_data
 from skdpsurv.privacy.guarantee import frozen
+from skdpsurv.privacy.plain_cells import refuse_foreign_cells
 from skdpsurv.release import Release
 from skdpsurv.shape import Shape, seen_shape
 from skdpsurv.sources import require_in_memory
@@ -160,6 +161,7 @@ class TabularEstimator(PrivateEstimator):
         require_in_memory(X)
         if columns is None:
             refuse_moments(X)
+            refuse_foreign_cells(X)
             rows: FloatArray = call_without_data(
                 validate_data, self, X, dtype=np.float64, reset=False
             )

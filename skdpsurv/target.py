@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.preprocessing.raw_table import is_frame
 from skdpsurv.privacy import refuse_masked
+from skdpsurv.privacy.plain_cells import NUMBERS, REAL, all_of
 from skdpsurv.rows import length, require_one_each
 from skdpsurv.shape import ROWS, size
 from skdpsurv.types import BoolArray, FloatArray
@@ -36,12 +37,6 @@ EVENT_WORDS = {
 TIME_WORDS = {
     *("time", "times", "timeline", "duration", "durations", "survival", "lifetime", "tenure"),
     *("day", "days", "week", "weeks", "month", "months", "year", "years", "futime", "followup"),
-}
-#: Types of numbers, in exact terms: a subclass may answer what it likes, and a truth value is none.
-NUMBERS = {int, float} | {
-    kind
-    for kind in np.sctypeDict.values()
-    if issubclass(kind, np.integer | np.floating) and not issubclass(kind, np.timedelta64)
 }
 TAKEN = "It was taken to be"
 TIMES_ALONE = "y has neither fields nor columns"
@@ -252,6 +247,8 @@ def checked_events(event: ArrayLike, name: str, hint: str = "") -> BoolArray:
     ValueError
         If they are anything else.
     """
+    if isinstance(event, list | tuple):
+        event = [_flag(one) for one in event]
     flags = _column(event, name)
     if flags.dtype.kind == "b":
         return flags
@@ -514,11 +511,18 @@ def _time(time: Any) -> Any:
     try:
         if type(time) is np.timedelta64 and _is_span(time):
             return float(time / np.timedelta64(1, "D"))
-        if type(time) in NUMBERS:
+        if all_of(NUMBERS, [time]):
             return float(time)
     except OverflowError:  # of picoseconds a day has too many
         pass
     return None
+
+
+def _flag(event: Any) -> Any:
+    """Return a truth value or a number as such; None for what is neither."""
+    if type(event) is np.ndarray and event.ndim == 0:
+        event = event[()]
+    return event if all_of(REAL | set(ROWS), [event]) else None
 
 
 def _is_span(times: Any) -> bool:

@@ -12,6 +12,7 @@ from sklearn.exceptions import DataConversionWarning
 
 from skdpsurv.privacy import check_finite, refuse_masked
 from skdpsurv.privacy.domain import as_float_array
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.rows import length, refuse_no_target, require_one_each, take
 from skdpsurv.shape import size
 from skdpsurv.types import BoolArray
@@ -136,10 +137,8 @@ def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
         numbers = as_float_array(outcome, "y")
         check_finite(numbers, "y")
         return numbers
-    try:
-        complete = not pd.isna(outcome).any()
-    except Exception:  # of an object that compares with nothing
-        complete = False
-    if not complete:
+    # Of an object that compares with nothing there is no answer.
+    missing = attempted(lambda: bool(pd.isna(outcome).any()))
+    if missing is not False:
         raise ValueError("y contains NaN or missing labels; every record must have a label.")
     return outcome

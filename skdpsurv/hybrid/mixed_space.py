@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.types import FloatArray, IntArray
 
 __all__ = ["CategoricalAxis", "MixedSpace", "NumericAxes", "places_of"]
@@ -31,10 +32,9 @@ def places_of(labels: NDArray[Any], known: Sequence[Any]) -> IntArray:
     places = {label: place for place, label in enumerate(known)}
     found = np.full(labels.size, len(known), dtype=np.int64)
     for row, label in enumerate(labels.tolist()):
-        try:
-            found[row] = places.get(label, len(known))
-        except Exception:  # of a private label, which must not speak
-            continue
+        # Whose own methods may raise what they like.
+        place = attempted(places.get, label)
+        found[row] = len(known) if place is None else place
     return found
 
 

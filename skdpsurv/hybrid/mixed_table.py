@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from skdpsurv.column_index import column_index
 from skdpsurv.hybrid.mixed_space import CategoricalAxis
 from skdpsurv.privacy import check_finite, refuse_masked
 from skdpsurv.privacy.domain import as_float_array
+from skdpsurv.privacy.plain_cells import REAL, TEXT, all_of
 from skdpsurv.privacy.refusals import NO_TABLE
 from skdpsurv.types import FloatArray
 
@@ -143,7 +143,7 @@ _WORDS = {"True": 1.0, "False": 0.0}
 
 def _number(value: Any) -> float:
     """Return a number, be it written as text; NaN for what is none."""
-    if not isinstance(value, Real | str | np.bool_):
+    if not all_of(REAL | TEXT, [value]):
         return np.nan
     try:
         return float(_WORDS.get(value, value) if isinstance(value, str) else value)

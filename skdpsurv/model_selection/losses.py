@@ -17,6 +17,7 @@ from sklearn.base import is_classifier
 
 from skdpsurv.checks import one_of, positive_number
 from skdpsurv.model_selection.candidates import flat_steps
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.rows import length, take
 from skdpsurv.target import event_and_time, fit_target, is_two_dimensional
 from skdpsurv.types import BoolArray, FloatArray
@@ -42,10 +43,9 @@ def error_loss(model: Any, X: Any, y: ArrayLike) -> FloatArray:
 
 
 def _differ(one: Any, other: Any) -> float:
-    try:
-        return float(bool(one != other))
-    except Exception:  # of a label that compares with nothing
-        return 1.0
+    # A label may compare with nothing, and say so as it likes.
+    found = attempted(lambda: float(bool(one != other)))
+    return 1.0 if found is None else found
 
 
 def _labels(y: Any) -> list[Any]:

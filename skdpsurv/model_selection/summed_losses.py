@@ -179,17 +179,20 @@ def _features(steps: list[Any], model: Any, X: Any) -> FloatArray:
     n_features = len(features_in(whole, n_columns, names))
     rows = np.full((length(X), n_features), np.nan)
 
+    def read(start: int, end: int) -> FloatArray:
+        part = take(X, slice(start, end))
+        if names is not None and is_frame(part):
+            part = part[list(names)]
+        return encoded(whole, part, n_columns, names)
+
     def encode(start: int, end: int) -> None:
-        try:
-            part = take(X, slice(start, end))
-            if names is not None and is_frame(part):
-                part = part[list(names)]
-            rows[start:end] = encoded(whole, part, n_columns, names)
-        except Exception:  # whatever it is, it may speak of a private record
-            if end - start > 1:
-                middle = (start + end) // 2
-                encode(start, middle)
-                encode(middle, end)
+        found = attempted(read, start, end)
+        if found is not None:
+            rows[start:end] = found
+        elif end - start > 1:
+            middle = (start + end) // 2
+            encode(start, middle)
+            encode(middle, end)
 
     most = 1 if _normalizes(whole) else len(rows)
     for start in range(0, len(rows), most):
@@ -208,11 +211,10 @@ def _normalizes(step: Any) -> bool:
 
 def _matrix(final: PrivateMetaEstimator, X: Any) -> FloatArray:
     """Return rows as the estimator inside sees them, read one by one; NaN where that fails."""
+    nobody = np.full((1, final.estimator_.n_features_in_), np.nan)
 
     def read(row: slice) -> FloatArray:
-        try:
-            return final._matrix(take(X, row))
-        except Exception:  # whatever it is, it may speak of a private record
-            return np.full((1, final.estimator_.n_features_in_), np.nan)
+        found = attempted(lambda: final._matrix(take(X, row)))
+        return nobody if found is None else found
 
     return np.vstack([read(slice(i, i + 1)) for i in range(length(X))])

@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skdpsurv.privacy import silent_arithmetic
+from skdpsurv.privacy.plain_cells import REAL, all_of
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.types import FloatArray, IndexArray
 
 __all__ = ["LARGEST_FLOAT", "days", "missing_cells", "numbers", "places", "quietly"]
@@ -42,11 +43,8 @@ class _UnreadableError(Exception):
 
 def quietly(read: Callable[..., Any], *args: Any) -> Any:
     """Return what a reader returns; None if it raises anything at all."""
-    try:
-        with silent_arithmetic():
-            return read(*args)
-    except Exception:  # whatever an object says of itself may be private
-        return None
+    with silent_arithmetic():
+        return attempted(read, *args)
 
 
 def missing_cells(column: Any) -> NDArray[np.bool_]:
@@ -61,7 +59,8 @@ def numbers(column: Any) -> FloatArray:
         return np.asarray(cells, dtype=np.float64)
     values = np.full(cells.size, np.nan)
     present = _present(cells)
-    _require(_types(cells[present]), (Real, Decimal, np.bool_))
+    if not all_of(REAL, cells[present].tolist()):
+        raise _UnreadableError
     values[present] = cells[present].astype(np.float64)
     return values
 

@@ -20,6 +20,7 @@ from skdpsurv.preprocessing.feature import Expression, Feature, raw_features
 from skdpsurv.preprocessing.public_doubts import warn_of_wide_bounds
 from skdpsurv.preprocessing.raw_table import refuse_moments
 from skdpsurv.privacy import RefusedValueError, call_without_data, refuse_masked, silence
+from skdpsurv.privacy.plain_cells import refuse_foreign_cells
 from skdpsurv.types import FloatArray
 
 __all__ = ["PublicBoundsScaler"]
@@ -353,6 +354,7 @@ def _validated(estimator: BaseEstimator, X: ArrayLike, *, reset: bool) -> FloatA
     """X as a float64 matrix; finiteness is checked later, by column."""
     refuse_masked(X, "X")
     refuse_moments(X)
+    refuse_foreign_cells(X)
     options: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
     if reset or hasattr(estimator, "n_features_in_"):
         values = call_without_data(validate_data, estimator, X, reset=reset, **options)

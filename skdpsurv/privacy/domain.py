@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from skdpsurv.checks import positive_number
 from skdpsurv.pieces import by_pieces
-from skdpsurv.privacy.refusals import nested_arrays_refused
+from skdpsurv.privacy.plain_cells import MATRIX, all_of
 from skdpsurv.types import BoolArray, FloatArray
 
 
@@ -201,8 +201,8 @@ def as_float_array(values: ArrayLike, name: str) -> FloatArray:
             # Long doubles overflow to infinity.
             with np.errstate(all="ignore"):
                 return np.asarray(array, dtype=np.float64)
-        if array.dtype.kind == "O":
-            with np.errstate(all="ignore"), nested_arrays_refused():
+        if array.dtype.kind == "O" and all_of(MATRIX, array.ravel().tolist()):
+            with np.errstate(all="ignore"):
                 return np.asarray(array, dtype=np.float64)
     except Exception:  # whatever an object says of itself may be private
         pass  # raised below, outside the handler, so that no chained message quotes a value

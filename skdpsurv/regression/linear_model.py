@@ -30,6 +30,7 @@ from skdpsurv.mechanisms.perturbation import (
 )
 from skdpsurv.privacy import check_unclipped, clip_rows, refuse_masked
 from skdpsurv.privacy.measurement import Known
+from skdpsurv.privacy.plain_cells import REAL, all_of
 from skdpsurv.privacy.plan import Plan
 from skdpsurv.references import REAL_ARITHMETIC, reference
 from skdpsurv.release import Release, check_parameters, released_array
@@ -302,7 +303,7 @@ def checked_outcomes(y: Any, n_records: int) -> FloatArray:
     column: Any
     try:
         column = np.asarray(y)
-        if column.dtype.kind == "O" and all(isinstance(v, Real) for v in column.flat):
+        if column.dtype.kind == "O" and all_of(REAL, column.ravel().tolist()):
             column = column.astype(np.float64)
     except Exception:  # its message may quote a value
         column = np.empty(0, dtype=object)

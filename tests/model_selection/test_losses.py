@@ -21,12 +21,18 @@ from skdpsurv import (
     HybridMEstimator,
 )
 from skdpsurv.mechanisms.sums import LOSS
+from skdpsurv.model_selection import summed_losses as summed
 from skdpsurv.model_selection.losses import (
     SurvivalLoss,
     brier_loss,
     error_loss,
 )
-from skdpsurv.model_selection.summed_losses import _at_once, summed_losses
+from skdpsurv.model_selection.summed_losses import (
+    _at_once,
+    _features,
+    _matrix,
+    summed_losses,
+)
 from skdpsurv.model_selection.trials import SearchRecords
 from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
 from skdpsurv.privacy import silence
@@ -274,6 +280,26 @@ def test_the_public_model_inside_sees_all_records_at_once_and_what_it_can():
         losses.append(_at_once(error_loss, model, held_out, y[40:]))
         assert np.isnan(losses[-1][3])
         np.testing.assert_array_equal(np.delete(losses[0], 3), np.delete(losses[-1], 3))
+
+
+def test_a_row_that_ends_the_program_where_it_is_read_counts_for_itself(monkeypatch):
+    def leaving(X):
+        if (np.asarray(X) == 13.0).any():
+            raise SystemExit
+        return np.asarray(X, dtype=float)
+
+    class Final:
+        estimator_ = Coin()
+        _matrix = staticmethod(leaving)
+
+    Final.estimator_.n_features_in_ = 1
+    rows = np.array([[1.0], [13.0], [-1.0]])
+    np.testing.assert_array_equal(_matrix(Final, rows), [[1.0], [np.nan], [-1.0]])
+    columns = PublicColumns({"a": (0, 20)})
+    frame = pd.DataFrame(rows, columns=["a"])
+    columns.fit(frame)
+    monkeypatch.setattr(summed, "encoded", lambda step, X, *names: leaving(X))
+    np.testing.assert_array_equal(_features([columns], columns, frame), [[1.0], [np.nan], [-1.0]])
 
 
 def test_a_failed_model_loses_everything():

@@ -610,7 +610,7 @@ KINDS = {"number": (0, 10**5), "labels": ["f", "m"], "integers": [1, 2, 3], "fla
 KINDS["date"] = DATES
 #: Cells that columns of a kind hold, of those that are refused elsewhere.
 HELD = {
-    "number": ["less than nothing", "a decimal", "a whisper", "a boolean"],
+    "number": ["less than nothing", "a decimal", "a boolean"],
     "flag": ["a boolean"],
     "date": ["a date", "a day"],
 }

@@ -1,0 +1,133 @@
+"""Cells are read by exact types: none of them is asked to convert itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from skdpsurv import (
+    DPDiscreteTimeSurvival,
+    DPLogisticRegression,
+    DPWeibullFitter,
+    HybridMEstimator,
+    PublicBoundsScaler,
+    PublicColumns,
+)
+from skdpsurv.person import read_names
+from skdpsurv.preprocessing.column_cells import quietly
+from skdpsurv.privacy import clip_rows
+from skdpsurv.privacy.plain_cells import NUMBERS, refuse_foreign_cells
+from skdpsurv.target import checked_events, checked_times
+
+asked = []
+
+
+def _exit(self):
+    asked.append(self)
+    raise SystemExit("secret")
+
+
+class Leaving:
+    __float__ = __int__ = __index__ = __str__ = __len__ = __bool__ = _exit
+
+
+class LeavingFloat(float):
+    __float__ = __int__ = __index__ = __str__ = _exit
+
+
+class LeavingWhole(int):
+    __float__ = __int__ = __index__ = __str__ = __abs__ = _exit
+
+
+class Pretending(type):
+    """Of classes that say that they are float."""
+
+    __hash__ = classmethod(hash)
+
+    def __eq__(cls, other):
+        return True
+
+
+class Pretender(metaclass=Pretending):
+    __float__ = _exit
+
+
+FOREIGN = [
+    Leaving(),
+    LeavingFloat(1.0),
+    LeavingWhole(1),
+    Pretender(),
+    pd.Series([1.0]),
+    np.array([1.0]),
+]
+
+
+def matrices(cell):
+    array = np.zeros((20, 2), dtype=object)
+    array[3, 1] = cell
+    rows = array.tolist()
+    frame = pd.DataFrame({"a": np.zeros(20), "b": pd.Series(rows[3][:1] * 20, dtype=object)})
+    frame["b"] = pd.Series([row[1] for row in rows], dtype=object)
+    return array, rows, frame
+
+
+@pytest.mark.parametrize("cell", FOREIGN, ids=lambda cell: type(cell).__name__)
+@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_cell_of_a_class_of_its_own_is_refused_and_not_asked(cell):
+    asked.clear()
+    labels = np.arange(20) % 2
+    lone = np.empty(20, dtype=object)
+    lone[:] = [1] * 20
+    lone[3] = cell
+    for X in matrices(cell):
+        for estimator in (
+            DPLogisticRegression(classes=[0, 1], data_norm=1.0),
+            DPDiscreteTimeSurvival(max_time=9.0, data_norm=1.0),
+        ):
+            y = labels if isinstance(estimator, DPLogisticRegression) else np.ones(20)
+            with pytest.raises((TypeError, ValueError), match="must hold plain numbers alone"):
+                estimator.fit(X, y)
+        with pytest.raises((TypeError, ValueError), match="must hold plain numbers alone"):
+            PublicBoundsScaler(0.0, 1.0).fit_transform(X)
+        with pytest.raises(ValueError, match=r"X must|X contains"):
+            HybridMEstimator(method="cells").fit(X, labels, public=np.arange(20) > 9)
+    columns = PublicColumns({"a": (0, 1), "b": (0, 1)})
+    with pytest.raises(ValueError, match="must hold numbers"):
+        columns.fit_transform(matrices(cell)[2])
+    with pytest.raises(ValueError, match="array of real numbers"):
+        clip_rows(matrices(cell)[0], 1.0)
+    for values in (lone, lone.tolist()):
+        for read in (checked_times, checked_events):
+            with pytest.raises(ValueError, match="must be"):
+                read(values, "durations")
+        with pytest.raises(ValueError, match="person must hold"):
+            read_names(values)
+        with pytest.raises(ValueError, match="must"):
+            DPWeibullFitter(max_time=3.0).fit(np.ones(20), values)
+    assert not asked
+
+
+def test_plain_cells_are_let_through():
+    cells = [1, 1.5, True, "2", None, *(kind(1) for kind in NUMBERS)]
+    refuse_foreign_cells([cells, cells])
+    refuse_foreign_cells(pd.DataFrame({"a": pd.Series(cells, dtype=object)}))
+    refuse_foreign_cells(pd.DataFrame({"a": pd.Series(["x", "y"], dtype="category")}))
+    refuse_foreign_cells(pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}))
+    assert np.timedelta64 not in NUMBERS
+    assert bool not in NUMBERS
+    assert read_names([1, np.int8(2), np.uint64(3)]).tolist() == [1, 2, 3]
+    assert read_names(["a", np.str_("b")]).tolist() == ["a", "b"]
+
+
+def test_a_reader_that_ends_the_program_has_not_read():
+    def leave():
+        raise SystemExit
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    assert quietly(leave) is None
+    with pytest.raises(KeyboardInterrupt):
+        quietly(interrupt)
