@@ -21,13 +21,11 @@ from skdpsurv import (
     PublicColumns,
     split_target,
 )
-from skdpsurv.base import PrivateEstimator
 from skdpsurv.frame_chunks import ChunkBlocks
 from skdpsurv.metrics import private_survival_metrics
-from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.person import one_record_each
-from tests.support import checks
-from tests.support.registry import N_RECORDS, SETTINGS
+from tests.support import checks, tables
+from tests.support.registry import N_RECORDS
 
 dask = pytest.importorskip("dask")
 dd = pytest.importorskip("dask.dataframe")
@@ -38,12 +36,8 @@ WHOSE = np.concatenate([np.arange(N_RECORDS), AGAIN])
 
 of_tables = checks.each(
     replace(setting, slow=setting.slow or not setting.representative)
-    for setting in SETTINGS
-    if setting.is_private
-    and issubclass(setting.kind, PrivateEstimator)
-    and setting.kind is not PrivateSearchCV
-    and not setting.data().options
-    and setting.parameters.get("classes", ...) is not None
+    for setting in tables.OF_TABLES
+    if not setting.data().options
     # Which records it draws depends on where they are; their law does not.
     and "psgld" not in setting.name
 )
@@ -75,26 +69,13 @@ def same(one, other, *, exact=False):
     assert one.n_features_in == other.n_features_in
 
 
-def table(data):
-    """Return all of a data set in one frame, and the names of X and y."""
-    X = data.X if isinstance(data.X, pd.DataFrame) else pd.DataFrame(np.asarray(data.X))
-    X = X.rename(columns=str)
-    y = data.y
-    fields = y.dtype.names
-    target = {name: y[name] for name in fields} if fields else {"y": np.asarray(y)}
-    names = list(target)
-    return X.assign(**target), list(X.columns), names if fields else names[0]
-
-
 def in_chunks(frame, *ends):
     return FrameChunks([frame.iloc[a:b] for a, b in zip((0, *ends), (*ends, None), strict=True)])
 
 
 @of_tables
 def test_chunks_and_partitions_do_not_matter(setting):
-    frame, names, target = table(setting.data())
-    univariate = len(names) == 1 and isinstance(target, str) and setting.data().X.ndim == 1
-    columns = names[0] if univariate else names
+    frame, columns, target = tables.table(setting.data())
     whole = fitted(setting, frame[columns], frame[target])
     chunks = in_chunks(frame, 10, 10, 35)
     same(whole, fitted(setting, chunks[columns], chunks[target]))
@@ -104,10 +85,7 @@ def test_chunks_and_partitions_do_not_matter(setting):
 
 @of_tables
 def test_one_record_of_each_person(setting):
-    data = setting.data()
-    frame, names, target = table(data)
-    univariate = len(names) == 1 and isinstance(target, str) and data.X.ndim == 1
-    columns = names[0] if univariate else names
+    frame, columns, target = tables.table(setting.data())
     # What comes later of a person is something else.
     more = pd.concat([frame, frame.iloc[(AGAIN + 5) % N_RECORDS]], ignore_index=True)
     whole = fitted(setting, frame[columns], frame[target])

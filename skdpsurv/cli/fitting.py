@@ -157,7 +157,7 @@ def reading(estimator: PrivateEstimator, rehearsed: bool, as_json: bool = False)
     The ledger is asked before; a file that is refused for what its records hold is charged where
     refusals are, unless this is a rehearsal.
     """
-    status = estimator._status_beforehand()
+    status = estimator._status(None)
     estimator._room_beforehand(status)
     fit = estimator._without_ledger() if rehearsed else estimator
     with fit._refusals_charged(status), working("Reading", as_json):
