@@ -209,7 +209,11 @@ class TestJointCurvatureCost:
         apart = joint_curvature_cost(constants, [1e4] * 10, math.inf)
         assert apart == pytest.approx(10 * shared, rel=1e-4)
 
-    @pytest.mark.parametrize("ridges", [(1e-12, 1e12), (1e-9, 1e-9), (1e12, 1e12), (1e-12, 1.0)])
+    # From 1e17 on no level is found where anything is filled, and the gap of the dual is all of J.
+    @pytest.mark.parametrize(
+        "ridges",
+        [(1e-12, 1e12), (1e-9, 1e-9), (1e12, 1e12), (1e-12, 1.0), (1e17, 1e17), (1e17, 1e20)],
+    )
     def test_extreme_ridges_are_paid(self, ridges):
         constants = [PrivacyConstants(2.0, 0.25, 1)] * 2
         J = joint_curvature_cost(constants, ridges, 0.3)
