@@ -23,6 +23,7 @@ from skdpsurv.privacy import PrivacyGuarantee, refuse_masked
 from skdpsurv.privacy.guarantee import PERSON
 from skdpsurv.privacy.plain_cells import TEXT, WHOLE, all_of
 from skdpsurv.privacy.refusals import RefusedValueError
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.rows import has_one_each, length, take, take_parameters
 from skdpsurv.source import Arguments, Source
 
@@ -93,27 +94,25 @@ def read_names(person: Any) -> NDArray[Any]:
         If they are neither, or one is missing.
     """
     refuse_masked(person, "person")
-    try:
-        # Of a list of numbers and text NumPy would make text of both.
-        names = np.asarray(person, dtype=object if isinstance(person, list | tuple) else None)
-    except Exception:  # of an object's own conversion, whose message may quote it
-        names = np.empty((0, 0))
-    if names.ndim != 1:
-        raise RefusedValueError(WRONG)
-    if names.dtype.kind in "iu":
-        if names.dtype.kind == "u" and names.size and names.max() > np.iinfo(np.int64).max:
+    # Of a list NumPy would ask the entries what they are, and make text of numbers beside text.
+    listed = person if isinstance(person, list | tuple) else None
+    if listed is None:
+        names = attempted(np.asarray, person)
+        if names is None or names.ndim != 1:
             raise RefusedValueError(WRONG)
-        return names.astype(np.int64)
-    if names.dtype.kind in "OUT":
-        listed = names.tolist()
-        if all_of(TEXT, listed):
-            found = np.empty(names.size, dtype=object)
-            found[:] = [str(name) for name in listed]
-            return found
-        if all_of(WHOLE, listed):
-            listed = [int(name) for name in listed]
-            if all(abs(name) < 2**63 for name in listed):
-                return np.array(listed, dtype=np.int64)
+        if names.dtype.kind in "iu":
+            if names.dtype.kind == "u" and names.size and names.max() > np.iinfo(np.int64).max:
+                raise RefusedValueError(WRONG)
+            return names.astype(np.int64)
+        listed = names.tolist() if names.dtype.kind in "OUT" else [None]
+    if all_of(TEXT, listed):
+        found = np.empty(len(listed), dtype=object)
+        found[:] = [str(name) for name in listed]
+        return found
+    if all_of(WHOLE, listed):
+        listed = [int(name) for name in listed]
+        if all(abs(name) < 2**63 for name in listed):
+            return np.array(listed, dtype=np.int64)
     raise RefusedValueError(WRONG)
 
 
