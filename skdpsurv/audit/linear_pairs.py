@@ -20,7 +20,7 @@ def linear_pairs(estimator: Any, setting: PairSetting) -> Iterator[NeighbourPair
     estimator : PrivateLinearModel
     setting : PairSetting
     """
-    bound, n = float(estimator.data_norm), setting.n_others
+    bound, n = estimator._norm, setting.n_others
     low, high = estimator._outcome_range()
     top, zero = setting.along(bound), setting.along(0.0)
     changes = {

@@ -125,9 +125,10 @@ def unstated_norm() -> list[str]:
     """Return what happens to rows of which neither the columns nor the norm were stated."""
     return [
         "neither columns nor data_norm is stated: rows are taken to be within [-1, 1] already (for "
-        "classifiers, no longer than 1), and longer ones are cut down whatever their units. For "
-        "raw numbers write columns=PublicColumns({name: (low, high), ...}) with the bounds of the "
-        "protocol; for rows that are scaled, data_norm=, a public bound on their length."
+        "classifiers and linear models, no longer than 1), and longer ones are cut down whatever "
+        "their units. For raw numbers write columns=PublicColumns({name: (low, high), ...}) with "
+        "the bounds of the protocol; for rows that are scaled, data_norm=, a public bound on their "
+        "length."
     ]
 
 

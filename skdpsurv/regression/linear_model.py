@@ -17,7 +17,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import r2_score
 
 from skdpsurv.blocks import Blocks, in_blocks
-from skdpsurv.checks import Check, choice, positive, zero_or
+from skdpsurv.checks import Check, choice, optional, positive, zero_or
 from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, ScalarLoss
 from skdpsurv.mechanisms.methods import NAMES, PURE, calibrate
 from skdpsurv.mechanisms.perturbation import (
@@ -98,7 +98,9 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
     """Base of private regressions on a linear predictor, with an intercept.
 
     The intercept is the coefficient of a constant column of size ``data_norm``: it counts in the
-    norm of a row, and is regularised like the rest. A subclass says
+    norm of a row, and is regularised like the rest. With None, which a subclass should have as its
+    default, that is 1, and a fit without ``columns`` asks whether rows are so short. A subclass
+    says
 
     * ``_loss()``: its :class:`~skdpsurv.likelihoods.linear.ScalarLoss`;
     * ``_outcome_range()``: the public ends of what an outcome can be;
@@ -110,7 +112,7 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
     """
 
     _rules: ClassVar[dict[str, Check]] = {
-        "data_norm": positive(),
+        "data_norm": optional(positive()),
         "alpha": zero_or(positive()),
         "method": choice(*PURE),
     }
@@ -118,7 +120,7 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
     #: Parameters that no release needs, or holds in another place.
     _not_stated = ("epsilon", "random_state", "accountant", "columns")
 
-    data_norm: float
+    data_norm: float | None
     alpha: float
     method: str
 
@@ -157,9 +159,14 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
         """
         return self._fit(X, y, person=person)
 
+    @property
+    def _norm(self) -> float:
+        """The bound on the norm of a row that a fit uses."""
+        return 1.0 if self.data_norm is None else float(self.data_norm)
+
     def _plan(self, shape: Shape) -> Plan:
         # Rows and the constant, each within data_norm.
-        norm, n = float(self.data_norm), shape.n_records
+        norm, n = self._norm, shape.n_records
         stretched = math.sqrt(2.0) * norm
         likelihood = LinearLikelihood(self._loss(), shape.n_features + 1, stretched)
         calibration: Calibrated
@@ -194,7 +201,7 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
         outcomes = self._outcomes(checked_outcomes(y, rows.shape[0]))
         if not np.isfinite(outcomes).all():
             raise ValueError("y must hold outcomes in the domain of the loss.")
-        norm = float(self.data_norm)
+        norm = self._norm
         constant = np.full((rows.shape[0], 1), norm)
         if math.isinf(self.epsilon):
             check_unclipped(rows, "X")
@@ -206,7 +213,7 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
     def _stated(self, shape: Shape) -> dict[str, Any]:
         names = inspect.signature(type(self)).parameters
         own = [name for name in names if name not in PrivateLinearModel._not_stated]
-        return {name: plain(getattr(self, name)) for name in own}
+        return {name: plain(getattr(self, name)) for name in own} | {"data_norm": self._norm}
 
     def _set_fitted(self, release: Release) -> None:
         check_parameters(release, *self._stated(Shape(0, 0)))

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from skdpsurv import (
     split_target,
 )
 from tests.cli.study import Study, records
+from tests.support.extensions import extension
 
 N = 600
 RNG = np.random.default_rng(3)
@@ -260,20 +262,28 @@ def test_rows_of_which_nothing_is_stated_are_asked_about():
     assert asked(lambda: search.fit(X, Y)) == []
 
 
-@pytest.mark.parametrize("kind", [DPLogisticRegression, PrivateStackingClassifier])
-def test_classifiers_ask_about_such_rows_too_and_take_them_to_be_no_longer_than_1(kind):
-    model = kind(classes=[0, 1], random_state=0)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        partial(DPLogisticRegression, classes=[0, 1]),
+        partial(PrivateStackingClassifier, classes=[0, 1]),
+        extension("poisson").DPPoissonRegressor,
+    ],
+    ids=["logistic", "stack", "linear"],
+)
+def test_others_ask_about_such_rows_too_and_take_them_to_be_no_longer_than_1(kind):
+    model = kind(random_state=0)
     (question,) = asked(lambda: model.fit(SCALED, LABELS))
     assert question.startswith("neither columns nor data_norm is stated")
     stated = clone(model).set_params(data_norm=1.0)
     assert asked(lambda: stated.fit(SCALED, LABELS)) == []
     assert stated.release_.to_json() == model.release_.to_json()
-    assert asked(lambda: kind.from_release(model.release_).fit(SCALED, LABELS)) == []
+    assert asked(lambda: model.from_release(model.release_).fit(SCALED, LABELS)) == []
     described = clone(model).set_params(
         columns=PublicColumns({"wait": (0, 3650), "income": (0, 9e4)})
     )
     assert asked(lambda: described.fit(X, LABELS)) == []
-    if kind is PrivateStackingClassifier:
+    if isinstance(model, PrivateStackingClassifier):
         groups = clone(model).set_params(group_norms=[1.0, 1.0])
         assert asked(lambda: groups.fit(SCALED, LABELS)) == []
 

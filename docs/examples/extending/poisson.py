@@ -42,7 +42,7 @@ class DPPoissonRegressor(PrivateLinearModel):
     _rules = {"largest_count": integer(), "max_residual": positive()}
 
     def __init__(self, epsilon=1.0, *, columns=None, largest_count=10, max_residual=3.0, alpha=0.0,
-                 data_norm=1.0, method="obj_pert", random_state=None, accountant=None):  # fmt: skip
+            data_norm=None, method="obj_pert", random_state=None, accountant=None):  # fmt: skip
         self.epsilon, self.columns, self.largest_count = epsilon, columns, largest_count
         self.max_residual, self.data_norm, self.alpha = max_residual, data_norm, alpha
         self.method, self.random_state, self.accountant = method, random_state, accountant
