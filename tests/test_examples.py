@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+import warnings
 from pathlib import Path
 
 import pytest
 
 import skdpsurv.survival.weibull_curve as weibull
+from skdpsurv import PublicInputWarning
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "docs" / "examples").glob("*.py"))
 #: Those that take more than three seconds, run as below. The documentation's build runs all.
@@ -53,7 +55,7 @@ def test_reads_as_a_page(script):
 
 
 @pytest.mark.parametrize("script", [_marked(script) for script in EXAMPLES])
-def test_runs_and_draws(script, tmp_path, monkeypatch, capsys):
+def test_runs_and_draws(script, tmp_path, monkeypatch, capsys, recwarn):
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("Agg")
     plt.close("all")
@@ -62,7 +64,9 @@ def test_runs_and_draws(script, tmp_path, monkeypatch, capsys):
         weibull, "plausible_estimates", lambda public, released, _: simulate(public, released, 20)
     )
     monkeypatch.chdir(tmp_path)
-    code = compile(_shorter(script.read_text(encoding="utf-8")), str(script), "exec")
+    warnings.simplefilter("always", PublicInputWarning)
+    source = script.read_text(encoding="utf-8")
+    code = compile(_shorter(source), str(script), "exec")
     try:
         exec(code, {"__name__": "__main__"})
         figures = [plt.figure(number) for number in plt.get_fignums()]
@@ -74,4 +78,9 @@ def test_runs_and_draws(script, tmp_path, monkeypatch, capsys):
     finally:
         plt.close("all")
     assert "Spent: epsilon = " in capsys.readouterr().out
+    # A page says why it is asked what it is, and states what would be asked about otherwise.
+    asked = [str(one.message) for one in recwarn if one.category is PublicInputWarning]
+    assert not asked or "``PublicInputWarning``" in source, asked[0]
+    unstated = any(question.startswith("neither columns nor data_norm") for question in asked)
+    assert unstated == (script.stem == "wrong_in_silence")
     assert not list(tmp_path.iterdir())

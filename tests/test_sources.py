@@ -23,6 +23,7 @@ from skdpsurv import (
 )
 from skdpsurv.frame_chunks import ChunkBlocks
 from skdpsurv.metrics import private_survival_metrics
+from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.person import one_record_each
 from tests.support import checks, tables
 from tests.support.registry import N_RECORDS

@@ -43,9 +43,10 @@ class Boaster(BaseEstimator):
 # One record
 # ----------
 # A single person, ill or not, and a strong penalty: what is released of one person is where a
-# guarantee is tested hardest. Nothing in an audit is private, so the records are made up.
+# guarantee is tested hardest. Nothing in an audit is private, so the records are made up. (The fit
+# at the end warns, by a ``PublicInputWarning``, that one record is few.)
 
-SETTINGS = {"classes": [0, 1], "alpha": 60.0, "max_residual": 0.5}
+SETTINGS = {"data_norm": 1.0, "classes": [0, 1], "alpha": 60.0, "max_residual": 0.5}
 data, neighbour = ([[1.0]], [0]), ([[1.0]], [1])
 honest = DPLogisticRegression(CLAIM, **SETTINGS)
 found = {

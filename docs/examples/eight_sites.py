@@ -71,6 +71,8 @@ def ranking(model) -> float:
 # %%
 # Each its release, and one of all
 # --------------------------------
+# A ``PublicInputWarning`` tells small hospitals that few of their intervals will be finite, and the
+# pool which releases hide a coefficient behind noise: these have no weight there.
 
 ledgers = [PrivacyAccountant(epsilon=1.0) for _ in hospitals]
 releases = {}

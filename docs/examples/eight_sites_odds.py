@@ -71,7 +71,8 @@ def ranking(model) -> float:
 # Each its release, and one of all
 # --------------------------------
 # A ledger of its own for each hospital: two releases of one ledger may be of the same people, which
-# a pool would ask about.
+# a pool would ask about. Releases whose noise hides a coefficient have no weight there, and a
+# ``PublicInputWarning`` names them.
 
 ledgers = [PrivacyAccountant(epsilon=1.0) for _ in hospitals]
 releases = {}

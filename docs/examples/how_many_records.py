@@ -9,6 +9,8 @@ flchain study, beside Cox regression of the same people; then with a quarter of 
 # %%
 # Parts of a study
 # ----------------
+# Where records times epsilon are below 50 for each column, a ``PublicInputWarning`` says that they
+# are few: here, with a quarter of the epsilon and up to 1,000 people.
 
 import matplotlib.pyplot as plt
 import numpy as np

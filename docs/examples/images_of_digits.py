@@ -32,6 +32,8 @@ train, test = lot[:250], lot[250:]
 # %%
 # One fit is what you would publish
 # ---------------------------------
+# A ``PublicInputWarning`` says that 250 images are few for 64 coefficients, so that noise hides
+# what each of them says. It does, as shown below.
 
 ledger = PrivacyAccountant(epsilon=1.0)
 model = DPLogisticRegression(1.0, data_norm=1.0, classes=[0, 8], accountant=ledger)
@@ -44,7 +46,7 @@ print(f"Spent: epsilon = {ledger.spent():g}")
 
 fits = {
     epsilon: [
-        DPLogisticRegression(epsilon, classes=[0, 8]).fit(X[train], y[train])
+        DPLogisticRegression(epsilon, data_norm=1.0, classes=[0, 8]).fit(X[train], y[train])
         for _ in range(REPETITIONS)
     ]
     for epsilon in EPSILONS

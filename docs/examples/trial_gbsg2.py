@@ -56,7 +56,8 @@ print(
 # The test, many times
 # --------------------
 # p-values of private tests allow for the noise: where it is large they are large as a rule. Each
-# dot is a fit of its own; in earnest one has a single one of them.
+# dot is a fit of its own; in earnest one has a single one of them. (At ε = 10 a
+# ``PublicInputWarning`` says that next to nothing is promised: it is here to be compared with.)
 
 epsilons = [0.3, 1.0, 3.0, 10.0]
 p_values = {}

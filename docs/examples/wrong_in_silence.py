@@ -3,8 +3,9 @@ What goes wrong in silence
 ==========================
 
 A private fit cannot tell that your bounds are wrong: that would be a message about the records. It
-clips, adds noise, and returns a model. Four ways to lose the flchain study without a warning. (What
-public numbers tell by themselves, such as bounds that span a million, is asked about.)
+clips, adds noise, and returns a model. Four ways to lose the flchain study, three of them without a
+warning. (What public numbers tell by themselves is asked about: bounds that span a million, or rows
+of which nothing is stated at all, the fourth way.)
 """
 
 # %%
@@ -45,6 +46,8 @@ settings = {
 # %%
 # No message, and full price
 # --------------------------
+# Only of raw columns without bounds a ``PublicInputWarning`` says that they will be cut down, as
+# that nothing was stated is public.
 
 ledger = PrivacyAccountant(epsilon=100.0)
 scores = {}
@@ -78,12 +81,12 @@ ax.spines[["top", "right", "left"]].set_visible(False)
 ax.tick_params(axis="y", length=0)
 
 # %%
-# None of these fits fails, and none warns: how many values were clipped is private, and a warning
-# would tell it. Some do badly always, others by chance: without bounds a fit may come out nearly
-# right, or worse than a coin, and from one fit nobody can tell which. So what is public is to be
-# checked in public: units and bounds against the protocol, and with made-up rows before the real
-# ones (:doc:`/user_guide/choosing_epsilon` makes some up). The guarantee holds in each of the five
-# cases: wrong bounds cost accuracy, and never privacy.
+# None of these fits fails, and none says what became of the records: how many values were clipped
+# is private, and a warning would tell it. Some do badly always, others by chance: without bounds a
+# fit may come out nearly right, or worse than a coin, and from one fit nobody can tell which. So
+# what is public is to be checked in public: units and bounds against the protocol, and with made-up
+# rows before the real ones (:doc:`/user_guide/choosing_epsilon` makes some up). The guarantee holds
+# in each of the five cases: wrong bounds cost accuracy, and never privacy.
 #
 # **The data may not warn you, so the protocol must: check bounds and units before the fit, with
 # somebody else.**

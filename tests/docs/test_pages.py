@@ -24,7 +24,7 @@ from sybil.parsers.myst import CodeBlockParser
 from typer.testing import CliRunner
 
 import skdpsurv.audit
-from skdpsurv import Release
+from skdpsurv import PublicInputWarning, Release
 from skdpsurv.cli import app
 from tests.cli.study import SCHEMA, Study, records
 
@@ -108,9 +108,12 @@ def run(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     document = document_of(page)
     document.namespace["__name__"] = "__main__"
-    with warnings.catch_warnings(), sklearn.config_context():
+    with warnings.catch_warnings(record=True) as shown, sklearn.config_context():
+        warnings.simplefilter("always", PublicInputWarning)
         for example in document:
             example.evaluate()
+    # A reader copies what a page does, and has raw columns.
+    assert not [w for w in shown if str(w.message).startswith("neither columns nor data_norm")]
 
 
 @pytest.mark.parametrize(
