@@ -90,7 +90,7 @@ def column_words(
                 yield from column_words(one, inside)
         case "PublicColumns":
             for kind in rebuild(description)._kinds():
-                yield kind.column, f"{kind.words()}; {MISSING[kind.missing]}"
+                yield kind.column, f"{kind.words()}; {_typical(kind)}{MISSING[kind.missing]}"
         case "PublicBoundsScaler":
             yield from _bounds(rebuild(description), names)
         case step:
@@ -103,6 +103,16 @@ MISSING = {
     "midpoint": "a missing one counts as the middle",
     "category": "a missing one is a category of its own",
 }
+
+
+def _typical(kind: Any) -> str:
+    """Return what an example of a person has in a column, if its description says so."""
+    value = kind.typical
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        value = "true" if value else "false"
+    return f"typical is {f'{value:.12g}' if isinstance(value, float) else value}; "
 
 
 def _bounds(scaler: PublicBoundsScaler, names: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -424,6 +424,10 @@ class TestEvaluation:
         shown = re.search(r"Values of the typical person (.*?) What was", page).group(1)
         assert "temperature 37 stage II treated yes opened 2002-01-01" in shown
         assert "Median" in page
+        said = " ".join(model.release_.explain().split())
+        for typical in ("37", "II", "true"):
+            assert f"; typical is {typical}; a missing one" in said
+        assert said.count("typical") == 3
         assert re.search(r"\w+: (37|II|yes|2002-01-01) 0\.\d", page)
         plain = PublicColumns(
             {
