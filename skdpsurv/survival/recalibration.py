@@ -49,12 +49,17 @@ from skdpsurv.types import FloatArray
 #: Found on other data sets and simulations than those that it is measured on
 #: (docs/benchmarks/recalibration).
 LINE_SCALES, FREEDOM = (0.15, 0.2, 0.2, 0.2), 3.0
-#: Prior mean of the slope where there is no signal, and the signal at which it is halfway from
-#: there to 1: noise in coefficients spreads scores. Its scale, and its least value.
-SLOPE, HALF_SIGNAL, SLOPE_SCALE, LEAST_SLOPE = 0.35, 1.5, 0.25, 0.05
+#: Prior mean of the slope where there is no signal, and the signal, by the root of the number of
+#: columns, at which it is halfway from there to 1: noise in coefficients spreads scores, and what
+#: each of many columns adds to it is larger. Its scale, and its least value.
+SLOPE, HALF_SIGNAL, SLOPE_SCALE, LEAST_SLOPE = 0.05, 0.25, 0.2, 0.05
 #: The table has at least so many groups of scores and bands of time, and so many if there are as
 #: many records as the second number times the noise of a count; their number grows with this power.
 LEAST_GROUPS, RECORDS_TO_NOISE, GROWTH = 3, 45.0, 0.4
+#: Outer groups are at least and at most so many inner ones wide: with the root of the number of
+#: records, from the third number times the noise of a count. Places in wide ones are noisy, but
+#: who is beyond the end of one, as few people with rare values are, is taken to be at it.
+OUTER_WIDTHS, RECORDS_TO_WIDEN = (2.0, 5.0), 300.0
 #: A band of time is cut into at most so many blocks, and a group's scores are this many points.
 BLOCKS_IN_BAND, N_POINTS = 10, 3
 #: Steps of the fit, the longest of them, how many are whole, and the first that is short enough.
@@ -135,6 +140,13 @@ def groups_of(n_records: int, price: Price) -> int:
     return round(min(max(groups, LEAST_GROUPS), N_GROUPS))
 
 
+def outer_width_of(n_records: int, price: Price) -> float:
+    """Return how many inner groups wide the outer groups of a table for a price are."""
+    least, most = OUTER_WIDTHS
+    root = math.sqrt(n_records / (RECORDS_TO_WIDEN * HISTOGRAM.deviation(price)))
+    return min(max(least * root, least), most)
+
+
 def fit_table(
     cells: RiskCells,
     counts: FloatArray,
@@ -158,7 +170,7 @@ def fit_table(
         Of the fit that released the coefficients.
     """
     place_noise = math.ldexp(PLACES.deviation(prices[1]), PLACES.exponent)
-    believed = signal / (HALF_SIGNAL + signal)
+    believed = signal / (HALF_SIGNAL * math.sqrt(cells.coef.size) + signal)
     prior = np.append(np.zeros(len(LINE_SCALES)), SLOPE + (1.0 - SLOPE) * believed)
     variance = HISTOGRAM.deviation(prices[0]) ** 2
     # Nothing may fail by what the table holds: what cannot be solved is left to the prior.

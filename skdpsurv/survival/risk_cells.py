@@ -29,8 +29,6 @@ EVENTS_PART = 0.75
 #: What is added up of a record's place p in its group: p and 2 p^2 - 1/4. Replacing a record moves
 #: both by at most 1 in L2 (docs/proofs/discrete_time).
 PLACES = CellSums(0.75, distance=1.0)
-#: Width of the outer groups, which have no other end, in inner ones, for places in them.
-OUTER_WIDTH = 2.0
 #: Linear predictors are kept within this of 0.
 ETA_RANGE = 30.0
 #: Least guess of the scores' standard deviation: no coefficients, no spread; and the largest, which
@@ -52,9 +50,11 @@ class RiskCells:
     mean : ndarray of shape (n_features,)
         Of the rows, as far as it is known.
     spread : float
-        Root mean square distance of rows from the mean, as far as it is known.
+        A guess of the root mean square distance of rows from the mean.
     n_groups : int, default=6
         Groups of the score, and bands of time.
+    outer_width : float, default=2.0
+        Width of the outer groups, which have no other end, in inner ones, for places in them.
     """
 
     coef: FloatArray
@@ -63,6 +63,7 @@ class RiskCells:
     mean: FloatArray
     spread: float
     n_groups: int = N_GROUPS
+    outer_width: float = 2.0
 
     @cached_property
     def progress(self) -> FloatArray:
@@ -130,8 +131,8 @@ class RiskCells:
     def group_ends(self) -> tuple[FloatArray, FloatArray]:
         """Lower and upper ends of groups, less ``center``; beyond them places are those of ends."""
         edges, width = self.inner_edges, 2.0 * END / self.n_groups
-        lower = np.concatenate([[edges[0] - OUTER_WIDTH * width], edges])
-        upper = np.concatenate([edges, [edges[-1] + OUTER_WIDTH * width]])
+        lower = np.concatenate([[edges[0] - self.outer_width * width], edges])
+        upper = np.concatenate([edges, [edges[-1] + self.outer_width * width]])
         return lower * self.scale, upper * self.scale
 
     def scores(self, rows: FloatArray) -> tuple[FloatArray, IntArray]:

@@ -14,16 +14,24 @@ from skdpsurv.privacy.concentrated import Price
 from skdpsurv.privacy.measurement import Known
 from skdpsurv.survival.hazard_fit import HazardFit, HazardSum
 from skdpsurv.survival.hazard_plans import HazardRecords
-from skdpsurv.survival.recalibration import fit_table, groups_of
+from skdpsurv.survival.recalibration import fit_table, groups_of, outer_width_of
 from skdpsurv.survival.risk_cells import PLACES, RiskCells
 from skdpsurv.types import IntArray
 
 
 def cells_of(fit: HazardFit, known: Known, of_table: Price) -> RiskCells:
     """Return the layout of the table, by released coefficients, a released mean and its price."""
-    look, (baseline, coef) = fit.look(known), known["_fitted"]
-    size = groups_of(fit.model.n_records, of_table)
-    return RiskCells(coef, baseline, LINKS[fit.model.link], look.mean, look.spread, size)
+    model, (baseline, coef) = fit.model, known["_fitted"]
+    return RiskCells(
+        coef,
+        baseline,
+        LINKS[model.link],
+        fit.look(known).mean,
+        # Not what a first look says: that is of clipped rows, and the mean's noise takes from it.
+        model.data_norm,
+        groups_of(model.n_records, of_table),
+        outer_width_of(model.n_records, of_table),
+    )
 
 
 class RiskTable(HazardSum):

@@ -20,14 +20,17 @@ from skdpsurv.survival.exit_law import exit_probabilities
 from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
 from skdpsurv.survival.perturbed_plan import fit_of, perturbed_plan
 from skdpsurv.survival.recalibration import (
+    HALF_SIGNAL,
     LEAST_GROUPS,
     LEAST_SLOPE,
     LINE_SCALES,
+    OUTER_WIDTHS,
     SLOPE,
     Recalibration,
     _Table,
     fit_table,
     groups_of,
+    outer_width_of,
 )
 from skdpsurv.survival.risk_cells import N_GROUPS, PLACES, RiskCells
 from skdpsurv.survival.risk_table import cells_of
@@ -299,13 +302,21 @@ class TestFit:
         assert groups_of(1000, 1.0) == groups_of(10_000, 0.1)
         assert groups_of(1000, Concentrated(1.0)) >= groups_of(1000, 1.0)
 
-    def test_the_prior_slope_is_nearer_to_one_the_more_signal_there_is(self):
-        layout, nothing = cells(), np.zeros((2, N_GROUPS))
+    def test_outer_groups_are_wider_the_less_noise_there_is(self):
+        found = [outer_width_of(n, 0.1) for n in (100, 10_000, 20_000, 10**5, 10**7)]
+        assert found == sorted(found)
+        assert (found[0], found[-1]) == OUTER_WIDTHS
+        assert outer_width_of(2000, 1.0) == outer_width_of(20_000, 0.1)
+
+    @pytest.mark.parametrize("columns", [1, 2, 30])
+    def test_the_prior_slope_is_nearer_to_one_the_more_signal_there_is(self, columns):
+        layout, nothing = cells(coef=np.ones(columns)), np.zeros((2, N_GROUPS))
+        half = HALF_SIGNAL * math.sqrt(columns)
         found = [
             fit_table(layout, np.zeros(layout.shape), nothing, 500, (1e-8, 1e-8), signal).slope
-            for signal in (0.0, 1.5, 1e9)
+            for signal in (0.0, half, 1e9)
         ]
-        np.testing.assert_allclose(found, [SLOPE, (1.0 + SLOPE) / 2.0, 1.0], atol=1e-3)
+        np.testing.assert_allclose(found, [SLOPE, (1.0 + SLOPE) / 2.0, 1.0], atol=2e-3)
 
     @pytest.mark.parametrize("value", [0.0, -1e3, 1e6, 1e200, -1e200])
     @pytest.mark.parametrize("q", [1, 3, 40])
@@ -445,6 +456,21 @@ class TestPredictions:
             survival = fit.predict_survival_function(X, return_array=True)[:, 99]
             means.append([(survival - truth)[fifth == k].mean() for k in range(5)])
         assert np.max(np.abs(np.mean(means, axis=0))) < 0.03
+
+    def test_people_with_rare_values_do_not_spoil_the_level_of_others(self):
+        """Their scores are far from the mean, and rows with them are clipped in the fit."""
+        n, d = 12_000, 7
+        rng = np.random.default_rng(0)
+        X = np.where(rng.random((n, d)) < 0.04, 1.0, -1.0)
+        n_rare = (X > 0).sum(axis=1)
+        time = rng.exponential(size=n) / (0.1 * np.exp(0.75 * n_rare))
+        y = np.array(list(zip(time <= 1, np.minimum(time, 1), strict=True)), dtype="?,f8")
+        fit = DPDiscreteTimeSurvival(3.0, max_time=1.0, random_state=1).fit(X, y)
+        survival = fit.predict_survival_function(X, return_array=True)[:, -1]
+        for k in (0, 1):
+            assert survival[n_rare == k].mean() == pytest.approx(
+                math.exp(-0.1 * math.exp(0.75 * k)), abs=0.02
+            )
 
     def test_ranks_stay_what_they_are(self):
         X, y, *_ = simulated(500, 5)
