@@ -7,18 +7,20 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from benchmarks._common import SurvivalData
 from benchmarks._run import QUICK, setting
-from skdpsurv import DPDiscreteTimeSurvival
+from skdpsurv import DPDiscreteTimeSurvival, PosteriorSampling
 from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.langevin import MALA
 from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target
 from skdpsurv.privacy import random_source
+from skdpsurv.published import PublishedDiscreteTimeSurvival
 from skdpsurv.shape import Shape
 from skdpsurv.survival.hazard_plans import HazardRecords
 from skdpsurv.survival.posterior_plan import PosteriorDraw
@@ -53,17 +55,17 @@ class Problem:
     n_intervals: int = 200
     n_knots: int = 3
 
-    def plan(self, **options: object) -> PosteriorDraw:
-        """Return what the estimator would run."""
-        model = DPDiscreteTimeSurvival(
+    def plan(self, published: bool = False, **options: Any) -> PosteriorDraw:
+        """Return what the estimator would run, with options of its chain."""
+        make = PublishedDiscreteTimeSurvival if published else DPDiscreteTimeSurvival
+        model = make(
             self.epsilon,
-            method="psgld",
+            method=PosteriorSampling(**options),
             max_time=self.data.max_time,
             link=self.link,
             data_norm=self.data_norm,
             n_intervals=self.n_intervals,
             n_knots=self.n_knots,
-            **options,  # type: ignore[arg-type]
         )
         draw = model._plan(Shape(*self.data.X.shape)).alone
         assert isinstance(draw, PosteriorDraw)
@@ -110,10 +112,9 @@ def errors(coefs: np.ndarray, mle: np.ndarray) -> np.ndarray:
 CORRECTED, DOUBLED, LETTER = "corrected", "doubled", "to the letter"
 
 
-def psgld_states(problem: Problem, kind: str, n_steps: int, **options: object) -> Iterator:
+def psgld_states(problem: Problem, kind: str, n_steps: int, **options: Any) -> Iterator:
     """Yield coefficients on the scale of X, state by state."""
-    calibration = "published" if kind == LETTER else "tight"
-    plan = problem.plan(sampler="psgld", calibration=calibration, **options)
+    plan = problem.plan(kind == LETTER, sampler="psgld", **options)
     if kind == DOUBLED:
         # Twice the energy, twice its gradient; the noise is the same.
         law = plan.sanitizer

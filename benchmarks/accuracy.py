@@ -5,7 +5,9 @@ python -m benchmarks.accuracy --data-dir FOLDER
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -13,25 +15,27 @@ from benchmarks._common import SurvivalData, split, survival_sets, table
 from benchmarks._run import arguments, number, run, setting
 from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.metrics import mean_relative_error
+from skdpsurv.published import PublishedDiscreteTimeSurvival
 
 EPSILONS = setting((0.1, 0.4, 1.0, 1.6, 6.4), quick=(1.0,))
-VARIANTS = {
-    "obj_pert": {},
-    "out_pert": {"method": "out_pert"},
-    "published Ext-Obj-Pert": {"calibration": "published"},
-    "published Ext-Out-Pert": {"calibration": "published", "method": "out_pert"},
+Make = Callable[..., Any]
+VARIANTS: dict[str, Make] = {
+    "obj_pert": DPDiscreteTimeSurvival,
+    "out_pert": partial(DPDiscreteTimeSurvival, method="out_pert"),
+    "published Ext-Obj-Pert": PublishedDiscreteTimeSurvival,
+    "published Ext-Out-Pert": partial(PublishedDiscreteTimeSurvival, method="out_pert"),
 }
 #: The paper picks the Lambda with the smallest error; so do we, for its algorithms only.
 LAMBDAS = setting((1e-3, 1e-2, 1e-1, 1.0), quick=(1e-1,))
 
 
 def fits(
-    data: SurvivalData, epsilon: float, repetitions: int, **options: object
-) -> Iterator[tuple[DPDiscreteTimeSurvival, float]]:
+    data: SurvivalData, epsilon: float, repetitions: int, make: Make = DPDiscreteTimeSurvival
+) -> Iterator[tuple[Any, float]]:
     """Yield fitted models with their C-index on the part that they have not seen."""
     for repetition in range(repetitions):
         train, test = split(len(data.y), repetition)
-        model = DPDiscreteTimeSurvival(epsilon, max_time=data.max_time, **options)
+        model = make(epsilon, max_time=data.max_time)
         model.fit(data.X[train], data.y[train])
         yield model, model.score(data.X[test], data.y[test])
 
@@ -41,10 +45,10 @@ def concordance(sets: list[SurvivalData], repetitions: int) -> None:
     rows = []
     for data in sets:
         reference = np.median([c for _, c in fits(data, np.inf, min(repetitions, 20))])
-        for name, options in VARIANTS.items():
+        for name in VARIANTS:
             cells = []
             for epsilon in EPSILONS:
-                scores = _best_lambda(data, epsilon, options, repetitions)
+                scores = _best_lambda(data, epsilon, name, repetitions)
                 cells.append(f"{np.median(scores):.3f} ({np.quantile(scores, 0.1):.3f})")
             n = int(0.7 * len(data.y))
             rows.append((f"{data.name}, n = {n:,}", name, f"{reference:.3f}", *cells))
@@ -58,14 +62,15 @@ def concordance(sets: list[SurvivalData], repetitions: int) -> None:
     )
 
 
-def _best_lambda(
-    data: SurvivalData, epsilon: float, options: dict, repetitions: int
-) -> list[float]:
-    if "calibration" not in options:
-        return [c for _, c in fits(data, epsilon, repetitions, **options)]
+def lambdas(name: str) -> tuple[float, ...]:
+    """Return the ridges that a variant is tried with."""
+    return LAMBDAS if name.startswith("published") else (0.0,)
+
+
+def _best_lambda(data: SurvivalData, epsilon: float, name: str, repetitions: int) -> list[float]:
     runs = [
-        [c for _, c in fits(data, epsilon, repetitions, alpha=alpha, **options)]
-        for alpha in LAMBDAS
+        [c for _, c in fits(data, epsilon, repetitions, partial(VARIANTS[name], alpha=alpha))]
+        for alpha in lambdas(name)
     ]
     return max(runs, key=lambda run: float(np.median(run)))
 
@@ -75,15 +80,12 @@ def coefficients(sets: list[SurvivalData], repetitions: int) -> None:
     rows = []
     for data in sets:
         exact = DPDiscreteTimeSurvival(np.inf, max_time=data.max_time).fit(data.X, data.y)
-        for name, options in VARIANTS.items():
-            alphas = LAMBDAS if "calibration" in options else (0.0,)
+        for name, make in VARIANTS.items():
             cells = []
             for epsilon in EPSILONS:
                 errors = []
-                for alpha in alphas:
-                    model = DPDiscreteTimeSurvival(
-                        epsilon, max_time=data.max_time, alpha=alpha, **options
-                    )
+                for alpha in lambdas(name):
+                    model = make(epsilon, max_time=data.max_time, alpha=alpha)
                     coefs = [model.fit(data.X, data.y).coef_ for _ in range(repetitions)]
                     errors.append(mean_relative_error(np.array(coefs), exact.coef_))
                 cells.append(f"{min(errors):.2f}")

@@ -27,6 +27,7 @@ from skdpsurv import (
     DPWeibullFitter,
     HybridMEstimator,
     PerturbedHistogramMEstimator,
+    PosteriorSampling,
     PrivateStackingClassifier,
 )
 from skdpsurv.audit.density_ratio import density_ratio_audit
@@ -35,6 +36,7 @@ from skdpsurv.audit.neighbours import worst_neighbours
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.published import (
     LaplaceWeibullFitter,
+    PublishedDiscreteTimeSurvival,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
@@ -59,9 +61,15 @@ class Case(NamedTuple):
     pairs: int = 100
 
 
+FIXED = {"max_time": 1.0, "n_intervals": 4, "n_knots": 1, "data_norm": 1.0}
+
+
 def hazard(**parameters: Any) -> DPDiscreteTimeSurvival:
-    fixed = {"max_time": 1.0, "n_intervals": 4, "n_knots": 1, "data_norm": 1.0}
-    return DPDiscreteTimeSurvival(**{**fixed, **parameters})
+    return DPDiscreteTimeSurvival(**{**FIXED, **parameters})
+
+
+def published(**parameters: Any) -> PublishedDiscreteTimeSurvival:
+    return PublishedDiscreteTimeSurvival(**{**FIXED, **parameters})
 
 
 def logistic(**parameters: Any) -> DPLogisticRegression:
@@ -82,8 +90,9 @@ def hybrid(**parameters: Any) -> HybridMEstimator:
 
 #: A strong ridge keeps minimisers where one record moves them farthest.
 STRONG = 20.0
-SHORT = {"method": "psgld", "n_intervals": 1, "n_epochs": 100}
-PSGLD = {**SHORT, "sampler": "psgld", "n_epochs": 500, "step_size": 0.2, "epsilon": 2.0}
+SHORT = {"method": PosteriorSampling(n_epochs=100), "n_intervals": 1}
+STEPS = PosteriorSampling("psgld", n_epochs=500, step_size=0.2)
+PSGLD = {"method": STEPS, "n_intervals": 1, "epsilon": 2.0}
 
 
 def cases() -> Iterator[Case]:
@@ -96,15 +105,13 @@ def cases() -> Iterator[Case]:
     yield Case("obj_pert, cloglog, 2 knots", hazard(alpha=STRONG, link="cloglog", n_knots=2))
     yield Case("out_pert, alpha=20", hazard(alpha=STRONG, method="out_pert"))
     yield Case("out_pert, probit, alpha=20", hazard(alpha=STRONG, method="out_pert", link="probit"))
-    yield Case("obj_pert, published", hazard(alpha=STRONG, calibration="published"))
-    yield Case(
-        "out_pert, published", hazard(alpha=STRONG, calibration="published", method="out_pert")
-    )
+    yield Case("obj_pert, published", published(alpha=STRONG))
+    yield Case("out_pert, published", published(alpha=STRONG, method="out_pert"))
     yield Case("psgld, sampler='mala', 100 steps", hazard(**SHORT), share=0.2, pairs=6)
     yield Case("psgld, sampler='psgld', 500 epochs", hazard(**PSGLD), share=0.2, pairs=6)
     yield Case(
         "psgld, published (status none)",
-        hazard(**PSGLD, calibration="published"),
+        published(**PSGLD),
         share=0.2,
         pairs=6,
     )
@@ -272,7 +279,7 @@ def ratios(most_pairs: int) -> None:
         ("obj_pert, cloglog", hazard(center_share=0.0, alpha=STRONG, link="cloglog"), 2, 1),
         ("obj_pert, probit", hazard(center_share=0.0, alpha=STRONG, link="probit"), 2, 1),
         ("out_pert, alpha=20", hazard(center_share=0.0, alpha=STRONG, method="out_pert"), 2, 1),
-        ("obj_pert, published", hazard(alpha=STRONG, calibration="published"), 2, 1),
+        ("obj_pert, published", published(alpha=STRONG), 2, 1),
         ("obj_pert", logistic(), 2, 1),
         ("obj_pert, max_residual=1, 2 columns", logistic(max_residual=1.0), 2, 2),
         ("obj_pert, 3 classes", logistic(classes=[0, 1, 2]), 2, 1),

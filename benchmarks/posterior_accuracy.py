@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,17 +23,18 @@ from benchmarks._posterior import CORRECTED, Problem, errors, psgld_chain
 from benchmarks._run import arguments, number, part, run, setting
 from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.plotting.style import COLOURS, LINE_WIDTH
+from skdpsurv.published import PublishedDiscreteTimeSurvival
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 EPSILONS = setting((0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4), quick=(1.6,))
 DRAW, CHAIN = "posterior draw (MALA)", "posterior draw (pSGLD, 250 epochs)"
-VARIANTS: dict[str, dict] = {
-    "obj_pert": {},
-    "out_pert": {"method": "out_pert"},
-    "published Ext-Obj-Pert": {"calibration": "published"},
-    "published Ext-Out-Pert": {"calibration": "published", "method": "out_pert"},
+VARIANTS: dict[str, Callable[..., Any]] = {
+    "obj_pert": DPDiscreteTimeSurvival,
+    "out_pert": partial(DPDiscreteTimeSurvival, method="out_pert"),
+    "published Ext-Obj-Pert": PublishedDiscreteTimeSurvival,
+    "published Ext-Out-Pert": partial(PublishedDiscreteTimeSurvival, method="out_pert"),
 }
 #: States of MALA, after its burn-in, that stand for draws: each fit would run a chain of its own.
 STATES, BURN_IN = setting((400, 200), quick=(30, 30))
@@ -54,12 +57,10 @@ def measure(data: SurvivalData, scaling: str, repetitions: int) -> dict[str, lis
     exact = Problem(data, 1.0).mle()
     found: dict[str, list[float]] = {name: [] for name in (*VARIANTS, DRAW)}
     for epsilon in EPSILONS:
-        for name, options in VARIANTS.items():
+        for name, make in VARIANTS.items():
             means = []
-            for alpha in LAMBDAS if "calibration" in options else (0.0,):
-                model = DPDiscreteTimeSurvival(
-                    epsilon, max_time=data.max_time, data_norm=norm, alpha=alpha, **options
-                )
+            for alpha in LAMBDAS if name.startswith("published") else (0.0,):
+                model = make(epsilon, max_time=data.max_time, data_norm=norm, alpha=alpha)
                 coefs = [model.fit(data.X, data.y).coef_ for _ in range(repetitions)]
                 means.append(errors(np.array(coefs), exact).mean())
             found[name].append(min(means))

@@ -24,6 +24,7 @@ from skdpsurv.survival import (
     DPKaplanMeierFitter,
     DPNelsonAalenFitter,
     DPWeibullFitter,
+    PosteriorSampling,
 )
 from skdpsurv.target import split_target
 from skdpsurv.version import __version__
@@ -39,6 +40,7 @@ __all__ = [
     "FrameChunks",
     "HybridMEstimator",
     "PerturbedHistogramMEstimator",
+    "PosteriorSampling",
     "PrivacyAccountant",
     "PrivacyGuarantee",
     "PrivacyLeakWarning",

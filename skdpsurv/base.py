@@ -412,6 +412,9 @@ class PrivateEstimator(BaseEstimator):
     #: Names of other estimators whose releases this one reads, as they hold the same.
     _reads: ClassVar[tuple[str, ...]] = ()
 
+    #: Words of ``method`` whose parameters an object holds, and the object's class.
+    _methods: ClassVar[Mapping[str, type]] = {}
+
     #: Of perturbed minimisers.
     _noise_law: ClassVar[type[NoiseLaw]] = SphericalLaplace
 

@@ -239,6 +239,26 @@ def given(what: str, rule: Check) -> Check:
     return check
 
 
+def word_or(kind: type, *words: str) -> Check:
+    """Return the rule of one of some words, or of an object that checks itself."""
+    word = choice(*words)
+    rule = Rule(f"{word.says}, or a {kind.__name__}", word.fault)
+
+    def check(name: str, value: object) -> None:
+        if isinstance(value, kind):
+            value.check()  # type: ignore[attr-defined]
+        else:
+            rule(name, value)
+
+    return check
+
+
+def check_each(rules: Mapping[str, Check], parameters: object) -> None:
+    """Raise TypeError or ValueError for the first attribute that breaks its rule."""
+    for name, rule in rules.items():
+        rule(name, getattr(parameters, name))
+
+
 def by(function: Callable[[Any], object]) -> Check:
     """Return the check by a function of the value that names the parameter by itself."""
     return lambda name, value: function(value)

@@ -15,6 +15,7 @@ from skdpsurv import (
     DPDiscreteTimeSurvival,
     DPLogisticRegression,
     DPWeibullFitter,
+    PosteriorSampling,
     PrivacyAccountant,
     PrivateSearchCV,
     PrivateStackingClassifier,
@@ -165,7 +166,8 @@ class TestArrays:
 
 class TestWhatIsSent:
     @pytest.mark.parametrize(
-        "model", [hazard(), hazard(method="psgld", n_epochs=100), DPLogisticRegression(3.0)]
+        "model",
+        [hazard(), hazard(method=PosteriorSampling(n_epochs=100)), DPLogisticRegression(3.0)],
     )
     def test_neither_blocks_nor_noise_nor_the_ledger(self, frame, monkeypatch, model):
         """A function that holds its objective takes all tasks and the drawn linear term along."""
@@ -399,7 +401,7 @@ def test_no_noise_and_no_estimator_goes_to_where_blocks_are(frame, monkeypatch, 
 
     monkeypatch.setattr(DaskBlocks, "map_sum", spied)
     lazy = dd.from_pandas(frame.iloc[:60], npartitions=2)
-    how = {"method": "noisy_gd"} if sampler is None else {"method": "psgld", "sampler": sampler}
+    how = {"method": "noisy_gd"} if sampler is None else {"method": PosteriorSampling(sampler)}
     model = hazard(delta=1e-4, n_intervals=4, data_norm=1.0, random_state=None, **how)
     model.fit(*split_target(lazy, time="years", event="died"))
     assert model.guarantee_.delta

@@ -31,6 +31,7 @@ from skdpsurv.dask_blocks import DaskBlocks
 from skdpsurv.metrics import private_survival_metrics
 from skdpsurv.survival import posterior_plan
 from tests.support import checks
+from tests.support.hazards import hazard
 from tests.support.tables import OF_TABLES, table
 
 dd = pytest.importorskip("dask.dataframe")
@@ -86,7 +87,7 @@ def test_the_release_is_that_of_memory(client, files, in_memory):
 @pytest.mark.parametrize(
     "model",
     [
-        DPDiscreteTimeSurvival(5.0, method="psgld", n_epochs=100, max_time=4.0, n_intervals=8),
+        hazard(5.0, n_epochs=100, max_time=4.0, n_intervals=8),
         DPDiscreteTimeSurvival(5.0, method="out_pert", max_time=4.0, columns=COLUMNS),
         DPWeibullFitter(1.0, max_time=4.0),
     ],
@@ -126,7 +127,7 @@ def test_every_setting(client, setting, monkeypatch):
     data, changes = setting.data(), {}
     if setting.diverges:  # by a thousand steps, each of which is a pass over the cluster
         monkeypatch.setitem(posterior_plan.LEAST_STEPS, "psgld", 20)
-        changes["n_epochs"] = 1
+        changes["method"] = clone(setting.parameters["method"]).set_params(n_epochs=1)
     frame, columns, target = table(data)
     with dask.config.set({"dataframe.convert-string": False}):
         lazy = dd.from_pandas(frame, npartitions=2, sort=False)

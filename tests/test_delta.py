@@ -155,9 +155,7 @@ class TestRules:
         with pytest.raises(ValueError, match="delta must be positive with method='noisy_gd'"):
             fitted(kind, delta=0.0, method="noisy_gd")
 
-    @pytest.mark.parametrize(
-        "parameters", [{"method": "psgld"}, {"calibration": "published"}, {"link": "probit"}]
-    )
+    @pytest.mark.parametrize("parameters", [{"method": "psgld"}, {"link": "probit"}])
     def test_other_ways_know_none(self, parameters):
         if "link" in parameters:
             few = records(SURVIVAL, 300)

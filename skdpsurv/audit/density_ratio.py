@@ -15,6 +15,7 @@ from skdpsurv.audit.subject import Subject, check_neighbours
 from skdpsurv.audit.transcript import replayed_fits
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
 from skdpsurv.privacy import silent_arithmetic
+from skdpsurv.published import PublishedDiscreteTimeSurvival
 from skdpsurv.regression import PrivateLinearModel
 from skdpsurv.survival import DPDiscreteTimeSurvival
 from skdpsurv.survival.weibull_curve import WeibullCurve
@@ -152,6 +153,7 @@ def density_ratio_audit(
 #: What these release are minimisers with noise: their plans have ``problems``.
 MINIMISERS = (
     DPDiscreteTimeSurvival,
+    PublishedDiscreteTimeSurvival,
     DPLogisticRegression,
     PrivateStackingClassifier,
     PrivateLinearModel,

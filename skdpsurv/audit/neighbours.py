@@ -20,6 +20,7 @@ from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassif
 from skdpsurv.hybrid import HybridMEstimator, PerturbedHistogramMEstimator
 from skdpsurv.published import (
     LaplaceWeibullFitter,
+    PublishedDiscreteTimeSurvival,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
@@ -38,6 +39,7 @@ __all__ = ["PAIRS", "worst_neighbours"]
 #: subclasses.
 PAIRS: dict[type, Callable[[Any, PairSetting], Iterator[NeighbourPair]]] = {
     DPDiscreteTimeSurvival: survival_pairs,
+    PublishedDiscreteTimeSurvival: survival_pairs,
     DPWeibullFitter: weibull_pairs,
     PublishedWeibullFitter: weibull_pairs,
     LaplaceWeibullFitter: weibull_pairs,

@@ -16,7 +16,7 @@ from skdpsurv.audit.convergence import effective_sample_size, split_r_hat
 from skdpsurv.checks import integer, positive_int, verbosity
 from skdpsurv.privacy import random_source, silent_arithmetic
 from skdpsurv.progress import first
-from skdpsurv.survival.discrete_time import DPDiscreteTimeSurvival
+from skdpsurv.survival.discrete_time_model import DiscreteTimeModel
 from skdpsurv.survival.posterior_plan import PosteriorDraw
 from skdpsurv.survival.spline import to_published
 from skdpsurv.types import FloatArray
@@ -79,7 +79,7 @@ class PosteriorChains:
 
 
 def nonprivate_posterior_chains(
-    estimator: DPDiscreteTimeSurvival,
+    estimator: DiscreteTimeModel,
     X: ArrayLike,
     y: ArrayLike,
     *,
@@ -105,8 +105,8 @@ def nonprivate_posterior_chains(
     y : structured array of shape (n_samples,), or array-like of times
     n_chains : int, default=4
     n_draws : int, default=1000
-        Draws that each chain keeps after its burn-in. ``sampler="mala"`` keeps every state;
-        ``sampler="psgld"`` has the length that ``n_epochs`` says and keeps evenly spaced states,
+        Draws that each chain keeps after its burn-in. Its sampler "mala" keeps every state;
+        "psgld" has the length that ``n_epochs`` says and keeps evenly spaced states,
         all of them if there are fewer.
     random_state : None or int, default=None
     verbose : int, default=0
@@ -135,7 +135,7 @@ def nonprivate_posterior_chains(
     >>> bool(chains.r_hat().max() < 1.05)
     True
     """
-    if not isinstance(estimator, DPDiscreteTimeSurvival):
+    if not isinstance(estimator, DiscreteTimeModel):
         raise TypeError(
             f"estimator must be a DPDiscreteTimeSurvival, got {type(estimator).__name__}."
         )
@@ -174,7 +174,7 @@ def _one_chain(
     return np.array(draws)
 
 
-def _names(model: DPDiscreteTimeSurvival, draw: PosteriorDraw) -> tuple[str, ...]:
+def _names(model: DiscreteTimeModel, draw: PosteriorDraw) -> tuple[str, ...]:
     columns = getattr(model, "feature_names_in_", None)
     if columns is None:
         columns = [f"x{j}" for j in range(draw.model.n_features)]

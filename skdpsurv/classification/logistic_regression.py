@@ -368,6 +368,10 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         if self.method == "out_pert" and self.alpha == 0:
             raise ValueError("alpha must be positive, or 'auto', with method='out_pert'.")
         check_delta(self)
+        if self.delta and self.calibration == "published":
+            raise ValueError(
+                "delta must be 0 with calibration='published', which knows no Gaussian noise."
+            )
         if self.method == "out_pert" and self.calibration == "published":
             raise ValueError("calibration='published' exists for method='obj_pert' only.")
         shares = self.recalibration_share, self.inference_share

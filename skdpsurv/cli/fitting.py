@@ -180,7 +180,13 @@ def _settings(
     pairs: Sequence[str],
     options: Mapping[str, str],
 ) -> dict[str, Any]:
-    allowed = set(inspect.signature(kind).parameters) - {"accountant", "verbose"}
+    of_methods = {
+        f"method__{name}": word
+        for word, method in kind._methods.items()
+        for name in inspect.signature(method).parameters
+    }
+    allowed = {*inspect.signature(kind).parameters, *of_methods}
+    allowed -= {"accountant", "verbose", "method__verbose"}
     found: dict[str, Any] = {}
     for pair in pairs:
         name, equal, text = pair.partition("=")
@@ -194,6 +200,15 @@ def _settings(
                 "parameter", f"--set must name one of {', '.join(free)}.{instead_of(name, allowed)}"
             )
         found[name] = _value(text)
+    nested = {name: found.pop(name) for name in set(found) & set(of_methods)}
+    for name in nested:
+        if found.get("method") != of_methods[name]:
+            raise CommandError(
+                "parameter", f"--set {name} must go with --set method={of_methods[name]}."
+            )
+    if nested:
+        method = kind._methods[found["method"]]
+        found["method"] = method(**{n.partition("__")[2]: value for n, value in nested.items()})
     return found
 
 

@@ -25,6 +25,7 @@ from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
 from skdpsurv.preprocessing.lone_rows import LoneRows
 from skdpsurv.privacy import silence, silent_arithmetic
 from skdpsurv.privacy.silence import attempted
+from skdpsurv.published import PublishedDiscreteTimeSurvival
 from skdpsurv.survival import DPDiscreteTimeSurvival
 from skdpsurv.tabular import TabularEstimator
 from skdpsurv.types import FloatArray
@@ -40,6 +41,7 @@ UNCHANGED: frozenset[type] = frozenset(
         DPDiscreteTimeSurvival,
         ExtraSurvivalTrees,
         Normalizer,
+        PublishedDiscreteTimeSurvival,
         PublicBoundsScaler,
         RandomSurvivalForest,
         StandardScaler,

@@ -33,6 +33,7 @@ from skdpsurv.privacy import silence, silent_arithmetic
 from skdpsurv.privacy.silence import attempted
 from skdpsurv.published import (
     LaplaceWeibullFitter,
+    PublishedDiscreteTimeSurvival,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
@@ -52,6 +53,7 @@ ROW_BY_ROW: frozenset[type] = frozenset(
         DPWeibullFitter,
         LaplaceWeibullFitter,
         PrivateStackingClassifier,
+        PublishedDiscreteTimeSurvival,
         PublishedWeibullFitter,
         SampleAggregateWeibullFitter,
     }

@@ -122,8 +122,8 @@ def says(release: Release, model: str, outputs: Any = None) -> tuple[Evidence, T
     evidence, terms = kind._evidence(release, model, outputs)
     if evidence is None:
         raise ValueError(
-            "prior must say how sure it is of its coefficients, as fits with calibration='tight' "
-            "and method='obj_pert' or 'out_pert' do since version 0.2."
+            "prior must say how sure it is of its coefficients, as fits with "
+            "method='obj_pert' or 'out_pert' do since version 0.2."
         )
     return evidence, terms
 

@@ -6,6 +6,7 @@ had to be mended). For records that matter, take the estimators of the rest of t
 
 from __future__ import annotations
 
+from skdpsurv.published.hazards import PublishedDiscreteTimeSurvival
 from skdpsurv.published.weibull import (
     LaplaceWeibullFitter,
     PublishedWeibullFitter,
@@ -14,6 +15,7 @@ from skdpsurv.published.weibull import (
 
 __all__ = [
     "LaplaceWeibullFitter",
+    "PublishedDiscreteTimeSurvival",
     "PublishedWeibullFitter",
     "SampleAggregateWeibullFitter",
 ]

@@ -86,16 +86,16 @@ def _ratio(model: Any, known: bool) -> Ratio:
     link = model.release_.parameters.get("link")
     unclear = "They are read as the model’s documentation says."
     match model.release_.estimator:
-        case "DPDiscreteTimeSurvival" if link == "cloglog":
+        case "DPDiscreteTimeSurvival" | "PublishedDiscreteTimeSurvival" if link == "cloglog":
             return Ratio("Hazard ratio", "The model is one of proportional hazards, as Cox’s is.")
-        case "DPDiscreteTimeSurvival" if link == "logit":
+        case "DPDiscreteTimeSurvival" | "PublishedDiscreteTimeSurvival" if link == "logit":
             return Ratio(
                 "Odds ratio",
                 "Ratios are those of the odds to have the event within one interval of time, for "
                 "whoever has come so far. Where intervals are short they are close to hazard "
                 "ratios.",
             )
-        case "DPDiscreteTimeSurvival":
+        case "DPDiscreteTimeSurvival" | "PublishedDiscreteTimeSurvival":
             return Ratio(
                 "",
                 "The link is probit: coefficients move the quantile of a normal law, and "

@@ -8,6 +8,8 @@ __all__ = ["ESTIMATORS", "PUBLIC"]
 ESTIMATORS = {
     "DPDiscreteTimeSurvival": "a regression of survival times: how the chance of the event, from "
     "one interval of time to the next, depends on columns",
+    "PublishedDiscreteTimeSurvival": "a regression of survival times, as a paper has it: how the "
+    "chance of the event, from one interval of time to the next, depends on columns",
     "DPWeibullFitter": "a Weibull distribution of survival times, with a shape and a scale",
     "PublishedWeibullFitter": "a Weibull distribution of survival times, by a ladder for its shape",
     "LaplaceWeibullFitter": "a Weibull distribution of survival times, by noise on its estimates",

@@ -3,80 +3,32 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
-
-import numpy as np
-from numpy.typing import ArrayLike
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from skdpsurv.base import Weakness
-from skdpsurv.blocks import Blocks
-from skdpsurv.checks import (
-    Check,
-    auto_or,
-    choice,
-    fraction,
-    horizon,
-    integer,
-    number_in,
-    optional,
-    positive,
-    required_horizon,
-    verbosity,
-    zero_or,
-)
-from skdpsurv.inference import Inference, Summarised
+from skdpsurv.checks import Check, auto_or, number_in, optional, positive, word_or
 from skdpsurv.likelihoods.links import LINKS, steepness
 from skdpsurv.mechanisms.methods import NAMES, candidates, check_delta
 from skdpsurv.priors import Evidence, Promises, Terms, is_prior
 from skdpsurv.privacy import PrivacyAccountant
 from skdpsurv.privacy.plan import Plan
 from skdpsurv.references import REAL_ARITHMETIC
-from skdpsurv.release import Release, check_parameters, released_array
+from skdpsurv.release import Release
 from skdpsurv.shape import Shape
-from skdpsurv.survival.hazard_bands import survival_band
-from skdpsurv.survival.hazard_chain import LEAST_STEPS as LEAST_NOISY_STEPS
+from skdpsurv.survival.discrete_time_model import DiscreteTimeModel
 from skdpsurv.survival.hazard_chain import LangevinFit
 from skdpsurv.survival.hazard_constants import FIRST_LOOK_RECORDS
-from skdpsurv.survival.hazard_formula import write_survival
-from skdpsurv.survival.hazard_plans import (
-    HazardModel,
-    HazardRecords,
-    MaximumLikelihood,
-    hazard_plan,
-)
+from skdpsurv.survival.hazard_plans import MaximumLikelihood, hazard_plan
 from skdpsurv.survival.perturbed_plan import fit_of, perturbed_plan
-from skdpsurv.survival.posterior_plan import (
-    LEAST_STEPS,
-    MOST_EPOCHS,
-    SAMPLERS,
-    PosteriorDraw,
-    Schedule,
-)
-from skdpsurv.survival.published import PublishedPerturbation
-from skdpsurv.survival.recalibration import Recalibration
-from skdpsurv.survival.regression import SurvivalRegression
+from skdpsurv.survival.posterior_plan import PosteriorDraw
+from skdpsurv.survival.sampling_method import PosteriorSampling
 from skdpsurv.survival.spline import published_basis
-from skdpsurv.survival.time_grid import interval_ends
-from skdpsurv.types import BoolArray, FloatArray
-
-if TYPE_CHECKING:
-    from skdpsurv.scoring.script import Script
 
 __all__ = ["DPDiscreteTimeSurvival"]
 
 
-#: Finer grids fill the memory, and are finer than any clock in a study.
-MOST_INTERVALS = 1_000_000
-
-
-#: Of the chain as published.
-TWICE_ITS_EPSILON = (
-    "calibration='published' with method='psgld' spends twice its epsilon even in the limit: use "
-    "calibration='tight'."
-)
-
-
-class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
+class DPDiscreteTimeSurvival(DiscreteTimeModel):
     r"""Discrete-time survival regression that protects every record of the training data.
 
     What is released (coefficients and baseline hazard) is epsilon-differentially private under
@@ -99,18 +51,19 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
         Probability with which the bound by epsilon may fail. 0 is pure differential privacy. A
         small one, at most :math:`1/n^2`, allows Gaussian noise, of which many columns need less: it
         is used where it is less, and else ``guarantee_`` has ``delta=0``.
-    method : {"auto", "obj_pert", "noisy_gd", "out_pert", "psgld"}, default="auto"
+    method : {"auto", "obj_pert", "noisy_gd", "out_pert", "psgld"} or PosteriorSampling, \
+            default="auto"
         Objective perturbation; noisy gradient descent, which needs a delta; output perturbation
         (simpler, and less accurate). "auto" takes that of the first two which needs less noise, by
-        public numbers alone. "psgld", one
-        draw of a sanitised posterior, has without a delta an **asymptotic guarantee only**: epsilon
-        holds for the law that its Markov chain tends to, and nothing is proved about a chain of
-        finite length, whatever its diagnostics show.
+        public numbers alone. "psgld", which is :class:`~skdpsurv.PosteriorSampling` with its
+        defaults, is one draw of a sanitised posterior. Without a delta it has an **asymptotic
+        guarantee only**: epsilon holds for the law that its Markov chain tends to, and nothing is
+        proved about a chain of finite length, whatever its diagnostics show.
         Its likelihood is uncapped and it takes no first look, so that ``max_cumulative_hazard``
         and ``center_share`` do not enter, and it works with every link.
-        With a delta and ``sampler="psgld"`` the guarantee is **proved, of the chain that was run**:
-        each step's gradient is a Gaussian mechanism. Likelihood, cap, first look and recalibration
-        are then those of the other methods.
+        With a delta and ``PosteriorSampling("psgld")`` the guarantee is **proved, of the chain that
+        was run**: each step's gradient is a Gaussian mechanism. Likelihood, cap, first look and
+        recalibration are then those of the other methods.
     columns : transformer or None, default=None
         Public transformer of raw rows, such as a :class:`~skdpsurv.preprocessing.PublicColumns`:
         what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
@@ -151,8 +104,7 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
         time. It sets predicted survival right: level and course of the hazard, and how far the
         scores spread, which noise in coefficients overstates. 0 leaves it out: ranking is a little
         better, absolute risk mostly much worse where noise is strong or events are many. Skipped
-        where ``n * epsilon`` is below 200; not used with ``calibration="published"``, nor with
-        ``method="psgld"`` without a delta.
+        where ``n * epsilon`` is below 200; not used with ``method="psgld"`` without a delta.
     inference_share : float, default=0.0
         Share of epsilon spent on second moments of the covariates and a table of exits, which
         ``summary`` needs for standard errors: 0.2 is a good choice. 0 leaves them out. Skipped
@@ -163,34 +115,11 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
         records agree with its direction, and weighed by its error and theirs; it costs nothing.
         With one that describes its columns, ``columns`` must be given. Its people have its own
         promise. Not used with an infinite epsilon.
-    calibration : {"tight", "published"}, default="tight"
-        "published": the algorithms of the paper to the letter, uncapped, to reproduce its tables.
-        Its pSGLD is not private: its limit spends twice its epsilon, status "none".
-    sampler : {"mala", "psgld"}, default="mala"
-        Markov chain of ``method="psgld"``: the Metropolis-adjusted Langevin algorithm on all
-        records, or the paper's stochastic gradients, whose step is corrected. One law, but the
-        first gets there a hundred times faster. With a delta only "psgld", on all records.
-    n_epochs : int or "auto", default="auto"
-        Passes over the data: one step of "mala", n steps of "psgld" as in the paper, after 100
-        passes from a draw of the prior. "auto" is 400 (to 4000 below 10,000 records), and 250. At
-        least 100 with "mala", and so many that "psgld" has 1000 steps. With a delta a pass is one
-        step, at least 30, and "auto" follows from public numbers: what is not used is
-        ``batch_size``, ``step_size`` and ``step_exponent``.
-    batch_size : int, default=200
-        Records in a step of "psgld"; all of them if there are fewer.
-    step_size : float or "auto", default="auto"
-        First step a_1 of "psgld"; "auto" is the largest that is stable at a mode, and 1 with
-        ``calibration="published"``. Refused if so small, by public numbers, that the chain would
-        stay where it begins.
-    step_exponent : float, default=0.51
-        Steps of "psgld" shrink as ``t ** -step_exponent``, above 0.5 and at most 1.
     random_state : None or int, default=None
         None draws from the operating system's entropy. An int makes the fit reproducible and
         therefore not private: status "seeded", with a PrivacyLeakWarning.
     accountant : PrivacyAccountant or None, default=None
         Ledger that every fit is charged to.
-    verbose : int, default=0
-        1 shows a progress bar while a chain runs.
 
     Attributes
     ----------
@@ -235,6 +164,7 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
     See Also
     --------
     skdpsurv.preprocessing.PublicBoundsScaler : Columns to [-1, 1] by public bounds.
+    skdpsurv.published.PublishedDiscreteTimeSurvival : The algorithms of the paper [1]_.
 
     Notes
     -----
@@ -268,33 +198,21 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
     """
 
     _inference_needs = (
-        ", another method than 'psgld', calibration='tight', a finite epsilon",
+        ", another method than 'psgld', a finite epsilon",
         FIRST_LOOK_RECORDS,
     )
 
     _rules: ClassVar[dict[str, Check]] = {
         "delta": number_in(0.0, 1.0, closed="left"),
-        "method": choice("auto", *NAMES, "psgld"),
-        "max_time": horizon(positive()),
-        "n_intervals": integer(at_most=MOST_INTERVALS),
-        "n_knots": integer(),
-        "link": choice(*LINKS),
-        "data_norm": auto_or(positive()),
-        "alpha": zero_or(positive()),
+        "method": word_or(PosteriorSampling, "auto", *NAMES, "psgld"),
         "max_cumulative_hazard": optional(auto_or(positive())),
         "prior_event_rate": number_in(1e-9, 1.0 - 1e-9),
         "center_share": number_in(0.0, 1.0, closed="left"),
         "recalibration_share": number_in(0.0, 1.0, closed="left"),
         "inference_share": number_in(0.0, 1.0, closed="left"),
         "prior": is_prior,
-        "calibration": choice("tight", "published"),
-        "sampler": choice(*SAMPLERS),
-        "n_epochs": auto_or(integer(at_most=MOST_EPOCHS)),
-        "batch_size": integer(),
-        "step_size": auto_or(positive()),
-        "step_exponent": number_in(0.5, 1.0, closed="right", why="Else the chain has no limit."),
-        "verbose": verbosity,
     }
+    _methods: ClassVar[Mapping[str, type]] = {"psgld": PosteriorSampling}
 
     def __init__(
         self,
@@ -302,7 +220,7 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
         *,
         delta: float = 0.0,
         columns: Any = None,
-        method: str = "auto",
+        method: str | PosteriorSampling = "auto",
         max_time: float | None = None,
         n_intervals: int = 200,
         n_knots: int = 3,
@@ -315,15 +233,8 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
         recalibration_share: float = 0.1,
         inference_share: float = 0.0,
         prior: Release | None = None,
-        calibration: str = "tight",
-        sampler: str = "mala",
-        n_epochs: int | str = "auto",
-        batch_size: int = 200,
-        step_size: float | str = "auto",
-        step_exponent: float = 0.51,
         random_state: int | None = None,
         accountant: PrivacyAccountant | None = None,
-        verbose: int = 0,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -341,204 +252,88 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
         self.recalibration_share = recalibration_share
         self.inference_share = inference_share
         self.prior = prior
-        self.calibration = calibration
-        self.sampler = sampler
-        self.n_epochs = n_epochs
-        self.batch_size = batch_size
-        self.step_size = step_size
-        self.step_exponent = step_exponent
         self.random_state = random_state
         self.accountant = accountant
-        self.verbose = verbose
 
-    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Blocks[HazardRecords]:
-        horizon, n_intervals = required_horizon(self.max_time), int(self.n_intervals)
-        records = super()._read(shape, X, y)
+    @property
+    def _sampling(self) -> PosteriorSampling | None:
+        """How a posterior is sampled, if it is."""
+        method = self.method
+        if isinstance(method, str):
+            return PosteriorSampling() if method == "psgld" else None
+        return method
 
-        def on_grid(block: tuple[FloatArray, BoolArray, FloatArray]) -> HazardRecords:
-            rows, event, time = block
-            return HazardRecords.on_grid(rows, event, time, horizon, n_intervals)
-
-        return records.map(on_grid)
-
-    def _stated(self, shape: Shape) -> dict[str, Any]:
-        return {
-            "max_time": required_horizon(self.max_time),
-            "n_intervals": int(self.n_intervals),
-            "n_knots": int(self.n_knots),
-            "link": self.link,
-        }
-
-    def _set_fitted(self, release: Release) -> None:
-        check_parameters(release, "max_time", "n_intervals", "n_knots", "link")
-        self.coef_ = released_array(release, "coef", (release.n_features,))
-        n_knots = int(release.parameters["n_knots"])
-        self.baseline_coef_ = released_array(release, "baseline_coef", (n_knots,))
-        self.unique_times_ = interval_ends(
-            release.parameters["max_time"], release.parameters["n_intervals"]
-        )
-        self.recalibration_ = Recalibration.of(release)
-        self.inference_ = Inference.of(release, n_knots + release.n_features)
-        self.max_cumulative_hazard_ = None
-        if "inference_cap" in release.values:
-            (self.max_cumulative_hazard_,) = released_array(release, "inference_cap", (1,)).tolist()
-
-    def survival_band(self, X: ArrayLike, level: float = 0.95) -> tuple[FloatArray, FloatArray]:
-        """Return pointwise intervals of survival functions, at ``unique_times_``.
-
-        They allow for sampling and for privacy noise, and are about unshrunk estimates
-        (``summary``): recalibrated predictions may be outside. That of the baseline is that of a
-        row of zeros. No budget is spent.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        level : float, default=0.95
-            Coverage asked for, at each time.
-
-        Returns
-        -------
-        lower, upper : ndarray of shape (n_samples, n_intervals)
-            0 and 1 where nothing is known.
-
-        Raises
-        ------
-        ValueError
-            If there are no standard errors: ``inference_share`` was 0, or the data too few.
-        """
-        level, found = fraction("level", level), self._require_inference()
-        stated = self.release_.parameters
-        basis = published_basis(stated["n_intervals"], stated["n_knots"])
-        return survival_band(found, basis, LINKS[stated["link"]], self._asked_rows(X), level)
-
-    def _cumulative_hazard(self, risk: FloatArray) -> FloatArray:
-        parameters = self.release_.parameters
-        basis = published_basis(parameters["n_intervals"], parameters["n_knots"])
-        ends = interval_ends(1.0, parameters["n_intervals"])
-        baseline = basis @ self.baseline_coef_ + self.recalibration_.at(ends)
-        eta = baseline + self.recalibration_.slope * risk[:, None]
-        return np.cumsum(LINKS[parameters["link"]].survival(eta).value, axis=1)
+    @property
+    def _is_asymptotic(self) -> bool:
+        """Whether privacy rests on the limit of a chain, and not on the noise of its steps."""
+        return self._sampling is not None and not self.delta
 
     def _check_together(self) -> None:
-        if self.n_knots > self.n_intervals:
-            raise ValueError(
-                f"n_knots must be at most n_intervals={self.n_intervals}, got {self.n_knots}."
-            )
+        super()._check_together()
+        sampling = self._sampling
         check_delta(self)
-        asymptotic = self.method == "psgld" and not self.delta
-        looks = not asymptotic and self.calibration == "tight" and self.epsilon < math.inf
+        if sampling is not None and self.delta:
+            sampling.check_noisy()
+        looks = not self._is_asymptotic and self.epsilon < math.inf
         shares = self.center_share, self.recalibration_share, self.inference_share
         if looks and not sum(shares) < 1.0:
             raise ValueError(
                 "center_share, recalibration_share and inference_share must leave something of "
                 f"epsilon to the fit, got {shares[0]}, {shares[1]} and {shares[2]}."
             )
-        if self.inference_share and (self.method == "psgld" or self.calibration == "published"):
+        if self.inference_share and sampling is not None:
             raise ValueError(
-                "inference_share must be 0 with method='psgld' or calibration='published': they "
-                "have no standard errors."
+                "inference_share must be 0 with method='psgld': it has no standard errors."
             )
         if self.prior is not None:
-            if self.method == "psgld" or self.calibration == "published":
+            if sampling is not None:
                 raise ValueError(
-                    "prior must be None with method='psgld' or calibration='published': they do "
-                    "not say how sure they are of their coefficients."
+                    "prior must be None with method='psgld': it does not say how sure it is of its "
+                    "coefficients."
                 )
             Promises.of(self.prior)
-        uncapped = self.max_cumulative_hazard is None and not asymptotic
+        uncapped = self.max_cumulative_hazard is None and not self._is_asymptotic
         if uncapped and self.link != "logit" and not math.isinf(self.epsilon):
             raise ValueError(
                 "max_cumulative_hazard must be a number with link="
                 f"{self.link!r}: without a cap its gradient has no bound."
             )
-        least = LEAST_STEPS["mala"]
-        if self.sampler == "mala" and not isinstance(self.n_epochs, str) and self.n_epochs < least:
-            raise ValueError(
-                f"n_epochs must be at least {least} with sampler='mala', got {self.n_epochs}."
-            )
-        epochs = self.n_epochs
-        if self._noisy_chain() and not isinstance(epochs, str) and epochs < LEAST_NOISY_STEPS:
-            raise ValueError(
-                f"n_epochs must be at least {LEAST_NOISY_STEPS} with method='psgld' and a delta, "
-                f"got {epochs}."
-            )
-        if self._published_chain() and self.sampler != "psgld":
-            raise ValueError(
-                "calibration='published' with method='psgld' needs sampler='psgld': the paper has "
-                "no other chain."
-            )
-
-    def _published_chain(self) -> bool:
-        return self.method == "psgld" and self.calibration == "published"
-
-    def _noisy_chain(self) -> bool:
-        """Say whether the steps' noise is what privacy rests on, and not the chain's limit."""
-        return self.method == "psgld" and self.delta > 0.0
-
-    def _schedule(self) -> Schedule:
-        epochs, step = self.n_epochs, self.step_size
-        return Schedule(
-            self.sampler,
-            epochs if isinstance(epochs, str) else int(epochs),
-            int(self.batch_size),
-            step if isinstance(step, str) else float(step),
-            float(self.step_exponent),
-        )
 
     def _weaknesses(self, shape: Any) -> list[Weakness]:
         found = super()._weaknesses(shape)
-        if self._published_chain():
-            found.append(Weakness("none", TWICE_ITS_EPSILON))
+        if self._is_asymptotic:
+            found.append(Weakness("asymptotic", ""))
         return [*found, *(Weakness("proved", text) for text in Promises.of(self.prior).leaks())]
 
     def _plan(self, shape: Shape) -> Plan:
-        if not isinstance(self.data_norm, str):
-            data_norm = float(self.data_norm)
-        else:
-            exact = self.method == "psgld" and not self._noisy_chain()
-            data_norm = math.sqrt(shape.n_features) / (1.0 if exact else 2.0)
-        cap = self.max_cumulative_hazard
-        model = HazardModel(
-            link=self.link,
-            n_intervals=int(self.n_intervals),
-            n_knots=int(self.n_knots),
-            n_records=shape.n_records,
-            n_features=shape.n_features,
-            data_norm=data_norm,
+        cap, sampling = self.max_cumulative_hazard, self._sampling
+        model = self._model(
+            shape,
+            exact_rows=self._is_asymptotic,
             max_cumulative_hazard=cap if cap is None or isinstance(cap, str) else float(cap),
             prior_event_rate=float(self.prior_event_rate),
-            max_time=required_horizon(self.max_time),
         )
         # Numbers may be of NumPy's narrow types, in which shares of them would be rounded.
         epsilon, alpha = float(self.epsilon), float(self.alpha)
         if math.isinf(epsilon):
             return hazard_plan(model, epsilon, alpha, MaximumLikelihood(model))
-        if self.method == "psgld" and not self._noisy_chain():
-            drawn = PosteriorDraw(
-                model, epsilon, alpha, self._schedule(), self._published_chain(), self.verbose
-            )
+        if sampling is not None and self._is_asymptotic:
+            drawn = PosteriorDraw(model, epsilon, alpha, sampling.schedule(), sampling.verbose)
             return hazard_plan(model, epsilon, alpha, drawn, numbers=REAL_ARITHMETIC)
-        if self.calibration == "published":
-            ((method, _),) = candidates(self.method, 0.0)
-            perturbed = PublishedPerturbation(model, epsilon, method, alpha)
-            return hazard_plan(model, epsilon, alpha, perturbed)
-        return self._tight(model, epsilon, alpha)
-
-    def _tight(self, model: HazardModel, epsilon: float, alpha: float) -> Plan:
-        """Plan a first look and a perturbed minimiser, by the law that needs less noise."""
         asked = self.center_share, self.recalibration_share, self.inference_share
         shares, delta = tuple(map(float, asked)), float(self.delta)
-        if self.method == "psgld":
-            steps = None if isinstance(self.n_epochs, str) else int(self.n_epochs)
+        if sampling is not None:
+            steps = sampling.schedule().n_epochs
+            n_steps = None if isinstance(steps, str) else steps
             found = fit_of(
-                model, epsilon, self.method, alpha, shares, delta, LangevinFit, n_steps=steps
+                model, epsilon, "psgld", alpha, shares, delta, LangevinFit, n_steps=n_steps
             )
-            return perturbed_plan(*found, delta, self.verbose)
+            return perturbed_plan(*found, delta, sampling.verbose)
         prior = self._read_prior("hazard", model.n_features)
         law = self._noise_law
         fits = [
             (fit_of(model, epsilon, method, alpha, shares, used, law=law, prior=prior), used)
-            for method, gaussian in candidates(self.method, delta)
+            for method, gaussian in candidates(str(self.method), delta)
             for used in [delta if gaussian else 0.0]
         ]
         found, used = min(fits, key=lambda fit: fit[0][0].noise)
@@ -559,8 +354,3 @@ class DPDiscreteTimeSurvival(Summarised, SurvivalRegression):
         stated = self.release_.parameters
         basis = published_basis(stated["n_intervals"], stated["n_knots"])
         return steepness(LINKS[stated["link"]].survival(basis @ self.baseline_coef_))
-
-    def _formula(self, script: Script) -> None:
-        stated = self.release_.parameters
-        public = {name: stated[name] for name in ("max_time", "n_intervals", "link")}
-        write_survival(script, self.coef_, self.baseline_coef_, self.recalibration_, **public)

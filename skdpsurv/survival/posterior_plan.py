@@ -18,7 +18,7 @@ from skdpsurv.privacy.measurement import Known, Mechanism
 from skdpsurv.progress import first
 from skdpsurv.references import reference
 from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords, released
-from skdpsurv.survival.spline import orthogonal_basis, published_basis
+from skdpsurv.survival.spline import orthogonal_basis
 from skdpsurv.types import FloatArray
 
 SAMPLERS = ("mala", "psgld")
@@ -89,14 +89,14 @@ class Schedule:
         """Return the number of steps in which the chain adapts."""
         return math.ceil(BURN_IN[self.sampler] * self.n_steps(n_records))
 
-    def chain(self, n_records: int, published: bool) -> MALA | PSGLD:
+    def chain(self, n_records: int) -> MALA | PSGLD:
         """Return the chain for n records."""
         burn_in = self.burn_in(n_records)
         if self.sampler == "mala":
             return MALA(burn_in)
         size = min(self.batch_size, n_records)
         step = None if isinstance(self.step_size, str) else float(self.step_size)
-        return PSGLD(burn_in, size, step, self.step_exponent, published)
+        return PSGLD(burn_in, size, step, self.step_exponent)
 
 
 @dataclass(frozen=True)
@@ -111,8 +111,6 @@ class PosteriorDraw(Mechanism):
     alpha : float
         Ridge on top of the prior, on the scale of the mean loss.
     schedule : Schedule
-    published : bool
-        pSGLD as the paper prints it, in its basis: not private, not even in the limit.
     verbose : int
     """
 
@@ -120,26 +118,21 @@ class PosteriorDraw(Mechanism):
     epsilon: float
     alpha: float
     schedule: Schedule
-    published: bool = False
     verbose: int = 0
     sanitizer: Sanitizer = field(init=False)
     basis: FloatArray = field(init=False)
 
+    #: True in the limit of a chain.
+    status = "asymptotic"
     proof = reference("docs/proofs/posterior_sampling", "nguyen-hui")
 
     def __post_init__(self) -> None:
         model = self.model
         plain = calibrate(self.epsilon, model.n_records)
         prior = plain.prior_precision + plain.rate * model.n_records * self.alpha
-        make_basis = published_basis if self.published else orthogonal_basis
-        object.__setattr__(self, "basis", make_basis(model.n_intervals, model.n_knots))
+        object.__setattr__(self, "basis", self.basis_of(model))
         object.__setattr__(self, "sanitizer", Sanitizer(plain.ceiling, plain.rate, prior))
         self.schedule.check(self.sanitizer, model.n_records)
-
-    @property
-    def status(self) -> str:  # type: ignore[override]
-        """True in the limit of a chain; the published one not even there."""
-        return "none" if self.published else "asymptotic"
 
     @property
     def cost(self) -> Cost:
@@ -149,8 +142,8 @@ class PosteriorDraw(Mechanism):
     @property
     def name(self) -> str:  # type: ignore[override]
         """What is released, in words."""
-        chain = "pSGLD as published" if self.published else self.schedule.sampler
-        return f"sanitised exponential mechanism, one state of a Markov chain ({chain})"
+        sampler = self.schedule.sampler
+        return f"sanitised exponential mechanism, one state of a Markov chain ({sampler})"
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
@@ -184,8 +177,15 @@ class PosteriorDraw(Mechanism):
         model, basis = self.model, self.basis
         likelihood = DiscreteHazard(basis, model.n_features, link=LINKS[model.link])
         blocks = records.map(lambda block: block.within(0.0, model.data_norm)).held()
-        chain = self.schedule.chain(model.n_records, self.published)
-        return chain.states(Target(likelihood, blocks, self.sanitizer), source)
+        return self.chain().states(Target(likelihood, blocks, self.sanitizer), source)
+
+    def basis_of(self, model: HazardModel) -> FloatArray:
+        """Return the basis in which the baseline is drawn."""
+        return orthogonal_basis(model.n_intervals, model.n_knots)
+
+    def chain(self) -> MALA | PSGLD:
+        """Return the chain."""
+        return self.schedule.chain(self.model.n_records)
 
     def unscaled(self, state: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return a state as a baseline on the grid and coefficients on the scale of X."""

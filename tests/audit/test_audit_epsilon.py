@@ -24,6 +24,7 @@ from skdpsurv import (
     DPWeibullFitter,
     HybridMEstimator,
     PerturbedHistogramMEstimator,
+    PosteriorSampling,
     PrivacyAccountant,
     PrivateStackingClassifier,
     PublicBoundsScaler,
@@ -39,6 +40,7 @@ from skdpsurv.audit.repeated_fits import released_numbers, released_table
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.published import (
     LaplaceWeibullFitter,
+    PublishedDiscreteTimeSurvival,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
@@ -351,13 +353,13 @@ def test_planted_defect_is_found(name):
 
 HAZARD = {"max_time": 1.0, "n_intervals": 4, "n_knots": 1, "data_norm": 1.0, "alpha": 20.0}
 BINARY = {"classes": [0, 1]}
-SHORT = {**HAZARD, "method": "psgld", "n_intervals": 1}
+SHORT = {**HAZARD, "method": PosteriorSampling(n_epochs=100), "n_intervals": 1}
 SHIPPED = [
     (DPDiscreteTimeSurvival(**HAZARD), 2, 400),
     (DPDiscreteTimeSurvival(**HAZARD, method="out_pert"), 2, 400),
-    (DPDiscreteTimeSurvival(**HAZARD, calibration="published"), 2, 400),
-    (DPDiscreteTimeSurvival(**HAZARD, calibration="published", method="out_pert"), 2, 400),
-    (DPDiscreteTimeSurvival(**SHORT, n_epochs=100), 2, 150),
+    (PublishedDiscreteTimeSurvival(**HAZARD), 2, 400),
+    (PublishedDiscreteTimeSurvival(**HAZARD, method="out_pert"), 2, 400),
+    (DPDiscreteTimeSurvival(**SHORT), 2, 150),
     (DPLogisticRegression(**BINARY), 2, 600),
     (DPLogisticRegression(**BINARY, alpha=20.0), 2, 600),
     (DPLogisticRegression(**BINARY, alpha=20.0, method="out_pert"), 2, 600),

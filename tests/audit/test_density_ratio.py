@@ -23,7 +23,12 @@ from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms import sums
 from skdpsurv.mechanisms.ladder import UNIT
-from skdpsurv.published import LaplaceWeibullFitter, PublishedWeibullFitter, weibull_plans
+from skdpsurv.published import (
+    LaplaceWeibullFitter,
+    PublishedDiscreteTimeSurvival,
+    PublishedWeibullFitter,
+    weibull_plans,
+)
 from skdpsurv.survival import weibull_rungs
 from tests.support.combinations import thinned
 from tests.support.planted_defects import (
@@ -289,7 +294,9 @@ SHIPPED = [
         for link, knots in (("logit", 1), ("cloglog", 2), ("probit", 1))
         for alpha in (0.0, 20.0)
     ),
-    hazard(calibration="published", alpha=20.0),
+    PublishedDiscreteTimeSurvival(
+        max_time=1.0, n_intervals=4, n_knots=1, data_norm=1.0, alpha=20.0
+    ),
     *(logistic(max_residual=c, alpha=a) for c in (0.5, 1.0) for a in ("auto", 20.0)),
     logistic(intercept_scaling=10.0),
     logistic(data_norm=100.0, fit_intercept=False),

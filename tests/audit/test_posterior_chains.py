@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant
+from skdpsurv import PrivacyAccountant
 from skdpsurv.audit import nonprivate_posterior_chains
 from skdpsurv.datasets import make_discrete_time_survival
+from tests.support.hazards import hazard
 
 
 @pytest.fixture(scope="module")
@@ -16,8 +17,9 @@ def data():
 
 
 def posterior(data, **options):
-    settings = {"epsilon": 8.0, "method": "psgld", "n_intervals": 10, "n_epochs": 200} | options
-    return DPDiscreteTimeSurvival(max_time=data.max_time, **settings)
+    chain = {"n_epochs": 200} if "method" not in options else {}
+    settings = {"epsilon": 8.0, "n_intervals": 10, **chain} | options
+    return hazard(max_time=data.max_time, **settings)
 
 
 @pytest.fixture(scope="module")

@@ -248,11 +248,22 @@ def test_settings_are_parameters_of_the_estimator(study):
         ("accountant=1", "must name one of"),
         ("n_knots=0", "n_knots"),
         ("method=magic", "method"),
+        ("method__n_epochs=400", "must go with --set method=psgld"),
+        ("method__verbose=1", "must name one of"),
     ):
         result = study.survival("--set", text)
         assert result.exit_code == 2, text
         assert says in result.stderr
     assert not (study.folder / "model.json").exists()
+
+
+def test_methods_have_parameters_of_their_own(study):
+    chain = ("--set", "method=psgld", "--set", "method__n_epochs=150")
+    assert study.survival(*chain[:2], "--set", "method__n_epochs=1").exit_code == 2
+    result = study.survival(*SEED, *chain)
+    assert result.exit_code == 0, result.stderr
+    found = Release.load(study.folder / "model.json").guarantee.public_inputs
+    assert (found["sampler"], found["n_steps"]) == ("mala", 150)
 
 
 @pytest.mark.parametrize(

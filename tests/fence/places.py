@@ -15,6 +15,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "asked_instead": ("skdpsurv.privacy.randomness", "skdpsurv.dp.random"),
     "private_survival_metrics": ("skdpsurv.metrics", "skdpsurv.evaluation"),
     "LaplaceWeibullFitter": ("skdpsurv.published",),
+    "PublishedDiscreteTimeSurvival": ("skdpsurv.published",),
     "PublishedWeibullFitter": ("skdpsurv.published",),
     "SampleAggregateWeibullFitter": ("skdpsurv.published",),
 }
@@ -30,12 +31,31 @@ def _weibull(given: Mapping[str, Any]) -> Spelled:
     return "PublishedWeibullFitter", {**own, "rungs": calibration}
 
 
+CHAIN = ("sampler", "n_epochs", "batch_size", "step_size", "step_exponent", "verbose")
+
+
+def _hazard(given: Mapping[str, Any]) -> Spelled:
+    own = dict(given)
+    published = own.pop("calibration", "tight") == "published"
+    chain = {name: own.pop(name) for name in CHAIN if name in own}
+    if chain and own.get("method") == "psgld":
+        own["method"] = find("PosteriorSampling")(**chain)
+    if not published:
+        return "DPDiscreteTimeSurvival", own
+    assert own.pop("max_cumulative_hazard") is None
+    return "PublishedDiscreteTimeSurvival", own
+
+
 #: From old parameters to today's estimator and its parameters, if one is unknown to an estimator.
-RESPELLED: dict[str, Callable[[Mapping[str, Any]], Spelled]] = {"DPWeibullFitter": _weibull}
+RESPELLED: dict[str, Callable[[Mapping[str, Any]], Spelled]] = {
+    "DPWeibullFitter": _weibull,
+    "DPDiscreteTimeSurvival": _hazard,
+}
 #: Names that releases have of estimators, before and now.
 RENAMED = {
     "LaplaceWeibullFitter": "DPWeibullFitter",
     "PublishedWeibullFitter": "DPWeibullFitter",
+    "PublishedDiscreteTimeSurvival": "DPDiscreteTimeSurvival",
     "SampleAggregateWeibullFitter": "DPWeibullFitter",
 }
 #: Parameters that releases state of one checkout and not of the other.

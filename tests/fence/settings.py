@@ -101,11 +101,13 @@ def settings() -> Iterator[tuple[str, Run]]:
     yield one("Gaussian output", method="out_pert", delta=1e-5)
     yield one("noisy descent", **errors, method="noisy_gd", delta=1e-5)
     yield one("probit", link="probit", alpha=0.1)
-    yield one("published", calibration="published", epsilon=5.0)
-    yield one("output as published", method="out_pert", calibration="published")
+    letter = {"calibration": "published", "max_cumulative_hazard": None}
+    yield one("published", **letter, epsilon=5.0)
+    yield one("output as published", **letter, method="out_pert")
     chain = {"method": "psgld", "epsilon": 5.0}
     yield one("mala", **{**chain, "n_epochs": 100})
     yield one("psgld", **{**chain, "n_epochs": 3}, sampler="psgld", alpha=1.0)
+    yield one("psgld as published", **{**chain, "n_epochs": 3}, **letter, sampler="psgld")
     yield one("noisy Langevin", **{**chain, "n_epochs": 30}, sampler="psgld", delta=1e-5)
 
     def with_prior(random_state: int | None) -> Any:

@@ -13,6 +13,7 @@ from skdpsurv import (
     DPDiscreteTimeSurvival,
     DPKaplanMeierFitter,
     DPLogisticRegression,
+    PosteriorSampling,
     PrivacyAccountant,
     PrivacyLeakWarning,
     PrivateSearchCV,
@@ -367,7 +368,7 @@ class TestRefused:
             Release.from_coefficients(ratios={"x0": (2.0, 1.0, 4.0)}, source="a paper"),
         )
 
-    @pytest.mark.parametrize("other", [{"method": "psgld"}, {"calibration": "published"}])
+    @pytest.mark.parametrize("other", [{"method": "psgld"}, {"method": PosteriorSampling()}])
     def test_methods_that_take_none(self, elsewhere, other):
         self.refuse("prior must be None with", elsewhere, **other)
 

@@ -35,7 +35,7 @@ from tests.support import checks
 from tests.support.registry import PRIVATE, REPRESENTATIVE, Setting, outcomes
 
 #: Whose intervals are simulated for seconds.
-SLOW = {"DPWeibullFitter: published ladder", "DPWeibullFitter: exact ladder"}
+SLOW = {"PublishedWeibullFitter: published rungs", "PublishedWeibullFitter: exact rungs"}
 SETTINGS = [replace(one, slow=str(one) in SLOW) for one in PRIVATE]
 DRAWN = [one for one in REPRESENTATIVE if one.is_private]
 VOID = ("asymptotic", "seeded", "none")

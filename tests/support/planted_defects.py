@@ -5,6 +5,7 @@ Used by the tests of the audit and by benchmarks/audit.py.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -20,11 +21,13 @@ from skdpsurv import (
     DPDiscreteTimeSurvival,
     DPLogisticRegression,
     HybridMEstimator,
+    PosteriorSampling,
     PrivacyGuarantee,
     Release,
 )
 from skdpsurv.classification.column_group import ColumnGroup
 from skdpsurv.mechanisms import langevin, sums, vector_noise
+from skdpsurv.mechanisms.langevin import PSGLD
 from skdpsurv.privacy import lattice_laplace, random_source
 from skdpsurv.published import LaplaceWeibullFitter
 from skdpsurv.survival import posterior_plan
@@ -158,12 +161,7 @@ def short_chains() -> Iterator[None]:
 @contextmanager
 def published_drift() -> Iterator[None]:
     """The step of the paper, whose limit is the target squared."""
-    honest = DPDiscreteTimeSurvival.fit
-
-    def fit(self, X, y):
-        return honest(self.set_params(calibration="published"), X, y)
-
-    with mock.patch.object(DPDiscreteTimeSurvival, "fit", fit):
+    with mock.patch.object(posterior_plan, "PSGLD", functools.partial(PSGLD, published=True)):
         yield
 
 
@@ -211,14 +209,11 @@ def _planted() -> dict[str, Planted]:
     )
     chain = DPDiscreteTimeSurvival(
         epsilon=2.0,
-        method="psgld",
+        method=PosteriorSampling("psgld", step_size=0.2, n_epochs=50),  # within short_chains
         max_time=1.0,
         n_intervals=1,
         n_knots=1,
         data_norm=1.0,
-        sampler="psgld",
-        step_size=0.2,
-        n_epochs=50,  # within short_chains
     )
     far_away = "event at once or censored at the end, others with events at once"
     weibull = LaplaceWeibullFitter(max_time=1.0)

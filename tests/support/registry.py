@@ -30,6 +30,7 @@ from skdpsurv import (
     DPWeibullFitter,
     HybridMEstimator,
     PerturbedHistogramMEstimator,
+    PosteriorSampling,
     PrivacyLeakWarning,
     PrivateStackingClassifier,
     PublicBoundsScaler,
@@ -40,6 +41,7 @@ from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.preprocessing.encoding import valid_row
 from skdpsurv.published import (
     LaplaceWeibullFitter,
+    PublishedDiscreteTimeSurvival,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
@@ -451,10 +453,8 @@ def _settings() -> Iterator[Setting]:
     gaussian = {"delta": 1e-4, "method": "noisy_gd", "epsilon": 20.0, "also": ("evidence_error",)}
     yield one("noisy descent", survival, **gaussian)
     yield one("Gaussian output", survival, **{**gaussian, "method": "out_pert"})
-    yield one("objective as published", survival, calibration="published", epsilon=5.0)
     out = {"method": "out_pert", "link": "cloglog", "epsilon": 10.0, "also": ("evidence_error",)}
     yield one("output", survival, checked=True, **out)
-    yield one("output as published", survival, method="out_pert", calibration="published")
     uncapped = {"max_cumulative_hazard": None, "link": "logit", "data_norm": 1.0}
     yield one("uncapped", survival, method="obj_pert", **uncapped)
     yield one("probit", survival, link="probit", alpha=0.1, center_share=0.0)
@@ -462,14 +462,26 @@ def _settings() -> Iterator[Setting]:
     yield one(
         "raw columns", raw_survival, columns=PublicColumns(RAW), representative=True, checked=False
     )
-    chain = {"method": "psgld", "epsilon": 5.0}
-    yield one(
-        "mala", survival, n_epochs=100, verbose=1, representative=True, checked=False, **chain
+    mala = PosteriorSampling(n_epochs=100, verbose=1)
+    yield one("mala", survival, method=mala, epsilon=5.0, representative=True, checked=False)
+    short = PosteriorSampling("psgld", n_epochs=25, batch_size=8, verbose=1)
+    chain = {"method": short, "epsilon": 5.0, "diverges": True}
+    yield one("psgld", survival, link="cloglog", **chain)
+    noisy = PosteriorSampling("psgld")
+    yield one("noisy Langevin", survival, method=noisy, delta=1e-4, epsilon=20.0)
+
+    one = several(
+        PublishedDiscreteTimeSurvival,
+        ("coef", "baseline_coef"),
+        ("coef_", "baseline_coef_"),
+        max_time=MAX_TIME,
+        n_intervals=8,
     )
-    short = {"sampler": "psgld", "n_epochs": 25, "batch_size": 8, "diverges": True, **chain}
-    yield one("psgld", survival, verbose=1, link="cloglog", **short)
-    yield one("noisy Langevin", survival, method="psgld", sampler="psgld", delta=1e-4, epsilon=20.0)
-    yield one("psgld as published", survival, calibration="published", slow=True, **short)
+    yield one("objective", survival, epsilon=5.0, representative=True)
+    yield one("output", survival, method="out_pert")
+    yield one("psgld", survival, slow=True, **chain)
+    yield one("no privacy", moderate, epsilon=np.inf)
+    yield one("raw columns", raw_survival, columns=PublicColumns(RAW), epsilon=5.0, checked=False)
 
     one = several(
         DPDiscreteTimeSurvival,

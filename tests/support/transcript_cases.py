@@ -21,6 +21,7 @@ from skdpsurv import (
     DPWeibullFitter,
     HybridMEstimator,
     PerturbedHistogramMEstimator,
+    PosteriorSampling,
     PrivateStackingClassifier,
 )
 from skdpsurv.metrics import private_survival_metrics
@@ -155,7 +156,7 @@ CASES = {
     "hazard, output": Case(hazard(method="out_pert"), HAZARD, 7),
     "hazard, descent": Case(hazard(method="noisy_gd", delta=0.2, epsilon=51.0), HAZARD, 7),
     "hazard, Langevin": Case(
-        hazard(method="psgld", sampler="psgld", delta=0.2, inference_share=0.0, epsilon=51.0),
+        hazard(method=PosteriorSampling("psgld"), delta=0.2, inference_share=0.0, epsilon=51.0),
         HAZARD,
         5,
     ),

@@ -13,7 +13,6 @@ from sklearn.exceptions import NotFittedError
 
 from skdpsurv import (
     BudgetExceededError,
-    DPDiscreteTimeSurvival,
     PrivacyAccountant,
     PrivacyLeakWarning,
     PublicInputWarning,
@@ -21,6 +20,7 @@ from skdpsurv import (
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.mechanisms import perturbation
 from tests.support.combinations import thinned
+from tests.support.hazards import hazard
 
 Y = np.dtype([("event", "?"), ("time", "f8")])
 LINKS = ("logit", "cloglog", "probit")
@@ -28,9 +28,7 @@ METHODS = ("obj_pert", "out_pert")
 
 
 def model(epsilon=1.0, **parameters):
-    return DPDiscreteTimeSurvival(
-        epsilon, **{"max_time": 1.0, "n_intervals": 20, "random_state": 0, **parameters}
-    )
+    return hazard(epsilon, **{"max_time": 1.0, "n_intervals": 20, "random_state": 0, **parameters})
 
 
 def target(event, time):
@@ -225,9 +223,8 @@ BAD_PARAMETERS = [
     ({"method": "sgld"}, "method"),
     ({"method": "svm"}, "method"),
     ({"link": "log"}, "link"),
-    ({"calibration": "loose"}, "calibration"),
-    ({"calibration": "published", "link": "probit"}, "calibration"),
-    ({"calibration": "published", "n_knots": 60, "n_intervals": 60, "epsilon": 0.1}, "calibration"),
+    ({"published": True, "link": "probit"}, "link"),
+    ({"published": True, "n_knots": 60, "n_intervals": 60, "epsilon": 0.1}, "n_knots"),
     ({"n_intervals": 0}, "n_intervals"),
     ({"n_knots": 0}, "n_knots"),
     ({"n_knots": 21}, "n_knots"),
@@ -299,8 +296,8 @@ EXTREMES = [
     {"max_cumulative_hazard": 1e300, "link": "probit"},
     {"center_share": 1e-300, "epsilon": 1e3},
     {"center_share": 1e-17, "epsilon": 1e3},
-    {"epsilon": 1e-300, "calibration": "published"},
-    {"alpha": 1e300, "calibration": "published"},
+    {"epsilon": 1e-300, "published": True},
+    {"alpha": 1e300, "published": True},
 ]
 
 
@@ -338,7 +335,8 @@ class TestRefusals:
         """Before the charge, and not as an overflow somewhere."""
         parameters = {**parameters, "method": method}
         text = self.check(GOOD_X, GOOD_Y, parameters, ValueError, "too extreme", math.inf)
-        for name in ("epsilon", "alpha", "data_norm", "max_cumulative_hazard", "center_share"):
+        others = () if "published" in parameters else ("max_cumulative_hazard", "center_share")
+        for name in ("epsilon", "alpha", "data_norm", *others):
             assert name in text
 
     @pytest.mark.parametrize("parameters", EXTREMES)
@@ -364,7 +362,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize(("parameters", "name"), BAD_PARAMETERS[:-1])
     def test_parameters_are_refused_before_any_record_is_read(self, parameters, name):
-        if parameters.get("calibration") == "published":
+        if "published" in parameters:
             return  # needs n
         with pytest.raises(ValueError, match=name):
             model(**parameters).fit(UNREADABLE, None)

@@ -141,7 +141,6 @@ class TestCost:
             ({"inference_share": -0.1}, "inference_share"),
             ({"inference_share": 0.85}, "must leave something of epsilon"),
             ({"method": "psgld"}, "inference_share must be 0 with method='psgld'"),
-            ({"calibration": "published", "link": "logit"}, "inference_share must be 0"),
         ],
     )
     def test_bad_input(self, changes, words):

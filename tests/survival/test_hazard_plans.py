@@ -21,6 +21,7 @@ from skdpsurv.mechanisms.perturbation import Perturbed
 from skdpsurv.mechanisms.private_mean import MeanOfRows
 from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy import random_source
+from skdpsurv.published import PublishedDiscreteTimeSurvival
 from skdpsurv.survival import hazard_constants
 from skdpsurv.survival.hazard_constants import (
     CAP_LEVEL,
@@ -347,12 +348,11 @@ def test_public_numbers_beyond_doubles_are_refused_before_the_charge(parameters)
 @pytest.mark.parametrize("epsilon", [100.0, 1000.0])
 def test_published_ridge_is_one_that_a_solver_can_work_with(epsilon):
     """To the letter kappa would be 1e-12, and the minimum 1e10 away."""
-    model = DPDiscreteTimeSurvival(
+    model = PublishedDiscreteTimeSurvival(
         epsilon,
         max_time=1.0,
         n_intervals=1,
         n_knots=1,
-        calibration="published",
         random_state=0,
     )
     fit = model.fit(np.full((300, 1), 0.3), np.full(300, 0.5))

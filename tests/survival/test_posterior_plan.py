@@ -5,16 +5,19 @@ from __future__ import annotations
 import inspect
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 from skdpsurv import (
     BudgetExceededError,
     DPDiscreteTimeSurvival,
+    PosteriorSampling,
     PrivacyAccountant,
     PrivacyLeakWarning,
     PublicBoundsScaler,
@@ -25,7 +28,9 @@ from skdpsurv.blocks import InMemory
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
 from skdpsurv.mechanisms.posterior_sampling import calibrate
+from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.privacy import random_source
+from skdpsurv.published.hazard_plans import PublishedDraw
 from skdpsurv.shape import Shape
 from skdpsurv.survival import posterior_plan
 from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
@@ -37,6 +42,7 @@ from skdpsurv.survival.posterior_plan import (
 )
 from skdpsurv.survival.spline import orthogonal_basis, published_basis, to_published
 from tests.support.combinations import thinned
+from tests.support.hazards import hazard
 
 Y = np.dtype([("event", "?"), ("time", "f8")])
 LINKS = ("logit", "cloglog", "probit")
@@ -48,7 +54,7 @@ CHAINS = {
         "sampler": "psgld",
         "n_epochs": 17,
         "batch_size": 10,
-        "calibration": "published",
+        "published": True,
         "step_size": 1e-2,
     },
 }
@@ -56,7 +62,7 @@ CHAINS = {
 
 def model(epsilon=1.0, **parameters):
     defaults = {"max_time": 1.0, "n_intervals": 10, "random_state": 0, "n_epochs": 100}
-    return DPDiscreteTimeSurvival(epsilon, method="psgld", **{**defaults, **parameters})
+    return hazard(epsilon, **{**defaults, **parameters})
 
 
 def target(event, time):
@@ -108,8 +114,8 @@ BAD = [
     ({"step_exponent": "auto"}, TypeError, "step_exponent"),
     ({"verbose": -1}, ValueError, "verbose"),
     ({"verbose": 0.5}, ValueError, "verbose"),
-    ({"calibration": "published", "sampler": "mala"}, ValueError, "calibration"),
-    ({"calibration": "published"}, ValueError, "calibration"),
+    ({"published": True, "sampler": "mala"}, ValueError, "sampler"),
+    ({"published": True}, ValueError, "sampler"),
 ]
 
 
@@ -128,15 +134,14 @@ class TestParameters:
     def test_exponents_that_have_a_limit(self, step_exponent):
         one = model(sampler="psgld", step_exponent=step_exponent)
         one._check_parameters()
-        assert one._schedule().step_exponent == step_exponent
+        assert one.method.schedule().step_exponent == step_exponent
 
     def test_defaults(self):
-        parameters = inspect.signature(DPDiscreteTimeSurvival).parameters
-        defaults = {
-            name: parameters[name].default
-            for name in ("verbose", *inspect.signature(Schedule).parameters)
+        assert set(PosteriorSampling().get_params()) == {
+            "verbose",
+            *inspect.signature(Schedule).parameters,
         }
-        assert defaults == {
+        assert PosteriorSampling().get_params() == {
             "sampler": "mala",
             "n_epochs": "auto",
             "batch_size": 200,
@@ -153,30 +158,59 @@ class TestParameters:
             1000, 1000, 1002, 1000, 1250,
         ]  # fmt: skip
         assert Schedule("psgld", 3).n_steps(1000) == 3000
-        mala = Schedule("mala", 41).chain(1000, False)
+        mala = Schedule("mala", 41).chain(1000)
         assert mala == MALA(int(np.ceil(41 * BURN_IN["mala"])))
-        chain = Schedule("psgld", 3, 200, 0.01, 0.6).chain(1000, False)
-        assert chain == PSGLD(int(np.ceil(3000 * BURN_IN["psgld"])), 200, 0.01, 0.6, False)
+        chain = Schedule("psgld", 3, 200, 0.01, 0.6).chain(1000)
+        assert chain == PSGLD(int(np.ceil(3000 * BURN_IN["psgld"])), 200, 0.01, 0.6)
 
     def test_step_size_auto(self):
         for n, k in ((1000, 200), (100, 100)):
-            automatic = Schedule("psgld").chain(n, False)
+            automatic = Schedule("psgld").chain(n)
             assert automatic.batch_size == k
             assert automatic.step_size is None
-        assert Schedule("psgld", step_size=0.5).chain(1000, True).step_size == 0.5
+        assert Schedule("psgld", step_size=0.5).chain(1000).step_size == 0.5
 
-    def test_perturbation_ignores_them(self, data):
-        """But refuses bad ones, so that a wrong setting never waits to be found."""
-        fits = [
-            DPDiscreteTimeSurvival(1.0, max_time=1.0, n_intervals=10, random_state=0, **chain)
-            .fit(data.X, data.y)
-            .coef_
-            for chain in ({}, CHAINS["mala"], CHAINS["psgld"])
-        ]
-        np.testing.assert_array_equal(fits[0], fits[1])
-        np.testing.assert_array_equal(fits[0], fits[2])
-        with pytest.raises(ValueError, match="sampler"):
-            DPDiscreteTimeSurvival(max_time=1.0, sampler="hmc").fit(data.X, data.y)
+    def test_the_word_is_the_object_with_its_defaults(self, data):
+        """A chain of the default length; and, with a delta, one whose sampler is named."""
+        one, other = (
+            DPDiscreteTimeSurvival(max_time=1.0, n_intervals=10, random_state=0, method=method)
+            for method in ("psgld", PosteriorSampling())
+        )
+        assert one.fit(data.X, data.y).release_ == other.fit(data.X, data.y).release_
+
+    def test_they_are_nested_parameters(self, data):
+        """Which clones copy, searches set, and nothing but the estimator's own copy sees."""
+        one = model()
+        other = clone(one).set_params(method__n_epochs=250, method__sampler="psgld")
+        assert other.get_params()["method__n_epochs"] == 250
+        assert (one.method.n_epochs, one.method.sampler) == (100, "mala")
+        X, y = np.repeat(data.X, 2, axis=0), np.repeat(data.y, 2)
+        grid = {"method__n_epochs": [100, 120]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyLeakWarning)
+            search = GridSearchCV(one, grid, cv=2, error_score="raise").fit(X, y)
+        best = search.best_estimator_
+        assert best.guarantee_.public_inputs["n_steps"] == best.method.n_epochs
+
+    def test_private_searches_set_them(self, data):
+        """Among chains with a delta, whose guarantees are proved."""
+        noisy = hazard(max_time=1.0, n_intervals=10, sampler="psgld", n_epochs=30, verbose=1)
+        grid = {"method__n_epochs": [30, 40]}
+        search = PrivateSearchCV(
+            noisy, grid, epsilon=4.0, delta=1e-4, eta=0.0, expected_runs=1.0, random_state=0
+        )
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", PrivacyLeakWarning)
+            search.fit(data.X, data.y)
+        best = search.best_estimator_
+        assert best.method.n_epochs == search.best_params_["method__n_epochs"]
+        assert noisy.method.n_epochs == 30
+
+    @pytest.mark.parametrize("method", [None, 3, PosteriorSampling, [PosteriorSampling()]])
+    def test_other_objects_are_refused(self, data, method):
+        one = DPDiscreteTimeSurvival(max_time=1.0, method=method)
+        with pytest.raises((ValueError, TypeError), match=r"^method must be one of .*Posterior"):
+            one.fit(data.X, data.y)
 
 
 class TestStatus:
@@ -375,7 +409,8 @@ class TestSetting:
     def test_published_uses_the_papers_basis(self):
         plan = self.plan(schedule=Schedule("psgld", 20))
         np.testing.assert_array_equal(plan.basis, orthogonal_basis(10, 3))
-        published = PosteriorDraw(plan.model, 1.0, 0.0, plan.schedule, True)
+        published = PublishedDraw(plan.model, 1.0, 0.0, plan.schedule)
+        assert published.chain() == replace(plan.chain(), published=True)
         np.testing.assert_array_equal(published.basis, published_basis(10, 3))
 
     def test_cap_first_look_and_guess_do_not_enter(self, data):
@@ -558,9 +593,9 @@ class TestChainsThatStayWhereTheyBegin:
         return str(caught.value)
 
     @pytest.mark.parametrize(("n", "least"), [(1, 1000), (60, 17), (999, 2)])
-    @pytest.mark.parametrize("calibration", ["tight", "published"])
-    def test_few_epochs(self, n, least, calibration):
-        told = self.refusal(n, n_epochs=least - 1, calibration=calibration)
+    @pytest.mark.parametrize("published", [False, True])
+    def test_few_epochs(self, n, least, published):
+        told = self.refusal(n, n_epochs=least - 1, published=published)
         assert told.startswith(f"n_epochs must be at least {least} ")
         Schedule("psgld", least).check(calibrate(1.0, n), n)
 

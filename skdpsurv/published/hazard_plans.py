@@ -1,4 +1,4 @@
-r"""Algorithms 1 and 2 of Nguyen and Hui (arXiv 1708.07436), to reproduce their tables.
+r"""Plans of algorithms 1 and 2, and of pSGLD, of Nguyen and Hui (arXiv 1708.07436).
 
 Uncapped logit loss, the paper's spline basis, rows in the unit ball, centre 0, and the paper's
 bounds
@@ -6,6 +6,8 @@ bounds
 .. math::
     S = \sum_s\sqrt{\|A_s\|^2 + 4} + \max_s\sqrt{4\|A_s\|^2 + 4}, \qquad
     J = 2\sum_s\log\Big(1 + \frac{\sqrt{c_s}}{4\kappa}\Big),\quad c_s = \|A_s\|^2 + 1.
+
+**pSGLD** as printed is in :class:`PublishedDraw`; its limit spends twice its epsilon.
 
 The paper's eigenvalue is wrong: that of :math:`x x^\top` is :math:`c_s`, not its root. The spare
 factor 2 covers the mistake where :math:`J \ge \sum_s\log(1 + c_s/(4\kappa))` at the kappa used;
@@ -23,11 +25,13 @@ import numpy as np
 from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.mechanisms import objective_perturbation, output_perturbation
+from skdpsurv.mechanisms.langevin import MALA, PSGLD
 from skdpsurv.mechanisms.perturbation import Minimisers, Perturbed, Problem, SharedPrice
 from skdpsurv.privacy.cost import Cost, price_of
 from skdpsurv.privacy.measurement import Known
 from skdpsurv.references import reference
 from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords, released
+from skdpsurv.survival.posterior_plan import PosteriorDraw
 from skdpsurv.survival.spline import published_basis
 from skdpsurv.types import FloatArray
 
@@ -69,8 +73,8 @@ class PublishedPerturbation(Minimisers):
         model = self.model
         if model.link != "logit":
             raise ValueError(
-                "calibration='published' exists for link='logit' only: the paper has no bound for "
-                f"link={model.link!r}. Use calibration='tight'."
+                f"link must be 'logit': the paper has no bound for {model.link!r}. Use "
+                "DPDiscreteTimeSurvival."
             )
         basis = published_basis(model.n_intervals, model.n_knots)
         likelihood = DiscreteHazard(basis, model.n_features)
@@ -96,9 +100,9 @@ class PublishedPerturbation(Minimisers):
             kappa = calibration.kappa
             if published_cost(basis, kappa) < true_cost(basis, kappa):
                 raise ValueError(
-                    "calibration='published' is not private for this n_knots, epsilon and alpha: "
-                    "the paper's bound on the curvature falls short (docs/errata). Use "
-                    "calibration='tight'."
+                    "n_knots, epsilon and alpha must be such that the published algorithm is "
+                    "private: here the paper's bound on the curvature falls short (docs/errata). "
+                    "Use DPDiscreteTimeSurvival."
                 )
         object.__setattr__(self, "likelihood", likelihood)
         object.__setattr__(self, "calibration", calibration)
@@ -139,3 +143,25 @@ class PublishedPerturbation(Minimisers):
         coef, n_knots = found[0].coef, self.model.n_knots
         baseline = self.likelihood.basis @ coef[:n_knots]
         return released(self.model, baseline, coef[n_knots:] / self.model.data_norm)
+
+
+@dataclass(frozen=True)
+class PublishedDraw(PosteriorDraw):
+    """pSGLD as the paper prints it, in its basis: not private, not even in the limit."""
+
+    status = "none"
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        """What is released, in words."""
+        return "sanitised exponential mechanism, one state of a Markov chain (pSGLD as published)"
+
+    def basis_of(self, model: HazardModel) -> FloatArray:
+        """Return the paper's basis."""
+        return published_basis(model.n_intervals, model.n_knots)
+
+    def chain(self) -> MALA | PSGLD:
+        """Return the chain with the paper's steps."""
+        chain = super().chain()
+        assert isinstance(chain, PSGLD)
+        return replace(chain, published=True)

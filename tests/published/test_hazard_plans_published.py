@@ -7,16 +7,17 @@ import math
 import numpy as np
 import pytest
 
-from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant
+from skdpsurv import PrivacyAccountant
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.mechanisms.objective_perturbation import SOLVER_SHARE
-from skdpsurv.survival.hazard_plans import HazardModel
-from skdpsurv.survival.published import (
+from skdpsurv.published import PublishedDiscreteTimeSurvival
+from skdpsurv.published.hazard_plans import (
     PublishedPerturbation,
     published_cost,
     published_sensitivity,
     true_cost,
 )
+from skdpsurv.survival.hazard_plans import HazardModel
 from skdpsurv.survival.spline import published_basis
 
 
@@ -142,7 +143,7 @@ class TestErratum:
         needed = np.sum(np.log1p(c / (4 * kappa)))
         assert (published < needed) == ((q, e, epsilon, alpha) in self.FAILS)
         if published < needed:
-            with pytest.raises(ValueError, match="calibration='published' is not private"):
+            with pytest.raises(ValueError, match="n_knots, epsilon and alpha must be"):
                 PublishedPerturbation(model(q, e), epsilon, "obj_pert", alpha)
         else:
             plan = PublishedPerturbation(model(q, e), epsilon, "obj_pert", alpha)
@@ -153,22 +154,21 @@ class TestErratum:
 
     def test_refusal_costs_nothing(self):
         accountant = PrivacyAccountant(1.0, rehearsal=True)
-        estimator = DPDiscreteTimeSurvival(
+        estimator = PublishedDiscreteTimeSurvival(
             0.1,
             max_time=1.0,
             n_intervals=60,
             n_knots=60,
-            calibration="published",
             accountant=accountant,
         )
-        with pytest.raises(ValueError, match="calibration='published'"):
+        with pytest.raises(ValueError, match="n_knots, epsilon and alpha must be"):
             estimator.fit(np.zeros((20, 2)), np.linspace(0.1, 1, 20))
         assert len(accountant.entries()) == 0
 
 
 @pytest.mark.parametrize("link", ["cloglog", "probit"])
 def test_other_links_are_refused(link):
-    with pytest.raises(ValueError, match="calibration='published'"):
+    with pytest.raises(ValueError, match="link must be 'logit'"):
         PublishedPerturbation(model(link=link), 1.0, "obj_pert", 0.0)
 
 
@@ -176,8 +176,8 @@ def test_other_links_are_refused(link):
 def test_fits(method):
     rng = np.random.default_rng(0)
     X, time = rng.uniform(-1, 1, size=(300, 2)), rng.uniform(0.1, 1, 300)
-    estimator = DPDiscreteTimeSurvival(
-        5.0, method=method, max_time=1.0, calibration="published", data_norm=1.0, alpha=0.01
+    estimator = PublishedDiscreteTimeSurvival(
+        5.0, method=method, max_time=1.0, data_norm=1.0, alpha=0.01
     ).fit(X, time)
     assert estimator.guarantee_.status == "proved"
     assert "as published" in estimator.guarantee_.mechanism
