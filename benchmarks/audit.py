@@ -26,7 +26,6 @@ from skdpsurv import (
     DPLogisticRegression,
     DPWeibullFitter,
     HybridMEstimator,
-    PerturbedHistogramMEstimator,
     PosteriorSampling,
     PrivateStackingClassifier,
 )
@@ -36,6 +35,7 @@ from skdpsurv.audit.neighbours import worst_neighbours
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.published import (
     LaplaceWeibullFitter,
+    PerturbedHistogramMEstimator,
     PublishedDiscreteTimeSurvival,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,

@@ -16,7 +16,7 @@ from benchmarks._classification import interval, repeated, seed
 from benchmarks._common import save, sheet, table
 from benchmarks._hybrid import TwoTables, likely, rival, simulated, text
 from benchmarks._run import arguments, number, part, run, setting
-from skdpsurv import HybridMEstimator, PerturbedHistogramMEstimator
+from skdpsurv import HybridMEstimator
 from skdpsurv.hybrid.hybrid_plan import SPLITS, candidates
 from skdpsurv.hybrid.hybrid_records import PointMap
 from skdpsurv.hybrid.mixed_table import read_table
@@ -25,6 +25,7 @@ from skdpsurv.hybrid.weighings import distinct
 from skdpsurv.hybrid.weighted_fit import fit_weighted
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.privacy import random_source
+from skdpsurv.published import PerturbedHistogramMEstimator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ import skdpsurv.published  # noqa: F401  Their releases can be loaded.
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
 from skdpsurv.forecast import forecast_accuracy
 from skdpsurv.frame_chunks import FrameChunks
-from skdpsurv.hybrid import HybridMEstimator, PerturbedHistogramMEstimator
+from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.pooling import pool_releases
 from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns, PublicInputWarning
@@ -39,7 +39,6 @@ __all__ = [
     "DPWeibullFitter",
     "FrameChunks",
     "HybridMEstimator",
-    "PerturbedHistogramMEstimator",
     "PosteriorSampling",
     "PrivacyAccountant",
     "PrivacyGuarantee",

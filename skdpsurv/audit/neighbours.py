@@ -17,9 +17,10 @@ from skdpsurv.audit.survival_pairs import survival_pairs
 from skdpsurv.audit.weibull_pairs import weibull_pairs
 from skdpsurv.checks import positive_int, seed
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
-from skdpsurv.hybrid import HybridMEstimator, PerturbedHistogramMEstimator
+from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.published import (
     LaplaceWeibullFitter,
+    PerturbedHistogramMEstimator,
     PublishedDiscreteTimeSurvival,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,

@@ -3,6 +3,5 @@
 from __future__ import annotations
 
 from skdpsurv.hybrid.estimator import HybridMEstimator
-from skdpsurv.hybrid.histogram import PerturbedHistogramMEstimator
 
-__all__ = ["HybridMEstimator", "PerturbedHistogramMEstimator"]
+__all__ = ["HybridMEstimator"]

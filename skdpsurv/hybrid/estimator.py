@@ -138,7 +138,7 @@ class HybridMEstimator(PrivateMetaEstimator):
 
     See Also
     --------
-    PerturbedHistogramMEstimator : Without public records, in few dimensions.
+    skdpsurv.published.PerturbedHistogramMEstimator : Without public records, in few dimensions.
     skdpsurv.classification.DPLogisticRegression : On private records alone.
 
     Notes

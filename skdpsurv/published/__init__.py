@@ -7,6 +7,7 @@ had to be mended). For records that matter, take the estimators of the rest of t
 from __future__ import annotations
 
 from skdpsurv.published.hazards import PublishedDiscreteTimeSurvival
+from skdpsurv.published.histogram import PerturbedHistogramMEstimator
 from skdpsurv.published.weibull import (
     LaplaceWeibullFitter,
     PublishedWeibullFitter,
@@ -15,6 +16,7 @@ from skdpsurv.published.weibull import (
 
 __all__ = [
     "LaplaceWeibullFitter",
+    "PerturbedHistogramMEstimator",
     "PublishedDiscreteTimeSurvival",
     "PublishedWeibullFitter",
     "SampleAggregateWeibullFitter",

@@ -23,7 +23,6 @@ from skdpsurv import (
     DPLogisticRegression,
     DPWeibullFitter,
     HybridMEstimator,
-    PerturbedHistogramMEstimator,
     PosteriorSampling,
     PrivacyAccountant,
     PrivateStackingClassifier,
@@ -40,6 +39,7 @@ from skdpsurv.audit.repeated_fits import released_numbers, released_table
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.published import (
     LaplaceWeibullFitter,
+    PerturbedHistogramMEstimator,
     PublishedDiscreteTimeSurvival,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,

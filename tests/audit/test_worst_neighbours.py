@@ -14,13 +14,13 @@ from skdpsurv import (
     DPNelsonAalenFitter,
     DPWeibullFitter,
     HybridMEstimator,
-    PerturbedHistogramMEstimator,
     PrivateStackingClassifier,
 )
 from skdpsurv.audit.neighbours import PAIRS, worst_neighbours
 from skdpsurv.audit.subject import Subject, check_neighbours
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.model_selection import PrivateSearchCV
+from skdpsurv.published import PerturbedHistogramMEstimator
 from skdpsurv.regression import PrivateLinearModel
 
 MODELS = [

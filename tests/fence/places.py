@@ -15,6 +15,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "asked_instead": ("skdpsurv.privacy.randomness", "skdpsurv.dp.random"),
     "private_survival_metrics": ("skdpsurv.metrics", "skdpsurv.evaluation"),
     "LaplaceWeibullFitter": ("skdpsurv.published",),
+    "PerturbedHistogramMEstimator": ("skdpsurv.published", "skdpsurv"),
     "PublishedDiscreteTimeSurvival": ("skdpsurv.published",),
     "PublishedWeibullFitter": ("skdpsurv.published",),
     "SampleAggregateWeibullFitter": ("skdpsurv.published",),

@@ -13,12 +13,12 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skdpsurv import (
     HybridMEstimator,
-    PerturbedHistogramMEstimator,
     PrivacyAccountant,
     PrivacyLeakWarning,
     PublicColumns,
     blocks,
 )
+from skdpsurv.published import PerturbedHistogramMEstimator
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")

@@ -17,10 +17,11 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRe
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 
-from skdpsurv import HybridMEstimator, PerturbedHistogramMEstimator, PrivacyAccountant
+from skdpsurv import HybridMEstimator, PrivacyAccountant
 from skdpsurv.hybrid.hybrid_plan import METHODS
 from skdpsurv.hybrid.predictions import ROW_WISE, predicted_numbers, predicted_probabilities
 from skdpsurv.hybrid.weighted_fit import fit_weighted, is_minimum
+from skdpsurv.published import PerturbedHistogramMEstimator
 
 N = 200
 

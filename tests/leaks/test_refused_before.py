@@ -13,10 +13,10 @@ from skdpsurv import (
     DPLogisticRegression,
     DPWeibullFitter,
     HybridMEstimator,
-    PerturbedHistogramMEstimator,
     PrivacyAccountant,
 )
 from skdpsurv.model_selection import PrivateSearchCV
+from skdpsurv.published import PerturbedHistogramMEstimator
 from tests.support import checks
 from tests.support.faults import Tongue
 from tests.support.registry import LARGEST, NAME, SURVIVAL

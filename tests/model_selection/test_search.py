@@ -25,7 +25,6 @@ from skdpsurv import (
     DPLogisticRegression,
     DPWeibullFitter,
     HybridMEstimator,
-    PerturbedHistogramMEstimator,
     PrivacyAccountant,
     PrivacyLeakWarning,
     PrivateStackingClassifier,
@@ -34,6 +33,7 @@ from skdpsurv import (
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy.shares import at_most, what_is_left
+from skdpsurv.published import PerturbedHistogramMEstimator
 
 GRID = {"alpha": [1e-3, 1e4]}
 

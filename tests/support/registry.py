@@ -29,7 +29,6 @@ from skdpsurv import (
     DPNelsonAalenFitter,
     DPWeibullFitter,
     HybridMEstimator,
-    PerturbedHistogramMEstimator,
     PosteriorSampling,
     PrivacyLeakWarning,
     PrivateStackingClassifier,
@@ -41,6 +40,7 @@ from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.preprocessing.encoding import valid_row
 from skdpsurv.published import (
     LaplaceWeibullFitter,
+    PerturbedHistogramMEstimator,
     PublishedDiscreteTimeSurvival,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,

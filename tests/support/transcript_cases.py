@@ -20,13 +20,16 @@ from skdpsurv import (
     DPLogisticRegression,
     DPWeibullFitter,
     HybridMEstimator,
-    PerturbedHistogramMEstimator,
     PosteriorSampling,
     PrivateStackingClassifier,
 )
 from skdpsurv.metrics import private_survival_metrics
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.published import LaplaceWeibullFitter, PublishedWeibullFitter
+from skdpsurv.published import (
+    LaplaceWeibullFitter,
+    PerturbedHistogramMEstimator,
+    PublishedWeibullFitter,
+)
 from tests.support.extensions import extension
 from tests.support.worst_pairs import pair
 

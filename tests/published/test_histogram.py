@@ -7,8 +7,9 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression, QuantileRegressor, Ridge
 from sklearn.neighbors import KNeighborsClassifier
 
-from skdpsurv import BudgetExceededError, PerturbedHistogramMEstimator, PrivacyAccountant, Release
+from skdpsurv import BudgetExceededError, PrivacyAccountant, Release
 from skdpsurv.mechanisms import sums
+from skdpsurv.published import PerturbedHistogramMEstimator
 
 SQUARE = [(-1.0, 1.0), (0.0, 4.0)]
 

@@ -147,7 +147,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
     Examples
     --------
     >>> import numpy as np
-    >>> from skdpsurv import PerturbedHistogramMEstimator
+    >>> from skdpsurv.published import PerturbedHistogramMEstimator
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-1, 1, size=(4000, 1))
     >>> y = (X[:, 0] + rng.normal(size=4000) > 0).astype(int)
