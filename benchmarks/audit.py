@@ -32,7 +32,7 @@ from skdpsurv import (
 from skdpsurv.audit.density_ratio import density_ratio_audit
 from skdpsurv.audit.epsilon import audit_epsilon
 from skdpsurv.audit.neighbours import worst_neighbours
-from skdpsurv.model_selection import PrivateSearchCV
+from skdpsurv.model_selection import PrivateSearchCV, RepeatedRuns
 from skdpsurv.published import (
     LaplaceWeibullFitter,
     PerturbedHistogramMEstimator,
@@ -141,9 +141,9 @@ def cases() -> Iterator[Case]:
     yield Case("cells, regression", hybrid(estimator=LinearRegression()), share=0.4)
     histogram = PerturbedHistogramMEstimator(bounds=[(-1, 1)], outcome=[0, 1], n_bins=3)
     yield Case("3 bins", histogram, share=0.5)
-    for strategy in ("split", "repeat"):
+    for strategy, how in {"split": "split", "repeat": RepeatedRuns(expected_runs=1.0)}.items():
         grid = {"alpha": [0.1, 10.0]}
-        search = PrivateSearchCV(logistic(), grid, strategy=strategy, expected_runs=1.0)
+        search = PrivateSearchCV(logistic(), grid, strategy=how)
         yield Case(strategy, search, n=8, share=0.2, pairs=6)
 
 

@@ -19,14 +19,14 @@ from benchmarks._classification import benchmark_sets, interval
 from benchmarks._common import split, survival_sets, table
 from benchmarks._run import arguments, number, run
 from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, PublicBoundsScaler
-from skdpsurv.model_selection import PrivateSearchCV
+from skdpsurv.model_selection import PrivateSearchCV, RepeatedRuns
 
 EPSILON = 1.0
 FOLDS = 3
 SHARE = 0.8
 SEARCHES: dict[str, dict[str, Any]] = {
     "repeat, η = 1": {},
-    "repeat, η = 0": {"eta": 0.0},
+    "repeat, η = 0": {"strategy": RepeatedRuns(eta=0.0)},
     "split": {"strategy": "split"},
     "split, refit = 0.5": {"strategy": "split", "refit": 0.5},
 }

@@ -7,7 +7,7 @@ from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassif
 from skdpsurv.forecast import forecast_accuracy
 from skdpsurv.frame_chunks import FrameChunks
 from skdpsurv.hybrid import HybridMEstimator
-from skdpsurv.model_selection import PrivateSearchCV
+from skdpsurv.model_selection import DisjointParts, PrivateSearchCV, RepeatedRuns
 from skdpsurv.pooling import pool_releases
 from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns, PublicInputWarning
 from skdpsurv.privacy import (
@@ -37,6 +37,7 @@ __all__ = [
     "DPLogisticRegression",
     "DPNelsonAalenFitter",
     "DPWeibullFitter",
+    "DisjointParts",
     "FrameChunks",
     "HybridMEstimator",
     "PosteriorSampling",
@@ -49,6 +50,7 @@ __all__ = [
     "PublicColumns",
     "PublicInputWarning",
     "Release",
+    "RepeatedRuns",
     "__version__",
     "forecast_accuracy",
     "make_release",

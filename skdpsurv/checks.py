@@ -239,10 +239,11 @@ def given(what: str, rule: Check) -> Check:
     return check
 
 
-def word_or(kind: type, *words: str) -> Check:
+def word_or(kind: type | tuple[type, ...], *words: str) -> Check:
     """Return the rule of one of some words, or of an object that checks itself."""
-    word = choice(*words)
-    rule = Rule(f"{word.says}, or a {kind.__name__}", word.fault)
+    word, kinds = choice(*words), kind if isinstance(kind, tuple) else (kind,)
+    names = " or ".join(f"a {each.__name__}" for each in kinds)
+    rule = Rule(f"{word.says}, or {names}", word.fault)
 
     def check(name: str, value: object) -> None:
         if isinstance(value, kind):

@@ -21,7 +21,6 @@ from skdpsurv import (
     DPWeibullFitter,
     HybridMEstimator,
     PrivacyAccountant,
-    PrivateSearchCV,
     PrivateStackingClassifier,
     PublicColumns,
     split_target,
@@ -32,6 +31,7 @@ from skdpsurv.metrics import private_survival_metrics
 from skdpsurv.survival import posterior_plan
 from tests.support import checks
 from tests.support.hazards import hazard
+from tests.support.searches import search_of
 from tests.support.tables import OF_TABLES, table
 
 dd = pytest.importorskip("dask.dataframe")
@@ -292,7 +292,7 @@ def n_tasks(client):
 @pytest.mark.parametrize(("strategy", "away"), [("split", True), ("repeat", False)])
 def test_searches_through_joblib(client, labelled, strategy, away, method, delta):
     """How many runs "repeat" makes is private, so no scheduler may count them."""
-    search = PrivateSearchCV(
+    search = search_of(
         DPLogisticRegression(classes=[0, 1], method=method),
         {"alpha": [0.01, 0.1, 1.0]},
         strategy=strategy,

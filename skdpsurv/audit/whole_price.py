@@ -39,7 +39,7 @@ def whole_of(fitted: Any, parts: Sequence[AuditedPart], epsilon: float) -> Whole
         What is claimed.
     """
     step = private_step(fitted)
-    if isinstance(step, PrivateSearchCV) and step.strategy == "repeat":
+    if isinstance(step, PrivateSearchCV) and "expected_runs" in step.guarantee_.public_inputs:
         return _best_of_runs(step, parts, epsilon)
     # Parts whose records are other people's cost nothing: each record is in one of them.
     moved = [part for part in parts if part.found > 0.0]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from skdpsurv.model_selection.charges import charges_of
 from skdpsurv.model_selection.search import PrivateSearchCV
+from skdpsurv.model_selection.search_strategy import DisjointParts, RepeatedRuns
 from skdpsurv.privacy import PrivacyAccountant
 
-__all__ = ["PrivateSearchCV"]
+__all__ = ["DisjointParts", "PrivateSearchCV", "RepeatedRuns"]
 
 # A ledger says beforehand what fits will charge, and lies too low to know them.
 PrivacyAccountant._charges_of = staticmethod(charges_of)

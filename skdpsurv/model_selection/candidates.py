@@ -149,26 +149,25 @@ def unprotected_steps(estimator: Any) -> list[str]:
 def list_candidates(
     estimator: Any,
     param_grid: Any,
-    param_distributions: Any,
-    n_candidates: int,
+    n_candidates: int | None,
     seed: int | None,
     delta: float = 0.0,
 ) -> list[Candidate]:
-    """Return all candidates, with parameters that break no rule.
+    """Return all candidates, or so many drawn at random, with parameters that break no rule.
 
     Raises
     ------
     ValueError, TypeError
         If they cannot be made, or vary what the search itself sets.
     """
-    if (param_grid is None) == (param_distributions is None):
-        raise ValueError("param_grid or param_distributions must be given, and not both.")
-    if isinstance(param_distributions, list | tuple) and not param_distributions:
-        raise ValueError("param_distributions must hold at least one candidate.")
+    if param_grid is None:
+        raise ValueError("param_grid must be a dict of lists, or a list of these, got None.")
+    if isinstance(param_grid, list | tuple) and not param_grid:
+        raise ValueError("param_grid must hold at least one candidate.")
     settings = (
-        ParameterSampler(param_distributions, n_candidates, random_state=seed)
-        if param_grid is None
-        else ParameterGrid(param_grid)
+        ParameterGrid(param_grid)
+        if n_candidates is None
+        else ParameterSampler(param_grid, n_candidates, random_state=seed)
     )
     with silence():  # of there being fewer than were asked for: all of them are tried then
         settings = list(settings)

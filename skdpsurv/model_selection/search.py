@@ -16,12 +16,12 @@ from skdpsurv.base import Published, Weakness
 from skdpsurv.checks import (
     Check,
     by,
-    choice,
     integer,
     later,
     number_in,
     optional,
     verbosity,
+    word_or,
     workers,
 )
 from skdpsurv.classification.private_classifier import CLASSES_FROM_Y
@@ -37,7 +37,8 @@ from skdpsurv.model_selection.candidates import (
 )
 from skdpsurv.model_selection.losses import Loss, chosen_loss
 from skdpsurv.model_selection.search_plan import SearchShape, search_plan
-from skdpsurv.model_selection.strategies import STRATEGIES, Repeat, Split
+from skdpsurv.model_selection.search_strategy import DisjointParts, RepeatedRuns
+from skdpsurv.model_selection.strategies import Repeat, Split
 from skdpsurv.model_selection.trials import SearchRecords, Workers, never_asked
 from skdpsurv.priors import of_the_same_ledger
 from skdpsurv.privacy import (
@@ -56,6 +57,11 @@ from skdpsurv.target import paired
 
 __all__ = ["PrivateSearchCV"]
 
+#: Strategies by their words.
+STRATEGIES: dict[str, type[RepeatedRuns | DisjointParts]] = {
+    "repeat": RepeatedRuns,
+    "split": DisjointParts,
+}
 #: Runs to expect for each candidate, so that most are tried.
 RUNS_PER_CANDIDATE = 10
 #: A split search has as much to spend with a delta as without, but for rounding.
@@ -84,26 +90,26 @@ class PrivateSearchCV(BestModel):
         as :class:`~skdpsurv.preprocessing.PublicBoundsScaler`, ``Normalizer``, ``Binarizer`` and
         ``PolynomialFeatures`` do; with any other step the search has no guarantee (status
         "none"), with a PrivacyLeakWarning.
-    param_grid : dict or list of dict, or None, default=None
-        As for :class:`sklearn.model_selection.GridSearchCV`. Public: chosen without looking at the
-        records. May not hold epsilon, random_state or accountant.
-    param_distributions : dict or list of dict, or None, default=None
-        Instead of ``param_grid``: as for
-        :class:`sklearn.model_selection.RandomizedSearchCV`.
-    n_candidates : int, default=10
-        Candidates drawn from ``param_distributions``.
+    param_grid : dict or list of dict
+        As for :class:`sklearn.model_selection.GridSearchCV` or, with ``n_candidates``, as
+        ``param_distributions`` of :class:`sklearn.model_selection.RandomizedSearchCV`. Public:
+        chosen without looking at the records. May not hold epsilon, random_state or accountant.
+    n_candidates : int or None, default=None
+        Candidates drawn at random from ``param_grid``; None: all of it.
     epsilon : float, default=1.0
         Privacy loss of one ``fit``, spent whole. ``numpy.inf`` searches without privacy.
     delta : float, default=0.0
         With an epsilon at a delta the noise of all candidates, and on their scores, is Gaussian:
         where each of them would choose that by public numbers, for what a run then has to spend.
         If one would not, the search is pure. Above ``1 / n**2`` a PublicInputWarning asks. With
-        ``eta=0`` and ``expected_runs=10`` a search at delta 1e-6 costs 1.7 times the epsilon of
-        one run; without a delta 2 + eta times, whatever the number of runs.
-    strategy : {"repeat", "split"}, default="repeat"
-        "repeat": random candidates, a random number of times, each trained on one part of the
-        records with ``epsilon / (2 + eta)`` and scored on the other. "split": each candidate once,
-        on a part of its own, with all of epsilon; for many records and few candidates.
+        ``RepeatedRuns(eta=0, expected_runs=10)`` a search at delta 1e-6 costs 1.7 times the epsilon
+        of one run; without a delta 2 + eta times, whatever the number of runs.
+    strategy : {"repeat", "split"}, RepeatedRuns or DisjointParts, default="repeat"
+        "repeat" is :class:`~skdpsurv.model_selection.RepeatedRuns` with its defaults: random
+        candidates, a random number of times, each trained on one part of the records with
+        ``epsilon / (2 + eta)`` and scored on the other. "split" is
+        :class:`~skdpsurv.model_selection.DisjointParts`: each candidate once, on a part of its own,
+        with all of epsilon; for many records and few candidates.
     refit : float in (0, 1) or None, default=None
         None releases the model that was chosen. A number is the share of epsilon for a new
         fit to all records with the chosen parameters; the choice has the rest.
@@ -114,14 +120,6 @@ class PrivateSearchCV(BestModel):
         from that record and the model alone. Clipped to [0, 1]; NaN and failures count 1. It is
         given one record at a time, with a copy of the model, so that no record can change what is
         found for others: about a millisecond for each record of each run.
-    holdout : float, default=0.2
-        Share of the records to score on.
-    eta : float in (-1, 1], default=1.0
-        Of ``strategy="repeat"``. 0: logarithmic law, 1: geometric law of the number of runs. The
-        larger, the surer that there are many runs, and the less epsilon each has.
-    expected_runs : float or None, default=None
-        Of ``strategy="repeat"``: expected number of runs. Costs time, and no privacy. None: ten
-        for each candidate.
     n_jobs : int or None, default=None
         Runs at the same time, as for joblib. Under its Dask backend those of "split" are tasks of
         Dask; those of "repeat" stay on this machine, as a scheduler would show how many there are.
@@ -243,17 +241,12 @@ class PrivateSearchCV(BestModel):
 
     _rules: ClassVar[dict[str, Check]] = {
         "estimator": by(_check_estimator),
-        # Of a grid all candidates are tried.
         "param_grid": later,
-        "param_distributions": later,
-        "n_candidates": integer(),
+        "n_candidates": optional(integer()),
         "delta": number_in(0.0, 1.0, closed="left"),
-        "strategy": choice(*STRATEGIES),
+        "strategy": word_or((RepeatedRuns, DisjointParts), *STRATEGIES),
         "refit": optional(number_in(0.0, 1.0, closed="neither")),
         "scoring": later,
-        "holdout": number_in(0.0, 1.0, closed="neither"),
-        "eta": number_in(-1.0, 1.0, closed="right"),
-        "expected_runs": optional(number_in(1.0, math.inf, closed="left")),
         "n_jobs": workers,
         "verbose": verbosity,
     }
@@ -261,18 +254,14 @@ class PrivateSearchCV(BestModel):
     def __init__(
         self,
         estimator: Any,
-        param_grid: Mapping[str, Sequence[Any]] | Sequence[Mapping[str, Any]] | None = None,
+        param_grid: Mapping[str, Any] | Sequence[Mapping[str, Any]],
         *,
-        param_distributions: Any = None,
-        n_candidates: int = 10,
+        n_candidates: int | None = None,
         epsilon: float = 1.0,
         delta: float = 0.0,
-        strategy: str = "repeat",
+        strategy: str | RepeatedRuns | DisjointParts = "repeat",
         refit: float | None = None,
         scoring: str | Loss | None = None,
-        holdout: float = 0.2,
-        eta: float = 1.0,
-        expected_runs: float | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
         random_state: int | None = None,
@@ -280,16 +269,12 @@ class PrivateSearchCV(BestModel):
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
-        self.param_distributions = param_distributions
         self.n_candidates = n_candidates
         self.epsilon = epsilon
         self.delta = delta
         self.strategy = strategy
         self.refit = refit
         self.scoring = scoring
-        self.holdout = holdout
-        self.eta = eta
-        self.expected_runs = expected_runs
         self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
@@ -391,7 +376,8 @@ class PrivateSearchCV(BestModel):
         return SearchShape(sizes, candidates, loss, strategy, parts, first, fits, refits, public)
 
     def _plan(self, shape: SearchShape) -> Plan:
-        strategy, inputs = shape.strategy, dict[str, Any](strategy=self.strategy)
+        strategy = shape.strategy
+        inputs: dict[str, Any] = {"strategy": strategy.word}
         refit: tuple[Spend, Price] | None = None
         if (spend := self._refit_spend(strategy)) is not None:
             rho = self._refit_rho if strategy.rho else 0.0
@@ -495,13 +481,11 @@ class PrivateSearchCV(BestModel):
 
     def _setting(self) -> tuple[list[Candidate], Loss, Split | Repeat]:
         """Return candidates, loss and strategy, after refusing candidates that break a rule."""
-        holdout = float(self.holdout)
         draws = random_source(self.random_state, purpose="candidates")
         candidates = list_candidates(
             self.estimator,
             self.param_grid,
-            self.param_distributions,
-            int(self.n_candidates),
+            None if self.n_candidates is None else int(self.n_candidates),
             uniform_below(2**32, draws),
             float(self.delta),
         )
@@ -510,20 +494,29 @@ class PrivateSearchCV(BestModel):
             raise ValueError("max_time must be the same for all candidates, or scoring a callable.")
         loss = chosen_loss(self.scoring, self.estimator, horizons.pop())
         m = len(candidates)
-        if self.strategy == "split":
+        how = self._how
+        holdout = float(how.holdout)
+        if isinstance(how, DisjointParts):
             return candidates, loss, Split(self._choice_epsilon, m, holdout)
-        runs = RUNS_PER_CANDIDATE * m if self.expected_runs is None else self.expected_runs
-        gamma = RunCount.with_mean(float(self.eta), float(min(runs, MOST_RUNS))).gamma
+        runs = RUNS_PER_CANDIDATE * m if how.expected_runs is None else how.expected_runs
+        gamma = RunCount.with_mean(float(how.eta), float(min(runs, MOST_RUNS))).gamma
         if runs > MOST_RUNS or gamma < LEAST_GAMMA:
             raise ValueError(
                 f"expected_runs must be at most {MOST_RUNS:,}, and eta not so near -1 that they "
-                f"are hardly ever reached, got expected_runs={runs:g} and eta={self.eta:g}."
+                f"are hardly ever reached, got expected_runs={runs:g} and eta={how.eta:g}."
             )
         return (
             candidates,
             loss,
-            Repeat(self._choice_epsilon, m, holdout, float(self.eta), float(runs)),
+            Repeat(self._choice_epsilon, m, holdout, float(how.eta), float(runs)),
         )
+
+    @property
+    def _how(self) -> RepeatedRuns | DisjointParts:
+        """The strategy as an object."""
+        if isinstance(self.strategy, str):
+            return STRATEGIES[self.strategy]()
+        return self.strategy
 
     def _doubts(self, shape: SearchShape, X: Any, y: Any = None, **options: Any) -> list[str]:
         return list(shape.first.doubts)

@@ -16,7 +16,7 @@ from skdpsurv.privacy.run_price import Spend, concentrated, spend_of
 from skdpsurv.privacy.shares import at_most
 from skdpsurv.types import IndexArray
 
-__all__ = ["STRATEGIES", "Parts", "Repeat", "Split"]
+__all__ = ["Parts", "Repeat", "Split"]
 
 
 class Parts(NamedTuple):
@@ -56,6 +56,7 @@ class Split:
     delta: float = 0.0
     rho: float = 0.0
 
+    word: ClassVar[str] = "split"
     mechanism: ClassVar[str] = "permute-and-flip among candidates on disjoint parts of the records"
 
     @property
@@ -116,6 +117,7 @@ class Repeat:
     delta: float = 0.0
     rho: float = 0.0
 
+    word: ClassVar[str] = "repeat"
     mechanism: ClassVar[str] = "best of a random number of private runs of random candidates"
 
     @property
@@ -154,9 +156,6 @@ class Repeat:
             "eta": self.eta,
             "expected_runs": self.expected_runs,
         }
-
-
-STRATEGIES = ("split", "repeat")
 
 
 def _held_out(

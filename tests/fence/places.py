@@ -15,6 +15,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "asked_instead": ("skdpsurv.privacy.randomness", "skdpsurv.dp.random"),
     "private_survival_metrics": ("skdpsurv.metrics", "skdpsurv.evaluation"),
     "LaplaceWeibullFitter": ("skdpsurv.published",),
+    "RepeatedRuns": ("skdpsurv.model_selection",),
     "PerturbedHistogramMEstimator": ("skdpsurv.published", "skdpsurv"),
     "PublishedDiscreteTimeSurvival": ("skdpsurv.published",),
     "PublishedWeibullFitter": ("skdpsurv.published",),
@@ -47,10 +48,17 @@ def _hazard(given: Mapping[str, Any]) -> Spelled:
     return "PublishedDiscreteTimeSurvival", own
 
 
+def _search(given: Mapping[str, Any]) -> Spelled:
+    own = dict(given)
+    runs = {name: own.pop(name) for name in ("eta", "expected_runs", "holdout") if name in own}
+    return "PrivateSearchCV", {**own, "strategy": find("RepeatedRuns")(**runs)} if runs else own
+
+
 #: From old parameters to today's estimator and its parameters, if one is unknown to an estimator.
 RESPELLED: dict[str, Callable[[Mapping[str, Any]], Spelled]] = {
     "DPWeibullFitter": _weibull,
     "DPDiscreteTimeSurvival": _hazard,
+    "PrivateSearchCV": _search,
 }
 #: Names that releases have of estimators, before and now.
 RENAMED = {

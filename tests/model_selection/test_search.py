@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 from sklearn.linear_model import LogisticRegression
@@ -30,10 +31,11 @@ from skdpsurv import (
     PrivateStackingClassifier,
     PublicBoundsScaler,
 )
-from skdpsurv.model_selection import PrivateSearchCV
+from skdpsurv.model_selection import PrivateSearchCV, RepeatedRuns
 from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy.shares import at_most, what_is_left
 from skdpsurv.published import PerturbedHistogramMEstimator
+from tests.support.searches import search_of
 
 GRID = {"alpha": [1e-3, 1e4]}
 
@@ -64,7 +66,7 @@ def logistic(**parameters):
 
 def search(estimator=None, grid=GRID, **parameters):
     estimator = logistic() if estimator is None else estimator
-    return PrivateSearchCV(estimator, grid, **{"expected_runs": 6.0, **parameters})
+    return search_of(estimator, grid, **{"expected_runs": 6.0, **parameters})
 
 
 strategies = pytest.mark.parametrize("strategy", ["split", "repeat"])
@@ -143,9 +145,9 @@ class TestBudget:
             ({"grid": {"accountant": [None]}}, "accountant must not vary"),
             ({"grid": {"columns__missing": ["error"]}}, "before the '__' in one of columns"),
             ({"grid": {"surprise": [1]}}, "Invalid parameter"),
-            ({"grid": None}, "param_grid or param_distributions"),
+            ({"grid": None}, "param_grid must be a dict"),
             ({"grid": []}, "at least one candidate"),
-            ({"param_distributions": {}}, "not both"),
+            ({"n_candidates": 0}, "n_candidates must be"),
             ({"epsilon": 0.0}, "epsilon must be"),
             ({"strategy": "grid"}, "strategy must be"),
             ({"refit": 1.0}, "refit must be"),
@@ -444,11 +446,17 @@ class TestEstimators:
         model = search(estimator, {"n_bins": [2, 3]}).fit(*data)
         assert set(model.predict(data[0])) <= {"ill", "well"}
 
-    def test_param_distributions(self, data):
-        model = PrivateSearchCV(
-            logistic(), param_distributions={"alpha": [1e-3, 1e-2, 1e-1]}, n_candidates=2
-        ).fit(*data)
-        assert len(model.candidates_) == 2
+    def test_candidates_that_are_drawn(self, data):
+        model = PrivateSearchCV(logistic(), {"alpha": [1e-3, 1e-2, 1e-1]}, n_candidates=2)
+        assert len(model.fit(*data).candidates_) == 2
+        model = PrivateSearchCV(logistic(), {"alpha": stats.loguniform(1e-3, 1.0)}, n_candidates=3)
+        assert len({each["alpha"] for each in model.fit(*data).candidates_}) == 3
+
+    def test_a_strategy_s_parameters_are_its_own(self, data):
+        model = PrivateSearchCV(logistic(), GRID, strategy=RepeatedRuns(expected_runs=2))
+        model = clone(model).set_params(strategy__holdout=0.5, random_state=0).fit(*data)
+        assert model.guarantee_.public_inputs["n_scored"] == len(data[0]) // 2
+        assert model.guarantee_.public_inputs["expected_runs"] == 2.0
 
     def test_regression_needs_a_loss(self, data):
         from sklearn.linear_model import LinearRegression

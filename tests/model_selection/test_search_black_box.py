@@ -18,10 +18,10 @@ from sklearn.utils.validation import validate_data
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.checks import boolean
-from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.model_selection.strategies import Repeat
 from skdpsurv.privacy import random_source
 from skdpsurv.shape import seen_shape
+from tests.support.searches import search_of
 
 CONFIDENCE = 1e-7
 #: Fewer where the search spends all of epsilon on each training.
@@ -100,7 +100,7 @@ def place(part, **parameters):
 def rates(event, strategy, loss, part, value):
     count = 0
     for seed in range(TRIALS[strategy]):
-        search = PrivateSearchCV(
+        search = search_of(
             Answer(),
             {"flip": [False, True]},
             strategy=strategy,

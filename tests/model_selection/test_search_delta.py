@@ -15,6 +15,7 @@ from skdpsurv.privacy.concentrated import Concentrated, rho_for
 from skdpsurv.privacy.run_count import RunCount
 from skdpsurv.privacy.run_price import run_rho
 from skdpsurv.release import Release
+from tests.support.searches import search_of
 
 DELTA = 1e-7
 ALPHAS = {"alpha": [0.001, 0.1, 10.0]}
@@ -31,7 +32,7 @@ def wide():
 
 def search(estimator=DESCENT, **parameters):
     parameters = {"epsilon": 2.0, "delta": DELTA, "eta": 0.0, "expected_runs": 5.0, **parameters}
-    return PrivateSearchCV(estimator, ALPHAS, **parameters)
+    return search_of(estimator, ALPHAS, **parameters)
 
 
 def planned(model, X, y):

@@ -27,6 +27,7 @@ from skdpsurv.model_selection.losses import brier_loss, error_loss
 from skdpsurv.model_selection.summed_losses import summed_losses
 from skdpsurv.model_selection.trials import SearchRecords
 from skdpsurv.privacy.run_price import Spend
+from tests.support.searches import search_of
 
 GRID = {"alpha": [1e-3, 1e4]}
 
@@ -77,7 +78,7 @@ class TestOneRecordMovesOneLoss:
         records = SearchRecords.sorted_out(np.zeros((4, 1)), [0, 1, 0, 1], given, pipeline)
         _, _, cut = records.training(np.array([0, 2]))
         assert cut == {**given, "shown__notes": ["a", "c"]}
-        assert PrivateSearchCV(pipeline)._one_of_each == ("shown__notes",)
+        assert PrivateSearchCV(pipeline, {})._one_of_each == ("shown__notes",)
         with pytest.raises(ValueError, match="shown__notes must have one entry for each record"):
             SearchRecords.sorted_out(np.zeros((3, 1)), [0, 1, 0], given, pipeline)
 
@@ -113,7 +114,7 @@ class TestSilence:
     )
     def test_verbose_estimators(self, data, estimator, capfd):
         step = "" if isinstance(estimator, PrivateStackingClassifier) else "dplogisticregression__"
-        search = PrivateSearchCV(estimator, {f"{step}alpha": [0.1, 1.0]}, expected_runs=5)
+        search = search_of(estimator, {f"{step}alpha": [0.1, 1.0]}, expected_runs=5)
         search.fit(*data)
         assert capfd.readouterr() == ("", "")
 
@@ -121,7 +122,7 @@ class TestSilence:
         """It prints a line for each run, and writes what it remembers to disk."""
         model = make_pipeline(Normalizer(), logistic(), memory=joblib.Memory(tmp_path, verbose=50))
         grid = {"dplogisticregression__alpha": [0.1, 1.0]}
-        search = PrivateSearchCV(model, grid, expected_runs=5).fit(*data)
+        search = search_of(model, grid, expected_runs=5).fit(*data)
         assert capfd.readouterr() == ("", "")
         assert not list(tmp_path.rglob("*.pkl"))
         assert search.best_estimator_.memory is None
@@ -136,7 +137,7 @@ class TestSilence:
             monkeypatch.setattr(warnings, "showwarning", lambda *args, **_: shown.append(args))
             inner = HybridMEstimator(LogisticRegression(max_iter=2), method="cells")
             grid = {"weights": ["auto", "nonnegative"]}
-            search = PrivateSearchCV(inner, grid, expected_runs=5)
+            search = search_of(inner, grid, expected_runs=5)
 
             def work():
                 with joblib.parallel_config(backend, n_jobs=2):
@@ -150,7 +151,7 @@ class TestSilence:
 
     def test_joblib(self, data, capfd):
         with joblib.parallel_config("threading", verbose=60):
-            PrivateSearchCV(logistic(), GRID, expected_runs=5, n_jobs=2).fit(*data)
+            search_of(logistic(), GRID, expected_runs=5, n_jobs=2).fit(*data)
         assert capfd.readouterr() == ("", "")
 
     def test_filters_of_warnings_survive_threads(self, data):
@@ -159,7 +160,7 @@ class TestSilence:
             before = list(warnings.filters)
             with joblib.parallel_config("threading"):
                 for _ in range(3):
-                    PrivateSearchCV(logistic(), GRID, expected_runs=20, n_jobs=4).fit(*data)
+                    search_of(logistic(), GRID, expected_runs=20, n_jobs=4).fit(*data)
             assert warnings.filters == before
             with pytest.warns(PrivacyLeakWarning):
                 logistic(random_state=0).fit(*data)
@@ -177,7 +178,7 @@ class TestRunsAreAlike:
         kept = X.copy()
         model = make_pipeline(Binarizer(threshold=-0.1, copy=False), logistic())
         grid = {"dplogisticregression__alpha": [0.1, 1.0]}
-        PrivateSearchCV(model, grid, scoring=loss, expected_runs=20).fit(X, y)
+        search_of(model, grid, scoring=loss, expected_runs=20).fit(X, y)
         np.testing.assert_array_equal(X, kept)
         assert len(set(sums)) == 12  # as many as there are records to score on
 
@@ -194,7 +195,7 @@ class TestRunsAreAlike:
 def test_laws_that_take_forever_are_refused_before_the_charge(data, parameters):
     accountant = PrivacyAccountant()
     with pytest.raises(ValueError, match="expected_runs must be"):
-        PrivateSearchCV(logistic(), GRID, accountant=accountant, **parameters).fit(*data)
+        search_of(logistic(), GRID, accountant=accountant, **parameters).fit(*data)
     assert len(accountant.entries()) == 0
 
 
@@ -217,7 +218,7 @@ def test_the_process_s_own_random_streams_do_not_tell_the_number_of_runs(data):
         np.random.seed(0)  # noqa: NPY002
         random.seed(0)
         estimator = HybridMEstimator(SGDClassifier(max_iter=5), method="cells")
-        search = PrivateSearchCV(estimator, {"n_cells": [3, 4]}, expected_runs=3)
+        search = search_of(estimator, {"n_cells": [3, 4]}, expected_runs=3)
         search.fit(X[:60], y[:60], public=public)
         found.add((np.random.rand(), random.random()))  # noqa: NPY002
     assert len(found) == 1

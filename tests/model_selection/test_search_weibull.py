@@ -10,9 +10,10 @@ import pytest
 from scipy.stats import binom
 from sksurv.util import Surv
 
-from skdpsurv import DPWeibullFitter, PrivateSearchCV, Release
+from skdpsurv import DPWeibullFitter, Release
 from skdpsurv.shape import Shape
 from skdpsurv.survival.weibull_intervals import Estimate, plausible_estimates
+from tests.support.searches import search_of
 
 SHAPE, MAX_TIME = 1.5, 2.0
 
@@ -23,7 +24,7 @@ def records(n, seed):
 
 
 def searched(n, seed, **parameters):
-    search = PrivateSearchCV(
+    search = search_of(
         DPWeibullFitter(max_time=MAX_TIME),
         {"omega": [6.0, 5.0]},
         **{"expected_runs": 1.0, "random_state": seed, **parameters},

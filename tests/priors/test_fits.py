@@ -24,6 +24,7 @@ from skdpsurv import (
 )
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.priors.promises import sha256
+from tests.support.searches import search_of
 
 COEF = [1.2, -0.8, 0.5]
 COLUMNS = {"age": {"bounds": [20, 80], "unit": "years"}, "ward": ["north", "east", "west"]}
@@ -431,7 +432,7 @@ def test_columns_that_only_the_prior_has_are_asked_about():
 def test_a_search_passes_on_what_any_candidate_started_from(elsewhere):
     """The choice depends on all of them, whichever was chosen."""
     data = records(400, 0)
-    search = PrivateSearchCV(
+    search = search_of(
         hazard().set_params(random_state=None), {"prior": [None, elsewhere]}, expected_runs=2.0
     )
     found = fit(search, data.X, data.y).release_

@@ -46,6 +46,7 @@ from skdpsurv.published import (
     SampleAggregateWeibullFitter,
 )
 from tests.support.extensions import extension
+from tests.support.searches import with_strategy
 
 #: Numbers that no public quantity has: of records, of those that need protection, a place, and a
 #: count of faulty records.
@@ -699,10 +700,9 @@ def _settings() -> Iterator[Setting]:
     yield one("raw columns, a gap as a category", raw_columns, drop="if_binary", missing="category")
 
     def search(name, estimator, grid, data, values, *, flags=(), **parameters):
-        parameters = {"expected_runs": 2.0, **parameters}
-        if grid is not None:
-            parameters["param_grid"] = grid
-        parameters["estimator"] = estimator
+        if parameters.get("strategy") != "repeat":
+            parameters = with_strategy({"expected_runs": 2.0, **parameters})
+        parameters |= {"param_grid": grid, "estimator": estimator}
         return Setting(
             f"PrivateSearchCV: {name}",
             PrivateSearchCV,
@@ -743,8 +743,7 @@ def _settings() -> Iterator[Setting]:
     yield search("Weibull", weibull, {"omega": [4.0, 6.0]}, survival, values, scoring="brier")
     grid = {"method": ["cells", "all"]}
     yield search("hybrid", HybridMEstimator(), grid, hybrid, ("weights",))
-    drawn = {"param_distributions": alphas, "n_candidates": 2}
-    yield search("drawn", logistic, None, labelled, linear, **drawn)
+    yield search("drawn", logistic, alphas, labelled, linear, n_candidates=2, strategy="repeat")
 
 
 SETTINGS = list(_settings())

@@ -24,13 +24,13 @@ from skdpsurv import (
     PrivateStackingClassifier,
 )
 from skdpsurv.metrics import private_survival_metrics
-from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.published import (
     LaplaceWeibullFitter,
     PerturbedHistogramMEstimator,
     PublishedWeibullFitter,
 )
 from tests.support.extensions import extension
+from tests.support.searches import search_of
 from tests.support.worst_pairs import pair
 
 Pair = tuple[Any, Any]
@@ -141,7 +141,7 @@ FLIPPED = "label flipped, others at zero"
 LOGISTIC = {FLIPPED: {"n": 4}, "rows at right angles, others at zero": {"n": 4, "n_features": 2}}
 
 search = functools.partial(
-    PrivateSearchCV,
+    search_of,
     logistic(max_residual=0.5),
     {"alpha": [10.0, 20.0]},
     epsilon=4.0,

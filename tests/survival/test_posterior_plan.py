@@ -28,7 +28,6 @@ from skdpsurv.blocks import InMemory
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
 from skdpsurv.mechanisms.posterior_sampling import calibrate
-from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.privacy import random_source
 from skdpsurv.published.hazard_plans import PublishedDraw
 from skdpsurv.shape import Shape
@@ -43,6 +42,7 @@ from skdpsurv.survival.posterior_plan import (
 from skdpsurv.survival.spline import orthogonal_basis, published_basis, to_published
 from tests.support.combinations import thinned
 from tests.support.hazards import hazard
+from tests.support.searches import search_of
 
 Y = np.dtype([("event", "?"), ("time", "f8")])
 LINKS = ("logit", "cloglog", "probit")
@@ -196,7 +196,7 @@ class TestParameters:
         """Among chains with a delta, whose guarantees are proved."""
         noisy = hazard(max_time=1.0, n_intervals=10, sampler="psgld", n_epochs=30, verbose=1)
         grid = {"method__n_epochs": [30, 40]}
-        search = PrivateSearchCV(
+        search = search_of(
             noisy, grid, epsilon=4.0, delta=1e-4, eta=0.0, expected_runs=1.0, random_state=0
         )
         with warnings.catch_warnings():
