@@ -35,9 +35,12 @@ def applied(function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         with silent_arithmetic():
             return function(*arguments)
-    except Exception as error:
-        if type(error) in OWN:
-            return Refused(type(error), str(error))
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        kind: Any = type(error)
+        if kind in OWN:
+            return Refused(kind, str(error))
     return Refused(RuntimeError, "A block of records could not be used.")
 
 

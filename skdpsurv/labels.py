@@ -11,6 +11,7 @@ from sklearn.utils.validation import column_or_1d
 
 from skdpsurv.preprocessing.column_cells import LARGEST_FLOAT
 from skdpsurv.privacy import RefusedValueError, call_without_data, refuse_masked
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.rows import refuse_no_target, require_one_each
 from skdpsurv.types import FloatArray, IndexArray
 
@@ -136,20 +137,20 @@ def _places(values: Any, stated: NDArray[Any], foreign: str) -> IndexArray:
     """
     places = {label: place for place, label in enumerate(stated.tolist())}
     whole = stated.dtype.kind != "f"
-    found: Any = None
-    try:
+
+    def read() -> Any:
         labels = values if isinstance(values, list | tuple | range) else np.asarray(values)
         if not isinstance(labels, np.ndarray):
-            found = [places[_plain(label, whole)] for label in labels]
-        elif labels.ndim == 1 and labels.dtype.kind == "O":
-            found = [places[_plain(label, whole)] for label in labels.tolist()]
-        elif labels.ndim == 1 and labels.dtype.kind in "biufUT":
+            return [places[_plain(label, whole)] for label in labels]
+        if labels.ndim == 1 and labels.dtype.kind == "O":
+            return [places[_plain(label, whole)] for label in labels.tolist()]
+        if labels.ndim == 1 and labels.dtype.kind in "biufUT":
             unique, index = np.unique(labels, return_inverse=True)
-            found = np.array([places[_plain(label, whole)] for label in unique.tolist()], np.intp)[
-                index
-            ]
-    except Exception:  # of a label that is none, or whose own methods raise what they like
-        found = None
+            return np.array([places[_plain(one, whole)] for one in unique.tolist()], np.intp)[index]
+        return None
+
+    # None of a label that is none, or whose own methods raise what they like.
+    found = attempted(read)
     if found is None:
         raise ValueError(foreign)
     return np.asarray(found, dtype=np.intp)
@@ -192,7 +193,7 @@ def _without_data(function: Any, *args: Any, **options: Any) -> Any:
     """Call a validation of labels; its own errors may quote them."""
     try:
         return call_without_data(function, *args, **options)
-    except Exception as error:  # whatever compares or hashes a label may raise what it likes
+    except Exception as error:
         message = str(error)
         foreign = not isinstance(error, TypeError | ValueError)
         if foreign or "Expected 2D" in message or "X must" in message:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from skdpsurv.preprocessing.raw_table import is_frame
 from skdpsurv.privacy import refuse_masked
 from skdpsurv.privacy.plain_cells import NUMBERS, REAL, all_of
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.rows import length, require_one_each
 from skdpsurv.shape import ROWS, size
 from skdpsurv.types import BoolArray, FloatArray
@@ -550,10 +551,7 @@ def is_two_dimensional(X: Any) -> bool:
 def _column(values: ArrayLike, name: str) -> NDArray[Any]:
     """Return values as a one-dimensional array."""
     refuse_masked(values, name)
-    try:
-        column = np.asarray(values)
-    except Exception:  # whatever an object says of itself may be private
-        column = None  # raised below, so that no chained message quotes a value
+    column: NDArray[Any] | None = attempted(np.asarray, values)
     if column is None:
         raise ValueError(f"{name} must be an array with one entry for each record.")
     if column.ndim != 1:

@@ -31,6 +31,7 @@ from skdpsurv.labels import class_indices, one_vs_rest, stated_classes
 from skdpsurv.lazy import lazily
 from skdpsurv.priors import Promises
 from skdpsurv.privacy import check_unclipped
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.references import DOUBLES
 from skdpsurv.release import Release
 from skdpsurv.shape import Shape
@@ -187,10 +188,10 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
         """
         require_in_memory(X, y, sample_weight)
         predicted = self.predict(X)
-        try:
-            return float(accuracy_score(y, predicted, sample_weight=sample_weight))
-        except Exception:  # its message may quote labels
-            pass
+        # Its own message may quote labels.
+        found = attempted(lambda: float(accuracy_score(y, predicted, sample_weight=sample_weight)))
+        if found is not None:
+            return float(found)
         raise ValueError("y must hold a label for each row of X, of the same type as classes.")
 
     def _weaknesses(self, shape: LabelledShape) -> list[Weakness]:

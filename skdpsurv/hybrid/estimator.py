@@ -30,6 +30,7 @@ from skdpsurv.privacy import (
     silent_arithmetic,
 )
 from skdpsurv.privacy.plan import Plan
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.release import Release
 from skdpsurv.shape import Shape
 from skdpsurv.sources import require_in_memory
@@ -420,11 +421,14 @@ class HybridMEstimator(PrivateMetaEstimator):
         options = {}
         if sample_weight is not None:
             options["sample_weight"] = np.asarray(sample_weight)[scored]
-        try:
+
+        def scored_alone() -> float:
             target = np.asarray(outcome[scored].tolist())  # labels in a type of their own
             return float(self.estimator_.score(matrix[scored], target, **options))
-        except Exception:  # its message may quote labels
-            pass
+
+        found = attempted(scored_alone)  # its own message may quote labels
+        if found is not None:
+            return float(found)
         raise ValueError("y must hold labels, or numbers, of the same type as the public ones.")
 
     def _table(self, X: Any, categorical: Collection[int], columns: Any) -> Table:

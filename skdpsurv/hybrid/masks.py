@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -118,11 +119,9 @@ def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
     """
     refuse_no_target(y)
     refuse_masked(y, "y")
-    try:
-        # Objects: one private label must not change the type of the public ones.
-        outcome = np.asarray(y, dtype=object if classifies else None)
-    except ValueError:
-        outcome = np.empty((0, 0, 0))
+    # Objects: one private label must not change the type of the public ones.
+    outcome: Any = attempted(partial(np.asarray, dtype=object if classifies else None), y)
+    outcome = np.empty((0, 0, 0)) if outcome is None else outcome
     if outcome.ndim == 2 and outcome.shape[1] == 1:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,9 @@ from skdpsurv.column_index import column_index
 from skdpsurv.hybrid.mixed_space import CategoricalAxis
 from skdpsurv.privacy import check_finite, refuse_masked
 from skdpsurv.privacy.domain import as_float_array
-from skdpsurv.privacy.plain_cells import REAL, TEXT, all_of
+from skdpsurv.privacy.plain_cells import FLOATS, REAL, TEXT, all_of
 from skdpsurv.privacy.refusals import NO_TABLE
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.types import FloatArray
 
 __all__ = ["Design", "Table", "categorical_columns", "read_table", "refuse_sparse"]
@@ -187,16 +189,14 @@ def as_labels(column: Any) -> NDArray[Any]:
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or value is pd.NA or (isinstance(value, float) and np.isnan(value))
+    missing = value is None or value is pd.NA
+    return missing or (all_of(FLOATS, [value]) and bool(np.isnan(value)))
 
 
 def _two_dimensional(X: Any) -> NDArray[Any]:
-    try:
-        # Lists may mix numbers and text, of which NumPy would make text.
-        array = X if isinstance(X, np.ndarray) else np.asarray(X, dtype=object)
-    except ValueError:  # ragged
-        array = np.empty(0)
-    if array.ndim != 2:
+    # Lists may mix numbers and text, of which NumPy would make text.
+    array = X if isinstance(X, np.ndarray) else attempted(partial(np.asarray, dtype=object), X)
+    if array is None or array.ndim != 2:
         raise ValueError(NO_TABLE)
     if array.dtype.kind == "c":
         raise ValueError("Complex data not supported: X must be real.")

@@ -8,13 +8,16 @@ warns or logs.
 from __future__ import annotations
 
 import math
+from functools import partial
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.checks import positive_number
 from skdpsurv.pieces import by_pieces
 from skdpsurv.privacy.plain_cells import MATRIX, all_of
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.types import BoolArray, FloatArray
 
 
@@ -195,18 +198,19 @@ def as_float_array(values: ArrayLike, name: str) -> FloatArray:
     ValueError
         If the values are not numbers, or the rows differ in length.
     """
-    try:
-        array = np.asarray(values)
-        if array.dtype.kind in "biuf":
-            # Long doubles overflow to infinity.
-            with np.errstate(all="ignore"):
-                return np.asarray(array, dtype=np.float64)
-        if array.dtype.kind == "O" and all_of(MATRIX, array.ravel().tolist()):
-            with np.errstate(all="ignore"):
-                return np.asarray(array, dtype=np.float64)
-    except Exception:  # whatever an object says of itself may be private
-        pass  # raised below, outside the handler, so that no chained message quotes a value
-    raise ValueError(f"{name} must be an array of real numbers.")
+    array: NDArray[Any] | None = attempted(np.asarray, values)
+    found: FloatArray | None = None
+    if array is not None and (array.dtype.kind in "biuf" or _is_plain(array)):
+        # Long doubles overflow to infinity; text may be no number.
+        with np.errstate(all="ignore"):
+            found = attempted(partial(np.asarray, dtype=np.float64), array)
+    if found is None:
+        raise ValueError(f"{name} must be an array of real numbers.")
+    return found
+
+
+def _is_plain(array: NDArray[Any]) -> bool:
+    return array.dtype.kind == "O" and all_of(MATRIX, array.ravel().tolist())
 
 
 #: Products of larger numbers may be none.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["MATRIX", "NUMBERS", "REAL", "TEXT", "WHOLE", "all_of", "refuse_foreign_cells"]
+__all__ = ["FLOATS", "MATRIX", "NUMBERS", "REAL", "TEXT", "WHOLE", "all_of", "refuse_foreign_cells"]
 
 #: Truth values are none, and spans of time, which NumPy counts among the integers.
 NUMBERS: frozenset[type] = frozenset({int, float}) | {
@@ -23,6 +23,7 @@ NUMBERS: frozenset[type] = frozenset({int, float}) | {
     for kind in np.sctypeDict.values()
     if issubclass(kind, np.integer | np.floating) and not issubclass(kind, np.timedelta64)
 }
+FLOATS = frozenset(kind for kind in NUMBERS if issubclass(kind, float | np.floating))
 WHOLE = frozenset(kind for kind in NUMBERS if issubclass(kind, int | np.integer))
 #: What double precision has a number for.
 REAL = NUMBERS | {bool, np.bool_, Decimal, Fraction}

@@ -92,7 +92,9 @@ def step_of_callers(step: Callable[[], Any], message: str) -> Any:
     """
     try:
         return step()
-    except Exception:
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
         pass
     # Outside the handler, so that no chained error holds the text.
     raise RefusedValueError(message)
@@ -118,7 +120,7 @@ def call_without_data(function: Callable[..., Any], *args: Any, **options: Any) 
             return function(*args, **options)
     except RefusedValueError:
         raise
-    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+    except KeyboardInterrupt:
         raise
     except BaseException as error:  # an object's own conversion may raise what it likes
         text = str(error)

@@ -37,6 +37,7 @@ from skdpsurv.mechanisms.vector_noise import MARGIN
 from skdpsurv.privacy import PrivacyAccountant, silent_arithmetic
 from skdpsurv.privacy.measurement import Known, NoisySum
 from skdpsurv.privacy.plan import Plan
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.references import reference
 from skdpsurv.release import Release
 from skdpsurv.shape import Shape
@@ -368,10 +369,12 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         rows = self._matrix(X)
         target = checked_outcome(y, rows.shape[0], is_classifier(self._estimator))
         options = {} if sample_weight is None else {"sample_weight": sample_weight}
-        try:
-            return float(self.estimator_.score(rows, np.asarray(target.tolist()), **options))
-        except Exception:  # its message may quote labels
-            pass
+        # Its own message may quote labels.
+        found = attempted(
+            lambda: float(self.estimator_.score(rows, np.asarray(target.tolist()), **options))
+        )
+        if found is not None:
+            return float(found)
         raise ValueError("y must hold labels, or numbers, of the same type as outcome does.")
 
 

@@ -29,9 +29,11 @@ from skdpsurv.mechanisms.perturbation import (
     Unperturbed,
 )
 from skdpsurv.privacy import check_unclipped, clip_rows, refuse_masked
+from skdpsurv.privacy.domain import as_float_array
 from skdpsurv.privacy.measurement import Known
 from skdpsurv.privacy.plain_cells import REAL, all_of
 from skdpsurv.privacy.plan import Plan
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.references import REAL_ARITHMETIC, reference
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.rows import refuse_no_target, require_one_each
@@ -307,13 +309,10 @@ def checked_outcomes(y: Any, n_records: int) -> FloatArray:
     """
     refuse_no_target(y)
     refuse_masked(y, "y")
-    column: Any
-    try:
-        column = np.asarray(y)
-        if column.dtype.kind == "O" and all_of(REAL, column.ravel().tolist()):
-            column = column.astype(np.float64)
-    except Exception:  # its message may quote a value
-        column = np.empty(0, dtype=object)
+    column: Any = attempted(np.asarray, y)
+    column = np.empty(0, dtype=object) if column is None else column
+    if column.dtype.kind == "O" and all_of(REAL, column.ravel().tolist()):
+        column = as_float_array(column, "y")
     if column.ndim == 2 and column.shape[1] == 1:
         warnings.warn(
             "A column-vector y was passed when a 1d array was expected.",

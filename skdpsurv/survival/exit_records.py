@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.labels import class_indices, label_places, stated_labels
 from skdpsurv.privacy import RefusedValueError
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.shape import Shape
 from skdpsurv.target import event_and_time_of, target_reader
 from skdpsurv.types import FloatArray, IndexArray
@@ -49,7 +50,7 @@ def found_groups(group: Any, n_records: int) -> NDArray[Any]:
         If they are no labels, or not one for each record.
     """
     try:
-        if np.ndim(group) != 1:
+        if attempted(np.ndim, group) != 1:
             raise ValueError
         found, _ = class_indices(group, None, n_records)
         check_groups("groups", found)

@@ -8,15 +8,18 @@ import pytest
 
 from skdpsurv import (
     DPDiscreteTimeSurvival,
+    DPKaplanMeierFitter,
     DPLogisticRegression,
     DPWeibullFitter,
     HybridMEstimator,
     PublicBoundsScaler,
     PublicColumns,
 )
+from skdpsurv.dask_tasks import applied, raised
 from skdpsurv.person import read_names
 from skdpsurv.preprocessing.column_cells import quietly
 from skdpsurv.privacy import clip_rows
+from skdpsurv.privacy.domain import as_float_array
 from skdpsurv.privacy.plain_cells import NUMBERS, refuse_foreign_cells
 from skdpsurv.target import checked_events, checked_times
 
@@ -107,6 +110,23 @@ def test_a_cell_of_a_class_of_its_own_is_refused_and_not_asked(cell):
         with pytest.raises(ValueError, match="must"):
             DPWeibullFitter(max_time=3.0).fit(np.ones(20), values)
     assert not asked
+
+
+@pytest.mark.parametrize("cell", FOREIGN, ids=lambda cell: type(cell).__name__)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_what_it_raises_where_it_is_asked_is_a_refusal(cell):
+    """Labels that nobody stated may be of other classes, so that NumPy asks them."""
+    labels = [1] * 20
+    labels[3] = cell
+    for read in (
+        lambda: DPLogisticRegression(data_norm=1.0).fit(np.zeros((20, 1)), labels),
+        lambda: DPKaplanMeierFitter(max_time=3.0).fit(np.ones(20), group=labels),
+        lambda: as_float_array([1.0, cell], "y"),
+        lambda: raised(applied(_exit, cell)),
+    ):
+        with pytest.raises((ValueError, TypeError, RuntimeError)) as error:
+            read()
+        assert "secret" not in f"{error.value} {error.value.__cause__} {error.value.__context__}"
 
 
 def test_plain_cells_are_let_through():
