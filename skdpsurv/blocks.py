@@ -9,6 +9,7 @@ place of X.
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
@@ -21,7 +22,7 @@ from skdpsurv.first_names import FirstPlaces, fingerprint, first_places
 from skdpsurv.rows import length, take
 from skdpsurv.types import IndexArray
 
-__all__ = ["Blocks", "InMemory", "in_blocks"]
+__all__ = ["Blocks", "InMemory", "in_blocks", "same_records"]
 
 #: Rows of a block: what a fit adds to memory is a few copies of one block.
 BLOCK_ROWS = 2**16
@@ -233,3 +234,26 @@ def in_blocks(X: Any, *others: Any) -> Blocks[tuple[Any, ...]]:
     starts = range(0, max(sizes), BLOCK_ROWS)
     parts = (slice(start, start + BLOCK_ROWS) for start in starts)
     return InMemory(tuple(take(values, part) for values in arguments) for part in parts)
+
+
+def same_records(one: Any, other: Any) -> bool:
+    """Say whether two sets of records are alike, however they are kept: for audits."""
+    if isinstance(one, Blocks):
+        one, other = (list(each.results(lambda block: block)) for each in (one, other))
+    if isinstance(one, dict):
+        one, other = list(one.items()), list(other.items())
+    if isinstance(one, list | tuple):
+        both = zip(one, other, strict=False)
+        return len(one) == len(other) and all(same_records(a, b) for a, b in both)
+    if dataclasses.is_dataclass(one):
+        fields = [field.name for field in dataclasses.fields(one)]
+        return all(same_records(getattr(one, name), getattr(other, name)) for name in fields)
+    if hasattr(one, "equals"):  # of pandas
+        return bool(one.equals(other))
+    one, other = np.asarray(one), np.asarray(other)
+    if one.dtype.names:
+        return all(same_records(one[name], other[name]) for name in one.dtype.names)
+    if one.shape != other.shape:
+        return False
+    same = np.frompyfunc(lambda a, b: a is b or a == b or (a != a and b != b), 2, 1)
+    return bool(np.all(same(one, other)))

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.blocks import Blocks
+from skdpsurv.blocks import Blocks, same_records
 from skdpsurv.classification.budgets import GroupSetting
 from skdpsurv.classification.combiners import meta_rows, votes
 from skdpsurv.classification.group_fit import GroupFit, SignedRows
 from skdpsurv.mechanisms.perturbation import Minimisers, Perturbed, Problem
 from skdpsurv.privacy import RandomSource
 from skdpsurv.privacy.cost import Cost, at_once, in_turn
-from skdpsurv.privacy.measurement import GAUSSIAN, Known
+from skdpsurv.privacy.measurement import GAUSSIAN, Distances, Known
 from skdpsurv.privacy.plan import Disjoint, Node
 from skdpsurv.references import reference
 from skdpsurv.types import IntArray
@@ -82,6 +82,14 @@ class ModelsBelow(_Models):
         parts = records if isinstance(records, list) else [records]
         dealt = zip(self.fits, parts, strict=True)
         return [problem for fit, part in dealt for problem in fit.problems(part)]
+
+    def distances(self, known: Known, one: Any, other: Any) -> Distances:
+        """Return how far derivatives are apart, and of how many parts: each record is in one."""
+        found = super().distances(known, one, other)
+        if not isinstance(one, list):
+            return found
+        moved = sum(not same_records(a, b) for a, b in zip(one, other, strict=True))
+        return [*found, ("parts that share a record", float(moved), 1.0)]
 
     def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:
         """Return the models, and the cap that they share."""

@@ -15,7 +15,7 @@ from typing import Any
 from skdpsurv.mechanisms.sums import Sums
 from skdpsurv.privacy import RandomSource
 from skdpsurv.privacy.cost import Cost, in_turn, price_of
-from skdpsurv.privacy.measurement import Known, Mechanism
+from skdpsurv.privacy.measurement import Distances, Known, Mechanism
 
 __all__ = ["Choices"]
 
@@ -63,7 +63,7 @@ class Choices(Mechanism):
         both = zip(self.queries, self.losses(known, records), strict=True)
         return self.after(known, [query.least(one, self.each, source) for query, one in both])
 
-    def distances(self, known: Known, one: Any, other: Any) -> list[tuple[str, float, float]]:
+    def distances(self, known: Known, one: Any, other: Any) -> Distances:
         """Return how far losses of neighbours are apart at most, choice by choice."""
         both = zip(self.losses(known, one), self.losses(known, other), strict=True)
         found = [max(abs(a - b) for a, b in zip(*losses, strict=True)) for losses in both]

@@ -39,6 +39,7 @@ import numpy as np
 from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants, block_derivatives
 from skdpsurv.mechanisms.certificate import gradient_error
+from skdpsurv.mechanisms.moves import Move
 from skdpsurv.mechanisms.vector_noise import MARGIN, Drawn, SphericalGaussian, with_noise
 from skdpsurv.types import FloatArray
 
@@ -83,6 +84,10 @@ class DescentCalibration:
     def noise_scale(self) -> float:
         """Size of the noise that privacy rests on."""
         return self.each.scale
+
+    def spent(self, move: Move) -> float:
+        """Return what hides gradients so far apart, at every step: squares add up."""
+        return math.sqrt(self.n_steps) * self.each.cost(move.gradient)
 
     @property
     def excess(self) -> float:

@@ -30,6 +30,7 @@ from typing import Any
 
 from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants, block_derivatives
+from skdpsurv.mechanisms.moves import Move
 from skdpsurv.mechanisms.noisy_descent import apart, reach, within
 from skdpsurv.mechanisms.vector_noise import LATTICE_FRACTION, MARGIN, SphericalGaussian, add_noise
 from skdpsurv.privacy import RandomSource, lattice_step, round_to_lattice
@@ -78,6 +79,10 @@ class LangevinCalibration:
     def noise_scale(self) -> float:
         """Size of the noise that privacy rests on."""
         return self.each.scale
+
+    def spent(self, move: Move) -> float:
+        """Return what hides gradients so far apart, at every step: squares add up."""
+        return math.sqrt(self.n_steps) * self.each.cost(move.gradient)
 
     @property
     def time(self) -> float:

@@ -23,6 +23,8 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.mechanisms.certificate import (
     ZERO,
@@ -31,6 +33,7 @@ from skdpsurv.mechanisms.certificate import (
     certifiable_ridge,
     certificate,
 )
+from skdpsurv.mechanisms.moves import Move
 from skdpsurv.mechanisms.newton import LEAST_RIDGE
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, MARGIN, NoiseLaw, SphericalLaplace
 
@@ -78,6 +81,12 @@ class Calibration:
     def solver_scale(self) -> float:
         """Size of the noise that hides the solver."""
         return self.output.scale
+
+    def spent(self, move: Move) -> float:
+        """Return what hides a move of the gradient, and of the Hessian, and the solver."""
+        bent = max(float(np.log1p(side / self.kappa).sum()) for side in move.sides)
+        solver = self.output.cost(2.0 * self.certificate.tolerance / self.kappa)
+        return self.linear.cost(move.gradient) + bent + solver
 
 
 def curvature_cost(constants: PrivacyConstants, kappa: float) -> float:

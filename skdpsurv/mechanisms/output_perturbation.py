@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.mechanisms.certificate import ZERO, Center, Certificate, certificate
+from skdpsurv.mechanisms.moves import Move
 from skdpsurv.mechanisms.newton import LEAST_RIDGE
 from skdpsurv.mechanisms.vector_noise import (
     LEAST_NOISE,
@@ -55,6 +56,10 @@ class OutputCalibration:
     def noise_scale(self) -> float:
         """Size of the noise that privacy rests on."""
         return self.output.scale
+
+    def spent(self, move: Move) -> float:
+        """Return what hides the minimisers of gradients so far apart, each of them inexact."""
+        return self.output.cost((move.gradient + 2.0 * self.certificate.tolerance) / self.kappa)
 
 
 def calibrate(

@@ -23,12 +23,13 @@ from joblib import Parallel, delayed
 from skdpsurv.blocks import Blocks, InMemory
 from skdpsurv.likelihoods.base import Likelihood
 from skdpsurv.mechanisms.certificate import Certificate
+from skdpsurv.mechanisms.moves import Move, moves
 from skdpsurv.mechanisms.newton import Objective, minimize, minimize_without_privacy
 from skdpsurv.mechanisms.noisy_descent import Descent, DescentCalibration
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, add_noise, draw_noise, nearest_doubles
 from skdpsurv.privacy import RandomSource, silent_arithmetic
-from skdpsurv.privacy.concentrated import Price
-from skdpsurv.privacy.measurement import Known, Mechanism
+from skdpsurv.privacy.concentrated import Concentrated, Price, amount
+from skdpsurv.privacy.measurement import Distances, Known, Mechanism
 from skdpsurv.types import FloatArray
 
 
@@ -60,6 +61,10 @@ class Calibrated(Protocol):
         """Size of the noise that privacy rests on; 0 for none."""
         ...
 
+    def spent(self, move: Move) -> float:
+        """Return for how much noise hides a move: an epsilon, or a mu of Gaussian noise."""
+        ...
+
 
 def steps_of(calibration: Calibrated) -> int:
     """Return how many noisy gradients there are; 0 where something is minimised."""
@@ -81,6 +86,10 @@ class Unperturbed:
     linear: NoiseLaw | None = None
     output: NoiseLaw | None = None
     noise_scale: float = 0.0
+
+    def spent(self, move: Move) -> float:
+        """Return inf: nothing is hidden."""
+        return math.inf
 
 
 class Perturbed(NamedTuple):
@@ -235,6 +244,48 @@ class Minimisers(Mechanism):
             return self.after(known, [perturb(problem, source) for problem in problems])
         n_jobs, verbose = self.n_jobs, self.verbose
         return self.after(known, perturb_all(problems, source, n_jobs=n_jobs, verbose=verbose))
+
+    def distances(self, known: Known, one: Any, other: Any) -> Distances:
+        """Return how far derivatives are apart, and what hides that: see :func:`distances`."""
+        return distances(self.problems(known, one), self.problems(known, other))
+
+
+def distances(problems: Sequence[Problem], others: Sequence[Problem]) -> Distances:
+    """Return how far neighbours are apart in all that a calibration starts from, and in its price.
+
+    At a few points the difference of their gradients, which is at most S, and that of their
+    Hessians, whose traces and ranks are at most tau and r: of the problem that comes nearest to its
+    bound. And for how much the noise of all problems of one price hides these differences together,
+    each at its own worst point.
+    """
+    found: dict[str, list[tuple[float, float]]] = {}
+    spent: dict[SharedPrice, list[float]] = {}
+    for mine, theirs in zip(problems, others, strict=True):
+        likelihood, how = mine.likelihood, mine.calibration
+        constants, bend = likelihood.constants, likelihood.constants.hessian_trace
+        seen = list(moves(likelihood, mine.blocks, theirs.blocks, mine.center))
+        for what, far, bound in (
+            ("gradients", max(m.gradient for m in seen), constants.gradient_sensitivity),
+            ("traces of Hessians", max(m.trace for m in seen), bend),
+            ("ranks of Hessians", max(m.rank(bend) for m in seen), constants.hessian_rank),
+        ):
+            found.setdefault(what, []).append((float(far), float(bound)))
+        if mine.price is not None:
+            # Where no record is another nothing has to be hidden, not even the solver.
+            moved = any(m.gradient > 0.0 for m in seen)
+            most = max(how.spent(m) for m in seen) if moved else 0.0
+            spent.setdefault(mine.price, []).append(most)
+    nearest = [(what, *max(pairs, key=lambda p: p[0] / p[1])) for what, pairs in found.items()]
+    shared = [
+        ("all that is hidden together", _together(costs, price.price), amount(price.price))
+        for price, costs in spent.items()
+    ]
+    return nearest + shared
+
+
+def _together(costs: Sequence[float], price: Price) -> float:
+    """Return the sum of epsilons, or the root of the sum of squares of mus."""
+    return math.hypot(*costs) if isinstance(price, Concentrated) else math.fsum(costs)
 
 
 def _computed(task: Objective | Descent, certificate: Certificate | None) -> Perturbed:

@@ -20,6 +20,7 @@ from skdpsurv.mechanisms.vector_noise import Spherical, add_noise, law_hiding
 from skdpsurv.pieces import row_pieces
 from skdpsurv.privacy import RandomSource, clip_rows, to_lattice
 from skdpsurv.privacy.concentrated import Price, amount
+from skdpsurv.privacy.measurement import Distances
 from skdpsurv.types import FloatArray, IntArray
 
 #: Share of the expected squared noise that is taken off. James and Stein take it all; a quarter
@@ -68,6 +69,10 @@ class MeanOfRows:
         if math.isinf(amount(price)):
             return exact
         return add_noise(exact, self.law(price), source.part("mean of rows", price))
+
+    def distances(self, one: FloatArray, other: FloatArray) -> Distances:
+        """Return how far means of neighbours are apart, and may be."""
+        return [("in L2", float(np.linalg.norm(one - other)), self.sensitivity)]
 
     def shrunk(self, noisy: FloatArray, price: Price) -> tuple[FloatArray, float]:
         """Return a released mean, shrunk by what its own noise level says.

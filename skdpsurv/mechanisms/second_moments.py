@@ -27,6 +27,7 @@ from skdpsurv.mechanisms.vector_noise import MARGIN, Spherical, add_noise, law_h
 from skdpsurv.privacy import RandomSource
 from skdpsurv.privacy.concentrated import Price
 from skdpsurv.privacy.exact_vectors import require_theorem
+from skdpsurv.privacy.measurement import Distances
 from skdpsurv.types import FloatArray, IntArray
 
 __all__ = ["SecondMoments"]
@@ -103,6 +104,10 @@ class SecondMoments:
         """Return moments with noise: symmetric, perhaps with negative eigenvalues."""
         source = source.part("second moments of rows", price)
         return self.unpacked(add_noise(self.packed(exact), self.law(price), source))
+
+    def distances(self, one: FloatArray, other: FloatArray) -> Distances:
+        """Return how far moments of neighbours are apart, and may be."""
+        return [("in L2", float(np.linalg.norm(self.packed(one - other))), self.sensitivity)]
 
     def noise(self, price: Price, source: RandomSource) -> FloatArray:
         """Return noise of the same law, as a symmetric matrix: public if the source is."""

@@ -33,6 +33,7 @@ from skdpsurv.privacy import (
     to_lattice,
 )
 from skdpsurv.privacy.concentrated import MARGIN, Concentrated, Price, part
+from skdpsurv.privacy.measurement import Distances
 from skdpsurv.references import reference
 from skdpsurv.types import FloatArray, IntArray
 
@@ -77,6 +78,14 @@ class Integers(ABC):
         if isinstance(price, Concentrated):
             return math.sqrt(self.squared_distance) / price.mu
         return math.sqrt(2.0) * self.sensitivity / price
+
+    def distances(self, one: Any, other: Any) -> Distances:
+        """Return how far integers of neighbours are apart, and may be."""
+        moved = [a - b for a, b in zip(_flat(one), _flat(other), strict=True)]
+        return [
+            ("in L1", float(sum(map(abs, moved))), float(self.sensitivity)),
+            ("in squared L2", float(sum(m * m for m in moved)), float(self.squared_distance)),
+        ]
 
 
 @dataclass(frozen=True)
@@ -135,6 +144,11 @@ class Sum(Integers):
     def release(self, exact: Any, price: Price, source: RandomSource) -> Any:
         """Return the sum with noise; of an array, each by itself, at the price each time."""
         return _released(self, exact, price, source)
+
+    def distances(self, one: Any, other: Any) -> Distances:
+        """Return how far sums of neighbours are apart, and may be: of an array, each by itself."""
+        moved = (abs(a - b) for a, b in zip(_flat(one), _flat(other), strict=True))
+        return [("in a sum", float(max(moved)), float(self.sensitivity))]
 
 
 @dataclass(frozen=True)
@@ -279,6 +293,12 @@ COUNT = Sum(0, 1)
 #: Losses between 0 and 1.
 LOSS = Sum.of_reals(0.0, 1.0, -30)
 HISTOGRAM = Histogram()
+
+
+def _flat(exact: Any) -> list[int]:
+    """Return exact integers, of any size, of however many arrays."""
+    parts = exact if isinstance(exact, tuple | list) else [exact]
+    return [int(number) for part in parts for number in np.ravel(np.asarray(part, dtype=object))]
 
 
 def least_scale(sensitivity: int, epsilon: float) -> float:

@@ -30,7 +30,7 @@ from skdpsurv.privacy import (
 )
 from skdpsurv.privacy.concentrated import Concentrated, Price, amount
 from skdpsurv.privacy.guarantee import weakest_status
-from skdpsurv.privacy.measurement import Known, Mechanism, NoisySum
+from skdpsurv.privacy.measurement import Distances, Known, Mechanism, NoisySum
 from skdpsurv.privacy.run_price import Spend
 from skdpsurv.privacy.silence import attempted
 from skdpsurv.progress import first
@@ -193,6 +193,13 @@ class TrainedCandidates(Mechanism):
         )
         return {"model": self.workers.results(list(tasks), "candidates"), "_seeds": seeds}
 
+    def nested(self, known: Known, records: Any) -> list[tuple[Any, tuple[Any, ...]]]:
+        """Return the candidates that were drawn, each with its part of the records."""
+        return [
+            (self.candidates[place].ready(self.spend, 0), records[place if len(records) > 1 else 0])
+            for place in known["_drawn"]
+        ]
+
 
 @dataclass(frozen=True, kw_only=True)
 class SummedLosses(NoisySum):
@@ -250,7 +257,7 @@ class LeastLoss(Mechanism):
         best = self._sums(len(models)).least(totals, amount(self.price), source)
         return {"best": best, "model": models[best]}
 
-    def distances(self, known: Known, one: Any, other: Any) -> list[tuple[str, float, float]]:
+    def distances(self, known: Known, one: Any, other: Any) -> Distances:
         """Return how far the sums are apart, of which each counts by itself."""
         models = known["model"]
         first, second = (_losses(self.loss, models, r, self.workers) for r in (one, other))
@@ -294,8 +301,12 @@ class LastFit(Mechanism):
     def run(self, known: Known, records: SearchRecords, source: RandomSource) -> dict[str, Any]:
         """Return the model; None if it could not be fitted."""
         again = self.candidate.ready(self.spend, new_seed(known["_seeds"]))
+        return {"model": fitted(again, (records.X, records.y, dict(records.parameters)))}
+
+    def nested(self, known: Known, records: SearchRecords) -> list[tuple[Any, tuple[Any, ...]]]:
+        """Return the candidate, and all records."""
         data = records.X, records.y, dict(records.parameters)
-        return {"model": fitted(again, data)}
+        return [(self.candidate.ready(self.spend, 0), data)]
 
 
 def _require(fit: Fit, price: Price) -> None:

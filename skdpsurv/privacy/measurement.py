@@ -19,12 +19,14 @@ from skdpsurv.privacy.cost import Cost, price_of
 from skdpsurv.privacy.randomness import RandomSource
 from skdpsurv.references import reference
 
-__all__ = ["GAUSSIAN", "Known", "Measurement", "Mechanism", "NoisySum", "Query"]
+__all__ = ["GAUSSIAN", "Distances", "Known", "Measurement", "Mechanism", "NoisySum", "Query"]
 
 #: Where all Gaussian noise is proved.
 GAUSSIAN = reference("docs/proofs/gaussian", "bun-steinke", "canonne")
 #: What was released before, by name, and what is public.
 Known = Mapping[str, Any]
+#: Of neighbours: what was compared, how far it is apart, and how far it may be.
+Distances = list[tuple[str, float, float]]
 
 
 class Query(Protocol):
@@ -36,6 +38,10 @@ class Query(Protocol):
 
     def deviation(self, price: Price) -> float:
         """Return the standard deviation of the noise on each number, in units of the answer."""
+        ...
+
+    def distances(self, one: Any, other: Any) -> Distances:
+        """Return how far the exact answers of neighbours are apart, and may be."""
         ...
 
 
@@ -67,6 +73,14 @@ class Measurement(ABC):
     def stated(self) -> Mapping[str, Any]:
         """Return public numbers that a guarantee states, by name."""
         return {}
+
+    def distances(self, known: Known, one: Any, other: Any) -> Distances:
+        """Return how far neighbours are apart in all that the theorem speaks of: for audits."""
+        return []
+
+    def nested(self, known: Known, records: Any) -> list[tuple[Any, tuple[Any, ...]]]:
+        """Return estimators that are fitted, which have plans of their own, and what to."""
+        return []
 
     @abstractmethod
     def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
@@ -121,17 +135,14 @@ class NoisySum(Measurement):
         noisy = self.query(known).release(self.ask(known, records), self.price, source)
         return self.after(known, noisy)
 
+    def distances(self, known: Known, one: Any, other: Any) -> Distances:
+        """Return how far exact answers are apart, and how far the query says they may be."""
+        return self.query(known).distances(self.ask(known, one), self.ask(known, other))
+
     def spans(self) -> Iterable[float]:
         """Return the inverse of the price."""
         return [1.0 / amount(self.price)]
 
 
 class Mechanism(Measurement):
-    """What has a theorem of its own: a perturbed minimiser, a descent, a chain, a ladder, a choice.
-
-    ``distances`` says how far two data sets are apart in all that the theorem speaks of.
-    """
-
-    def distances(self, known: Known, one: Any, other: Any) -> list[tuple[str, float, float]]:
-        """Return, of neighbours: what was compared, how far it is apart, and how far it may be."""
-        return []
+    """What has a theorem of its own: a perturbed minimiser, a descent, a chain, a choice."""

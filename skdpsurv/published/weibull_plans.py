@@ -44,7 +44,7 @@ from skdpsurv.mechanisms.ladder import UNIT, first_rung
 from skdpsurv.mechanisms.sums import Sum
 from skdpsurv.privacy import RandomSource, random_source, to_lattice
 from skdpsurv.privacy.cost import Cost, in_turn, price_of
-from skdpsurv.privacy.measurement import Known, Mechanism
+from skdpsurv.privacy.measurement import Distances, Known, Mechanism
 from skdpsurv.privacy.plan import Plan, Sequential
 from skdpsurv.survival.weibull_counts import (
     N_BINS,
@@ -230,7 +230,7 @@ class NoisyEstimates(Mechanism):
         scale = min(max(scale, math.exp(-omega)), self.public.max_shape)
         return {"shape": self.public.within_range(shape), "log_scale": math.log(scale)}
 
-    def distances(self, known: Known, one: Any, other: Any) -> list[tuple[str, float, float]]:
+    def distances(self, known: Known, one: Any, other: Any) -> Distances:
         """Return how far the sums move, in any one order of the records."""
         names, query = ("sum of shapes", "sum of scales"), self.query
         pairs = zip(

@@ -14,10 +14,11 @@ from skdpsurv.mechanisms.noisy_langevin import (
     LangevinCalibration,
     calibrate,
 )
+from skdpsurv.mechanisms.perturbation import distances
 from skdpsurv.mechanisms.posterior_sampling import PRIOR_PRECISION
 from skdpsurv.privacy import RandomSource
 from skdpsurv.privacy.concentrated import Concentrated
-from skdpsurv.privacy.measurement import Known
+from skdpsurv.privacy.measurement import Distances, Known
 from skdpsurv.progress import first
 from skdpsurv.references import reference
 from skdpsurv.survival.hazard_fit import HazardFit, HazardPoint, Look, from_to
@@ -99,6 +100,13 @@ class HazardChain(HazardPoint):
         for state in first(states, n_steps, "posterior sampling (psgld)", self.verbose):  # noqa: B007
             pass
         return self.fit.fitted(state, look)
+
+    def distances(
+        self, known: Known, one: Blocks[HazardRecords], other: Blocks[HazardRecords]
+    ) -> Distances:
+        """Return how far gradients are apart, and what hides them at every step."""
+        look = self.fit.look(known)
+        return distances([self.fit.problem(one, look)], [self.fit.problem(other, look)])
 
 
 def _chain(calibration: Any) -> LangevinCalibration:

@@ -7,14 +7,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
+from skdpsurv.mechanisms.moves import around
 from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target, calibrate
 from skdpsurv.privacy import RandomSource, round_to_lattice
 from skdpsurv.privacy.cost import Cost, price_of
-from skdpsurv.privacy.measurement import Known, Mechanism
+from skdpsurv.privacy.measurement import Distances, Known, Mechanism
 from skdpsurv.progress import first
 from skdpsurv.references import reference
 from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords, released
@@ -174,10 +177,7 @@ class PosteriorDraw(Mechanism):
 
     def states(self, records: Blocks[HazardRecords], source: RandomSource) -> Iterator[FloatArray]:
         """Yield the chain's states, on the scale of the fit: private."""
-        model, basis = self.model, self.basis
-        likelihood = DiscreteHazard(basis, model.n_features, link=LINKS[model.link])
-        blocks = records.map(lambda block: block.within(0.0, model.data_norm)).held()
-        return self.chain().states(Target(likelihood, blocks, self.sanitizer), source)
+        return self.chain().states(self.target(records), source)
 
     def basis_of(self, model: HazardModel) -> FloatArray:
         """Return the basis in which the baseline is drawn."""
@@ -186,6 +186,27 @@ class PosteriorDraw(Mechanism):
     def chain(self) -> MALA | PSGLD:
         """Return the chain."""
         return self.schedule.chain(self.model.n_records)
+
+    def target(self, records: Blocks[HazardRecords]) -> Target:
+        """Return the law that is drawn from: private."""
+        model = self.model
+        likelihood = DiscreteHazard(self.basis, model.n_features, link=LINKS[model.link])
+        blocks = records.map(lambda block: block.within(0.0, model.data_norm)).held()
+        return Target(likelihood, blocks, self.sanitizer)
+
+    def distances(
+        self, known: Known, one: Blocks[HazardRecords], other: Blocks[HazardRecords]
+    ) -> Distances:
+        """Return how far energies are apart at a point, and how much farther at another."""
+        targets = self.target(one), self.target(other)
+        apart = [
+            targets[0].energy(point)[0] - targets[1].energy(point)[0]
+            for point in around(np.zeros(targets[0].likelihood.n_params))
+        ]
+        return [
+            ("energies", max(map(abs, apart)), self.epsilon / 2.0),
+            ("log ratios", max(apart) - min(apart), self.epsilon),
+        ]
 
     def unscaled(self, state: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return a state as a baseline on the grid and coefficients on the scale of X."""

@@ -25,7 +25,7 @@ from skdpsurv.likelihoods.weibull import (
 from skdpsurv.mechanisms.ladder import UNIT, Rungs, draw_cell, highest_level
 from skdpsurv.mechanisms.sums import COUNT, Sum
 from skdpsurv.privacy import RandomSource, to_lattice
-from skdpsurv.privacy.measurement import Known, Mechanism, NoisySum
+from skdpsurv.privacy.measurement import Distances, Known, Mechanism, NoisySum
 from skdpsurv.references import reference
 from skdpsurv.survival.weibull_counts import (
     N_BINS,
@@ -256,7 +256,7 @@ class Ladder(Mechanism):
         cell = draw_cell(rungs, self.price, source, self.public.n_rungs)
         return {"shape": self.public.within_range(self.shape_at(cell + self.place(source)))}
 
-    def distances(self, known: Known, one: Any, other: Any) -> list[tuple[str, float, float]]:
+    def distances(self, known: Known, one: Any, other: Any) -> Distances:
         """Return how far rungs move, in records."""
         first, second = self.rungs(known, one), self.rungs(known, other)
         top, n = highest_level(self.price, self.public.n_rungs), first.n_cells
