@@ -2,8 +2,8 @@
 
 OMP_NUM_THREADS=1 python -m benchmarks.audit_parts
 
-What exceeds a half would show half of the noise in that part: tests/audit/test_transcript.py plants
-it in each of them.
+What exceeds a half would show half of the noise in that part: tests/support/test_transcript.py
+plants it in each of them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import Any
 
 from benchmarks._common import table
 from benchmarks._run import arguments, run, setting
-from skdpsurv.audit import AuditedPart, transcript_audit
+from tests.support.part_ratio import AuditedPart
+from tests.support.transcript import transcript_audit
 from tests.support.transcript_cases import CASES, Case
 
 #: Of the grid on which ladders are compared.
@@ -50,7 +51,7 @@ def main() -> None:
         ("fit", "part", "law", "share of its price", "why not more"),
         rows,
         "The largest log ratio, of Gaussian noise the largest mu, over what the plan has given the "
-        "part, by skdpsurv.audit.transcript_audit.",
+        "part, by tests.support.transcript.",
     )
 
 

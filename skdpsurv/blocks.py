@@ -22,7 +22,7 @@ from skdpsurv.first_names import FirstPlaces, fingerprint, first_places
 from skdpsurv.rows import length, take
 from skdpsurv.types import IndexArray
 
-__all__ = ["Blocks", "InMemory", "in_blocks", "same_records"]
+__all__ = ["Blocks", "InMemory", "in_blocks"]
 
 #: Rows of a block: what a fit adds to memory is a few copies of one block.
 BLOCK_ROWS = 2**16

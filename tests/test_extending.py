@@ -21,7 +21,7 @@ from skdpsurv import (
 from skdpsurv.audit import (
     audit_epsilon,
     density_ratio_audit,
-    transcript_audit,
+    measurement_audit,
     worst_neighbours,
 )
 from skdpsurv.datasets import make_discrete_time_survival
@@ -31,6 +31,7 @@ from skdpsurv.mechanisms.vector_noise import LEAST_NOISE
 from tests.likelihoods.scalar_losses import check_scalar_loss
 from tests.support import noise_laws
 from tests.support.extensions import FOLDER, extension
+from tests.support.transcript import transcript_audit
 
 ROOT = Path(__file__).resolve().parents[1]
 CappedPoisson = extension("poisson").CappedPoisson
@@ -193,12 +194,13 @@ class TestNoiseLaw:
         ]
         assert all(result.passed for result in results)
         assert max(result.largest for result in results) > 0.3
-        transcripts = [
-            transcript_audit(model, pair.data, pair.neighbour)
-            for pair in list(worst_neighbours(model, n=1, n_features=2))[:4]
-        ]
+        pairs = list(worst_neighbours(model, n=1, n_features=2))[:4]
+        transcripts = [transcript_audit(model, pair.data, pair.neighbour) for pair in pairs]
         assert all(result.passed for result in transcripts)
         assert max(result.total for result in transcripts) > 0.3
+        measured = [measurement_audit(model, pair.data, pair.neighbour) for pair in pairs]
+        assert all(result.passed for result in measured)
+        assert max(result.distances[-1].found for result in measured) > 0.3
 
     def test_a_survival_fit_draws_it(self):
         class Survival(DPDiscreteTimeSurvival):

@@ -6,13 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from skdpsurv.audit.ladder_law import ladder_ratio, plan_and_tables
-from skdpsurv.audit.part_ratio import at_most
 from skdpsurv.audit.perturbation_law import largest_ratio, laws_of
+from skdpsurv.audit.result import at_most
 from skdpsurv.audit.subject import Subject, check_neighbours
-from skdpsurv.audit.transcript import replayed_fits
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
 from skdpsurv.privacy import silent_arithmetic
 from skdpsurv.published import PublishedDiscreteTimeSurvival
@@ -30,8 +27,7 @@ class DensityRatioResult:
     Parameters
     ----------
     largest : float
-        Of log p(release | data) / p(release | neighbour), in either direction; inf if the release
-        does not follow from what noise was added to.
+        Of log p(release | data) / p(release | neighbour), in either direction.
     claimed : float
         What the estimator claims: epsilon, or the ladder's part of it.
     where : tuple of float
@@ -103,7 +99,7 @@ def density_ratio_audit(
 
     See Also
     --------
-    transcript_audit : Part by part, for all that is drawn and of any estimator of this package.
+    measurement_audit : Measurement by measurement, for any estimator of this package.
     audit_epsilon : For any estimator, by experiment.
 
     Notes
@@ -123,11 +119,8 @@ def density_ratio_audit(
     **Ladder.** Levels of all cells give all probabilities. The rungs are the estimator's own, on
     every so many nodes of its grid: the theorem holds for any set of nodes. The tight ladder's
     rungs depend on a mean that was released before, and its part of epsilon on a number of events:
-    several means are tried, at the number of events of ``data``.
-
-    **All of a Weibull fit.** Counts and sums with discrete Laplace noise, and the ladder, one after
-    the other, replayed by :func:`transcript_audit`. Reported is what is nearer to its claim, the
-    ladder alone or all together.
+    several means are tried, at the number of events of ``data``. Of counts and sums
+    :func:`measurement_audit` has more to say.
 
     References
     ----------
@@ -202,16 +195,12 @@ def _compare_ladders(
     subject: Subject, arguments: list[Mapping[str, Any]], n_cells: int
 ) -> DensityRatioResult:
     plan, tables = plan_and_tables(subject.seeded(None), arguments, n_cells)
-    shown = {
-        "audited": ("draw of the shape", "noisy counts and sums", "what follows from all of these"),
-        "not_audited": (SAMPLERS,),
-    }
     largest, shape, claimed = ladder_ratio(plan, tables, n_cells)
-    ladder = DensityRatioResult(largest, claimed, (shape,), "law of the shape", **shown)
-    transcript = replayed_fits(subject, arguments, n_cells)
-    where = tuple(float(np.ravel(value)[0]) for value in transcript.released.values())
-    whole = DensityRatioResult(
-        transcript.total, float(plan.epsilon), where, "law of all draws together", **shown
+    return DensityRatioResult(
+        largest,
+        claimed,
+        (shape,),
+        "law of the shape",
+        audited=("draw of the shape",),
+        not_audited=("noisy counts and sums", SAMPLERS),
     )
-    # The one that comes nearer to its claim, or is further beyond it.
-    return max(ladder, whole, key=lambda result: result.largest / result.claimed)

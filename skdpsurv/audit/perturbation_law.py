@@ -19,7 +19,7 @@ from skdpsurv.mechanisms.perturbation import Minimisers, Problem
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalGaussian
 from skdpsurv.types import FloatArray
 
-__all__ = ["Law", "Ratio", "largest_ratio", "laws_of", "near_points", "problems_of"]
+__all__ = ["Law", "Ratio", "largest_ratio", "laws_of", "problems_of"]
 
 
 #: Distances at which densities are compared: in units of what one record can move a minimum by.
@@ -164,26 +164,6 @@ def _points(law: Law, minima: tuple[FloatArray, FloatArray]) -> FloatArray:
     steps = [np.zeros((1, d)), *(distance * reach * ways for distance in DISTANCES)]
     near = [distance * ways for distance in NEAR]
     return np.vstack([center + np.vstack([*steps, *near]) for center in centers])
-
-
-def near_points(one: Law, other: Law) -> FloatArray:
-    """Return fewer points: in both directions in which the record pulls, and of each parameter."""
-    minima = one.minimum, other.minimum
-    d = minima[0].size
-    pulls = [
-        law.objective.derivatives(minima[0] - law.objective.center, order=1).gradient
-        for law in (one, other)
-    ]
-    ways = np.vstack([minima[1] - minima[0], pulls[1] - pulls[0], np.ones(d), np.eye(d)])
-    ways = ways[np.linalg.norm(ways, axis=1) > 0]
-    ways /= np.linalg.norm(ways, axis=1, keepdims=True)
-    ways = np.vstack([ways, -ways])
-    constants, kappa = one.objective.likelihood.constants, one.objective.kappa
-    assert one.linear is not None
-    reach = max(one.linear.scale, constants.gradient_sensitivity) / kappa
-    steps = [distance * reach * ways for distance in DISTANCES]
-    steps += [distance * ways for distance in NEAR]
-    return np.vstack([minima[0] + np.vstack([np.zeros((1, d)), *steps]), *minima])
 
 
 def _climbed(

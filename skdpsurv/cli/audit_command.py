@@ -10,7 +10,7 @@ import typer
 from skdpsurv.audit import (
     audit_epsilon,
     density_ratio_audit,
-    transcript_audit,
+    measurement_audit,
     worst_neighbours,
 )
 from skdpsurv.cli.failures import CommandError, guarded
@@ -61,20 +61,15 @@ def audit(
                 confidence=1.0 - FALSE_ALARM / len(tried),
             )
             law = _known(density_ratio_audit, estimator, data, neighbour)
-            drawn = _known(transcript_audit, estimator, data, neighbour)
+            asked = measurement_audit(estimator, data, neighbour)
         found.append(
             {
                 "pair": name,
-                "passed": all(each is None or each.passed for each in (result, law, drawn)),
+                "passed": all(each is None or each.passed for each in (result, law, asked)),
                 "lower_bound": result.lower_bound,
                 "resolution": result.resolution,
                 "largest_log_ratio": None if law is None else law.largest,
-                "parts": None
-                if drawn is None
-                else [
-                    {"name": part.name, "found": part.found, "allowed": part.allowed}
-                    for part in drawn.parts
-                ],
+                "measured": asked.table.to_dict("records"),
             }
         )
     content = {
@@ -108,9 +103,8 @@ def _line(row: dict[str, Any]) -> str:
     verdict = "not refuted" if row["passed"] else "REFUTED"
     exact = row["largest_log_ratio"]
     law = "" if exact is None else f"; exact law: largest log ratio {exact:.3g}"
-    if row["parts"] is not None:
-        shares = [f"{part['found']:.3g} of {part['allowed']:.3g}" for part in row["parts"]]
-        law += f"; part by part: {', '.join(shares)}"
+    far = max(each["found"] / each["allowed"] for each in row["measured"] if each["allowed"])
+    law += f"; {len(row['measured'])} distances of what is asked, up to {far:.3g} of the bound"
     return (
         f"  {row['pair']}: {verdict}; epsilon >= {row['lower_bound']:.2g} by experiment, which can "
         f"show up to {row['resolution']:.2g}{law}"

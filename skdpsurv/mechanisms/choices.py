@@ -68,6 +68,6 @@ class Choices(Mechanism):
         both = zip(self.losses(known, one), self.losses(known, other), strict=True)
         found = [max(abs(a - b) for a, b in zip(*losses, strict=True)) for losses in both]
         return [
-            (self.name, float(far), float(query.each))
+            ("losses", float(far), float(query.each))
             for far, query in zip(found, self.queries, strict=True)
         ]

@@ -79,7 +79,7 @@ class Measurement(ABC):
         return []
 
     def nested(self, known: Known, records: Any) -> list[tuple[Any, tuple[Any, ...]]]:
-        """Return estimators that are fitted, which have plans of their own, and what to."""
+        """Return estimators that it fits, which have plans of their own, and X, y and options."""
         return []
 
     @abstractmethod

@@ -9,7 +9,7 @@ budget, and a delta only if a measurement needs one.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -114,9 +114,13 @@ class Total:
 
     def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
         """Choose, and return what is released."""
+        return self.chosen(known).run(known, records, source)
+
+    def chosen(self, known: Known) -> Node:
+        """Return the measurements, once it is known what was released before."""
         node = self.choose(known)
         _require(node.cost, self.total)
-        return node.run(known, records, source)
+        return node
 
     def stated(self) -> dict[str, Any]:
         """Return what the choice that is stated first states."""
@@ -197,7 +201,10 @@ class RandomlyMany:
         """Return what the best run released, and the number of its candidate, as ``best``."""
         n_runs = self.count.draw(source.independent)
         drawn = [uniform_below(self.n_candidates, source.independent) for _ in range(n_runs)]
-        found = self.run_each.run({**known, "_drawn": drawn}, records, source)
+        return self.best(self.run_each.run({**known, "_drawn": drawn}, records, source), drawn)
+
+    def best(self, found: Mapping[str, Any], drawn: Sequence[int]) -> dict[str, Any]:
+        """Return what the best run released, of all, whose candidates have these numbers."""
         # The first among equals: the runs are exchangeable, so that this is a fair draw.
         best = int(np.argmin(found[self.score]))
         of_best = {k: v[best] if isinstance(v, list) else v for k, v in found.items()}

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
+from skdpsurv.audit.walk import visits
 from skdpsurv.hybrid import HybridMEstimator, auto_choices, weighings
 from skdpsurv.hybrid.hybrid_plan import METHODS, candidates, hybrid_plan, shares
 from skdpsurv.hybrid.residual_moments import ResidualMoments
@@ -16,7 +17,6 @@ from skdpsurv.hybrid.weighted_fit import fit_weighted
 from skdpsurv.mechanisms import private_mean, sums
 from skdpsurv.privacy import random_source
 from tests.support.hybrid_records import hybrid_records
-from tests.support.walked import apart, walked
 
 EPSILONS = [1e-3, 0.01, 0.1, 1 / 3, 0.7, 1.0, 2.0, 6.0, 1e3, 1e8]
 
@@ -275,10 +275,11 @@ def test_what_is_asked_of_neighbours_is_within_its_bounds(method, n_bounds):
     """For each measurement and the same results before it; and each bound is nearly reached."""
     most = {}
     plan = plan_of(SMALL, FITS[0], method=method, epsilon=100.0, candidate_sizes=(20, 60))
-    for leaf, known in walked(plan, FEW):
+    for leaf, known, *_ in visits(plan.tree, plan.known, FEW, FEW, random_source(0)):
         for (_, one), (_, other) in combinations(ENDS, 2):
-            for name, found, bound in apart(leaf, known, one, other):
-                assert found <= bound, name
+            for what, found, bound in leaf.distances(known, one, other):
+                assert found <= bound, leaf.name
+                name = leaf.name, what
                 most[name] = max(most.get(name, 0.0), found / bound)
     assert len(most) == n_bounds
     assert min(most.values()) > 0.3

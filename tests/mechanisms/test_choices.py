@@ -66,4 +66,4 @@ def test_without_privacy_the_least_losses_are_chosen():
 @pytest.mark.parametrize("moves", [4, 3])
 def test_losses_of_neighbours_are_as_far_apart_as_they_may_be(moves):
     found = Ranks(price=0.3, moves=moves).distances({"n": 5}, ONE, OTHER)
-    assert found == [("ranks", 4.0, float(moves))] * 2
+    assert found == [("losses", 4.0, float(moves))] * 2

@@ -17,11 +17,11 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from skdpsurv import PrivacyAccountant
-from skdpsurv.audit import transcript_audit
 from skdpsurv.metrics import evaluation, private_survival_metrics, released_values
 from skdpsurv.metrics.predictions import unknown_steps
 from tests.support import checks
 from tests.support.registry import MAX_TIME, NAME, NUMBER, ROW, survival
+from tests.support.transcript import transcript_audit
 
 SMALLEST, LARGEST = 5e-324, float(np.finfo(float).max)
 EPSILON = 1.0

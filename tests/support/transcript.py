@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.audit.draw_ratio import best_answer, comparable
-from skdpsurv.audit.part_ratio import AuditedPart, at_most, audited_parts
 from skdpsurv.audit.repeated_fits import released_numbers
-from skdpsurv.audit.replay import Replay
+from skdpsurv.audit.result import at_most
 from skdpsurv.audit.subject import Subject, check_neighbours
-from skdpsurv.audit.whole_price import whole_of
 from skdpsurv.checks import integer
 from skdpsurv.privacy import silence, silent_arithmetic
+from tests.support.draw_ratio import best_answer, comparable
+from tests.support.part_ratio import AuditedPart, audited_parts
+from tests.support.replay import Replay
+from tests.support.whole_price import whole_of
 
 __all__ = ["TranscriptResult", "transcript_audit"]
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.audit.choice_law import log_exponential_mechanism, log_permute_and_flip
 from skdpsurv.audit.ladder_law import grid_step, log_law
-from skdpsurv.audit.perturbation_law import Law, near_points
-from skdpsurv.audit.replay import DrawnOnce
+from skdpsurv.audit.perturbation_law import DISTANCES, NEAR, Law
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalGaussian, SphericalLaplace
 from skdpsurv.types import FloatArray
+from tests.support.choice_law import log_exponential_mechanism, log_permute_and_flip
+from tests.support.replay import DrawnOnce
 
 __all__ = ["best_answer", "comparable", "is_gaussian", "ratio"]
 
@@ -95,6 +95,26 @@ def best_answer(one: DrawnOnce, other: DrawnOnce, n_cells: int, n_before: int) -
         sums = points.sum(axis=1) * (-1.0) ** n_before
         return points[int(np.argmax(sums))]
     return points[int(np.nanargmax(gaps))]
+
+
+def near_points(one: Law, other: Law) -> FloatArray:
+    """Return fewer points: in both directions in which the record pulls, and of each parameter."""
+    minima = one.minimum, other.minimum
+    d = minima[0].size
+    pulls = [
+        law.objective.derivatives(minima[0] - law.objective.center, order=1).gradient
+        for law in (one, other)
+    ]
+    ways = np.vstack([minima[1] - minima[0], pulls[1] - pulls[0], np.ones(d), np.eye(d)])
+    ways = ways[np.linalg.norm(ways, axis=1) > 0]
+    ways /= np.linalg.norm(ways, axis=1, keepdims=True)
+    ways = np.vstack([ways, -ways])
+    constants, kappa = one.objective.likelihood.constants, one.objective.kappa
+    assert one.linear is not None
+    reach = max(one.linear.scale, constants.gradient_sensitivity) / kappa
+    steps = [distance * reach * ways for distance in DISTANCES]
+    steps += [distance * ways for distance in NEAR]
+    return np.vstack([minima[0] + np.vstack([np.zeros((1, d)), *steps]), *minima])
 
 
 def _with_scale(one: DrawnOnce) -> Law:

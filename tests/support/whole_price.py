@@ -6,12 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from skdpsurv.audit.part_ratio import AuditedPart
 from skdpsurv.audit.subject import private_step
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.privacy.concentrated import rho_for
 from skdpsurv.privacy.run_count import RunCount
 from skdpsurv.privacy.run_price import worth
+from tests.support.part_ratio import AuditedPart
 
 __all__ = ["Whole", "whole_of"]
 

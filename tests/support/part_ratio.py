@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from skdpsurv.audit.draw_ratio import is_gaussian, ratio
-from skdpsurv.audit.replay import DrawnOnce, Replay, ReplayedPart
+from skdpsurv.audit.result import at_most
 from skdpsurv.mechanisms.noisy_descent import DescentCalibration
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.mechanisms.sums import Sum
 from skdpsurv.privacy.concentrated import amount
+from tests.support.draw_ratio import is_gaussian, ratio
+from tests.support.replay import DrawnOnce, Replay, ReplayedPart
 
-__all__ = ["AuditedPart", "at_most", "audited_parts"]
+__all__ = ["AuditedPart", "audited_parts"]
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,6 @@ class AuditedPart:
     def rho(self) -> float:
         """What was found, in zCDP."""
         return 0.5 * self.found**2
-
-
-def at_most(found: float, allowed: float) -> bool:
-    """Say whether what was found is allowed: sums over thousands of records are rounded."""
-    return found <= allowed * (1.0 + 1e-9)
 
 
 def audited_parts(one: Replay, other: Replay, n_cells: int) -> list[AuditedPart]:

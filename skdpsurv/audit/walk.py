@@ -1,0 +1,112 @@
+"""A walk over the tree of measurements, for two data sets and one course of releases."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+from skdpsurv.base import PrivateEstimator
+from skdpsurv.privacy import RandomSource, random_source
+from skdpsurv.privacy.measurement import Known, Measurement
+from skdpsurv.privacy.plan import Disjoint, Node, Plan, RandomlyMany, Total
+
+__all__ = ["Visit", "plan_and_records", "visits"]
+
+#: Of how records are dealt out: alike for both data sets.
+DEAL = 0
+
+
+class Visit(NamedTuple):
+    """One node of a tree, what was released before it, and both sets of records.
+
+    Of a Disjoint node the records are lists: those of each of its nodes.
+    """
+
+    node: Measurement | Disjoint
+    known: Known
+    one: Any
+    other: Any
+
+
+def visits(
+    node: Node,
+    known: Known,
+    one: Any,
+    other: Any,
+    source: RandomSource,
+    *,
+    last: bool = True,
+) -> Generator[Visit, None, Mapping[str, Any]]:
+    """Yield what is asked of both data sets, in order, after what was released of the first.
+
+    Parameters
+    ----------
+    node : Node
+    known : mapping
+        What is public, or was released before.
+    one, other : Any
+        Records.
+    source : RandomSource
+        Of the noise on what is released.
+    last : bool, default=True
+        Whether nobody needs to know what the node releases.
+    """
+    if isinstance(node, Measurement):
+        yield Visit(node, known, one, other)
+        return {} if last else node.run(known, one, source)
+    if isinstance(node, Total):
+        return (yield from visits(node.chosen(known), known, one, other, source, last=last))
+    if isinstance(node, RandomlyMany):
+        drawn = list(range(node.n_candidates))  # each that may be
+        before = {**known, "_drawn": drawn}
+        every = yield from visits(node.run_each, before, one, other, source, last=last)
+        return {} if last else node.best(every, drawn)
+    pairs = [(one, other)] * len(node.nodes)
+    if isinstance(node, Disjoint):
+        dealt = [list(node.deal(records, random_source(DEAL))) for records in (one, other)]
+        yield Visit(node, known, *dealt)
+        pairs = list(zip(*dealt, strict=True))
+    found: dict[str, Any] = {}
+    for each, (mine, theirs) in zip(node.nodes, pairs, strict=True):
+        ends = last and each is node.nodes[-1]
+        own = yield from visits(each, {**known, **found}, mine, theirs, source, last=ends)
+        found |= own
+    return found
+
+
+class _Taken(BaseException):
+    """A fit has come as far as its plan."""
+
+
+class _Stopped(Plan):
+    """A plan that is not run."""
+
+    def run(self, records: Any, source: RandomSource) -> dict[str, Any]:
+        """Hand plan and records over to whoever called ``fit``."""
+        raise _Taken(self, records)
+
+
+def plan_and_records(step: PrivateEstimator, fit: Any) -> tuple[Plan, Any]:
+    """Return the plan of a fit, and the records as it reads them; nothing is run.
+
+    Parameters
+    ----------
+    step : PrivateEstimator
+        Nobody else's: it is of no more use.
+    fit : callable
+        Has it fitted.
+    """
+    planned = step._plan
+
+    def stopped(shape: Any) -> Plan:
+        plan = planned(shape)
+        return _Stopped(**{each.name: getattr(plan, each.name) for each in fields(plan)})
+
+    step._plan = stopped  # type: ignore[method-assign]
+    try:
+        fit()
+    except _Taken as taken:
+        plan, records = taken.args
+        return plan, records
+    raise AssertionError("A fit must run its plan.")
