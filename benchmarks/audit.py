@@ -37,6 +37,7 @@ from skdpsurv.published import (
     LaplaceWeibullFitter,
     PerturbedHistogramMEstimator,
     PublishedDiscreteTimeSurvival,
+    PublishedLogisticRegression,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
@@ -124,7 +125,7 @@ def cases() -> Iterator[Case]:
     yield Case("obj_pert, 3 classes", logistic(classes=[0, 1, 2]))
     yield Case("obj_pert, data_norm=100", logistic(data_norm=100.0, fit_intercept=False))
     yield Case("out_pert, alpha=20", logistic(method="out_pert", alpha=STRONG))
-    yield Case("obj_pert, published", logistic(calibration="published"))
+    yield Case("obj_pert, published", PublishedLogisticRegression(classes=[0, 1]))
     yield Case("features, weighted vote", stack(alpha=STRONG), n_features=2)
     yield Case("features, logistic", stack(combiner="logistic"), n=6, n_features=2)
     yield Case("samples, logistic", stack(partition="samples", combiner="logistic"), n=6)
@@ -297,7 +298,7 @@ def ratios(most_pairs: int) -> None:
         ("obj_pert, max_residual=1, 2 columns", logistic(max_residual=1.0), 2, 2),
         ("obj_pert, 3 classes", logistic(classes=[0, 1, 2]), 2, 1),
         ("out_pert, alpha=20", logistic(method="out_pert", alpha=STRONG), 2, 1),
-        ("obj_pert, published", logistic(calibration="published"), 2, 1),
+        ("obj_pert, published", PublishedLogisticRegression(classes=[0, 1]), 2, 1),
         ("features, weighted vote", stack(alpha=STRONG), 2, 2),
         ("features, published", stack(calibration="published"), 2, 2),
         ("ladder", weibull(), 5, 1),

@@ -24,7 +24,9 @@ from benchmarks._diffprivlib_env import OPTION, VERSION, Diffprivlib, diffprivli
 from benchmarks._diffprivlib_worker import METRICS, scores
 from benchmarks._run import arguments, data_file, number, part, run, setting
 from skdpsurv import DPLogisticRegression
+from skdpsurv.classification.logistic_model import LogisticModel
 from skdpsurv.preprocessing import PublicBoundsScaler
+from skdpsurv.published import PublishedLogisticRegression
 
 EPSILONS = setting((0.25, 0.5, 1.0, 2.0, 4.0, 8.0), quick=(0.5, 1.0))
 #: The rival's C: the best on the rows that were held out, for each epsilon and score by itself.
@@ -151,12 +153,18 @@ def more_sets(folder: Path | None) -> Iterator[Labelled]:
         yield Labelled(name, normalize(X), frame["y"].to_numpy())
 
 
-def ours(data: Labelled, epsilon: float, repetitions: int, **options: Any) -> np.ndarray:
+def ours(
+    data: Labelled,
+    epsilon: float,
+    repetitions: int,
+    make: type[LogisticModel] = DPLogisticRegression,
+    **options: Any,
+) -> np.ndarray:
     """Return scores, of shape (splits, metrics)."""
     found = []
     for repetition in range(repetitions):
         train, test = split(data.y.size, repetition)
-        model = DPLogisticRegression(
+        model = make(
             epsilon,
             fit_intercept=False,
             data_norm=1.0,
@@ -203,7 +211,7 @@ def all_scores(
         for epsilon in epsilons:
             for method in methods:
                 if method == PUBLISHED:
-                    options = [{"calibration": "published", "alpha": alpha} for alpha in ALPHAS]
+                    options = [{"make": PublishedLogisticRegression, "alpha": a} for a in ALPHAS]
                 else:
                     options = [METHODS[method]]
                 calls[data.name, method, epsilon] = [

@@ -34,6 +34,7 @@ from skdpsurv.forecast.pairs import Pairs
 from skdpsurv.forecast.result import AccuracyForecast
 from skdpsurv.preprocessing import PublicBoundsScaler
 from skdpsurv.preprocessing.public_doubts import doubtful_delta
+from skdpsurv.published import PublishedLogisticRegression
 from skdpsurv.reference import fit_cox
 from skdpsurv.shape import Shape
 
@@ -402,7 +403,7 @@ class TestGainOfDelta:
             (clone(HAZARD).set_params(delta=1e-9), 60),
             (clone(HAZARD).set_params(method="obj_pert"), 60),
             (clone(HAZARD).set_params(method="psgld"), 60),
-            (clone(ODDS).set_params(calibration="published"), 60),
+            (PublishedLogisticRegression(classes=[0, 1]), 60),
             (DPLogisticRegression(), 60),
             (DPKaplanMeierFitter(max_time=1.0), 60),
         ],

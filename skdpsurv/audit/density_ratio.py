@@ -12,7 +12,7 @@ from skdpsurv.audit.result import at_most
 from skdpsurv.audit.subject import Subject, check_neighbours
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
 from skdpsurv.privacy import silent_arithmetic
-from skdpsurv.published import PublishedDiscreteTimeSurvival
+from skdpsurv.published import PublishedDiscreteTimeSurvival, PublishedLogisticRegression
 from skdpsurv.regression import PrivateLinearModel
 from skdpsurv.survival import DPDiscreteTimeSurvival
 from skdpsurv.survival.weibull_curve import WeibullCurve
@@ -148,6 +148,7 @@ MINIMISERS = (
     DPDiscreteTimeSurvival,
     PublishedDiscreteTimeSurvival,
     DPLogisticRegression,
+    PublishedLogisticRegression,
     PrivateStackingClassifier,
     PrivateLinearModel,
 )

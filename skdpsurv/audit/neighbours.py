@@ -22,6 +22,7 @@ from skdpsurv.published import (
     LaplaceWeibullFitter,
     PerturbedHistogramMEstimator,
     PublishedDiscreteTimeSurvival,
+    PublishedLogisticRegression,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
@@ -49,6 +50,7 @@ PAIRS: dict[type, Callable[[Any, PairSetting], Iterator[NeighbourPair]]] = {
     DPNelsonAalenFitter: exit_pairs,
     DPAalenJohansenFitter: exit_pairs,
     DPLogisticRegression: labelled_pairs,
+    PublishedLogisticRegression: labelled_pairs,
     PrivateStackingClassifier: labelled_pairs,
     PrivateLinearModel: linear_pairs,
     HybridMEstimator: hybrid_pairs,

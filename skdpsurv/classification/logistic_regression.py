@@ -3,46 +3,34 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
-from skdpsurv.blocks import Blocks
 from skdpsurv.checks import Check, choice, number_in
 from skdpsurv.classification import budgets
-from skdpsurv.classification.class_formula import chance, write_classes
-from skdpsurv.classification.group_fit import Coefficients, GroupFit, SignedRows
+from skdpsurv.classification.group_fit import GroupFit
 from skdpsurv.classification.label_inference import LabelMoments
-from skdpsurv.classification.margin_table import LARGEST_SLOPE, LEAST_SLOPE, Margins
+from skdpsurv.classification.logistic_model import LogisticMinimisers, LogisticModel
+from skdpsurv.classification.margin_table import Margins
 from skdpsurv.classification.private_classifier import (
-    ASSUMPTIONS,
     LabelledShape,
-    PrivateClassifier,
-    checked_caps,
 )
 from skdpsurv.classification.public_slope import public_slope
-from skdpsurv.inference import REACH, Inference, Summarised
+from skdpsurv.inference import REACH
 from skdpsurv.labels import stated_classes
-from skdpsurv.likelihoods.logistic import log_odds_slope, probability
+from skdpsurv.likelihoods.logistic import log_odds_slope
 from skdpsurv.mechanisms.methods import NAMES, candidates, check_delta
-from skdpsurv.mechanisms.perturbation import Minimisers, Perturbed, Problem
 from skdpsurv.priors import Evidence, Prior, Terms, is_prior
 from skdpsurv.privacy import PrivacyAccountant
 from skdpsurv.privacy.concentrated import Price, parts
-from skdpsurv.privacy.cost import Cost
-from skdpsurv.privacy.measurement import GAUSSIAN, Known
-from skdpsurv.privacy.plan import Plan, Sequential
+from skdpsurv.privacy.plan import Plan
 from skdpsurv.privacy.shares import what_is_left
-from skdpsurv.references import reference
-from skdpsurv.release import Release, released_array
-from skdpsurv.types import FloatArray
+from skdpsurv.release import Release
 
 if TYPE_CHECKING:
-    from skdpsurv.scoring.script import Script
+    pass
 
 __all__ = ["DPLogisticRegression"]
 
@@ -51,81 +39,7 @@ __all__ = ["DPLogisticRegression"]
 ENOUGH = 600.0
 
 
-@dataclass(frozen=True, eq=False)
-class LogisticMinimisers(Minimisers):
-    """One model of all columns, or one for each class.
-
-    Parameters
-    ----------
-    fit : GroupFit
-    name : str
-    slope : float
-        What predicted log odds are multiplied with as long as no record says more: public.
-    prior : Prior or None, default=None
-        What improves the coefficients if they agree with it.
-    """
-
-    fit: GroupFit
-    name: str
-    slope: float
-    prior: Prior | None = None
-
-    @property
-    def cost(self) -> Cost:
-        """What the models were calibrated for."""
-        return self.fit.cost
-
-    @property
-    def noise(self) -> float:  # type: ignore[override]
-        """How long the noise on gradients is, in units of the cap."""
-        return self.fit.noise((1.0,))
-
-    @property
-    def proof(self) -> str:  # type: ignore[override]
-        """Where it is proved."""
-        return GAUSSIAN if self.fit.prices else reference("docs/proofs/logistic", "chaudhuri")
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
-        """What a prior promises."""
-        return () if self.prior is None else self.prior.promises.assumptions()
-
-    def spans(self) -> list[float]:
-        """Return the public numbers that must be neither huge nor tiny."""
-        return self.fit.spans()
-
-    def stated(self) -> dict[str, Any]:
-        """Return how the models were calibrated, and what a prior is."""
-        prior = {} if self.prior is None else self.prior.promises.public_inputs()
-        return {**self.fit.public_inputs(), "public_slope": self.slope, **prior}
-
-    def problems(self, known: Known, records: Blocks[SignedRows]) -> list[Problem]:
-        """Return the minimisations, output by output."""
-        return self.fit.problems(records)
-
-    def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:
-        """Return coefficients and intercepts, what they are worth, and their public slope."""
-        fit, minimisers = self.fit, [each.coef for each in found]
-        (model,), slope = fit.coefficients(minimisers), self.slope
-        own: dict[str, Any] = {}
-        if fit.calibrations[0].noise_scale:
-            evidence = fit.evidence(minimisers)
-            shrunk, model = model, fit.improved(model, evidence, self.prior)
-            # What a prior is weighed with is not shrunk: there is nothing left to undo.
-            slope = slope if np.array_equal(model.coef, shrunk.coef) else 1.0
-            own = evidence.values()
-        return {
-            "_minimiser": found[0],
-            "_model": model,
-            "coef": model.coef,
-            "intercept": model.intercept,
-            "max_residual": fit.max_residual,
-            "recalibration_slope": slope,
-            **own,
-        }
-
-
-class DPLogisticRegression(Summarised, PrivateClassifier):
+class DPLogisticRegression(LogisticModel):
     r"""Logistic regression that protects every record of the training data.
 
     What is released (coefficients, intercept, slope of log odds) is epsilon-differentially private
@@ -175,20 +89,17 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
     recalibration_share : float in [0, 1), default=0.1
         Share of epsilon spent, after the coefficients, on a private table of how often they are
         right, which gives ``recalibration_slope_``. Skipped, with nothing spent, where n times
-        epsilon is below 600. Not used with ``calibration="published"``.
+        epsilon is below 600.
     inference_share : float in [0, 1), default=0.0
         Share of epsilon spent on second moments of the rows, which ``summary`` needs for standard
         errors: 0.2 is a good choice. 0 leaves them out. Skipped, with nothing spent, where n times
-        epsilon is below 600. For two classes, and ``calibration="tight"``.
+        epsilon is below 600. For two classes.
     prior : Release or None, default=None
         What another fit has released, or a paper (:meth:`Release.from_coefficients`): log odds
         ratios to start from, mapped between columns and bounds. They are used if these records
         agree with their direction, and weighed by their errors; that costs nothing. With one that
         describes its columns, ``columns`` must be given. Its people have its own promise. Not used
         with an infinite epsilon.
-    calibration : {"tight", "published"}, default="tight"
-        "published": algorithm and constants of the papers, to compare with. ``alpha="auto"`` is
-        then 0.01.
     random_state : None or int, default=None
         None draws from the operating system's entropy. An int makes the fit reproducible and
         therefore not private: status "seeded", with a PrivacyLeakWarning.
@@ -207,8 +118,7 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         The cap that was used. Public.
     recalibration_slope_ : float
         What :meth:`predict_proba` multiplies log odds with, to undo the penalty. Private release;
-        without a table it follows from public numbers. 1 with ``epsilon=numpy.inf`` or
-        ``calibration="published"``.
+        without a table it follows from public numbers. 1 with ``epsilon=numpy.inf``.
     inference_ : Inference or None
         Unshrunk estimates, the intercept's first, and their covariance, which ``summary`` shows;
         None without ``inference_share``. Private release.
@@ -233,6 +143,7 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
     See Also
     --------
     PrivateStackingClassifier : Groups of columns that get unequal shares of the noise.
+    skdpsurv.published.PublishedLogisticRegression : The algorithm of the papers [1]_, [2]_.
     skdpsurv.preprocessing.PublicBoundsScaler : Columns to [-1, 1] by public bounds.
 
     Notes
@@ -277,7 +188,7 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
     True
     """
 
-    _inference_needs = (", two classes, calibration='tight', a finite epsilon", ENOUGH)
+    _inference_needs = (", two classes, a finite epsilon", ENOUGH)
 
     _rules: ClassVar[dict[str, Check]] = {
         "delta": number_in(0.0, 1.0, closed="left"),
@@ -303,7 +214,6 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         recalibration_share: float = 0.1,
         inference_share: float = 0.0,
         prior: Release | None = None,
-        calibration: str = "tight",
         random_state: int | None = None,
         accountant: PrivacyAccountant | None = None,
     ) -> None:
@@ -320,73 +230,23 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         self.recalibration_share = recalibration_share
         self.inference_share = inference_share
         self.prior = prior
-        self.calibration = calibration
         self.random_state = random_state
         self.accountant = accountant
-
-    def fit(self, X: ArrayLike, y: ArrayLike, *, person: ArrayLike | None = None) -> Self:
-        """Fit the model, spending ``epsilon``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite. Private.
-        y : array-like of shape (n_samples,)
-            Labels. Private.
-        person : array-like of shape (n_samples,), or None
-            Whose each record is, as whole numbers or text: of each person the first record is used,
-            and the guarantee is about people. Private. None: nobody has two records.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, person=person)
 
     def _stated(self, shape: LabelledShape) -> dict[str, Any]:
         method = self.method if self.delta else candidates(self.method, 0.0)[0][0]
         return {"method": method, **super()._stated(shape)}
-
-    def _set_fitted(self, release: Release) -> None:
-        self._set_classes(release)
-        shape = (self._n_outputs, release.n_features)
-        self.coef_ = released_array(release, "coef", shape)
-        self.intercept_ = released_array(release, "intercept", shape[:1])
-        self.max_residual_ = float(checked_caps(np.array(release.values.get("max_residual")), ()))
-        self.recalibration_slope_ = _checked_slope(release)
-        n_common = int(bool(release.parameters.get("fit_intercept")))
-        self.inference_ = Inference.of(release, n_common + release.n_features)
-
-    def _scores(self, X: FloatArray) -> FloatArray:
-        return Coefficients(self.coef_, self.intercept_).predictor(X)
-
-    def _probabilities(self, scores: FloatArray) -> FloatArray:
-        return probability(scores, self.max_residual_, self.recalibration_slope_)
 
     def _check_together(self) -> None:
         super()._check_together()
         if self.method == "out_pert" and self.alpha == 0:
             raise ValueError("alpha must be positive, or 'auto', with method='out_pert'.")
         check_delta(self)
-        if self.delta and self.calibration == "published":
-            raise ValueError(
-                "delta must be 0 with calibration='published', which knows no Gaussian noise."
-            )
-        if self.method == "out_pert" and self.calibration == "published":
-            raise ValueError("calibration='published' exists for method='obj_pert' only.")
         shares = self.recalibration_share, self.inference_share
-        looks = self.calibration == "tight" and self.epsilon < math.inf
-        if looks and not sum(shares) < 1.0:
+        if self.epsilon < math.inf and not sum(shares) < 1.0:
             raise ValueError(
                 "recalibration_share and inference_share must leave something of epsilon to the "
                 f"fit, got {shares[0]} and {shares[1]}."
-            )
-        if self.prior is not None and self.calibration == "published":
-            raise ValueError("prior must be None with calibration='published'.")
-        if self.inference_share and self.calibration == "published":
-            raise ValueError(
-                "inference_share must be 0 with calibration='published', which has no standard "
-                "errors."
             )
         classes = stated_classes(self.classes)
         if classes is not None:
@@ -402,21 +262,9 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
 
     def _plan(self, shape: LabelledShape) -> Plan:
         self._check_two(shape.classes.size)
-        epsilon = float(self.epsilon)
-        setting = budgets.GroupSetting(
-            n_records=shape.n_records,
-            n_outputs=shape.n_outputs,
-            groups=(tuple(range(shape.n_features)),),
-            weights=(1.0,),
-            group_norms=(self._norm,),
-            **self._numbers(),
-        )
-        if math.isinf(epsilon) or self.calibration == "published":  # fits to compare with
-            calibrate, name = budgets.unperturbed, "penalised likelihood, no noise"
-            if not math.isinf(epsilon):
-                calibrate = budgets.published
-                name = f"{NAMES['obj_pert']} of a logistic likelihood, as published"
-            return self._as_plan(shape, [LogisticMinimisers(calibrate(setting), name, 1.0)], 0.0)
+        if math.isinf(float(self.epsilon)):
+            return self._without_privacy(shape)
+        setting = self._group_setting(shape)
         prior = self._read_prior("odds", shape.n_features, shape.classes.tolist())
         fits = [
             self._tight(shape, setting, prior, method, float(self.delta) if gaussian else 0.0)
@@ -424,16 +272,6 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         ]
         measurements, delta = min(fits, key=lambda fit: fit[0][0].noise)
         return self._as_plan(shape, measurements, delta)
-
-    def _as_plan(self, shape: LabelledShape, measurements: list[Any], delta: float) -> Plan:
-        unit = "mu" if delta else "epsilon"
-        return Plan(
-            Sequential(tuple(measurements)),
-            float(self.epsilon),
-            delta,
-            inputs={**self._public(shape), f"{unit}_recalibration": 0.0},
-            assumed=ASSUMPTIONS,
-        )
 
     def _tight(
         self,
@@ -484,39 +322,9 @@ class DPLogisticRegression(Summarised, PrivateClassifier):
         terms = Terms.of(release.features, release.transformer())
         return None if own is None else own.scaled(log_odds_slope(built.max_residual_)), terms
 
-    def _summary(self, level: float) -> pd.DataFrame:
-        check_is_fitted(self, "release_")
-        if self._n_outputs > 1:
-            raise AttributeError("summary is of a model of two classes.")
-        return super()._summary(level)
-
-    def _formula(self, script: Script) -> None:
-        scores = list(map(script.linear, self.coef_, self.intercept_))
-        likely = chance(script, "{}", self.max_residual_, self.recalibration_slope_)
-        write_classes(script, self.classes_, scores, likely)
-
 
 def _slope(fit: GroupFit, epsilon_output: float, n_classes: int) -> float:
     """Return what log odds of a fit are multiplied with, from its plan alone."""
     (group,), (calibration,) = fit.groups, fit.calibrations
     ridge = calibration.kappa / group.bound**2
     return public_slope(fit.n_records, group.n_params, n_classes, epsilon_output, ridge)
-
-
-def _checked_slope(release: Release) -> float:
-    """Return the slope that a release holds; releases of earlier versions have none.
-
-    Raises
-    ------
-    ValueError
-        If it is no slope that a fit can have.
-    """
-    if "recalibration_slope" not in release.values:
-        return 1.0
-    slope = float(released_array(release, "recalibration_slope", ()))
-    if not LEAST_SLOPE <= slope <= LARGEST_SLOPE:
-        raise ValueError(
-            "values of the release must hold a recalibration_slope between "
-            f"{LEAST_SLOPE:g} and {LARGEST_SLOPE:g}."
-        )
-    return slope

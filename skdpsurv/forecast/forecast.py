@@ -23,6 +23,7 @@ from skdpsurv.checks import (
     workers,
 )
 from skdpsurv.classification import DPLogisticRegression
+from skdpsurv.classification.logistic_model import LogisticModel
 from skdpsurv.forecast.covariates import columns_within, plain_columns
 from skdpsurv.forecast.curves import curve_run
 from skdpsurv.forecast.delta import gain_of_delta
@@ -251,7 +252,7 @@ def _checked_estimator(estimator: Any) -> tuple[_Kind, Any]:
         estimator = made[estimator]
     if isinstance(estimator, SurvivalRegression):
         kind = SURVIVAL
-    elif isinstance(estimator, DPLogisticRegression):
+    elif isinstance(estimator, LogisticModel):
         kind = LOGISTIC
     elif isinstance(estimator, DPKaplanMeierFitter | WeibullCurve):
         kind = CURVE

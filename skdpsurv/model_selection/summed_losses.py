@@ -34,6 +34,7 @@ from skdpsurv.privacy.silence import attempted
 from skdpsurv.published import (
     LaplaceWeibullFitter,
     PublishedDiscreteTimeSurvival,
+    PublishedLogisticRegression,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
@@ -54,6 +55,7 @@ ROW_BY_ROW: frozenset[type] = frozenset(
         LaplaceWeibullFitter,
         PrivateStackingClassifier,
         PublishedDiscreteTimeSurvival,
+        PublishedLogisticRegression,
         PublishedWeibullFitter,
         SampleAggregateWeibullFitter,
     }

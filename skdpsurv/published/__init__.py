@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from skdpsurv.published.hazards import PublishedDiscreteTimeSurvival
 from skdpsurv.published.histogram import PerturbedHistogramMEstimator
+from skdpsurv.published.logistic import PublishedLogisticRegression
 from skdpsurv.published.weibull import (
     LaplaceWeibullFitter,
     PublishedWeibullFitter,
@@ -18,6 +19,7 @@ __all__ = [
     "LaplaceWeibullFitter",
     "PerturbedHistogramMEstimator",
     "PublishedDiscreteTimeSurvival",
+    "PublishedLogisticRegression",
     "PublishedWeibullFitter",
     "SampleAggregateWeibullFitter",
 ]

@@ -28,7 +28,7 @@ def upgraded(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _weibull(parameters: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Ways to fit were words of one estimator."""
+    """Return estimator and parameters: ways to fit were words of one estimator."""
     if not {"method", "calibration", "n_rungs"} <= parameters.keys():
         return "DPWeibullFitter", parameters
     method, calibration, n_rungs = (
@@ -42,4 +42,12 @@ def _weibull(parameters: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return "DPWeibullFitter", parameters
 
 
-_CHANGES = {"DPWeibullFitter": _weibull}
+def _logistic(parameters: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return estimator and parameters: the papers' constants were a word of one estimator."""
+    if parameters.pop("calibration", "tight") != "published":
+        return "DPLogisticRegression", parameters
+    parameters.pop("method", None)
+    return "PublishedLogisticRegression", parameters
+
+
+_CHANGES = {"DPLogisticRegression": _logistic, "DPWeibullFitter": _weibull}

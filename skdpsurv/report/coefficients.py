@@ -101,6 +101,8 @@ def _ratio(model: Any, known: bool) -> Ratio:
                 "The link is probit: coefficients move the quantile of a normal law, and "
                 "are no logarithms of ratios. Positive ones raise the risk.",
             )
+        case "PublishedLogisticRegression":
+            return Ratio("Odds ratio", "Ratios are those of the odds of the class.")
         case "DPLogisticRegression" if known or model.max_residual_ == 1.0:
             return Ratio("Odds ratio", "Ratios are those of the odds of the class.")
         case "DPLogisticRegression":

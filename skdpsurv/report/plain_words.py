@@ -21,6 +21,8 @@ ESTIMATORS = {
     "DPAalenJohansenFitter": "cumulative incidences of competing events (Aalen-Johansen), from a "
     "table of exits by band of time",
     "DPLogisticRegression": "a logistic regression: how the odds of a class depend on columns",
+    "PublishedLogisticRegression": "a logistic regression, as papers have it: how the odds of a "
+    "class depend on columns",
     "PrivateStackingClassifier": "a classifier of several logistic models, each on a part of the "
     "columns or of the records, and a rule that puts their answers together",
     "HybridMEstimator": "weights of records that are public, so that they resemble the private "

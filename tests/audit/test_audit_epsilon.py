@@ -41,6 +41,7 @@ from skdpsurv.published import (
     LaplaceWeibullFitter,
     PerturbedHistogramMEstimator,
     PublishedDiscreteTimeSurvival,
+    PublishedLogisticRegression,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
@@ -363,7 +364,7 @@ SHIPPED = [
     (DPLogisticRegression(**BINARY), 2, 600),
     (DPLogisticRegression(**BINARY, alpha=20.0), 2, 600),
     (DPLogisticRegression(**BINARY, alpha=20.0, method="out_pert"), 2, 600),
-    (DPLogisticRegression(**BINARY, calibration="published"), 2, 600),
+    (PublishedLogisticRegression(**BINARY), 2, 600),
     (DPLogisticRegression(classes=[0, 1, 2]), 2, 400),
     (PrivateStackingClassifier(**BINARY, n_partitions=1), 2, 600),
     (PrivateStackingClassifier(**BINARY, n_partitions=1, combiner="logistic"), 4, 400),

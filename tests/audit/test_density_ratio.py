@@ -25,6 +25,7 @@ from skdpsurv.mechanisms.ladder import UNIT
 from skdpsurv.published import (
     LaplaceWeibullFitter,
     PublishedDiscreteTimeSurvival,
+    PublishedLogisticRegression,
     PublishedWeibullFitter,
     weibull_plans,
 )
@@ -225,7 +226,7 @@ SHIPPED = [
     *(logistic(max_residual=c, alpha=a) for c in (0.5, 1.0) for a in ("auto", 20.0)),
     logistic(intercept_scaling=10.0),
     logistic(data_norm=100.0, fit_intercept=False),
-    logistic(calibration="published"),
+    PublishedLogisticRegression(classes=[0, 1]),
     logistic(classes=[0, 1, 2]),
     PrivateStackingClassifier(classes=[0, 1], n_partitions=2),
     PrivateStackingClassifier(classes=[0, 1], n_partitions=2, calibration="published"),

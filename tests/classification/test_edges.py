@@ -13,6 +13,7 @@ from skdpsurv.mechanisms import newton
 from skdpsurv.mechanisms.newton import LEAST_RIDGE
 from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy import PrivacyAccountant
+from skdpsurv.published import PublishedLogisticRegression
 
 
 @pytest.fixture
@@ -86,7 +87,7 @@ class TestLeastRidges:
     def test_published(self, no_fallback, epsilon):
         """Where two logarithms at the least ridge leave next to nothing for the noise."""
         X = np.repeat(np.linspace(-1, 1, 10)[None, :], 2000, 0)
-        model = DPLogisticRegression(epsilon, classes=[0, 1], alpha=0, calibration="published")
+        model = PublishedLogisticRegression(epsilon, classes=[0, 1], alpha=0)
         inputs = model.fit(X, np.arange(2000) % 2).guarantee_.public_inputs
         assert inputs["noise_scale"][0] <= 2.0 / (0.05 * 0.998 * epsilon)
         # Noise over ridge is how far out a coefficient may be.

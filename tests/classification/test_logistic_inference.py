@@ -326,7 +326,6 @@ class TestRefusals:
         ("changes", "match"),
         [
             ({"recalibration_share": 0.8}, "recalibration_share and inference_share must leave"),
-            ({"calibration": "published"}, "inference_share must be 0 with calibration"),
             ({"classes": [0, 1, 2]}, "inference_share must be 0 for other than two classes"),
             ({"classes": [0]}, "inference_share must be 0 for other than two classes"),
         ],

@@ -24,14 +24,18 @@ from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.perturbation import Perturbed
 from skdpsurv.preprocessing import PublicInputWarning
+from skdpsurv.published import PublishedLogisticRegression
 
 N = 300
 METHODS = ("obj_pert", "out_pert")
-VARIANTS = [{}, {"method": "out_pert"}, {"calibration": "published"}, {"max_residual": 1.0}]
+VARIANTS = [{}, {"method": "out_pert"}, {"published": True}, {"max_residual": 1.0}]
 
 
 def model(epsilon=1.0, **parameters):
-    return DPLogisticRegression(epsilon, **{"classes": [0, 1], "random_state": 0, **parameters})
+    make = (
+        PublishedLogisticRegression if parameters.pop("published", False) else DPLogisticRegression
+    )
+    return make(epsilon, **{"classes": [0, 1], "random_state": 0, **parameters})
 
 
 def make(n_classes=2, n=N, d=3, seed=0):
@@ -186,9 +190,7 @@ class TestSlope:
         p = one.predict_proba(three[0])
         np.testing.assert_array_equal(p.argsort(), one.decision_function(three[0]).argsort())
 
-    @pytest.mark.parametrize(
-        ("epsilon", "parameters"), [(np.inf, {}), (1.0, {"calibration": "published"})]
-    )
+    @pytest.mark.parametrize(("epsilon", "parameters"), [(np.inf, {}), (1.0, {"published": True})])
     def test_fits_to_compare_with_have_none(self, data, epsilon, parameters):
         assert model(epsilon, **parameters).fit(*data).recalibration_slope_ == 1
 
@@ -316,9 +318,6 @@ BAD_PARAMETERS = [
     ({"max_residual": 0.49}, "max_residual"),
     ({"max_residual": 1.01}, "max_residual"),
     ({"max_residual": "best"}, "max_residual"),
-    ({"max_residual": 0.5, "calibration": "published"}, "max_residual"),
-    ({"calibration": "loose"}, "calibration"),
-    ({"calibration": "published", "method": "out_pert"}, "calibration"),
     ({"random_state": -1}, "random_state"),
 ]
 BAD_TYPES = [
@@ -368,7 +367,7 @@ EXTREMES = [
     {"data_norm": 1e-300},
     {"data_norm": 1e300},
     {"intercept_scaling": 1e300},
-    {"epsilon": 1e-300, "calibration": "published"},
+    {"epsilon": 1e-300, "published": True},
     {"epsilon": 1e-300, "method": "out_pert"},
 ]
 

@@ -20,6 +20,7 @@ from skdpsurv.classification.margin_table import (
     MarginTable,
 )
 from skdpsurv.privacy import RandomSource, random_source
+from skdpsurv.published import PublishedLogisticRegression
 from skdpsurv.shape import Shape
 from tests.support.spies import queries_without_noise
 
@@ -127,7 +128,10 @@ class TestFit:
         X = normalize(rng.normal(size=(n, 8)))
         y = (X[:, 0] > 0.5 * rng.normal(size=n)).astype(int)
         parameters = {"classes": [0, 1], "random_state": 0, **parameters}
-        return DPLogisticRegression(epsilon, **parameters).fit(X, y), X, y
+        make = DPLogisticRegression
+        if parameters.pop("published", False):
+            make = PublishedLogisticRegression
+        return make(epsilon, **parameters).fit(X, y), X, y
 
     def test_the_table_knows_what_public_numbers_do_not(self):
         """Zeros and ones, which a plane separates: a slope far above the public one."""
@@ -178,7 +182,7 @@ class TestFit:
         assert len(slopes) == 1
 
     def test_it_is_skipped_by_public_numbers(self):
-        for parameters in ({"n": 290}, {"calibration": "published"}, {"epsilon": np.inf}):
+        for parameters in ({"n": 290}, {"published": True}, {"epsilon": np.inf}):
             one, *_ = self.fit(**parameters)
             assert one.guarantee_.public_inputs["epsilon_recalibration"] == 0.0
         one, *_ = self.fit(n=300)

@@ -18,6 +18,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "RepeatedRuns": ("skdpsurv.model_selection",),
     "PerturbedHistogramMEstimator": ("skdpsurv.published", "skdpsurv"),
     "PublishedDiscreteTimeSurvival": ("skdpsurv.published",),
+    "PublishedLogisticRegression": ("skdpsurv.published",),
     "PublishedWeibullFitter": ("skdpsurv.published",),
     "SampleAggregateWeibullFitter": ("skdpsurv.published",),
 }
@@ -51,7 +52,13 @@ def _hazard(given: Mapping[str, Any]) -> Spelled:
 def _search(given: Mapping[str, Any]) -> Spelled:
     own = dict(given)
     runs = {name: own.pop(name) for name in ("eta", "expected_runs", "holdout") if name in own}
-    return "PrivateSearchCV", {**own, "strategy": find("RepeatedRuns")(**runs)} if runs else own
+    return "PrivateSearchCV", {**own, "strategy": find("RepeatedRuns")(**runs)}
+
+
+def _logistic(given: Mapping[str, Any]) -> Spelled:
+    own = dict(given)
+    assert own.pop("calibration") == "published"
+    return "PublishedLogisticRegression", own
 
 
 #: From old parameters to today's estimator and its parameters, if one is unknown to an estimator.
@@ -59,12 +66,14 @@ RESPELLED: dict[str, Callable[[Mapping[str, Any]], Spelled]] = {
     "DPWeibullFitter": _weibull,
     "DPDiscreteTimeSurvival": _hazard,
     "PrivateSearchCV": _search,
+    "DPLogisticRegression": _logistic,
 }
 #: Names that releases have of estimators, before and now.
 RENAMED = {
     "LaplaceWeibullFitter": "DPWeibullFitter",
     "PublishedWeibullFitter": "DPWeibullFitter",
     "PublishedDiscreteTimeSurvival": "DPDiscreteTimeSurvival",
+    "PublishedLogisticRegression": "DPLogisticRegression",
     "SampleAggregateWeibullFitter": "DPWeibullFitter",
 }
 #: Parameters that releases state of one checkout and not of the other.

@@ -125,6 +125,7 @@ def settings() -> Iterator[tuple[str, Run]]:
     yield one("output", method="out_pert", max_residual=1.0)
     yield one("Gaussian output", method="out_pert", delta=1e-5)
     yield one("noisy descent", method="noisy_gd", delta=1e-5)
+    yield one("published", calibration="published", fit_intercept=False)
     yield one("three classes", lambda: (rows(), column("three")), classes=[0, 1, 2])
 
     one = of(STACK, lambda: (rows(), column("ill")), {"classes": [0, 1], "n_partitions": 3})

@@ -373,12 +373,6 @@ class TestRefused:
     def test_methods_that_take_none(self, elsewhere, other):
         self.refuse("prior must be None with", elsewhere, **other)
 
-    def test_published_logistic_regression(self, elsewhere):
-        data = records(300, 0)
-        model = DPLogisticRegression(classes=[0, 1], calibration="published")
-        labels = np.arange(300) % 2
-        self.refuse("prior must be None with", elsewhere, data.X, labels, model)
-
     def test_other_classes(self):
         data, labels = records(300, 0), np.arange(300) % 3
         prior = DPLogisticRegression(classes=[0, 1, 2]).fit(data.X, labels).release_

@@ -42,6 +42,7 @@ from skdpsurv.published import (
     LaplaceWeibullFitter,
     PerturbedHistogramMEstimator,
     PublishedDiscreteTimeSurvival,
+    PublishedLogisticRegression,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
@@ -565,8 +566,6 @@ def _settings() -> Iterator[Setting]:
         "noisy descents", words, method="noisy_gd", delta=1e-4, classes=["ill", "well", "dead"]
     )
     yield one("Gaussian output", labelled, method="out_pert", delta=1e-4)
-    published = {"calibration": "published", "method": "obj_pert"}
-    yield one("published", labelled, fit_intercept=False, **published)
     yield one("three classes of words", words, classes=["ill", "well", "dead"], alpha=0.01)
     yield one("people", people)
     yield one("classes from y", three, classes=None)
@@ -600,6 +599,17 @@ def _settings() -> Iterator[Setting]:
     yield one("objective with standard errors", labelled, epsilon=200.0)
     yield one("output with standard errors", labelled, epsilon=200.0, method="out_pert")
     yield one("descent with standard errors", labelled, epsilon=30.0, method="noisy_gd", delta=1e-4)
+
+    one = several(
+        PublishedLogisticRegression,
+        ("coef", "intercept"),
+        ("coef_", "intercept_"),
+        undeclared={"classes": None},
+        classes=[0, 1],
+    )
+    yield one("objective", labelled, fit_intercept=False, representative=True)
+    yield one("three classes of words", words, classes=["ill", "well", "dead"], alpha=0.1)
+    yield one("no privacy", gentle, epsilon=np.inf, alpha=0.01)
 
     one = several(
         extension("poisson").DPPoissonRegressor,
