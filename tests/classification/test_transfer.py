@@ -18,6 +18,7 @@ from skdpsurv import (
     Release,
 )
 from skdpsurv.model_selection import PrivateSearchCV
+from tests.support.searches import search_of
 
 D = 6
 GROUPS = [[4, 0], [1, 2], [3, 5]]
@@ -182,7 +183,7 @@ class TestPromisesToOthers:
     def test_the_hypothesis_of_a_hypothesis_behind_a_search(self, source, target):
         first = promising(source.release_, epsilon=np.inf, status="none")
         own = model(random_state=None, prior=first)
-        second = PrivateSearchCV(own, {"alpha": [0.1, 1.0]}, expected_runs=2).fit(*target)
+        second = search_of(own, {"alpha": [0.1, 1.0]}, expected_runs=2).fit(*target)
         assert second.guarantee_.public_inputs["prior"][0]["status"] == "none"
         guarantee, texts = self.warned(second.release_, target)
         assert [each["status"] for each in guarantee.public_inputs["prior"]] == [
