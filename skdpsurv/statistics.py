@@ -203,7 +203,7 @@ def compare_restricted_means(
     number = positive_int("n_resamples", n_resamples)
 
     def mean(model: Any, parameters: FloatArray) -> FloatArray:
-        return np.asarray(model._mean(model._end(t), parameters))
+        return np.asarray(model._curve.mean(model._end(t), parameters))
 
     return _compared(one, two, mean, level, number)
 
@@ -238,14 +238,14 @@ def compare_percentiles(
     def percentile(model: Any, parameters: FloatArray) -> FloatArray:
         if parameters.ndim == 1:
             return np.asarray(model.percentile(p))
-        return np.asarray(model._percentiles(p, parameters))
+        return np.asarray(model._curve.percentiles(p, parameters))
 
     return _compared(one, two, percentile, level, number)
 
 
 def _compared(one: Any, two: Any, of: Any, level: float, n_draws: int) -> pd.DataFrame:
     level = fraction("level", level)
-    found = [of(model, model._estimates().to_numpy()) for model in (one, two)]
+    found = [of(model, model._curve.estimates) for model in (one, two)]
     drawn = [of(model, model._draws(n_draws)) for model in (one, two)]
     # Draws of both come from one seed: in another order those of the second are independent.
     drawn[1] = drawn[1][np.random.default_rng(0).permutation(n_draws)]
@@ -299,17 +299,16 @@ class _Group:
 
     @classmethod
     def of(cls, model: Any) -> _Group:
-        model = _checked(model)
-        fit, table = model._fit_here, model._table_here
+        curve = _checked(model)._curve
         return cls(
-            model._band_ends,
-            table.cells,
-            table.variance,
-            table.n_ways,
-            model._cause_tested,
-            fit.counts,
-            fit.stayed,
-            fit.masses,
+            curve.ends,
+            curve.table.cells,
+            curve.table.variance,
+            curve.table.n_ways,
+            curve.causes.place(getattr(model, "event_of_interest", None)),
+            curve.fit.counts,
+            curve.fit.stayed,
+            curve.fit.masses,
         )
 
     @property

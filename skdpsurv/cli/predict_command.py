@@ -79,7 +79,7 @@ def predict(
             raise CommandError(
                 "parameter", f"a {published.estimator} predicts times, not people: give no NEW."
             )
-        found = curves(model, model._default_timeline() if at is None else at)
+        found = curves(model, model.timeline if at is None else at)
     else:
         if new is None:
             raise CommandError(

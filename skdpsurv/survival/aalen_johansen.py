@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import ArrayLike
 
 from skdpsurv.checks import Check, fraction, given, positive_int
-from skdpsurv.labels import label_places, stated_labels
+from skdpsurv.labels import stated_labels
 from skdpsurv.privacy import PrivacyAccountant, random_source
-from skdpsurv.release import Release, check_parameters
 from skdpsurv.survival.curve_frames import times_argument
-from skdpsurv.survival.exit_curves import ExitCurves
-from skdpsurv.survival.exit_records import GroupedShape
+from skdpsurv.survival.exit_curves import ExitCurves, TableCurve
+from skdpsurv.survival.exit_records import GroupedShape, is_one_of, plain
 from skdpsurv.survival.univariate import interval
-from skdpsurv.types import FloatArray, IndexArray
+from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from skdpsurv.scoring.script import Script
@@ -28,6 +25,19 @@ __all__ = ["DPAalenJohansenFitter"]
 
 #: More kinds of events than a study has.
 MOST_CAUSES = 20
+
+
+class IncidenceCurve(TableCurve):
+    """A table as cumulative incidences of its causes."""
+
+    short_name = "AJ"
+    main = predicts = "cumulative_density"
+    needed = (*TableCurve.needed, "causes", "censored")
+
+    @property
+    def fitted(self) -> dict[str, Any]:
+        """Labels of groups and of causes."""
+        return {**super().fitted, "causes_": self.causes.labels}
 
 
 class DPAalenJohansenFitter(ExitCurves):
@@ -108,9 +118,7 @@ class DPAalenJohansenFitter(ExitCurves):
     0.6
     """
 
-    _short_name = "AJ"
-    _main: ClassVar[str] = "cumulative_density"
-    _predicts: ClassVar[str] = "cumulative_density"
+    _curve_type = IncidenceCurve
 
     causes_: list[Any]
 
@@ -154,49 +162,21 @@ class DPAalenJohansenFitter(ExitCurves):
 
     def _check_together(self) -> None:
         super()._check_together()
-        causes = self._labels_of_causes()
-        if _one_of(self.censored, causes):
+        causes = self._causes().labels or []
+        if is_one_of(self.censored, causes):
             raise ValueError("censored must not be one of causes.")
-        if self.event_of_interest is not None and not _one_of(self.event_of_interest, causes):
+        if self.event_of_interest is not None and not is_one_of(self.event_of_interest, causes):
             raise ValueError(f"event_of_interest must be one of causes, {causes}.")
 
-    def _labels_of_causes(self) -> list[Any]:
-        assert self.causes is not None
-        return list(stated_labels("causes", self.causes).tolist())
-
-    @property
-    def _n_causes(self) -> int:
-        return len(self._labels_of_causes())
-
-    @property
-    def _events(self) -> Any:
-        return partial(_read_causes, [_plain(self.censored), *self._labels_of_causes()])
-
     def _stated(self, shape: GroupedShape) -> dict[str, Any]:
-        censored, *causes = self._events.args[0]
-        stated = {**super()._stated(shape), "causes": causes, "censored": censored}
+        stated = super()._stated(shape)
         if self.event_of_interest is not None:
-            stated["event_of_interest"] = _plain(self.event_of_interest)
+            stated["event_of_interest"] = plain(self.event_of_interest)
         return stated
-
-    def _set_parameters(self, release: Release) -> None:
-        check_parameters(release, "causes", "censored")
-        self.causes_ = self._labels_of_causes()
-        super()._set_parameters(release)
 
     def _cause(self, cause: Any) -> int:
         """Return the number of a cause."""
-        check_is_fitted(self, "release_")
-        wanted = self.event_of_interest if cause is None else cause
-        if wanted is None:
-            return 0
-        if not _one_of(wanted, self.causes_):
-            raise ValueError(f"cause must be one of {self.causes_}, got {wanted!r}.")
-        return self.causes_.index(wanted)
-
-    @property
-    def _cause_tested(self) -> int:
-        return self._cause(None)
+        return self._exits.causes.place(self.event_of_interest if cause is None else cause)
 
     def cumulative_density_at_times(
         self, times: ArrayLike, label: str | None = None, cause: Any = None
@@ -217,16 +197,16 @@ class DPAalenJohansenFitter(ExitCurves):
         pandas.Series
             Indexed by the times.
         """
-        number, t = self._cause(cause), times_argument(times)
-        if self._exact:
-            at_ends = self._exact["incidence"][self._place][number]
+        number, t, curve = self._cause(cause), times_argument(times), self._exits
+        if curve.exact:
+            at_ends = curve.exact["incidence"][number]
         else:
-            at_ends = self._incidence(self._fit_here.hazards[: self._n_events], number)
+            at_ends = self._incidence(curve.of_events(curve.fit.hazards), number)
         # Within a band, events of each kind keep their share of all.
-        gone = -np.expm1(-np.append(0.0, self._cumulated()))
-        gone_by = -np.expm1(-self._fitted_curve(self._cumulative_hazard, t))
+        gone = -np.expm1(-curve.at_knots)
+        gone_by = -np.expm1(-curve.at(t))
         incidence = np.append(0.0, at_ends)
-        band = np.minimum(np.searchsorted(self._band_ends, t), self._band_ends.size - 1)
+        band = np.minimum(np.searchsorted(curve.ends, t), curve.ends.size - 1)
         whole, part = gone[band + 1] - gone[band], gone_by - gone[band]
         share = np.clip(part / np.where(whole > 0.0, whole, 1.0), 0.0, 1.0)
         found = incidence[band] + share * (incidence[band + 1] - incidence[band])
@@ -259,9 +239,10 @@ class DPAalenJohansenFitter(ExitCurves):
         level, t = fraction("level", level), times_argument(times)
         estimate = self.cumulative_density_at_times(t, cause=cause).to_numpy()
         generator = random_source(0, purpose="interval").generator
-        draws = self._law.draws(positive_int("n_resamples", n_resamples), generator)
-        incidence = self._incidence(draws[:, : self._n_events], self._cause(cause))
-        drawn = np.clip(self._law.between(t, incidence), 0.0, 1.0)
+        curve = self._exits
+        draws = curve.law.draws(positive_int("n_resamples", n_resamples), generator)
+        incidence = self._incidence(curve.of_events(draws), self._cause(cause))
+        drawn = np.clip(curve.law.between(t, incidence), 0.0, 1.0)
         return interval(drawn, level, estimate, t)
 
     @property
@@ -283,8 +264,9 @@ class DPAalenJohansenFitter(ExitCurves):
         return np.cumsum(entering * hazards[..., number, :] * part, axis=-1)
 
     def _formula(self, script: Script) -> None:
-        knots = ", ".join(script.number(t) for t in self._default_timeline())
-        found = self.cumulative_density_at_times(self._default_timeline()).to_numpy()
+        times = self._curve.timeline
+        knots = ", ".join(script.number(t) for t in times)
+        found = self.cumulative_density_at_times(times).to_numpy()
         incidence = ", ".join(script.number(p) for p in found)
         script.write(
             text=f"""
@@ -302,15 +284,6 @@ class DPAalenJohansenFitter(ExitCurves):
         )
 
 
-def _plain(label: Any) -> Any:
-    """Return a label as Python's own number or text."""
-    return label.item() if isinstance(label, np.generic) else label
-
-
-def _one_of(label: Any, labels: list[Any]) -> bool:
-    return any(type(label) is not bool and label == one for one in labels)
-
-
 def _check_label(name: str, label: Any) -> None:
     if isinstance(label, bool) or not isinstance(
         label, str | int | float | np.integer | np.floating
@@ -323,14 +296,3 @@ def _check_label(name: str, label: Any) -> None:
 def _check_causes(name: str, causes: Any) -> None:
     if stated_labels(name, causes).size > MOST_CAUSES:
         raise ValueError(f"{name} must be at most {MOST_CAUSES}.")
-
-
-def _read_causes(labels: list[Any], values: Any, name: str) -> IndexArray:
-    """Return the number of the cause of each record, 0 where it is censored."""
-    if values is None:
-        if len(labels) == 2:
-            return np.empty(0, dtype=np.intp)
-        raise ValueError("event_observed must be given, or y must have two fields: which event.")
-    stated: NDArray[Any] = np.empty(len(labels), dtype=object)
-    stated[:] = labels
-    return label_places(values, name, stated, "causes, or censored")

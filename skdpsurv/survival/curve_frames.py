@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.checks import fraction
 from skdpsurv.privacy import refuse_masked
+from skdpsurv.survival.released_curve import ReleasedCurve
 from skdpsurv.target import checked_times
 from skdpsurv.types import FloatArray
 
@@ -65,22 +67,17 @@ def times_argument(times: ArrayLike) -> FloatArray:
     return checked_times(np.atleast_1d(np.asarray(times)), "times")
 
 
-class CurveFrames:
+class CurveFrames(ABC):
     """Base of fitted curves that are looked at as tables.
 
     A subclass has ``survival_function_at_times`` and its like, ``survival_band``, and a parameter
-    ``alpha``. It says which curve it is about.
+    ``alpha``.
     """
 
     alpha: float
     _shown: Shown = Shown()
-    #: The curve that ``confidence_interval_``, ``subtract`` and ``divide`` are about.
-    _main: ClassVar[str] = "survival_function"
-    #: The one that ``predict`` returns.
-    _predicts: ClassVar[str] = "survival_function"
-    _short_name: ClassVar[str] = ""
+    _released: ReleasedCurve
 
-    _default_timeline: Callable[[], FloatArray]
     survival_function_at_times: Callable[..., pd.Series]
     cumulative_density_at_times: Callable[..., pd.Series]
     cumulative_hazard_at_times: Callable[..., pd.Series]
@@ -88,17 +85,26 @@ class CurveFrames:
     percentile_after: Callable[..., FloatArray]
 
     @property
+    @abstractmethod
+    def _curve_type(self) -> type[ReleasedCurve]:
+        """What its releases say: an attribute of the class."""
+
+    @property
+    def _curve(self) -> ReleasedCurve:
+        check_is_fitted(self, "release_")
+        return self._released
+
+    @property
     def timeline(self) -> FloatArray:
         """Times that the tables are of: public ones, never those of the records."""
-        check_is_fitted(self, "release_")
-        shown = self._shown.timeline
-        return self._default_timeline() if shown is None else shown
+        default, shown = self._curve.timeline, self._shown.timeline
+        return default if shown is None else shown
 
     @property
     def label(self) -> str:
         """Name of the estimate in tables."""
         own = type(self).__name__.removeprefix("DP").removesuffix("Fitter")
-        return self._shown.label or f"{self._short_name or own}_estimate"
+        return self._shown.label or f"{self._curve_type.short_name or own}_estimate"
 
     @property
     def survival_function_(self) -> pd.DataFrame:
@@ -134,7 +140,7 @@ class CurveFrames:
     @property
     def confidence_interval_(self) -> pd.DataFrame:
         """Pointwise intervals of the curve that the estimator is named after."""
-        found: pd.DataFrame = getattr(self, f"confidence_interval_{self._main}_")
+        found: pd.DataFrame = getattr(self, f"confidence_interval_{self._curve_type.main}_")
         return found
 
     @property
@@ -187,10 +193,11 @@ class CurveFrames:
             self._shown = shown
 
     def _both(self, other: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
-        if not isinstance(other, CurveFrames) or other._main != self._main:
+        main = self._curve_type.main
+        if not isinstance(other, CurveFrames) or other._curve_type.main != main:
             raise TypeError(f"other must be a fitted {type(self).__name__}.")
         times = np.union1d(self.timeline, other.timeline)
-        one, two = (getattr(model, f"{self._main}_at_times")(times) for model in (self, other))
+        one, two = (getattr(model, f"{main}_at_times")(times) for model in (self, other))
         return times, one.to_numpy(), two.to_numpy()
 
     @property

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import copy
 import math
-from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.checks import fraction
 from skdpsurv.labels import stated_labels
@@ -18,17 +16,15 @@ from skdpsurv.privacy import random_source
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.release.explanation import headline
 from skdpsurv.survival.curve_frames import Shown, times_argument
-from skdpsurv.survival.exit_fit import ExitFit, Table, fit_exits
+from skdpsurv.survival.exit_fit import Table, fit_exits
 from skdpsurv.survival.exit_intervals import HazardLaw
+from skdpsurv.survival.exit_records import Causes
 from skdpsurv.survival.exit_table import COUNT_VARIANCE, table_variance
 from skdpsurv.survival.exit_table_fitter import ExitTableFitter, check_size, stated_ends
-from skdpsurv.survival.univariate import stated_records
+from skdpsurv.survival.released_curve import ReleasedCurve, crossing, stated_records
 from skdpsurv.types import FloatArray
 
-if TYPE_CHECKING:
-    from skdpsurv.scoring.script import Script
-
-__all__ = ["ExitCurves"]
+__all__ = ["ExitCurves", "TableCurve"]
 
 #: Larger cumulative hazards are those of a curve that has come to 0.
 LARGEST_HAZARD = 700.0
@@ -38,37 +34,23 @@ MOST_RECORDS = 2**50
 N_ROWS = 10
 
 
-class ExitCurves(ExitTableFitter):
-    """Base of curves from one noisy table, of everybody and of groups.
+class TableCurve(ReleasedCurve):
+    """Curves from one noisy table, of everybody and of groups: hazards at the ends of bands."""
 
-    A subclass says which curve it is about (``_main``, ``_predicts``, ``_short_name``).
-    """
+    #: Parameters that a release must state.
+    needed: ClassVar[tuple[str, ...]] = ("max_time", "n_intervals", "breakpoints")
 
-    #: Labels of the groups in the order of the table; None if there are none.
-    groups_: NDArray[Any] | None
-    #: The group that this is the curve of; None: everybody.
-    group_: Any
-    #: Of everybody, then of each group.
-    _tables: tuple[Table, ...]
-    _fits: tuple[ExitFit, ...]
-    _place: int
-    #: Kinds of events in the table.
-    _n_events: int
-    _exact: dict[str, FloatArray]
-    _band_ends: FloatArray
-
-    def _set_parameters(self, release: Release) -> None:
-        check_parameters(release, "max_time", "n_intervals", "breakpoints")
-        check_size(release.parameters, self._n_causes)
-        self._n_events = self._n_causes
+    def __init__(self, release: Release) -> None:
+        check_parameters(release, *self.needed)
+        super().__init__(release)
+        check_size(release.parameters)
+        self.causes = Causes.of(release.parameters)
         n_records = stated_records(release, MOST_RECORDS)
         labels = release.parameters.get("groups")
-        self.groups_ = None if labels is None else stated_labels("groups", labels)
-        self.group_ = None
-        self._place = 0
-        self._band_ends = ends = stated_ends(release.parameters)
-        n_groups = 1 if self.groups_ is None else self.groups_.size
-        n_ways = self._n_events + 1
+        self.groups = None if labels is None else stated_labels("groups", labels)
+        self.ends = ends = stated_ends(release.parameters)
+        n_groups = 1 if self.groups is None else self.groups.size
+        n_ways = self.causes.number + 1
         cells = released_array(release, "counts", (n_groups, n_ways * ends.size + 1))
         variance = table_variance(release)
         exact = variance > 0.0 or (cells.min() >= 0.0 and cells.sum() == n_records)
@@ -83,9 +65,82 @@ class ExitCurves(ExitTableFitter):
                 Table(own, n_ways, variance, n_records, (cells.sum() - own.sum(), others))
                 for own in cells
             ]
-        self._tables = tuple(tables)
-        self._fits = tuple(fit_exits(table, width) for table in tables)
-        self._exact = _exact(release, len(self._fits), self._n_events, ends.size)
+        self._groups = [(table, fit_exits(table, width)) for table in tables]
+        self._exact = _exact(release, len(tables), self.causes.number, ends.size)
+        self._turn_to(0)
+
+    def _turn_to(self, place: int) -> None:
+        """Show everybody, or one group."""
+        self.table, self.fit = self._groups[place]
+        self.law = HazardLaw(self.fit, self.ends)
+        #: Curves without privacy, if there are any.
+        self.exact = {name: values[place] for name, values in self._exact.items()}
+        self.estimates = self._cumulated()
+
+    def _cumulated(self) -> FloatArray:
+        if not self.exact:
+            return np.cumsum(self.of_events(self.fit.hazards).sum(axis=0))
+        if self.main == "cumulative_hazard":
+            return self.exact["cumulative_hazard"]
+        with np.errstate(divide="ignore"):
+            hazards = np.abs(np.log(self.exact["survival"]))
+        return np.minimum(hazards, LARGEST_HAZARD)
+
+    def of_group(self, label: Any) -> Self:
+        """Return the curve of one of the groups."""
+        view = copy.copy(self)
+        if self.groups is not None and self.groups.size > 1:  # one group is everybody
+            view._turn_to(1 + self.groups.tolist().index(label))
+        return view
+
+    def of_events(self, masses: FloatArray) -> FloatArray:
+        """Return those of events, of masses (..., n_ways, n_bands) of all ways out."""
+        return masses[..., : self.causes.number, :]
+
+    @property
+    def fitted(self) -> dict[str, Any]:
+        """Labels of groups, and of the one that this is of."""
+        return {"groups_": self.groups, "group_": None}
+
+    @property
+    def at_knots(self) -> FloatArray:
+        """Cumulative hazards at the times of ``timeline``."""
+        return np.append(0.0, self.estimates)
+
+    def cumulative_hazard(self, times: FloatArray, parameters: FloatArray) -> FloatArray:
+        """Return it, between the ends of bands in proportion."""
+        return self.law.between(times, parameters)
+
+    def time_of(self, cumulative_hazard: float) -> float:
+        """Return the first time by which the cumulative hazard is as large."""
+        return crossing(self.timeline, self.at_knots, cumulative_hazard)
+
+    @property
+    def timeline(self) -> FloatArray:
+        """The ends of bands, from 0 on."""
+        return np.append(0.0, self.ends)
+
+    def knots(self, end: float) -> FloatArray:
+        """Return these, up to a time."""
+        return np.append(self.timeline[self.timeline < end], end)
+
+    def plausible(self, n_resamples: int) -> FloatArray:
+        """Return cumulative hazards that may be the true ones."""
+        draws = self.law.draws(n_resamples, random_source(0, purpose="interval").generator)
+        return np.cumsum(self.of_events(draws).sum(axis=1), axis=-1)
+
+
+class ExitCurves(ExitTableFitter):
+    """Base of curves from one noisy table, of everybody and of groups.
+
+    A subclass says which curve it is about, by a kind of :class:`TableCurve`, and how it is written
+    (``_formula``).
+    """
+
+    #: Labels of the groups in the order of the table; None if there are none.
+    groups_: NDArray[Any] | None
+    #: The group that this is the curve of; None: everybody.
+    group_: Any
 
     def of_group(self, label: Any) -> Self:
         """Return the curve of one group, which costs nothing: it is in the same release.
@@ -100,77 +155,22 @@ class ExitCurves(ExitTableFitter):
         estimator
             Fitted, with the same methods. Its ``release_`` is the whole one.
         """
-        check_is_fitted(self, "release_")
+        curve = self._exits
         labels = [] if self.groups_ is None else self.groups_.tolist()
         if np.ndim(label) > 0 or label not in labels:
             raise ValueError(f"label must be one of the groups {labels}, got {label!r}.")
         view = copy.copy(self)
-        # One group is everybody.
-        view._place = 1 + labels.index(label) if len(labels) > 1 else 0
+        view._released = curve.of_group(label)
         view.group_ = label
         view._shown = Shown(self._shown.timeline, str(label), self._shown.alpha)
         view.median_survival_time_ = view.percentile(0.5)
         return view
 
     @property
-    def _fit_here(self) -> ExitFit:
-        return self._fits[self._place]
-
-    @property
-    def _table_here(self) -> Table:
-        return self._tables[self._place]
-
-    @property
-    def _cause_tested(self) -> int:
-        """The number of the event that tests are about."""
-        return 0
-
-    @property
-    def _law(self) -> HazardLaw:
-        return HazardLaw(self._fit_here, self._band_ends)
-
-    @abstractmethod
-    def _formula(self, script: Script) -> None:
-        """Write the curve in one of the languages."""
-
-    def _estimates(self) -> pd.Series:
-        return pd.Series(self._cumulated(), index=pd.Index(self._band_ends, name="timeline"))
-
-    def _cumulated(self) -> FloatArray:
-        """Return cumulative hazards at the ends of bands."""
-        if self._exact:
-            return self._exact_hazards()
-        return np.cumsum(self._fit_here.hazards[: self._n_events].sum(axis=0))
-
-    def _exact_hazards(self) -> FloatArray:
-        """Return the same without privacy."""
-        with np.errstate(divide="ignore"):
-            hazards = np.abs(np.log(self._exact["survival"][self._place]))
-        return np.minimum(hazards, LARGEST_HAZARD)
-
-    def _cumulative_hazard(self, times: FloatArray, parameters: FloatArray) -> FloatArray:
-        return self._law.between(times, parameters)
-
-    def _time_of(self, cumulative_hazard: float) -> float:
-        hazards = np.append(0.0, self._cumulated())
-        k = int(np.searchsorted(hazards, cumulative_hazard))
-        if k == hazards.size:
-            return math.inf
-        if k == 0:
-            return 0.0
-        part = (cumulative_hazard - hazards[k - 1]) / (hazards[k] - hazards[k - 1])
-        knots = self._default_timeline()
-        return float(knots[k - 1] + part * (knots[k] - knots[k - 1]))
-
-    def _default_timeline(self) -> FloatArray:
-        return np.append(0.0, self._band_ends)
-
-    def _knots(self, end: float) -> FloatArray:
-        return np.append(self._default_timeline()[self._default_timeline() < end], end)
-
-    def _plausible(self, n_resamples: int) -> FloatArray:
-        draws = self._law.draws(n_resamples, random_source(0, purpose="interval").generator)
-        return np.cumsum(draws[:, : self._n_events].sum(axis=1), axis=-1)
+    def _exits(self) -> TableCurve:
+        curve = self._curve
+        assert isinstance(curve, TableCurve)
+        return curve
 
     def confidence_interval(self, level: float = 0.95, n_resamples: int = 500) -> pd.DataFrame:
         """Return intervals of the cumulative hazards at the ends of the bands.
@@ -187,7 +187,7 @@ class ExitCurves(ExitTableFitter):
         pandas.DataFrame
             Indexed by the ends, columns ``lower`` and ``upper``.
         """
-        band = self.survival_band(self._band_ends, level)
+        band = self.survival_band(self._exits.ends, level)
         with np.errstate(divide="ignore"):
             ends = np.abs(np.log(band[["upper", "lower"]].to_numpy()))
         return pd.DataFrame(ends, index=band.index, columns=["lower", "upper"])
@@ -214,8 +214,9 @@ class ExitCurves(ExitTableFitter):
             Indexed by the times, columns ``lower`` and ``upper``.
         """
         level, t = fraction("level", level), times_argument(times)
-        survival = np.exp(-self._fitted_curve(self._cumulative_hazard, t))
-        lower, upper = self._law.survival_interval(t, level, self._n_events)
+        curve = self._exits
+        survival = np.exp(-curve.at(t))
+        lower, upper = curve.law.survival_interval(t, level, curve.causes.number)
         ends = np.column_stack([np.minimum(lower, survival), np.maximum(upper, survival)])
         return pd.DataFrame(ends, index=t, columns=["lower", "upper"])
 
@@ -234,10 +235,9 @@ class ExitCurves(ExitTableFitter):
         pandas.Series
             Of events per unit of time, indexed by the times.
         """
-        t = times_argument(times)
-        rate = self._fit_here.masses[: self._n_events].sum(axis=0)
-        rate = rate / np.diff(self._default_timeline())
-        band = np.minimum(np.searchsorted(self._band_ends, t), rate.size - 1)
+        t, curve = times_argument(times), self._exits
+        rate = curve.of_events(curve.fit.masses).sum(axis=0) / np.diff(curve.timeline)
+        band = np.minimum(np.searchsorted(curve.ends, t), rate.size - 1)
         return pd.Series(rate[band], index=t, name=label or self.label)
 
     # --------------------------------------------------------------------------------------------
@@ -251,9 +251,10 @@ class ExitCurves(ExitTableFitter):
         Each is what was likely counted, by the released table and all else that is public: not
         negative, and together as many as there were.
         """
-        fit = self._fit_here
-        observed = np.append(0.0, fit.counts[: self._n_events].sum(axis=0))
-        censored = np.append(0.0, fit.counts[self._n_events])
+        curve = self._exits
+        fit = curve.fit
+        observed = np.append(0.0, curve.of_events(fit.counts).sum(axis=0))
+        censored = np.append(0.0, fit.counts[-1])
         censored[-1] += fit.stayed
         return pd.DataFrame(
             {
@@ -263,7 +264,7 @@ class ExitCurves(ExitTableFitter):
                 "entrance": np.append(fit.n_people, np.zeros(observed.size - 1)),
                 "at_risk": np.append(fit.n_people, fit.at_risk[:-1]),
             },
-            index=pd.Index(self._default_timeline(), name="event_at"),
+            index=pd.Index(curve.timeline, name="event_at"),
         )
 
     def number_at_risk(self, times: ArrayLike) -> pd.Series:
@@ -278,14 +279,14 @@ class ExitCurves(ExitTableFitter):
         pandas.Series
             Indexed by the times.
         """
-        t = times_argument(times)
-        found = np.interp(t, self._default_timeline(), self._fit_here.at_risk)
+        t, curve = times_argument(times), self._exits
+        found = np.interp(t, curve.timeline, curve.fit.at_risk)
         return pd.Series(found, index=t, name="at_risk")
 
     @property
     def summary(self) -> pd.DataFrame:
         """Numbers at risk, survival and its intervals at some times."""
-        knots = self._default_timeline()
+        knots = self._curve.timeline
         times = knots[np.unique(np.linspace(0, knots.size - 1, N_ROWS).round().astype(int))]
         ends = self.survival_band(times, self._level)
         name = f"{100 * self._level:g}%"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -28,6 +28,81 @@ class GroupedShape(Shape):
     """The shape of records, and the labels of groups; None if there are none."""
 
     groups: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True)
+class Causes:
+    """What ends a follow-up: an event, or one of several.
+
+    Parameters
+    ----------
+    labels : list or None
+        Of several kinds of events; None: there is one.
+    censored : label
+        What a record holds where no event was seen.
+    """
+
+    labels: list[Any] | None = None
+    censored: Any = 0
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> Causes:
+        """Return those of an estimator, or of a release."""
+        if "causes" not in parameters:
+            return cls()
+        labels = stated_labels("causes", parameters["causes"]).tolist()
+        return cls(labels, plain(parameters["censored"]))
+
+    @property
+    def number(self) -> int:
+        """Kinds of events."""
+        return 1 if self.labels is None else len(self.labels)
+
+    @property
+    def reader(self) -> Any:
+        """What reads the cause of each record from a column and its name; None: indicators."""
+        if self.labels is None:
+            return None
+        return partial(_read_causes, [self.censored, *self.labels])
+
+    def place(self, label: Any) -> int:
+        """Return the number of one of the events; of None: of the first.
+
+        Raises
+        ------
+        ValueError
+            If it is none of them.
+        """
+        if label is None:
+            return 0
+        if self.labels is None or not is_one_of(label, self.labels):
+            raise ValueError(f"cause must be one of {self.labels}, got {label!r}.")
+        return self.labels.index(label)
+
+    def stated(self) -> dict[str, Any]:
+        """Return what a release states of them."""
+        return {} if self.labels is None else {"causes": self.labels, "censored": self.censored}
+
+
+def plain(label: Any) -> Any:
+    """Return a label as Python's own number or text."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def is_one_of(label: Any, labels: list[Any]) -> bool:
+    """Say whether a label is one of some; True is not 1."""
+    return any(type(label) is not bool and label == one for one in labels)
+
+
+def _read_causes(labels: list[Any], values: Any, name: str) -> IndexArray:
+    """Return the number of the cause of each record, 0 where it is censored."""
+    if values is None:
+        if len(labels) == 2:
+            return np.empty(0, dtype=np.intp)
+        raise ValueError("event_observed must be given, or y must have two fields: which event.")
+    stated: NDArray[Any] = np.empty(len(labels), dtype=object)
+    stated[:] = labels
+    return label_places(values, name, stated, "causes, or censored")
 
 
 def check_groups(name: str, groups: Any) -> None:

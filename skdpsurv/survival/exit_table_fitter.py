@@ -16,7 +16,13 @@ from skdpsurv.privacy import PrivacyAccountant
 from skdpsurv.privacy.plan import Plan
 from skdpsurv.sources import in_memory
 from skdpsurv.survival.curve_frames import Shown
-from skdpsurv.survival.exit_records import GroupedShape, check_groups, found_groups, read_exits
+from skdpsurv.survival.exit_records import (
+    Causes,
+    GroupedShape,
+    check_groups,
+    found_groups,
+    read_exits,
+)
 from skdpsurv.survival.exit_table import IS_EPSILON, exit_plan
 from skdpsurv.survival.time_bands import (
     LARGEST_TABLE,
@@ -41,8 +47,8 @@ GROUPS_FROM_DATA = (
 class ExitTableFitter(UnivariateFitter):
     """Base of estimators that release one noisy table of exits, and how records get into it.
 
-    A subclass says what of the records is an event (``_n_causes``, ``_events``), and makes curves
-    of the table.
+    A subclass makes curves of the table. Kinds of events are those of its parameters ``causes`` and
+    ``censored``, if it has them.
     """
 
     n_intervals: int | str
@@ -135,15 +141,8 @@ class ExitTableFitter(UnivariateFitter):
         self._show(shown)
         return self
 
-    @property
-    def _n_causes(self) -> int:
-        """Kinds of events."""
-        return 1
-
-    @property
-    def _events(self) -> Any:
-        """What reads the cause of each record from a column and its name; None: indicators."""
-        return None
+    def _causes(self) -> Causes:
+        return Causes.of(self.get_params(deep=False))
 
     _one_of_each = ("durations", "event_observed", "group")
 
@@ -190,7 +189,8 @@ class ExitTableFitter(UnivariateFitter):
         event_observed: Any = None,
         group: Any = None,
     ) -> Any:
-        records = read_exits(shape, X, y, durations, event_observed, group, self._events)
+        events = self._causes().reader
+        records = read_exits(shape, X, y, durations, event_observed, group, events)
         shape.require(records.map_sum(lambda block: block[1].size))
         return records
 
@@ -213,7 +213,7 @@ class ExitTableFitter(UnivariateFitter):
         if not isinstance(self.breakpoints, str):
             return "auto"
         if isinstance(self.n_intervals, str):
-            n_ways = self._n_causes + 1
+            n_ways = self._causes().number + 1
             most = min(LARGEST_TABLE, math.isqrt(LARGEST_TABLES // n_groups)) // n_ways
             return min(n_bands_for(n_records, float(self.epsilon), n_groups), most)
         return int(self.n_intervals)
@@ -230,19 +230,17 @@ class ExitTableFitter(UnivariateFitter):
         }
         if shape.groups is not None:
             stated["groups"] = shape.groups.tolist()
-        return stated
+        return stated | self._causes().stated()
 
     def _plan(self, shape: GroupedShape) -> Plan:
         stated = self._stated(shape)
-        check_size(stated, self._n_causes)
+        check_size(stated)
         n_groups = 1 if shape.groups is None else shape.groups.size
-        ends = stated_ends(stated)
-        return exit_plan(
-            shape.n_records, float(self.epsilon), ends, self._n_causes, n_groups, stated
-        )
+        ends, n_causes = stated_ends(stated), self._causes().number
+        return exit_plan(shape.n_records, float(self.epsilon), ends, n_causes, n_groups, stated)
 
 
-def check_size(stated: Any, n_causes: int) -> None:
+def check_size(stated: Any) -> None:
     """Refuse a table that would take hours to make curves of, by public parameters.
 
     Raises
@@ -250,7 +248,7 @@ def check_size(stated: Any, n_causes: int) -> None:
     ValueError
     """
     groups = stated.get("groups")
-    n_masses = (n_causes + 1) * stated_ends(stated).size
+    n_masses = (Causes.of(stated).number + 1) * stated_ends(stated).size
     n_groups = 1 if groups is None else len(groups)
     if n_masses > LARGEST_TABLE or n_groups * n_masses**2 > LARGEST_TABLES:
         raise ValueError(

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
-from skdpsurv.survival.exit_curves import ExitCurves
-from skdpsurv.types import FloatArray
+from skdpsurv.survival.exit_curves import ExitCurves, TableCurve
 
 if TYPE_CHECKING:
     from skdpsurv.scoring.script import Script
 
 __all__ = ["DPKaplanMeierFitter", "DPNelsonAalenFitter"]
+
+
+class KaplanMeierCurve(TableCurve):
+    """A table as a survival function."""
+
+    short_name = "KM"
+
+
+class NelsonAalenCurve(TableCurve):
+    """A table as a cumulative hazard."""
+
+    short_name = "NA"
+    main = predicts = "cumulative_hazard"
 
 
 class DPKaplanMeierFitter(ExitCurves):
@@ -115,11 +125,11 @@ class DPKaplanMeierFitter(ExitCurves):
     True
     """
 
-    _short_name = "KM"
+    _curve_type: ClassVar[type[TableCurve]] = KaplanMeierCurve
 
     def _formula(self, script: Script) -> None:
-        knots = ", ".join(script.number(t) for t in self._default_timeline())
-        hazards = ", ".join(script.number(h) for h in np.append(0.0, self._cumulated()))
+        knots = ", ".join(script.number(t) for t in self._exits.timeline)
+        hazards = ", ".join(script.number(h) for h in self._exits.at_knots)
         script.write(
             text=f"""
             survival(time) = exp(-hazard(time)), hazard linear between
@@ -193,10 +203,5 @@ class DPNelsonAalenFitter(DPKaplanMeierFitter):
     0.3
     """
 
-    _short_name = "NA"
-    _main: ClassVar[str] = "cumulative_hazard"
-    _predicts: ClassVar[str] = "cumulative_hazard"
+    _curve_type = NelsonAalenCurve
     _reads: ClassVar[tuple[str, ...]] = ("DPKaplanMeierFitter",)
-
-    def _exact_hazards(self) -> FloatArray:
-        return self._exact["cumulative_hazard"][self._place]

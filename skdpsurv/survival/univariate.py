@@ -1,13 +1,11 @@
-"""A released distribution of survival times: all that follows from its cumulative hazard."""
+"""Fitters of one distribution of survival times, which read like lifelines' fitters."""
 
 from __future__ import annotations
 
 import math
 import re
-from abc import abstractmethod
-from bisect import bisect_left
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,73 +14,53 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.checks import Check, fraction, number_in, positive_int
-from skdpsurv.privacy import clip_times
 from skdpsurv.release import Release
 from skdpsurv.release.explanation import headline
 from skdpsurv.survival.curve_frames import times_argument
-from skdpsurv.survival.lifetime_summaries import LifetimeSummaries
+from skdpsurv.survival.released_curve import CurveHook, quietly
 from skdpsurv.survival.univariate_records import UnivariateRecords
-from skdpsurv.types import BoolArray, FloatArray
+from skdpsurv.types import FloatArray
 
-__all__ = ["UnivariateFitter"]
+__all__ = ["Interval", "UnivariateFitter"]
 
-#: Hook of a subclass: of times, shape (n_times,), and parameters, shape (..., n_parameters).
-CurveHook = Callable[[FloatArray, FloatArray], FloatArray]
-#: Times of tables, where nothing else says which.
-N_TIMES = 101
+#: Curves that intervals are made of.
+N_DRAWS = 1000
 #: What takes time to be looked at.
 SLOW = re.compile(r"summary$|confidence_interval_|conditional_time_to_event_$")
 
 
+class Interval(NamedTuple):
+    """An estimate, and the ends of its interval."""
+
+    estimate: float
+    lower: float
+    upper: float
+
+
 def _has(hook: str) -> Callable[[Any], bool]:
-    return lambda fitter: hasattr(fitter, hook)
+    return lambda fitter: hasattr(fitter._curve_type, hook)
 
 
-class UnivariateFitter(LifetimeSummaries, UnivariateRecords):
+class UnivariateFitter(UnivariateRecords):
     """Base of private distributions of survival times, which read like lifelines' fitters.
 
     A subclass has a parameter ``max_time``, which its release states, and ``alpha``, beside those
     of :class:`~skdpsurv.base.PrivateEstimator`; its guarantee states ``n_records`` among the public
     inputs. It says how it spends epsilon (``_plan``), what of its parameters a release states
-    (``_stated``), and
+    (``_stated``), and what a release of it says of survival times (``_curve_type``): a
+    :class:`~skdpsurv.survival.released_curve.ReleasedCurve`.
 
-    * ``_set_parameters(release)``: sets the fitted parameters from a release, and checks them;
-    * ``_estimates()``: these, by name;
-    * ``_cumulative_hazard(times, parameters)``: of shape (..., n_times), for times of shape
-      (n_times,), and parameters as above in an array of shape (..., n_parameters).
-
-    It may override ``_time_of(cumulative_hazard)``, the inverse, where that has a closed form. Two
-    more it may say; what needs them does not exist without:
-
-    * ``_hazard(times, parameters)``, for ``hazard_at_times`` and ``score``;
-    * ``_plausible(n_resamples)``: parameters that the release is compatible with, of shape
-      (n_resamples, n_parameters), for ``confidence_interval`` and ``survival_band``. They must
-      allow for sampling and for privacy noise, and be computed from the release alone.
-
-    A curve that falls in steps sets ``unique_times_``, their times, by which it is drawn.
+    A curve that falls in steps has ``unique_times_``, their times, among what is ``fitted``: by
+    these it is drawn.
     """
-
-    _hazard: CurveHook
-    _plausible: Callable[[int], FloatArray]
 
     _rules: ClassVar[dict[str, Check]] = {
         "alpha": number_in(0.0, 1.0, closed="neither", why="Intervals cover 1 - alpha.")
     }
 
-    @abstractmethod
-    def _set_parameters(self, release: Release) -> None:
-        """Set the fitted parameters from a release, refusing one that makes no sense."""
-
-    @abstractmethod
-    def _estimates(self) -> pd.Series:
-        """Return the fitted parameters by name."""
-
-    @abstractmethod
-    def _cumulative_hazard(self, times: FloatArray, parameters: FloatArray) -> FloatArray:
-        """Return cumulative hazards, which rise with time."""
-
     def _set_fitted(self, release: Release) -> None:
-        self._set_parameters(release)
+        self._released = self._curve_type(release)
+        self.__dict__.update(self._released.fitted)
         self.median_survival_time_ = self.percentile(0.5)
 
     # --------------------------------------------------------------------------------------------
@@ -108,7 +86,7 @@ class UnivariateFitter(LifetimeSummaries, UnivariateRecords):
             if self.n_features_in_ == 0:
                 raise ValueError("times must be one-dimensional, got 2-D.")
             return np.zeros(self._see_rows(times))
-        found = getattr(self, f"{self._predicts}_at_times")(times).to_numpy()
+        found = getattr(self, f"{self._curve_type.predicts}_at_times")(times).to_numpy()
         return found if np.ndim(times) else float(found[0])
 
     def survival_function_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
@@ -156,9 +134,9 @@ class UnivariateFitter(LifetimeSummaries, UnivariateRecords):
         pandas.Series
             Indexed by the times.
         """
-        return self._series(self._cumulative_hazard, times, label)
+        return self._series(self._curve.cumulative_hazard, times, label)
 
-    @available_if(_has("_hazard"))
+    @available_if(_has("hazard"))
     def hazard_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
         """Return the hazard, the derivative of the cumulative hazard; it may be infinite at 0.
 
@@ -172,7 +150,7 @@ class UnivariateFitter(LifetimeSummaries, UnivariateRecords):
         pandas.Series
             Indexed by the times.
         """
-        return self._series(self._hazard, times, label)
+        return self._series(self._curve.hazard, times, label)
 
     def percentile(self, p: float) -> float:
         """Return the first time by which survival has fallen to ``p``, as lifelines does.
@@ -187,48 +165,19 @@ class UnivariateFitter(LifetimeSummaries, UnivariateRecords):
         float
             In the unit of ``max_time``; infinite if survival does not fall so far.
         """
-        check_is_fitted(self, "release_")
         with np.errstate(over="ignore", under="ignore"):
-            return self._time_of(-math.log(fraction("p", p)))
-
-    def _time_of(self, cumulative_hazard: float) -> float:
-        """Return the first time by which the cumulative hazard is as large."""
-        parameters = self._estimates().to_numpy()
-
-        def has_come(bits: int) -> bool:
-            time = np.array([bits]).view(np.float64)
-            return bool(self._cumulative_hazard(time, parameters)[0] >= cumulative_hazard)
-
-        # Positive doubles are ordered as the integers that their bits spell: 63 steps for all.
-        end = int(np.float64(np.inf).view(np.int64))
-        first = bisect_left(range(end), True, key=has_come)
-        return float(np.int64(first).view(np.float64))
-
-    def _fitted_curve(self, curve: CurveHook, times: FloatArray) -> FloatArray:
-        check_is_fitted(self, "release_")
-        return quietly(curve, times, self._estimates().to_numpy())
+            return self._curve.time_of(-math.log(fraction("p", p)))
 
     def _series(self, curve: CurveHook, times: ArrayLike, label: str | None) -> pd.Series:
         t = times_argument(times)
-        return pd.Series(self._fitted_curve(curve, t), index=t, name=label or self.label)
-
-    def _default_timeline(self) -> FloatArray:
-        """Return times that tables are of where ``fit`` was given none."""
-        horizon = float(self.release_.parameters["max_time"])
-        return np.linspace(0.0, horizon, N_TIMES)
-
-    def _mean_log_likelihood(self, time: FloatArray, event: BoolArray) -> float:
-        time, event = clip_times(time, event, self.release_.parameters["max_time"])
-        with np.errstate(divide="ignore"):
-            log_hazard = np.log(self._fitted_curve(self._hazard, time))
-        survived = self._fitted_curve(self._cumulative_hazard, time)
-        return float(np.mean(np.where(event, log_hazard, 0.0) - survived))
+        found = quietly(curve, t, self._curve.estimates)
+        return pd.Series(found, index=t, name=label or self.label)
 
     # --------------------------------------------------------------------------------------------
     # Intervals
     # --------------------------------------------------------------------------------------------
 
-    @available_if(_has("_plausible"))
+    @available_if(_has("plausible"))
     def confidence_interval(self, level: float = 0.95, n_resamples: int = 500) -> pd.DataFrame:
         """Return intervals for the parameters that allow for sampling and for privacy noise.
 
@@ -249,10 +198,9 @@ class UnivariateFitter(LifetimeSummaries, UnivariateRecords):
             what is plausible, made to hold the estimate where it would not.
         """
         level, draws = fraction("level", level), self._draws(n_resamples)
-        estimates = self._estimates()
-        return interval(draws, level, estimates.to_numpy(), estimates.index)
+        return interval(draws, level, self._curve.estimates, list(self._curve.names))
 
-    @available_if(_has("_plausible"))
+    @available_if(_has("plausible"))
     def survival_band(
         self, times: ArrayLike, level: float = 0.95, n_resamples: int = 500
     ) -> pd.DataFrame:
@@ -270,13 +218,91 @@ class UnivariateFitter(LifetimeSummaries, UnivariateRecords):
             Indexed by the times, columns ``lower`` and ``upper``.
         """
         level, t = fraction("level", level), times_argument(times)
-        hazards = quietly(self._cumulative_hazard, t, self._draws(n_resamples))
-        curve = np.exp(-self._fitted_curve(self._cumulative_hazard, t))
-        return interval(np.exp(-hazards), level, curve, t)
+        curve = self._curve
+        hazards = quietly(curve.cumulative_hazard, t, self._draws(n_resamples))
+        return interval(np.exp(-hazards), level, np.exp(-curve.at(t)), t)
+
+    def restricted_mean_survival_time(
+        self, t: float | None = None, level: float = 0.95, n_resamples: int = N_DRAWS
+    ) -> Interval:
+        """Return the mean time lived up to t, with an interval for sampling and privacy noise.
+
+        Parameters
+        ----------
+        t : float or None
+            Public, in the unit of ``max_time``, and not beyond it. None: ``max_time``.
+        level : float, default=0.95
+            Coverage asked for.
+        n_resamples : int, default=1000
+            Curves that the interval is made of.
+
+        Returns
+        -------
+        Interval
+            A tuple of ``estimate``, ``lower`` and ``upper``.
+
+        Examples
+        --------
+        >>> from skdpsurv import DPKaplanMeierFitter
+        >>> from skdpsurv.datasets import load_flchain
+        >>> y = load_flchain().y
+        >>> fitter = DPKaplanMeierFitter(epsilon=1.0, max_time=5200.0)
+        >>> mean = fitter.fit(y["futime"], y["death"]).restricted_mean_survival_time(3650)
+        >>> bool(3100 < mean.lower < mean.estimate < mean.upper < 3300)
+        True
+        """
+        level, end = fraction("level", level), self._end(t)
+        curve = self._curve
+        estimate = float(curve.mean(end, curve.estimates))
+        if not self._has_draws:
+            return Interval(estimate, math.nan, math.nan)
+        return _around(estimate, curve.mean(end, self._draws(n_resamples)), level)
+
+    def percentile_interval(
+        self, p: float = 0.5, level: float = 0.95, n_resamples: int = N_DRAWS
+    ) -> Interval:
+        """Return the time by which survival falls to p, with an interval: the median by default.
+
+        Parameters
+        ----------
+        p : float, default=0.5
+            Probability of survival, between 0 and 1.
+        level : float, default=0.95
+            Coverage asked for.
+        n_resamples : int, default=1000
+            Curves that the interval is made of.
+
+        Returns
+        -------
+        Interval
+            A tuple of ``estimate``, ``lower`` and ``upper``, each infinite if survival does not
+            fall so far by ``max_time``.
+        """
+        estimate, level = self.percentile(p), fraction("level", level)
+        if not self._has_draws:
+            return Interval(estimate, math.nan, math.nan)
+        return _around(estimate, self._curve.percentiles(p, self._draws(n_resamples)), level)
+
+    def percentile_after(self, p: float, times: FloatArray) -> FloatArray:
+        """Return by when a share p is left of those who have survived each of some times."""
+        curve = self._curve
+        with np.errstate(over="ignore", under="ignore"):
+            return np.array([curve.time_of(float(one) - math.log(p)) for one in curve.at(times)])
+
+    @property
+    def _has_draws(self) -> bool:
+        return hasattr(self._curve_type, "plausible")
 
     def _draws(self, n_resamples: int) -> FloatArray:
-        check_is_fitted(self, "release_")
-        return self._plausible(positive_int("n_resamples", n_resamples))
+        curve = self._curve
+        return curve.plausible(positive_int("n_resamples", n_resamples))
+
+    def _end(self, t: float | None) -> float:
+        horizon = self._curve.max_time
+        if t is None:
+            return horizon
+        number_in(0.0, horizon, closed="right", why="It is not known what comes later.")("t", t)
+        return float(t)
 
     # --------------------------------------------------------------------------------------------
     # To be looked at
@@ -289,8 +315,8 @@ class UnivariateFitter(LifetimeSummaries, UnivariateRecords):
     @property
     def summary(self) -> pd.DataFrame:
         """Estimates, with 95 % intervals if there are any, as lifelines has them."""
-        check_is_fitted(self, "release_")
-        summary = pd.DataFrame({"coef": self._estimates()})
+        curve = self._curve
+        summary = pd.DataFrame({"coef": curve.estimates}, index=list(curve.names))
         if hasattr(self, "confidence_interval"):
             bounds = self.confidence_interval()
             summary[["coef lower 95%", "coef upper 95%"]] = bounds
@@ -325,35 +351,19 @@ class UnivariateFitter(LifetimeSummaries, UnivariateRecords):
         return plot_univariate(self, ax=ax, **options)
 
 
-def stated_records(release: Release, most: int) -> int:
-    """Return the number of records of the fit; intervals are made of it.
-
-    Raises
-    ------
-    ValueError
-        If the release states none that can be one.
-    """
-    numbers: list[Any] = [
-        guarantee.public_inputs.get("n_records")
-        for guarantee in (release.guarantee, release.made_by)
-    ]
-    for number in numbers:
-        if type(number) is not int or not 1 <= number <= most:
-            raise ValueError(
-                "public_inputs of the release must hold n_records, a positive integer."
-            )
-    return int(numbers[-1])
-
-
-def quietly(curve: CurveHook, times: FloatArray, parameters: FloatArray) -> FloatArray:
-    """Return a curve where numbers may be as large, or as small, as doubles are."""
-    with np.errstate(over="ignore", under="ignore", divide="ignore"):
-        return np.asarray(curve(times, parameters))
-
-
 def interval(draws: FloatArray, level: float, estimates: FloatArray, index: Any) -> pd.DataFrame:
     """Return the central part of the draws in each column, and the estimate, if that is outside."""
     tails = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
     lower, upper = np.quantile(draws, tails, axis=0)
     ends = np.column_stack([np.minimum(lower, estimates), np.maximum(upper, estimates)])
     return pd.DataFrame(ends, index=index, columns=["lower", "upper"])
+
+
+def _around(estimate: float, draws: FloatArray, level: float) -> Interval:
+    """Return the central part of draws, made to hold the estimate."""
+    # Of infinities no interpolation.
+    ordered = np.sort(draws)
+    tail = (1.0 - level) / 2.0
+    places = np.array([math.floor(tail * ordered.size), math.ceil((1.0 - tail) * ordered.size) - 1])
+    lower, upper = ordered[np.clip(places, 0, ordered.size - 1)]
+    return Interval(estimate, min(float(lower), estimate), max(float(upper), estimate))

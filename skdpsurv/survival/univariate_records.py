@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import validate_data
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.blocks import Blocks, in_blocks
@@ -29,7 +28,7 @@ from skdpsurv.target import (
 from skdpsurv.types import BoolArray, FloatArray
 
 
-class UnivariateRecords(CurveFrames, PrivateEstimator, ABC):
+class UnivariateRecords(CurveFrames, PrivateEstimator):
     """Base of estimators that fit times and events, and do not use any columns of X."""
 
     n_features_in_: int
@@ -91,7 +90,7 @@ class UnivariateRecords(CurveFrames, PrivateEstimator, ABC):
         self._show(shown)
         return self
 
-    @available_if(lambda fitter: hasattr(fitter, "_hazard"))
+    @available_if(lambda fitter: hasattr(fitter._curve_type, "hazard"))
     def score(
         self,
         X: Any = None,
@@ -114,16 +113,12 @@ class UnivariateRecords(CurveFrames, PrivateEstimator, ABC):
         float
             Of densities in the unit of ``max_time``; higher is better.
         """
-        check_is_fitted(self, "release_")
+        curve = self._curve
         require_in_memory(X, y, durations, event_observed)
         if self.n_features_in_ > 0 and is_two_dimensional(X):
             self._see_rows(X)
         event, time = fit_target(X, y, durations, event_observed)
-        return self._mean_log_likelihood(time, event)
-
-    @abstractmethod
-    def _mean_log_likelihood(self, time: FloatArray, event: BoolArray) -> float:
-        """Return the mean log-likelihood of times that are not clipped yet."""
+        return curve.mean_log_likelihood(time, event)
 
     def _sources(
         self,

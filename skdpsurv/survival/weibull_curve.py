@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
 
 from skdpsurv.base import Published
 from skdpsurv.checks import (
     Check,
     auto_or,
-    fraction,
     horizon,
     number_in,
     required_horizon,
@@ -23,7 +22,8 @@ from skdpsurv.privacy import PrivacyAccountant, random_source
 from skdpsurv.privacy.plan import Plan
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.shape import Shape
-from skdpsurv.survival.univariate import UnivariateFitter, stated_records
+from skdpsurv.survival.released_curve import ReleasedCurve, stated_records
+from skdpsurv.survival.univariate import UnivariateFitter
 from skdpsurv.survival.weibull_counts import CountTable, LogTimes, log_times
 from skdpsurv.survival.weibull_intervals import Estimate, plausible_estimates
 from skdpsurv.survival.weibull_plans import MAXIMUM_LIKELIHOOD
@@ -44,6 +44,73 @@ LOG_COVARIANCE = "log_covariance"
 LARGEST_LOG = 700.0
 
 
+class WeibullDistribution(ReleasedCurve):
+    """Scale and shape, as a release has them."""
+
+    main, names = "cumulative_hazard", ("lambda_", "rho_")
+
+    def __init__(self, release: Release) -> None:
+        rho, scale = (np.asarray(release.values.get(name)) for name in ("rho", "lambda"))
+        if not all(
+            value.dtype == float and value.ndim == 0 and value > 0 for value in (rho, scale)
+        ):
+            raise ValueError("values of the release must hold rho and lambda, positive numbers.")
+        check_parameters(release, "max_time", "omega")
+        super().__init__(release)
+        self.n_records, n_events = _stated_counts(release)
+        if not 0.0 < float(scale) / self.max_time < math.inf:
+            raise ValueError("values of the release must hold a lambda on the scale of max_time.")
+        self.rho, self.scale = float(rho), float(scale)
+        self.estimates = np.array([self.scale, self.rho])
+        self.log_covariance = _log_covariance(release)
+        self.exact = math.isinf(release.guarantee.epsilon)
+        self.estimate = Estimate(self.rho, math.log(self.scale / self.max_time), n_events)
+        #: Where records are simulated by the mechanism: an estimator with its public parameters.
+        self.fitter = release.kinds[release.estimator](
+            release.made_by.epsilon, **release.parameters
+        )
+        self.left_censored = release.made_by.public_inputs.get(LEFT_CENSORED) is True
+
+    def cumulative_hazard(self, times: FloatArray, parameters: FloatArray) -> FloatArray:
+        scale, shape = np.split(parameters, 2, axis=-1)
+        return np.asarray((times / scale) ** shape)
+
+    def hazard(self, times: FloatArray, parameters: FloatArray) -> FloatArray:
+        scale, shape = np.split(parameters, 2, axis=-1)
+        return np.asarray(shape / scale * (times / scale) ** (shape - 1.0))
+
+    def percentiles(self, p: float, parameters: FloatArray) -> FloatArray:
+        scale, shape = parameters.T
+        return np.asarray(scale * (-math.log(p)) ** (1.0 / shape))
+
+    def time_of(self, cumulative_hazard: float) -> float:
+        return float(self.scale * np.power(cumulative_hazard, 1.0 / self.rho))
+
+    def mean_log_likelihood(self, time: FloatArray, event: BoolArray) -> float:
+        omega = self.fitter.omega
+        x, seen, before = log_times(time, event, self.max_time, omega, exact=self.exact)
+        return mean_log_likelihood(
+            x + math.log(self.max_time),
+            seen,
+            math.log(self.scale),
+            self.rho,
+            before if self.left_censored else None,
+        )
+
+    def plausible(self, n_resamples: int) -> FloatArray:
+        if self.log_covariance is not None:
+            generator = random_source(0, purpose="interval").generator
+            deviation = np.linalg.cholesky(self.log_covariance)
+            away = generator.standard_normal((n_resamples, 2)) @ deviation.T
+            logs = np.log([self.scale, self.rho]) + away
+            return np.asarray(np.exp(np.clip(logs, -LARGEST_LOG, LARGEST_LOG)))
+        public = self.fitter._setting(Shape(self.n_records, 0))
+        public = replace(public, left_censored=self.left_censored)
+        with np.errstate(all="ignore"):
+            draws = plausible_estimates(public, self.estimate, n_resamples)
+        return np.column_stack([self.max_time * np.exp(draws[:, 1]), np.exp(draws[:, 0])])
+
+
 class WeibullCurve(UnivariateFitter):
     """Base of private Weibull distributions: a subclass says by which plan they are fitted.
 
@@ -52,7 +119,7 @@ class WeibullCurve(UnivariateFitter):
 
     _is_released = False
 
-    _main = "cumulative_hazard"
+    _curve_type = WeibullDistribution
 
     #: Numbers are such that double precision can work with them.
     _rules: ClassVar[dict[str, Check]] = {
@@ -85,78 +152,12 @@ class WeibullCurve(UnivariateFitter):
         self.accountant = accountant
 
     @property
+    @abstractmethod
     def _way(self) -> Way:
-        raise NotImplementedError
+        """How it is fitted."""
 
     def _stated(self, shape: Shape) -> dict[str, Any]:
         return self._setting(shape).stated()
-
-    def _set_parameters(self, release: Release) -> None:
-        rho, scale = (np.asarray(release.values.get(name)) for name in ("rho", "lambda"))
-        if not all(
-            value.dtype == float and value.ndim == 0 and value > 0 for value in (rho, scale)
-        ):
-            raise ValueError("values of the release must hold rho and lambda, positive numbers.")
-        check_parameters(release, "max_time", "omega")
-        _check_counts(release)
-        if not 0.0 < float(scale) / release.parameters["max_time"] < math.inf:
-            raise ValueError("values of the release must hold a lambda on the scale of max_time.")
-        self.rho_, self.lambda_ = float(rho), float(scale)
-        _log_covariance(release)
-
-    def _estimates(self) -> pd.Series:
-        return pd.Series({"lambda_": self.lambda_, "rho_": self.rho_})
-
-    def _cumulative_hazard(self, times: FloatArray, parameters: FloatArray) -> FloatArray:
-        scale, shape = np.split(parameters, 2, axis=-1)
-        return np.asarray((times / scale) ** shape)
-
-    def _hazard(self, times: FloatArray, parameters: FloatArray) -> FloatArray:
-        scale, shape = np.split(parameters, 2, axis=-1)
-        return np.asarray(shape / scale * (times / scale) ** (shape - 1.0))
-
-    def _percentiles(self, p: float, parameters: FloatArray) -> FloatArray:
-        scale, shape = parameters.T
-        return np.asarray(scale * (-math.log(fraction("p", p))) ** (1.0 / shape))
-
-    def _time_of(self, cumulative_hazard: float) -> float:
-        return float(self.lambda_ * np.power(cumulative_hazard, 1.0 / self.rho_))
-
-    def _mean_log_likelihood(self, time: FloatArray, event: BoolArray) -> float:
-        release, parameters = self.release_, self.release_.parameters
-        max_time = parameters["max_time"]
-        exact = math.isinf(release.guarantee.epsilon)
-        x, seen, before = log_times(time, event, max_time, parameters["omega"], exact=exact)
-        return mean_log_likelihood(
-            x + math.log(max_time),
-            seen,
-            math.log(self.lambda_),
-            self.rho_,
-            before if _left_censored(self.release_) else None,
-        )
-
-    def _plausible(self, n_resamples: int) -> FloatArray:
-        release = self.release_
-        covariance = _log_covariance(release)
-        if covariance is not None:
-            generator = random_source(0, purpose="interval").generator
-            away = generator.standard_normal((n_resamples, 2)) @ np.linalg.cholesky(covariance).T
-            logs = np.log([self.lambda_, self.rho_]) + away
-            return np.asarray(np.exp(np.clip(logs, -LARGEST_LOG, LARGEST_LOG)))
-        max_time = release.parameters["max_time"]
-        n_events = release.values.get("n_events")
-        estimate = Estimate(
-            self.rho_,
-            math.log(self.lambda_ / max_time),
-            None if n_events is None else float(np.asarray(n_events)),
-        )
-        n_records: Any = release.made_by.public_inputs["n_records"]
-        # The release's own: parameters may have been set since.
-        public = self.from_release(release)._setting(Shape(n_records, 0))
-        public = replace(public, left_censored=_left_censored(release))
-        with np.errstate(all="ignore"):
-            draws = plausible_estimates(public, estimate, n_resamples)
-        return np.column_stack([max_time * np.exp(draws[:, 1]), np.exp(draws[:, 0])])
 
     def _setting(self, shape: Shape) -> WeibullSetting:
         """Return what is public of a fit."""
@@ -193,16 +194,11 @@ class WeibullCurve(UnivariateFitter):
         return fitted
 
     def _formula(self, script: Script) -> None:
-        scale, shape = script.number(self.lambda_), script.number(self.rho_)
+        scale, shape = map(script.number, self._curve.estimates)
         script.write(
             text=f"survival(time) = exp(-((time / {scale}) ** {shape}))",
             R=f"survival <- function(time) exp(-((time / {scale})^{shape}))",
         )
-
-
-def _left_censored(release: Release) -> bool:
-    """Say whether times below the least were taken for that: they were not in version 1."""
-    return release.made_by.public_inputs.get(LEFT_CENSORED) is True
 
 
 def _log_covariance(release: Release) -> FloatArray | None:
@@ -224,14 +220,16 @@ def _log_covariance(release: Release) -> FloatArray | None:
     return found
 
 
-def _check_counts(release: Release) -> None:
-    """Refuse a release whose numbers of records and events are none; intervals are made of them.
+def _stated_counts(release: Release) -> tuple[int, float | None]:
+    """Return the numbers of records and, if it was released, of events: intervals are made of them.
 
     Raises
     ------
     ValueError
+        If they are none.
     """
     n_records = stated_records(release, MOST_RECORDS)
     n_events = np.asarray(release.values.get("n_events", 0.0))
     if n_events.ndim > 0 or not 0.0 <= n_events <= n_records:
         raise ValueError("values of the release must hold n_events from 0 to n_records, if any.")
+    return n_records, float(n_events) if "n_events" in release.values else None

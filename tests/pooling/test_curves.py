@@ -76,8 +76,8 @@ def test_noise_adds_up():
     variance = cell_variance(1.0) + cell_variance(0.5)
     assert table_variance(pooled) == pytest.approx(variance)
     fitter = pooled.to_estimator()
-    assert fitter._table_here.variance == pytest.approx(variance)
-    assert fitter._table_here.n_people == 500
+    assert fitter._curve.table.variance == pytest.approx(variance)
+    assert fitter._curve.table.n_people == 500
     assert pooled.guarantee.epsilon == 1.0
     assert pooled.guarantee.mechanism.startswith("sum of tables of counts from 2 releases, 2 of")
     assert (pooled.values["counts"] == np.add(north.values["counts"], south.values["counts"])).all()

@@ -247,7 +247,7 @@ def may_differ(setting: Setting, path: str) -> bool:
     parts = path.rstrip("!").split(".")
     if parts[0] == "release_":
         return parts[1:2] == ["values"] and parts[2].startswith(setting.values)
-    return parts[0] in setting.attributes
+    return any(parts[: name.count(".") + 1] == name.split(".") for name in setting.attributes)
 
 
 def check_pickles(one: bytes, other: bytes, released: set[Any]) -> None:

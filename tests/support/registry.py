@@ -501,19 +501,15 @@ def _settings() -> Iterator[Setting]:
     yield one("output with standard errors", survival, epsilon=200.0, method="out_pert")
     yield one("descent with standard errors", survival, epsilon=30.0, method="noisy_gd", delta=1e-4)
 
-    one = several(
-        DPWeibullFitter,
-        ("rho", "lambda", "n_events"),
-        ("rho_", "lambda_", "median_survival_time_"),
-        max_time=MAX_TIME,
-    )
+    held = ("estimates", "estimate", "rho", "scale")
+    shown = ("rho_", "lambda_", "median_survival_time_", *(f"_released.{name}" for name in held))
+    one = several(DPWeibullFitter, ("rho", "lambda", "n_events"), shown, max_time=MAX_TIME)
     yield one("ladder", durations, representative=True)
     yield one("ladder, X and y", survival, representative=True, checked=False)
     yield one("no privacy", durations, epsilon=np.inf)
 
     def published(kind, **common):
         values = ("rho", "lambda", *(("n_events",) if kind is PublishedWeibullFitter else ()))
-        shown = ("rho_", "lambda_", "median_survival_time_")
         return several(kind, values, shown, max_time=MAX_TIME, **common)
 
     one = published(PublishedWeibullFitter)
@@ -523,7 +519,8 @@ def _settings() -> Iterator[Setting]:
     yield published(SampleAggregateWeibullFitter)("blocks", durations, checked=True)
 
     exact = ("survival", "cumulative_hazard", "incidence")
-    curve = ("median_survival_time_", "_fits", "_tables", "_exact")
+    held = ("estimates", "table", "fit", "law", "exact", "_groups", "_exact")
+    curve = ("median_survival_time_", *(f"_released.{name}" for name in held))
     one = several(DPKaplanMeierFitter, ("counts", *exact), curve, max_time=MAX_TIME)
     yield one("everybody", durations, representative=True)
     yield one("equal bands, X and y", survival, n_intervals=6, breakpoints="equal", checked=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -33,14 +34,20 @@ def fitter(kind=DPKaplanMeierFitter, epsilon=np.inf, **options):
     return kind(epsilon, **{"max_time": 8.0, **options})
 
 
+def weibull(scale, shape, **options):
+    """A curve of a release with these parameters."""
+    release = fitter(DPWeibullFitter, **options).fit(*records()).release_
+    values = {**release.values, "lambda": scale, "rho": shape}
+    return replace(release, values=values).to_estimator()
+
+
 class TestRestrictedMean:
     @pytest.mark.parametrize("t", [1.0, 3.3, 8.0])
     def test_is_that_of_lifelines(self, t):
         data = records()
         law = WeibullFitter().fit(*data)
         theirs = restricted_mean_survival_time(law, t)
-        found = fitter(DPWeibullFitter, max_time=20.0).fit(*data)
-        found.lambda_, found.rho_ = law.lambda_, law.rho_
+        found = weibull(law.lambda_, law.rho_, max_time=20.0)
         mean = found.restricted_mean_survival_time(t, n_resamples=20)
         assert mean.estimate == pytest.approx(theirs, rel=1e-6)
         assert mean.lower <= mean.estimate <= mean.upper
@@ -50,9 +57,7 @@ class TestRestrictedMean:
         assert curve.restricted_mean_survival_time(t).estimate == pytest.approx(theirs, abs=0.01)
 
     def test_of_an_exponential_law_is_exact(self):
-        curve = fitter(DPWeibullFitter).fit(*records())
-        curve.rho_, curve.lambda_ = 1.0, 2.0
-        found = curve._mean(8.0, np.array([2.0, 1.0]))
+        found = weibull(2.0, 1.0).restricted_mean_survival_time(8.0, n_resamples=20).estimate
         assert found == pytest.approx(2.0 * -math.expm1(-4.0), rel=1e-9)
 
     def test_interval_has_the_width_of_sampling(self):

@@ -19,20 +19,29 @@ from tests.support.extensions import extension
 DPExponentialFitter = extension("exponential").DPExponentialFitter
 
 
-class WithIntervals(DPExponentialFitter):
+class Exponential(DPExponentialFitter._curve_type):
     """The same, and what a curve may say besides."""
 
-    def _hazard(self, times, parameters):
+    def hazard(self, times, parameters):
         return np.ones_like(times) / parameters
 
-    def _plausible(self, n_resamples):
-        n_records = self.release_.made_by.public_inputs["n_records"]
-        plan = self.from_release(self.release_)._plan(Shape(n_records, 0))
-        source = random_source(0, purpose="interval")
-        times = source.generator.exponential(self.lambda_, (n_resamples, n_records))
+    def __init__(self, release):
+        super().__init__(release)
+        self.n_records = release.made_by.public_inputs["n_records"]
+        fitter = DPExponentialFitter(release.made_by.epsilon, **release.parameters)
+        self.plan = fitter._plan(Shape(self.n_records, 0))
+
+    def plausible(self, n_resamples):
+        (scale,) = self.estimates
+        n_records, plan, source = self.n_records, self.plan, random_source(0, purpose="interval")
+        times = source.generator.exponential(scale, (n_resamples, n_records))
         everybody = np.ones(n_records, dtype=bool)
         simulated = [plan.run(InMemory([(everybody, t)]), source)["lambda"] for t in times]
-        return self.lambda_**2 / np.array(simulated)[:, None]
+        return scale**2 / np.array(simulated)[:, None]
+
+
+class WithIntervals(DPExponentialFitter):
+    _curve_type = Exponential
 
 
 @pytest.fixture(scope="module")
@@ -95,15 +104,20 @@ def test_a_percentile_is_the_first_time(bare, p):
     assert first == pytest.approx(-math.log(p) * bare.lambda_)
 
 
-class Steps(WithIntervals):
+class Falling(Exponential):
     """Falls at 1 and 2 lambda only, and no further."""
 
-    def _set_parameters(self, release):
-        super()._set_parameters(release)
-        self.unique_times_ = self.lambda_ * np.array([1.0, 2.0])
+    @property
+    def fitted(self):
+        (scale,) = self.estimates
+        return {"lambda_": scale, "unique_times_": scale * np.array([1.0, 2.0])}
 
-    def _cumulative_hazard(self, times, parameters):
+    def cumulative_hazard(self, times, parameters):
         return np.minimum(np.floor(times / parameters), 2.0)
+
+
+class Steps(WithIntervals):
+    _curve_type = Falling
 
 
 def test_steps(records):

@@ -2,72 +2,72 @@
 
 from dataclasses import dataclass
 
-import pandas as pd
+import numpy as np
 
 from skdpsurv.checks import horizon, positive, positive_number
-from skdpsurv.mechanisms.sums import COUNT, PROOF, Sum
+from skdpsurv.mechanisms.sums import PROOF, Sum, Sums
 from skdpsurv.privacy import clip_times
 from skdpsurv.privacy.measurement import NoisySum
-from skdpsurv.privacy.plan import Plan, Sequential
+from skdpsurv.privacy.plan import Plan
 from skdpsurv.release import released_array
+from skdpsurv.survival.released_curve import ReleasedCurve
 from skdpsurv.survival.univariate import UnivariateFitter
 
-#: Follow-up of one person, in horizons.
+#: One event, and follow-up of one person to the horizon, in units of the lattice.
 FOLLOW_UP = Sum.of_reals(0.0, 1.0, -30)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Total(NoisySum):
-    """The number of events up to the horizon, or the total time in horizons."""
+class EventsAndTime(NoisySum):
+    """Number of events and total time in horizons."""
 
     max_time: float
-    name: str
-    asked: Sum
-
-    theorem = PROOF
-    assumptions = ("max_time was not read off these records",)
+    name = "Laplace noise on the number of events and on the total time"
+    theorem, asked = PROOF, Sums(number=2, each=FOLLOW_UP.high)
 
     def ask(self, known, records):
-        def total(block):
+        def sums(block):
             time, event = clip_times(block[1], block[0], self.max_time)
-            return self.asked.total(event if self.name == "events" else time / self.max_time)
+            return FOLLOW_UP.total(event), FOLLOW_UP.total(time / self.max_time)
 
-        return records.map_sum(total)
+        return records.map_sum(sums)
 
     def after(self, known, noisy):
-        return {self.name: self.asked.value(max(noisy, 1))}
+        n_events, total = noisy
+        return {"lambda": self.max_time * max(total, 1) / max(n_events, FOLLOW_UP.high)}
+
+
+class Exponential(ReleasedCurve):
+    """The scale lambda, as a release has it."""
+
+    names = ("lambda_",)
+
+    def __init__(self, release):
+        super().__init__(release)
+        scale = positive_number("lambda", float(released_array(release, "lambda", ())))
+        self.estimates = np.array([scale])
+
+    def cumulative_hazard(self, times, parameters):
+        return times / parameters
 
 
 class DPExponentialFitter(UnivariateFitter):
-    r"""Exponential survival times: :math:`S(t) = \exp(-t/\lambda)`, lambda total time by events.
+    r"""Exponential survival times: :math:`S(t) = \exp(-t/\lambda)`, lambda total time by events."""
 
-    Half of epsilon for each of the two sums, by the Laplace mechanism; the rest follows from them.
-    """
-
+    _curve_type = Exponential
     _rules = {"max_time": horizon(positive())}
 
     def __init__(self, epsilon=1.0, *, max_time=None, random_state=None, accountant=None):
-        self.epsilon = epsilon
-        self.max_time = max_time
-        self.random_state = random_state
-        self.accountant = accountant
+        self.epsilon, self.max_time = epsilon, max_time
+        self.random_state, self.accountant = random_state, accountant
 
     def _plan(self, shape):
-        parts = {"price": float(self.epsilon) / 2.0, "max_time": float(self.max_time)}
-        events = Total(name="events", asked=COUNT, **parts)
-        times = Total(name="times", asked=FOLLOW_UP, **parts)
-        inputs = {"n_records": shape.n_records, "max_time": float(self.max_time)}
-        return Plan(Sequential((events, times)), float(self.epsilon), inputs=inputs)
+        return Plan(
+            EventsAndTime(price=float(self.epsilon), **self._stated(shape)),
+            float(self.epsilon),
+            inputs={"n_records": shape.n_records, **self._stated(shape)},
+            assumed=("max_time was not read off these records",),
+        )
 
     def _stated(self, shape):
         return {"max_time": float(self.max_time)}
-
-    def _set_parameters(self, release):
-        times, events = (float(released_array(release, name, ())) for name in ("times", "events"))
-        self.lambda_ = positive_number("lambda", self.max_time * times / events)
-
-    def _estimates(self):
-        return pd.Series({"lambda_": self.lambda_})
-
-    def _cumulative_hazard(self, times, parameters):
-        return times / parameters
