@@ -397,6 +397,8 @@ class PrivateEstimator(BaseEstimator):
             self.__dict__.update(before)
             raise
 
+    #: What releases may state that the constructor does not take.
+    _beyond_constructor: ClassVar[tuple[str, ...]] = ()
     #: What predictions need beside a release, in words.
     _beyond_release: ClassVar[str] = ""
     #: Whether releases name this class; those of a search name that of the model it chose.
@@ -507,13 +509,15 @@ class PrivateEstimator(BaseEstimator):
             raise ValueError(f"columns of the release must be null: {cls.__name__} has none.")
         allowed = set(cls._get_param_names())
         allowed -= {"epsilon", "delta", "random_state", "accountant", *parameters}
-        if not allowed.issuperset(release.parameters):
+        beyond = cls._beyond_constructor
+        stated = {name: one for name, one in release.parameters.items() if name not in beyond}
+        if not allowed.issuperset(stated):
             raise ValueError(f"parameters of the release must be among {sorted(allowed)}.")
         # The parameters are those of the fit; what the whole has cost is in ``guarantee_``.
         spent = {"epsilon": release.made_by.epsilon}
         if "delta" in cls._get_param_names():
             spent["delta"] = release.made_by.delta
-        estimator = cls(**spent, **release.parameters, **parameters)
+        estimator = cls(**spent, **stated, **parameters)
         estimator._check_parameters()
         estimator.n_features_in_ = release.n_features_in
         if release.feature_names_in is not None:

@@ -305,7 +305,7 @@ class _Group:
             curve.table.cells,
             curve.table.variance,
             curve.table.n_ways,
-            curve.causes.place(getattr(model, "event_of_interest", None)),
+            curve.causes.place(getattr(model, "event_of_interest_", None)),
             curve.fit.counts,
             curve.fit.stayed,
             curve.fit.masses,

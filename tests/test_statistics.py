@@ -106,8 +106,8 @@ class TestLogRank:
         fitter = DPAalenJohansenFitter(3.0, **options).fit(time, cause, group=treated)
         found = []
         for cause in (1, 2):
-            fitter.set_params(event_of_interest=cause)
-            result = logrank_test(*(fitter.of_group(g) for g in (False, True)))
+            one = fitter.of_cause(cause)
+            result = logrank_test(*(one.of_group(g) for g in (False, True)))
             found.append(result.p_value)
         assert max(found) < 0.01
         assert found[0] != found[1]

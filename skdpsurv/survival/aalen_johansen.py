@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
@@ -12,9 +14,10 @@ from numpy.typing import ArrayLike
 from skdpsurv.checks import Check, fraction, given, positive_int
 from skdpsurv.labels import stated_labels
 from skdpsurv.privacy import PrivacyAccountant, random_source
+from skdpsurv.release import Release
 from skdpsurv.survival.curve_frames import times_argument
 from skdpsurv.survival.exit_curves import ExitCurves, TableCurve
-from skdpsurv.survival.exit_records import GroupedShape, is_one_of, plain
+from skdpsurv.survival.exit_records import is_one_of, plain
 from skdpsurv.survival.univariate import interval
 from skdpsurv.types import FloatArray
 
@@ -34,10 +37,17 @@ class IncidenceCurve(TableCurve):
     main = predicts = "cumulative_density"
     needed = (*TableCurve.needed, "causes", "censored")
 
+    def __init__(self, release: Release) -> None:
+        super().__init__(release)
+        labels = self.causes.labels or []
+        self.event_of_interest = release.parameters.get("event_of_interest", labels[0])
+        _require_one_of("event_of_interest", self.event_of_interest, labels)
+
     @property
     def fitted(self) -> dict[str, Any]:
-        """Labels of groups and of causes."""
-        return {**super().fitted, "causes_": self.causes.labels}
+        """Labels of groups and of causes, and which of these curves are about."""
+        own = {"causes_": self.causes.labels, "event_of_interest_": self.event_of_interest}
+        return {**super().fitted, **own}
 
 
 class DPAalenJohansenFitter(ExitCurves):
@@ -58,9 +68,6 @@ class DPAalenJohansenFitter(ExitCurves):
         Public: of all events that there could be, such as ``["relapse", "death"]``. Required.
     censored : label, default=0
         What a record holds where no event was seen.
-    event_of_interest : label or None, default=None
-        The cause that ``cumulative_density_``, ``predict`` and intervals are about. None: the first
-        one. Any other costs nothing: it is in the same release, and may be set after the fit.
     n_intervals : int or "auto", default="auto"
         Bands of time.
     breakpoints : {"early", "equal"} or array-like, default="early"
@@ -83,6 +90,9 @@ class DPAalenJohansenFitter(ExitCurves):
         Its pointwise intervals, for sampling and for privacy noise.
     causes_ : list
         Labels of the causes.
+    event_of_interest_ : label
+        The cause that ``cumulative_density_``, ``predict`` and intervals are about: that of
+        ``fit``, or the first one. :meth:`of_cause` is about another.
     survival_function_, event_table, timeline, groups_, group_
         As those of :class:`DPKaplanMeierFitter`, of all events together.
     median_survival_time_ : float
@@ -121,6 +131,8 @@ class DPAalenJohansenFitter(ExitCurves):
     _curve_type = IncidenceCurve
 
     causes_: list[Any]
+    event_of_interest_: Any
+    _beyond_constructor = ("event_of_interest",)
 
     _rules: ClassVar[dict[str, Check]] = {
         "causes": given(
@@ -128,7 +140,6 @@ class DPAalenJohansenFitter(ExitCurves):
             lambda name, value: _check_causes(name, value),
         ),
         "censored": lambda name, value: _check_label(name, value),
-        "event_of_interest": lambda name, value: _check_label(name, 0 if value is None else value),
     }
 
     def __init__(
@@ -138,7 +149,6 @@ class DPAalenJohansenFitter(ExitCurves):
         max_time: float | None = None,
         causes: Sequence[Any] | None = None,
         censored: Any = 0,
-        event_of_interest: Any = None,
         n_intervals: int | str = "auto",
         breakpoints: str | ArrayLike = "early",
         groups: Sequence[Any] | None = None,
@@ -158,25 +168,86 @@ class DPAalenJohansenFitter(ExitCurves):
         )
         self.causes = causes
         self.censored = censored
-        self.event_of_interest = event_of_interest
+
+    def fit(
+        self,
+        X: Any = None,
+        y: ArrayLike | None = None,
+        *,
+        event_of_interest: Any = None,
+        durations: ArrayLike | None = None,
+        event_observed: ArrayLike | None = None,
+        group: ArrayLike | None = None,
+        person: ArrayLike | None = None,
+        timeline: ArrayLike | None = None,
+        label: str | None = None,
+        alpha: float | None = None,
+        ci_labels: Sequence[str] | None = None,
+    ) -> Self:
+        """Fit the curves, spending ``epsilon`` once, whatever the number of causes and groups.
+
+        Parameters
+        ----------
+        X, y, durations, event_observed, group, person, timeline, label, alpha, ci_labels
+            As for :class:`DPKaplanMeierFitter`; ``event_observed`` holds the cause of each event,
+            and ``censored`` where none was seen.
+        event_of_interest : label or None
+            The cause that curves and intervals are about, as in lifelines. None: the first one.
+            Any other costs nothing: :meth:`of_cause`.
+
+        Returns
+        -------
+        self
+        """
+        if event_of_interest is not None:
+            self._check_parameters()
+            _require_one_of("event_of_interest", event_of_interest, self._causes().labels or [])
+        super().fit(
+            X,
+            y,
+            durations=durations,
+            event_observed=event_observed,
+            group=group,
+            person=person,
+            timeline=timeline,
+            label=label,
+            alpha=alpha,
+            ci_labels=ci_labels,
+        )
+        if event_of_interest is not None:
+            shown, stated = self._shown, {"event_of_interest": plain(event_of_interest)}
+            parameters = {**self.release_.parameters, **stated}
+            self._keep(replace(self.release_, parameters=parameters))
+            self._show(shown)
+        return self
+
+    def of_cause(self, cause: Any) -> Self:
+        """Return the curves of one cause, which costs nothing: it is in the same release.
+
+        Parameters
+        ----------
+        cause : label
+            One of ``causes``.
+
+        Returns
+        -------
+        estimator
+            Fitted, with the same methods. Its ``release_`` is the whole one.
+        """
+        self._cause(cause)
+        view = copy.copy(self)
+        view.event_of_interest_ = plain(cause)
+        return view
 
     def _check_together(self) -> None:
         super()._check_together()
         causes = self._causes().labels or []
         if is_one_of(self.censored, causes):
             raise ValueError("censored must not be one of causes.")
-        if self.event_of_interest is not None and not is_one_of(self.event_of_interest, causes):
-            raise ValueError(f"event_of_interest must be one of causes, {causes}.")
-
-    def _stated(self, shape: GroupedShape) -> dict[str, Any]:
-        stated = super()._stated(shape)
-        if self.event_of_interest is not None:
-            stated["event_of_interest"] = plain(self.event_of_interest)
-        return stated
 
     def _cause(self, cause: Any) -> int:
         """Return the number of a cause."""
-        return self._exits.causes.place(self.event_of_interest if cause is None else cause)
+        return self._exits.causes.place(self.event_of_interest_ if cause is None else cause)
 
     def cumulative_density_at_times(
         self, times: ArrayLike, label: str | None = None, cause: Any = None
@@ -190,7 +261,7 @@ class DPAalenJohansenFitter(ExitCurves):
         label : str or None
             Name of the series.
         cause : label or None
-            Which event. None: ``event_of_interest``.
+            Which event. None: ``event_of_interest_``.
 
         Returns
         -------
@@ -227,7 +298,7 @@ class DPAalenJohansenFitter(ExitCurves):
         level : float, default=0.95
             Coverage asked for.
         cause : label or None
-            Which event. None: ``event_of_interest``.
+            Which event. None: ``event_of_interest_``.
         n_resamples : int, default=1000
             Curves that the intervals are made of.
 
@@ -282,6 +353,12 @@ class DPAalenJohansenFitter(ExitCurves):
             }}
             """,
         )
+
+
+def _require_one_of(name: str, label: Any, causes: list[Any]) -> None:
+    _check_label(name, label)
+    if not is_one_of(label, causes):
+        raise ValueError(f"{name} must be one of causes, {causes}, got {label!r}.")
 
 
 def _check_label(name: str, label: Any) -> None:

@@ -77,7 +77,7 @@ RENAMED = {
     "SampleAggregateWeibullFitter": "DPWeibullFitter",
 }
 #: Parameters that releases state of one checkout and not of the other.
-MOVED = frozenset({"calibration", "method", "n_rungs", "rungs"})
+MOVED = frozenset({"calibration", "event_of_interest_", "method", "n_rungs", "rungs"})
 
 
 def find(name: str) -> Any:

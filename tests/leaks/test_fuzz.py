@@ -216,7 +216,6 @@ WORDS: dict[str, list[Any]] = {
     "breakpoints": ["early", "equal", [1.0, 2.0], np.array([0.5])],
     "causes": [[1], [1, 2], ["a", "b"]],
     "censored": [0, 5, "a"],
-    "event_of_interest": [None, 1],
     "verbose": [0, 1, True],
     "n_jobs": [None, 1],
 }

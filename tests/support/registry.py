@@ -544,9 +544,7 @@ def _settings() -> Iterator[Setting]:
     )
     yield one("two causes", causes)
     yield one("one cause", survival, causes=[1], censored=0, representative=True)
-    yield one(
-        "the second cause", causes, event_of_interest="death", breakpoints="equal", checked=False
-    )
+    yield one("equal bands", causes, breakpoints="equal", checked=False)
     yield one("no privacy", causes, epsilon=np.inf, checked=False)
 
     one = several(

@@ -29,7 +29,7 @@ def fitter(epsilon=1.0, **options):
 @pytest.mark.parametrize("cause", [1, 2])
 def test_equals_lifelines_without_privacy(records, cause):
     theirs = AalenJohansenFitter(calculate_variance=False).fit(*records, event_of_interest=cause)
-    ours = fitter(np.inf, event_of_interest=cause).fit(*records)
+    ours = fitter(np.inf).fit(*records, event_of_interest=cause)
     expected = theirs.predict(ours.timeline).to_numpy().ravel()
     np.testing.assert_allclose(ours.predict(ours.timeline), expected, rtol=0, atol=1e-12)
 
@@ -83,10 +83,11 @@ def test_words_for_causes_and_groups(records):
         one, two = ours.of_group(label), built.of_group(label)
         pd.testing.assert_frame_equal(one.cumulative_density_, two.cumulative_density_)
         assert one.cumulative_density_.columns.tolist() == [label]
-    dead = built.set_params(event_of_interest="death")
+    dead = built.of_cause("death")
     assert dead.predict(5.0) < ours.predict(5.0)
     # What a release was made to say, it says anywhere.
-    other = fitter(event_of_interest="death", **options).fit(time, words, group=group).release_
+    how = {"group": group, "event_of_interest": "death"}
+    other = fitter(**options).fit(time, words, **how).release_
     again = DPAalenJohansenFitter.from_release(Release.from_json(other.to_json()))
     assert again.predict(5.0) == dead.predict(5.0)
     y = pd.DataFrame({"what": words, "when": time})
@@ -102,7 +103,6 @@ def test_words_for_causes_and_groups(records):
         ({"causes": [1, 1]}, "causes must not hold a label twice"),
         ({"causes": list(range(1, 30))}, "causes must be at most"),
         ({"censored": 1}, "censored must not be one of causes"),
-        ({"event_of_interest": 3}, "event_of_interest must be one of causes"),
         ({"censored": None}, "censored must be a label"),
     ],
 )
@@ -130,14 +130,41 @@ def test_events_that_were_not_stated_are_refused(records, cause):
         fitted.cumulative_density_at_times(1.0, cause=7)
 
 
-def test_parameters_that_are_set_later_change_nothing_but_the_event_of_interest(records):
+def test_parameters_that_are_set_later_change_nothing(records):
     ours = fitter().fit(*records)
     before = ours.survival_function_at_times([1.0, 4.0]).tolist(), ours.event_table
     first = ours.predict(4.0)
     ours.set_params(causes=[1], censored=7)
     assert ours.survival_function_at_times([1.0, 4.0]).tolist() == before[0]
     pd.testing.assert_frame_equal(ours.event_table, before[1])
-    assert ours.set_params(event_of_interest=2).predict(4.0) < first
-    ours.set_params(event_of_interest=9)
+    assert ours.of_cause(2).predict(4.0) < first
     with pytest.raises(ValueError, match="cause must be one of"):
-        ours.predict(4.0)
+        ours.of_cause(9)
+
+
+@pytest.mark.parametrize("cause", [3, "1", np.nan, True, [1]])
+def test_an_event_of_interest_that_is_no_cause_is_refused_before_any_charge(records, cause):
+    ledger = PrivacyAccountant(9.0, rehearsal=True)
+    with pytest.raises((TypeError, ValueError), match="event_of_interest must be"):
+        fitter(accountant=ledger).fit(*records, event_of_interest=cause)
+    assert ledger.rehearsed() == 0.0
+
+
+def test_the_event_of_interest_is_one_of_a_fit_and_of_its_views(records):
+    """As in lifelines an argument of the fit; what is drawn and charged does not depend on it."""
+    ledger = PrivacyAccountant(9.0, rehearsal=True)
+    one = fitter(accountant=ledger).fit(*records)
+    other = fitter(accountant=ledger).fit(*records, event_of_interest=2, label="second")
+    assert (one.event_of_interest_, other.event_of_interest_) == (1, 2)
+    assert "event_of_interest" not in other.get_params()
+    assert other.cumulative_density_.columns.tolist() == ["second"]
+    np.testing.assert_array_equal(one.release_.values["counts"], other.release_.values["counts"])
+    view = one.of_cause(2)
+    assert (view.predict(4.0), one.event_of_interest_) == (other.predict(4.0), 1)
+    pd.testing.assert_frame_equal(
+        view.cumulative_density_band([1.0, 4.0]), one.cumulative_density_band([1.0, 4.0], cause=2)
+    )
+    assert view.release_ == one.release_
+    # As for any fit: the ledger knows the release.
+    ledger.verify(one.release_, other.release_)
+    assert other.fit(*records).event_of_interest_ == 1
