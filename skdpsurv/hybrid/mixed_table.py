@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from skdpsurv.column_index import column_index
 from skdpsurv.hybrid.mixed_space import CategoricalAxis
+from skdpsurv.preprocessing.column_cells import LARGEST_FLOAT
 from skdpsurv.privacy import check_finite, refuse_masked
 from skdpsurv.privacy.domain import as_float_array
 from skdpsurv.privacy.plain_cells import FLOATS, REAL, TEXT, all_of
@@ -181,11 +182,34 @@ def read_table(X: Any, categorical: Collection[int]) -> Table:
 
 
 def as_labels(column: Any) -> NDArray[Any]:
-    """Return a column of labels as Python's own objects; a missing one is a category, None."""
+    """Return a column of labels as Python's own objects; a missing one is a category, None.
+
+    Raises
+    ------
+    ValueError
+        If a label is a double that stands for several whole numbers.
+    """
     values = np.asarray(column, dtype=object)
+    require_exact(values, "X")
     labels = (None if _is_missing(value) else value for value in values.tolist())
     # One by one: an assignment of a list would ask each of them whether it is an array.
     return np.fromiter(labels, dtype=object, count=values.size)
+
+
+def require_exact(labels: NDArray[Any], name: str) -> None:
+    """Refuse labels that are doubles from 2^53 on.
+
+    One record's gap makes doubles of the whole numbers of all others, and one label of two.
+
+    Raises
+    ------
+    ValueError
+    """
+    if any(all_of(FLOATS, [v]) and LARGEST_FLOAT <= abs(v) < np.inf for v in labels.tolist()):
+        raise ValueError(
+            f"{name} must hold labels that are exact: doubles from 2^53 on stand for several whole "
+            "numbers. Write them as text."
+        )
 
 
 def _is_missing(value: Any) -> bool:
