@@ -6,7 +6,8 @@ standard ones z of three shapes: normal, uniform, and signs. What follows from a
 follows from the moments.
 
 Where noise hides how far rows spread in a direction, nothing can be said of what it does: an
-eigenvalue of S below :data:`KNOWN` standard deviations of the noise is *unknown*.
+eigenvalue of S below :data:`KNOWN` standard deviations of the noise is *unknown*. Those that are
+known are mostly so because noise has raised them, if they are small.
 """
 
 from __future__ import annotations
@@ -54,7 +55,12 @@ class RowLaw:
 
     @classmethod
     def of_moments(
-        cls, moments: FloatArray, constant: float, n_records: int, deviation: float
+        cls,
+        moments: FloatArray,
+        constant: float,
+        n_records: int,
+        deviation: float,
+        raised: float = 0.0,
     ) -> RowLaw:
         """Return the law of rows with released second moments.
 
@@ -68,6 +74,9 @@ class RowLaw:
             The largest mass that there can be.
         deviation : float
             Standard deviation of the noise on a diagonal entry.
+        raised : float, default=0.0
+            Noise has raised those eigenvalues that are known, for else they would not be. They are
+            taken lower by this, times the variance of the noise over them.
         """
         least = max(1.0, 2.0 * deviation / constant**2)
         mass = float(np.clip(moments[0, 0] / constant**2, min(least, n_records), n_records))
@@ -75,7 +84,9 @@ class RowLaw:
         covariance = moments[1:, 1:] / mass - np.outer(mean, mean)
         values, vectors = np.linalg.eigh(covariance)
         least = max(KNOWN * deviation / mass, 1e-12)
-        return cls(mass, mean, np.maximum(values, least), vectors, values >= least)
+        known, values = values >= least, np.maximum(values, least)
+        values = values - np.where(known, raised * (deviation / mass) ** 2 / values, 0.0)
+        return cls(mass, mean, values, vectors, known)
 
     def rows(self, shape: str) -> FloatArray:
         """Return rows of a shape, whose mean and covariance are those of the law."""
