@@ -32,6 +32,7 @@ from skdpsurv import (
 from skdpsurv.audit.density_ratio import density_ratio_audit
 from skdpsurv.audit.epsilon import audit_epsilon
 from skdpsurv.audit.neighbours import worst_neighbours
+from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.model_selection import PrivateSearchCV, RepeatedRuns
 from skdpsurv.published import (
     LaplaceWeibullFitter,
@@ -139,8 +140,8 @@ def cases() -> Iterator[Case]:
     yield Case("sample and aggregate", SampleAggregateWeibullFitter(max_time=1.0))
     for method in ("auto", "cells", "residuals", "all", "subset"):
         yield Case(method, hybrid(method=method), share=0.4)
-    curve = {"selection": "noisy_curve", "candidate_sizes": [3, 6, 9]}
-    yield Case("subset, noisy curve", hybrid(method="subset", **curve), share=0.4)
+    curve = SubsetSelection("noisy_curve", candidate_sizes=[3, 6, 9])
+    yield Case("subset, noisy curve", hybrid(method=curve), share=0.4)
     yield Case("cells, regression", hybrid(estimator=LinearRegression()), share=0.4)
     histogram = PerturbedHistogramMEstimator(bounds=[(-1, 1)], outcome=[0, 1], n_bins=3)
     yield Case("3 bins", histogram, share=0.5)

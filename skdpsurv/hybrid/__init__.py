@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from skdpsurv.hybrid.estimator import HybridMEstimator
+from skdpsurv.hybrid.subset_selection import SubsetSelection
 
-__all__ = ["HybridMEstimator"]
+__all__ = ["HybridMEstimator", "SubsetSelection"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -14,14 +14,14 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.base import Published
 from skdpsurv.blocks import Blocks, in_blocks
-from skdpsurv.checks import Check, choice, integer, later, list_of, number_in, optional
+from skdpsurv.checks import Check, choice, integer, later, number_in, optional, word_or
 from skdpsurv.hybrid.hybrid_plan import METHODS, SHARES, WEIGHTS, hybrid_plan, shares
 from skdpsurv.hybrid.hybrid_records import PrivateRecords, PublicRange, PublicRecords
 from skdpsurv.hybrid.masks import boolean_mask, checked_outcome, public_part, require_both
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
 from skdpsurv.hybrid.mixed_table import Table, categorical_columns, read_table, refuse_sparse
 from skdpsurv.hybrid.residual_moments import Fit
-from skdpsurv.hybrid.selection import SELECTIONS
+from skdpsurv.hybrid.subset_selection import SubsetSelection
 from skdpsurv.hybrid.weighings import over
 from skdpsurv.hybrid.weighted_fit import fit_weighted, takes_signed_weights
 from skdpsurv.privacy import (
@@ -77,20 +77,17 @@ class HybridMEstimator(PrivateMetaEstimator):
         Public transformer of raw rows, such as a :class:`~skdpsurv.preprocessing.PublicColumns`:
         what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
         and ``release_`` then stands alone. None: X holds numbers, taken as they are.
-    method : {"auto", "cells", "residuals", "all", "subset"}, default="auto"
+    method : {"auto", "cells", "residuals", "all", "subset"} or SubsetSelection, default="auto"
         "cells": noisy counts of private records in cells of the public ones. "residuals": public
         weights under which residuals have the (noisy) moments of private residuals. "auto": cells,
         then residuals, for up to four columns, else residuals alone. "all", "subset": Algorithms 1
-        and 2 of the paper, with honest accounting.
+        and 2 of the paper, with honest accounting; "subset" is
+        :class:`~skdpsurv.hybrid.SubsetSelection` with its defaults.
     n_cells : int or None, default=None
         Number of cells; None for a public rule.
-    selection : {"permute_and_flip", "noisy_curve"}, default="permute_and_flip"
-        How ``method="subset"`` chooses. The noisy curve is released in ``curve_``.
     budget_split : sequence of float or None, default=None
         Shares of epsilon, added up to 1: for "auto", of cells and residuals, (1/2, 1/2); for
         "subset", of the order, the candidates and the choice, (0.1, 0.8, 0.1).
-    candidate_sizes : sequence of int or None, default=None
-        Sizes of the subsets; None for ten in geometric progression.
     weights : {"auto", "signed", "nonnegative"}, default="auto"
         Noisy counts may be negative. "signed" keeps them, which is unbiased, and sound for
         LogisticRegression (two classes) and PoissonRegressor only: for each fit it is checked that
@@ -117,7 +114,7 @@ class HybridMEstimator(PrivateMetaEstimator):
     n_cells_ : int
         Cells, or distinct public records, that were counted; 0 if none were.
     curve_ : ndarray of float
-        Noisy sums of losses, only with ``selection="noisy_curve"``.
+        Noisy sums of losses, only with ``SubsetSelection("noisy_curve")``.
     classes_ : ndarray
         Of the public records; only for a classifier.
     guarantee_ : PrivacyGuarantee
@@ -172,14 +169,13 @@ class HybridMEstimator(PrivateMetaEstimator):
     _one_of_each = ("public",)
     _rules: ClassVar[dict[str, Check]] = {
         "delta": number_in(0.0, 1.0, closed="left"),
-        "method": choice(*METHODS),
+        "method": word_or(SubsetSelection, *METHODS),
         "n_cells": optional(integer()),
-        "selection": choice(*SELECTIONS),
         "budget_split": optional(SHARES),
-        "candidate_sizes": optional(list_of(integer())),
         "weights": choice(*WEIGHTS),
         "categorical_features": later,
     }
+    _methods: ClassVar[Mapping[str, type]] = {"subset": SubsetSelection}
 
     def __init__(
         self,
@@ -188,11 +184,9 @@ class HybridMEstimator(PrivateMetaEstimator):
         *,
         delta: float = 0.0,
         columns: Any = None,
-        method: str = "auto",
+        method: str | SubsetSelection = "auto",
         n_cells: int | None = None,
-        selection: str = "permute_and_flip",
         budget_split: Sequence[float] | None = None,
-        candidate_sizes: Sequence[int] | None = None,
         weights: str = "auto",
         categorical_features: Collection[Any] | None = None,
         random_state: int | None = None,
@@ -204,9 +198,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         self.columns = columns
         self.method = method
         self.n_cells = n_cells
-        self.selection = selection
         self.budget_split = budget_split
-        self.candidate_sizes = candidate_sizes
         self.weights = weights
         self.categorical_features = categorical_features
         self.random_state = random_state
@@ -284,7 +276,7 @@ class HybridMEstimator(PrivateMetaEstimator):
 
     def _stated(self, shape: HybridShape) -> dict[str, Any]:
         return {
-            "method": self.method,
+            "method": self._word,
             "weights": self.weights,
             "categorical_features": list(shape.categorical),
         }
@@ -446,24 +438,30 @@ class HybridMEstimator(PrivateMetaEstimator):
         stated = self.categorical_features
         if self.columns is not None and stated is not None and len(stated) > 0:
             raise ValueError("categorical_features must be None where columns says what X holds.")
-        shares(self.budget_split, self.method)
+        shares(self.budget_split, self._word)
         if self.weights == "signed" and not takes_signed_weights(self._estimator):
             raise ValueError(
                 "weights='signed' is sound for LogisticRegression and PoissonRegressor only, got "
                 f"{type(self._estimator).__name__}."
             )
 
+    @property
+    def _word(self) -> str:
+        """The method, in a word."""
+        return self.method if isinstance(self.method, str) else "subset"
+
     def _plan(self, shape: HybridShape) -> Plan:
+        subset = SubsetSelection() if isinstance(self.method, str) else self.method
         return hybrid_plan(
             shape.public,
             shape.equal,
             partial(self._fit_with, shape.public),
             epsilon=float(self.epsilon),
-            method=self.method,
+            method=self._word,
             n_cells=None if self.n_cells is None else int(self.n_cells),
             split=self.budget_split,
-            candidate_sizes=self.candidate_sizes,
-            selection=self.selection,
+            candidate_sizes=subset.candidate_sizes,
+            selection=subset.selection,
             weights=self.weights,
             may_sign=takes_signed_weights(self._estimator),
             delta=float(self.delta),

@@ -36,6 +36,7 @@ from skdpsurv.audit.bounds import (
 )
 from skdpsurv.audit.epsilon import audit_epsilon
 from skdpsurv.audit.repeated_fits import released_numbers, released_table
+from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.published import (
     LaplaceWeibullFitter,
@@ -375,7 +376,7 @@ SHIPPED = [
     (SampleAggregateWeibullFitter(max_time=1.0), 2, 600),
     *((HybridMEstimator(method=m), 3, 200) for m in ("auto", "cells", "residuals", "all")),
     (HybridMEstimator(method="subset"), 3, 200),
-    (HybridMEstimator(method="subset", selection="noisy_curve"), 3, 200),
+    (HybridMEstimator(method=SubsetSelection("noisy_curve")), 3, 200),
     (PerturbedHistogramMEstimator(bounds=[(-1, 1)], outcome=[0, 1], n_bins=3), 2, 200),
     (PrivateSearchCV(DPLogisticRegression(**BINARY), {"alpha": [0.1, 9.0]}), 8, 150),
 ]

@@ -18,6 +18,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "RepeatedRuns": ("skdpsurv.model_selection",),
     "PerturbedHistogramMEstimator": ("skdpsurv.published", "skdpsurv"),
     "PublishedDiscreteTimeSurvival": ("skdpsurv.published",),
+    "SubsetSelection": ("skdpsurv.hybrid",),
     "PublishedLogisticRegression": ("skdpsurv.published",),
     "PublishedWeibullFitter": ("skdpsurv.published",),
     "SampleAggregateWeibullFitter": ("skdpsurv.published",),
@@ -61,12 +62,20 @@ def _logistic(given: Mapping[str, Any]) -> Spelled:
     return "PublishedLogisticRegression", own
 
 
+def _hybrid(given: Mapping[str, Any]) -> Spelled:
+    own = dict(given)
+    assert own["method"] == "subset"
+    subset = {name: own.pop(name) for name in ("selection", "candidate_sizes") if name in own}
+    return "HybridMEstimator", {**own, "method": find("SubsetSelection")(**subset)}
+
+
 #: From old parameters to today's estimator and its parameters, if one is unknown to an estimator.
 RESPELLED: dict[str, Callable[[Mapping[str, Any]], Spelled]] = {
     "DPWeibullFitter": _weibull,
     "DPDiscreteTimeSurvival": _hazard,
     "PrivateSearchCV": _search,
     "DPLogisticRegression": _logistic,
+    "HybridMEstimator": _hybrid,
 }
 #: Names that releases have of estimators, before and now.
 RENAMED = {

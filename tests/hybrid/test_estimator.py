@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from scipy import special
 from sklearn import config_context
+from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.linear_model import (
     HuberRegressor,
@@ -33,6 +34,7 @@ from skdpsurv import (
     PublicInputWarning,
     Release,
 )
+from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.hybrid.hybrid_plan import METHODS
 from skdpsurv.mechanisms import sums
 
@@ -49,7 +51,10 @@ methods = pytest.mark.parametrize("method", METHODS)
 
 def model(epsilon=1.0, estimator=None, **parameters):
     if parameters.get("method") == "subset":
-        parameters = {"candidate_sizes": [40, 90], **parameters}
+        parameters["method"] = SubsetSelection(
+            parameters.pop("selection", "permute_and_flip"),
+            candidate_sizes=parameters.pop("candidate_sizes", [40, 90]),
+        )
     return HybridMEstimator(estimator, epsilon, **{"random_state": 0, **parameters})
 
 
@@ -116,7 +121,7 @@ class TestRefusals:
             ({"epsilon": 0.0}, ValueError, "epsilon"),
             ({"epsilon": "1"}, TypeError, "epsilon"),
             ({"method": "best"}, ValueError, "method must be one of"),
-            ({"selection": "best"}, ValueError, "selection must be one of"),
+            ({"method": "subset", "selection": "best"}, ValueError, "selection must be one of"),
             ({"weights": "positive"}, ValueError, "weights must be one of"),
             ({"n_cells": 0}, ValueError, "n_cells"),
             ({"n_cells": 2.5}, TypeError, "n_cells"),
@@ -260,7 +265,16 @@ class TestEstimators:
         one = model(50.0, **options).fit(*data)
         assert one.curve_.shape == (3,)
         assert one.public_index_.size == (40, 80, 90)[one.curve_.argmin()]
-        assert not hasattr(one.set_params(selection="permute_and_flip").fit(*data), "curve_")
+        one.set_params(method__selection="permute_and_flip")
+        assert not hasattr(one.fit(*data), "curve_")
+
+    def test_the_word_is_the_object_with_its_defaults(self, data):
+        one, other = (
+            HybridMEstimator(method=method, random_state=0).fit(*data)
+            for method in ("subset", SubsetSelection())
+        )
+        assert one.release_ == other.release_
+        assert clone(other).get_params()["method__candidate_sizes"] is None
 
 
 class TestRecords:

@@ -18,6 +18,7 @@ from skdpsurv import (
     PublicColumns,
     blocks,
 )
+from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.published import PerturbedHistogramMEstimator
 
 da = pytest.importorskip("dask.array")
@@ -56,7 +57,10 @@ def frame():
 
 def model(estimator=None, epsilon=2.0, **parameters):
     if parameters.get("method") == "subset":
-        parameters = {"candidate_sizes": [20, 60], **parameters}
+        parameters["method"] = SubsetSelection(
+            parameters.pop("selection", "permute_and_flip"),
+            candidate_sizes=parameters.pop("candidate_sizes", [20, 60]),
+        )
     return HybridMEstimator(estimator, epsilon, random_state=0, **parameters)
 
 

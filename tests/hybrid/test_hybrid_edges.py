@@ -18,6 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 
 from skdpsurv import HybridMEstimator, PrivacyAccountant
+from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.hybrid.hybrid_plan import METHODS
 from skdpsurv.hybrid.predictions import ROW_WISE, predicted_numbers, predicted_probabilities
 from skdpsurv.hybrid.weighted_fit import fit_weighted, is_minimum
@@ -69,7 +70,7 @@ class TestNothingFailsAfterTheCharge:
 
     def test_candidates_of_one_class(self, data):
         """One record has one class, and no classifier can be fitted to it."""
-        one = HybridMEstimator(method="subset", candidate_sizes=[1, 60])
+        one = HybridMEstimator(method=SubsetSelection(candidate_sizes=[1, 60]))
         spent, failed = spent_by(one, *data)
         assert spent == (0.0 if failed else 1.0)
 
@@ -115,7 +116,7 @@ def test_classes_of_a_subset_are_those_of_public_records(data, seed):
     """Whatever subset is chosen, as the documentation says of classes_."""
     X, _, mask = data
     y = np.where(np.arange(N) % 50 == 7, 2, (X[:, 0] > 0).astype(int))
-    one = HybridMEstimator(method="subset", candidate_sizes=[12], random_state=seed)
+    one = HybridMEstimator(method=SubsetSelection(candidate_sizes=[12]), random_state=seed)
     assert one.fit(X, y, public=mask).classes_.tolist() == [0, 1, 2]
 
 
@@ -234,8 +235,8 @@ class TestEstimatorsThatAreNotToBeTrusted:
         X, y, mask = data
         predicts = method not in ("cells", "all")
         for inner, unknown in ((LogisticRegression(), False), (Mine(), True)):
-            options = {"candidate_sizes": [50, 90]} if method == "subset" else {}
-            one = HybridMEstimator(inner, method=method, epsilon=100.0, **options)
+            how = SubsetSelection(candidate_sizes=[50, 90]) if method == "subset" else method
+            one = HybridMEstimator(inner, method=how, epsilon=100.0)
             said = one.fit(X, y, public=mask).guarantee_.assumptions
             found = [text for text in said if "depends on that record alone" in text]
             assert len(found) == (predicts and unknown)

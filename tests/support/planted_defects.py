@@ -26,6 +26,7 @@ from skdpsurv import (
     Release,
 )
 from skdpsurv.classification.column_group import ColumnGroup
+from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.mechanisms import langevin, sums, vector_noise
 from skdpsurv.mechanisms.langevin import PSGLD
 from skdpsurv.privacy import lattice_laplace, random_source
@@ -202,9 +203,7 @@ def _planted() -> dict[str, Planted]:
     )
     curve = HybridMEstimator(
         DecisionTreeClassifier(max_depth=1, random_state=0),
-        method="subset",
-        selection="noisy_curve",
-        candidate_sizes=list(range(20, 20 + N_CANDIDATES)),
+        method=SubsetSelection("noisy_curve", candidate_sizes=list(range(20, 20 + N_CANDIDATES))),
         budget_split=(0.02, 0.08, 0.9),
     )
     chain = DPDiscreteTimeSurvival(

@@ -36,6 +36,7 @@ from skdpsurv import (
     PublicColumns,
 )
 from skdpsurv.base import PrivateEstimator
+from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.preprocessing.encoding import valid_row
 from skdpsurv.published import (
@@ -668,11 +669,10 @@ def _settings() -> Iterator[Setting]:
         HybridMEstimator,
         ("weights", "curve", "public_index"),
         ("weights_", "curve_", "estimator_", "public_index_"),
-        method="subset",
-        candidate_sizes=[5, 20],
     )
-    yield one("subset", hybrid, selection="permute_and_flip")
-    yield one("curve", hybrid_numbers, selection="noisy_curve", estimator=LinearRegression())
+    yield one("subset", hybrid, method=SubsetSelection(candidate_sizes=[5, 20]))
+    curve = SubsetSelection("noisy_curve", candidate_sizes=[5, 20])
+    yield one("curve", hybrid_numbers, method=curve, estimator=LinearRegression())
 
     one = several(
         PerturbedHistogramMEstimator,

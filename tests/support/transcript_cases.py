@@ -23,6 +23,7 @@ from skdpsurv import (
     PosteriorSampling,
     PrivateStackingClassifier,
 )
+from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.metrics import private_survival_metrics
 from skdpsurv.published import (
     LaplaceWeibullFitter,
@@ -151,7 +152,7 @@ stacked = PrivateStackingClassifier(
     classes=[0, 1], n_partitions=2, partition="samples", combiner="logistic", alpha=10.0
 )
 subset = HybridMEstimator(
-    DecisionTreeClassifier(random_state=0), method="subset", candidate_sizes=[1, 20]
+    DecisionTreeClassifier(random_state=0), method=SubsetSelection(candidate_sizes=[1, 20])
 )
 poisson = extension("poisson").DPPoissonRegressor
 CASES = {
@@ -264,9 +265,7 @@ CASES = {
     "hybrid, curve": Case(
         HybridMEstimator(
             DecisionTreeClassifier(max_depth=1, random_state=0),
-            method="subset",
-            selection="noisy_curve",
-            candidate_sizes=[10, 20],
+            method=SubsetSelection("noisy_curve", candidate_sizes=[10, 20]),
         ),
         disagreed,
         4,
