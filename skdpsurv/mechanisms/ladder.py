@@ -31,7 +31,6 @@ from typing import Protocol
 
 from skdpsurv.checks import positive_number
 from skdpsurv.privacy import RandomSource, uniform_below
-from skdpsurv.privacy.randomness import AskedSource, Draw
 
 #: Levels are counted in these parts of one record, so that they can be interpolated.
 UNIT = 2**20
@@ -133,9 +132,6 @@ def draw_cell(
     taken and not the law. The time depends on the records; it is not part of the guarantee.
     """
     epsilon = positive_number("epsilon", epsilon)
-    source = source.part("ladder", epsilon)
-    if isinstance(source, AskedSource):
-        return int(source.ask(Draw("ladder", epsilon, (rungs, n_rungs))))
     top = highest_level(epsilon, n_rungs)
     rate = Fraction(epsilon) * (1 - _ROUNDING) / (2 * UNIT)
     per_unit = _DECIMAL.divide(Decimal(rate.numerator), Decimal(rate.denominator))

@@ -143,10 +143,6 @@ class Problem:
     center: FloatArray
     price: SharedPrice | None = None
 
-    def part(self, source: RandomSource) -> RandomSource:
-        """Return the source of all noise of this minimisation."""
-        return source.part(self, None if self.price is None else self.price.price)
-
     def task(self, source: RandomSource) -> Objective | Descent:
         """Return what is to be computed, with its noise drawn."""
         how, blocks = self.calibration, self.blocks.held()  # for every step
@@ -174,7 +170,7 @@ def perturb(problem: Problem, source: RandomSource) -> Perturbed:
     -------
     Perturbed
     """
-    calibration, source = problem.calibration, problem.part(source)
+    calibration = problem.calibration
     found = _computed(problem.task(source), calibration.certificate)
     return _released(found, calibration, source)
 
@@ -202,8 +198,7 @@ def perturb_all(
     list of Perturbed
     """
     children = source.spawn(len(problems))
-    sources = [p.part(child) for p, child in zip(problems, children, strict=True)]
-    tasks = [p.task(s) for p, s in zip(problems, sources, strict=True)]
+    tasks = [p.task(child) for p, child in zip(problems, children, strict=True)]
     # Blocks that are somewhere else stay there: threads of this process wait for their sums.
     here = all(isinstance(task.blocks, InMemory) for task in tasks)
     minima = Parallel(n_jobs=n_jobs, verbose=verbose, require=None if here else "sharedmem")(
@@ -212,7 +207,7 @@ def perturb_all(
     )
     return [
         _released(found, problem.calibration, child)
-        for found, problem, child in zip(minima, problems, sources, strict=True)
+        for found, problem, child in zip(minima, problems, children, strict=True)
     ]
 
 

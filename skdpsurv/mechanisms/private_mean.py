@@ -68,7 +68,7 @@ class MeanOfRows:
         """Return the mean with noise; without privacy as it is."""
         if math.isinf(amount(price)):
             return exact
-        return add_noise(exact, self.law(price), source.part("mean of rows", price))
+        return add_noise(exact, self.law(price), source)
 
     def distances(self, one: FloatArray, other: FloatArray) -> Distances:
         """Return how far means of neighbours are apart, and may be."""

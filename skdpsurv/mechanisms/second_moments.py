@@ -102,7 +102,6 @@ class SecondMoments:
 
     def release(self, exact: FloatArray, price: Price, source: RandomSource) -> FloatArray:
         """Return moments with noise: symmetric, perhaps with negative eigenvalues."""
-        source = source.part("second moments of rows", price)
         return self.unpacked(add_noise(self.packed(exact), self.law(price), source))
 
     def distances(self, one: FloatArray, other: FloatArray) -> Distances:

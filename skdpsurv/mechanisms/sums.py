@@ -274,7 +274,6 @@ class Sums(Integers):
 
     def release(self, exact: Sequence[int], price: Price, source: RandomSource) -> list[int]:
         """Return all sums with noise, for one price together."""
-        source = source.part(self, price)
         return [_drawn(self, one, price, source) for one in exact]
 
     def least(self, exact: Sequence[int], epsilon: float, source: RandomSource) -> int:
@@ -284,7 +283,6 @@ class Sums(Integers):
         scores of sensitivity ``each`` is epsilon-differentially private (McKenna and Sheldon 2020;
         :func:`~skdpsurv.privacy.permute_and_flip`).
         """
-        source = source.part(self, epsilon)
         return permute_and_flip([-total for total in exact], epsilon, float(self.each), source)
 
 
@@ -316,7 +314,7 @@ def least_deviation(squared_distance: int, mu: float) -> float:
 
 
 def _released(query: Integers, exact: Any, price: Price, source: RandomSource) -> Any:
-    return _drawn(query, exact, price, source.part(query, price))
+    return _drawn(query, exact, price, source)
 
 
 def _drawn(query: Integers, exact: Any, price: Price, source: RandomSource) -> Any:

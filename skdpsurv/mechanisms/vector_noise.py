@@ -29,7 +29,6 @@ from skdpsurv.privacy.exact_vectors import (
     exact_spherical_laplace,
     require_theorem,
 )
-from skdpsurv.privacy.randomness import AskedSource, Draw
 from skdpsurv.references import DOUBLES, REAL_ARITHMETIC
 from skdpsurv.types import FloatArray
 
@@ -219,9 +218,6 @@ def draw_noise(law: NoiseLaw, source: RandomSource) -> Drawn:
     own = type(law) in (SphericalLaplace, SphericalGaussian)
     if isinstance(law, Spherical) and own and source.exact:
         return law.draw_exactly(source)
-    if isinstance(source, AskedSource):
-        asked: Drawn = source.ask(Draw("stated on a vector", law.scale, law))
-        return asked
     return law.draw(source)
 
 

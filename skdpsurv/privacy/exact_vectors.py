@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdpsurv.privacy.randomness import AskedSource, Draw, RandomSource
+from skdpsurv.privacy.randomness import RandomSource
 from skdpsurv.types import FloatArray
 
 #: Random bits in each uniform number.
@@ -168,9 +168,6 @@ def exact_spherical_laplace(dimension: int, scale: float, source: RandomSource) 
         As :func:`require_theorem` does.
     """
     require_theorem(dimension)
-    if isinstance(source, AskedSource):
-        asked: ExactVector = source.ask(Draw("Laplace on a vector", scale, dimension))
-        return asked
     bits = source.bits
     with decimal.localcontext(_CONTEXT):
         radius = -math.prod((_uniform(bits) for _ in range(dimension)), start=_ONE).ln()
@@ -204,9 +201,6 @@ def exact_spherical_gaussian(dimension: int, deviation: float, source: RandomSou
         As :func:`require_theorem` does.
     """
     require_theorem(dimension)
-    if isinstance(source, AskedSource):
-        asked: ExactVector = source.ask(Draw("Gaussian on a vector", deviation, dimension))
-        return asked
     with decimal.localcontext(_CONTEXT):
         return ExactVector([_whole(z) for z in _normals(dimension, source.bits)], deviation)
 

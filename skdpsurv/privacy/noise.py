@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from skdpsurv.checks import positive_int, positive_number
 from skdpsurv.privacy.domain import as_float_array, check_finite
 from skdpsurv.privacy.exact_vectors import exact_spherical_gaussian, exact_spherical_laplace
-from skdpsurv.privacy.randomness import AskedSource, Draw, RandomSource
+from skdpsurv.privacy.randomness import RandomSource
 from skdpsurv.types import FloatArray, IntArray
 
 _INT64 = np.iinfo(np.int64)
@@ -247,9 +247,7 @@ def lattice_laplace(value: int | IntArray, scale: float, source: RandomSource) -
     """
     scale = positive_number("scale", scale)
     exact = _integers(value)
-    if isinstance(source, AskedSource):
-        noisy = source.ask(Draw("discrete Laplace", scale, exact))
-    elif source.seeded:
+    if source.seeded:
         noisy = _added(exact, _geometric_difference(len(exact), scale, source.generator))
     else:
         noisy = _opendp("laplace", exact, scale)
@@ -313,9 +311,7 @@ def lattice_gaussian(
     """
     deviation = positive_number("deviation", deviation)
     exact = _integers(value)
-    if isinstance(source, AskedSource):
-        noisy = source.ask(Draw("discrete Gaussian", deviation, exact))
-    elif source.seeded:
+    if source.seeded:
         noisy = _added(exact, _by_rejection(len(exact), deviation, source.generator))
     else:
         noisy = _opendp("gaussian", exact, deviation)

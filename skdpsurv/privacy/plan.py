@@ -199,8 +199,8 @@ class RandomlyMany:
 
     def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
         """Return what the best run released, and the number of its candidate, as ``best``."""
-        n_runs = self.count.draw(source.independent)
-        drawn = [uniform_below(self.n_candidates, source.independent) for _ in range(n_runs)]
+        n_runs = self.count.draw(source)
+        drawn = [uniform_below(self.n_candidates, source) for _ in range(n_runs)]
         return self.best(self.run_each.run({**known, "_drawn": drawn}, records, source), drawn)
 
     def best(self, found: Mapping[str, Any], drawn: Sequence[int]) -> dict[str, Any]:

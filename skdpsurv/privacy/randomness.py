@@ -12,10 +12,7 @@ import hashlib
 import itertools
 import os
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any, NamedTuple, NoReturn, Protocol
+from typing import NoReturn
 
 import numpy as np
 from randomgen import ChaCha
@@ -106,23 +103,6 @@ class RandomSource:
         """Whether vectors of noise are to be drawn in more digits than doubles have."""
         return not self._seeded
 
-    @property
-    def independent(self) -> RandomSource:
-        """The source, for a draw that no record has a part in: an audit does not ask for it."""
-        return self
-
-    def part(self, what: object, price: object) -> RandomSource:
-        """Return the source for one part of a release, which has a price: audits take note.
-
-        Parameters
-        ----------
-        what : object
-            What is asked of the records.
-        price : object
-            Public: an epsilon, or what Gaussian noise costs.
-        """
-        return self
-
     def other(self, purpose: str) -> RandomSource:
         """Return a source for another purpose, unrelated to this one.
 
@@ -183,110 +163,6 @@ class RandomSource:
         return f"RandomSource(seeded={self._seeded})"
 
 
-class Draw(NamedTuple):
-    """What a sampler is asked for.
-
-    Parameters
-    ----------
-    law : str
-    scale : float
-        Scale or standard deviation of the noise; of a ladder, its epsilon; of a choice, 1.
-    given : Any
-        Exact integers; of vectors, their dimension, or a law of noise; of choices, the exponents of
-        their chances; of a ladder, its rungs and how many there are.
-    """
-
-    law: str
-    scale: float
-    given: Any
-
-
-class AskedPart(Protocol):
-    """Who answers for one part of a release."""
-
-    def part(self, what: object, price: object) -> AskedPart:
-        """Begin another part."""
-
-    def ask(self, draw: Draw) -> Any:
-        """Return what is drawn."""
-
-    def refuse(self) -> None:
-        """Take note of a draw whose law nobody knows."""
-
-
-class AskedSource(RandomSource):
-    """A source that is asked what a sampler is to draw, instead of for random numbers.
-
-    For audits, which replay a fit and look at what each of its samplers is given. Nothing that
-    comes of it is private.
-
-    Parameters
-    ----------
-    answers : AskedPart
-    independent : RandomSource or None
-        For draws that no record has a part in; None for the same in each replay.
-    """
-
-    __slots__ = ("_answers", "_independent")
-
-    def __init__(self, answers: AskedPart, independent: RandomSource | None = None) -> None:
-        super().__init__(0, seeded=True)
-        self._answers = answers
-        self._independent = RandomSource(0, seeded=True) if independent is None else independent
-
-    @property
-    def generator(self) -> NoReturn:
-        """Refuse: what is drawn from random numbers by itself has a law that is not stated."""
-        self._answers.refuse()
-        raise TypeError("A draw whose law is not known cannot be asked for.")
-
-    @property
-    def exact(self) -> bool:
-        """As for a release."""
-        return True
-
-    @property
-    def independent(self) -> RandomSource:
-        """A source of random numbers, the same in each replay."""
-        return self._independent
-
-    def part(self, what: object, price: object) -> AskedSource:
-        """Return the source for one part of a release."""
-        return AskedSource(self._answers.part(what, price), self._independent)
-
-    def spawn(self, n: int) -> list[RandomSource]:
-        """Return sources that are answered by the same."""
-        return [AskedSource(self._answers, self._independent) for _ in range(n)]
-
-    def ask(self, draw: Draw) -> Any:
-        """Return what a sampler is to draw."""
-        return self._answers.ask(draw)
-
-
-#: Who answers in place of the seeded sources of a fit that is replayed.
-_ANSWERS: ContextVar[AskedPart | None] = ContextVar("_ANSWERS", default=None)
-
-
-@contextmanager
-def asked_instead(answers: AskedPart) -> Iterator[None]:
-    """Have fits with an integer ``random_state``, which are not private anyway, ask for noise.
-
-    Parameters
-    ----------
-    answers : AskedPart
-        A part of its own begins with each source, which has no price.
-
-    Notes
-    -----
-    A fit without a seed draws its noise as ever. In this thread only.
-    """
-    token = _ANSWERS.set(answers)
-    try:
-        yield
-    finally:
-        _ANSWERS.reset(token)
-
-
 def random_source(random_state: int | None, *, purpose: str = NOISE) -> RandomSource:
     """Make the source of randomness that ``random_state`` asks for.
 
@@ -321,7 +197,5 @@ def random_source(random_state: int | None, *, purpose: str = NOISE) -> RandomSo
     seed("random_state", random_state)
     if random_state is None:
         return RandomSource(secrets.randbits(_KEY_BITS), seeded=False)
-    if purpose == NOISE and (answers := _ANSWERS.get()) is not None:
-        return AskedSource(answers.part(None, None))
     known = int(random_state)
     return RandomSource(_derive_key("seed", purpose, str(known)), seeded=True, seed=known)

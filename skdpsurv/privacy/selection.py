@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.checks import positive_number
 from skdpsurv.privacy.domain import as_float_array, check_finite
-from skdpsurv.privacy.randomness import AskedSource, Draw, RandomSource
+from skdpsurv.privacy.randomness import RandomSource
 
 
 def permute_and_flip(
@@ -78,8 +78,6 @@ def permute_and_flip(
     1
     """
     gaps = _scaled_gaps(scores, epsilon, sensitivity)
-    if isinstance(source, AskedSource):
-        return int(source.ask(Draw("permute-and-flip", 1.0, gaps)))
     order = list(range(len(gaps)))
     while True:
         # Drawing without replacement, one candidate at a time, is a uniform permutation.
@@ -136,8 +134,6 @@ def exponential_mechanism(
     1
     """
     gaps = _scaled_gaps(scores, epsilon, sensitivity)
-    if isinstance(source, AskedSource):
-        return int(source.ask(Draw("exponential mechanism", 1.0, gaps)))
     while True:
         candidate = uniform_below(len(gaps), source)
         if _bernoulli_exp(gaps[candidate], source):

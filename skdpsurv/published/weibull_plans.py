@@ -191,7 +191,7 @@ class PublishedLadder(Ladder):
 
     def place(self, source: RandomSource) -> float:
         """Return any place."""
-        return float(source.independent.generator.random())
+        return float(source.generator.random())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -245,7 +245,7 @@ class NoisyEstimates(Mechanism):
         (x, event), m, most = records.each(), self.n_blocks, self.public.max_shape
         if m > 1:
             # The order depends on n alone, so a record is in one block whatever its values are.
-            order = source.independent.generator.permutation(x.size)
+            order = source.generator.permutation(x.size)
             x, event = x[order], event[order]
         shape, log_scale = maximum_likelihood(x, event, most, np.arange(m) * x.size // m)
         return shape, np.exp(np.minimum(log_scale, math.log(most)))

@@ -88,7 +88,7 @@ class HazardChain(HazardPoint):
         likelihood, calibration = self.fit.after(look)
         blocks = self.fit.seen(records, look).held()
         chain = Chain(likelihood, blocks, _chain(calibration), look.center)
-        return chain.states(source.part("noisy Langevin steps", self.fit.price))
+        return chain.states(source)
 
     def run(
         self, known: Known, records: Blocks[HazardRecords], source: RandomSource

@@ -11,8 +11,8 @@ PUBLIC = "skdpsurv"
 #: Names, and the modules in which they are looked for: the first that has one is taken.
 PLACES: dict[str, tuple[str, ...]] = {
     "RandomSource": ("skdpsurv.privacy.randomness", "skdpsurv.dp.random"),
-    "AskedSource": ("skdpsurv.privacy.randomness", "skdpsurv.dp.random"),
-    "asked_instead": ("skdpsurv.privacy.randomness", "skdpsurv.dp.random"),
+    "AskedSource": ("skdpsurv.privacy.randomness", "tests.support.asked_source"),
+    "asked_instead": ("skdpsurv.privacy.randomness", "tests.support.asked_source"),
     "private_survival_metrics": ("skdpsurv.metrics", "skdpsurv.evaluation"),
     "LaplaceWeibullFitter": ("skdpsurv.published",),
     "RepeatedRuns": ("skdpsurv.model_selection",),

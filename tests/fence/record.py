@@ -1,7 +1,7 @@
 """Record what settings release and draw, in the checkout that the import path leads to.
 
 Each setting is run three times: with a seed; with a seed and a source that samplers tell what they
-draw (``AskedSource``, while a checkout has it); and without a seed, on keys that are known.
+draw (``AskedSource``, a checkout's own or the tests'); and without a seed, on keys that are known.
 """
 
 from __future__ import annotations
@@ -154,6 +154,9 @@ class Answers:
             f"asked {self.draws.named(self.source)}", [draw.law, draw.scale.hex(), size]
         )
         # The sampler again, with a source of random numbers.
+        if hasattr(draw, "again"):
+            drawn = draw.again(self.source)
+            return np.ravel(drawn).tolist() if draw.law.startswith("discrete") else drawn
         frame = sys._getframe(2)
         code, sampler = frame.f_code, frame.f_globals[frame.f_code.co_name]
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]

@@ -5,17 +5,13 @@ from __future__ import annotations
 import copy
 import os
 import pickle
-import threading
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
 from randomgen import ChaCha
 
-import skdpsurv
-from skdpsurv.privacy import lattice_laplace, random_source
-from skdpsurv.privacy.randomness import AskedSource, asked_instead
+from skdpsurv.privacy import random_source
 
 
 def draws(source, n=8):
@@ -156,57 +152,3 @@ def test_negative_is_refused():
 def test_integers_of_numpy_make_the_same_stream():
     one, other = (random_source(seed).generator.random() for seed in (7, np.uint8(7)))
     assert one == other
-
-
-class TestAskedInstead:
-    """Who answers in place of samplers does so for fits that are not private anyway."""
-
-    class Answers:
-        def __init__(self):
-            self.asked, self.refused = [], False
-
-        def part(self, what, price):
-            return self
-
-        def ask(self, draw):
-            self.asked.append(draw)
-            return draw.given
-
-        def refuse(self):
-            self.refused = True
-
-    def test_noise_without_a_seed_is_drawn_as_ever(self):
-        answers = self.Answers()
-        with asked_instead(answers):
-            source = random_source(None)
-            drawn = {lattice_laplace(0, 1e9, source) for _ in range(5)}
-        assert len(drawn) > 1
-        assert answers.asked == []
-
-    def test_a_seeded_source_asks_for_noise_alone(self):
-        answers = self.Answers()
-        with asked_instead(answers):
-            assert lattice_laplace(7, 2.0, random_source(0)) == 7
-            split = random_source(0, purpose="split").generator.random()
-        assert [draw.law for draw in answers.asked] == ["discrete Laplace"]
-        assert split == random_source(0, purpose="split").generator.random()
-        assert not isinstance(random_source(0), AskedSource)
-
-    def test_other_threads_draw_as_ever(self):
-        answers, found = self.Answers(), []
-        with asked_instead(answers):
-            thread = threading.Thread(target=lambda: found.append(random_source(0)))
-            thread.start()
-            thread.join()
-        assert not isinstance(found[0], AskedSource)
-
-    def test_a_draw_by_itself_is_refused(self):
-        answers = self.Answers()
-        with asked_instead(answers), pytest.raises(TypeError, match="law"):
-            random_source(0).bits(3)
-        assert answers.refused
-
-    def test_no_module_but_the_audit_asks(self):
-        root = Path(skdpsurv.__file__).parent
-        using = {p.parent.name for p in root.rglob("*.py") if "asked_instead" in p.read_text()}
-        assert using == {"audit", "privacy"}

@@ -12,7 +12,7 @@ import numpy as np
 from skdpsurv.mechanisms import sums, vector_noise
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.privacy.exact_vectors import ExactVector
-from skdpsurv.privacy.randomness import AskedSource
+from tests.support.asked_source import AskedSource
 
 #: The number of a part and, where a part has several sorts of noise, of its draw.
 Place = tuple[int, int]

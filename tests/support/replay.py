@@ -19,8 +19,8 @@ from skdpsurv.audit.perturbation_law import Law
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.privacy import round_to_lattice
 from skdpsurv.privacy.exact_vectors import ExactVector
-from skdpsurv.privacy.randomness import AskedPart, Draw, asked_instead
 from skdpsurv.types import FloatArray
+from tests.support.asked_source import AskedPart, Draw, asked_instead
 
 __all__ = ["DrawnOnce", "Replay", "ReplayedPart"]
 

@@ -176,7 +176,7 @@ def transcript_audit(
     Examples
     --------
     >>> from skdpsurv import DPKaplanMeierFitter
-    >>> from skdpsurv.audit import transcript_audit
+    >>> from tests.support.transcript import transcript_audit
     >>> model = DPKaplanMeierFitter(max_time=10.0)
     >>> result = transcript_audit(model, ([1.0, 4.0], [1, 1]), ([9.0, 4.0], [1, 1]))
     >>> result.passed, round(result.total, 6)

@@ -1,0 +1,264 @@
+"""A source that is asked what samplers are to draw, instead of for random numbers.
+
+For replays of fits, which look at what each sampler is given. The package knows nothing of it: as
+long as fits are replayed, the code of samplers, and of what begins a part of a fit, is another,
+whoever holds the functions. Sources of random numbers are drawn from as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
+from types import FunctionType
+from typing import Any, NamedTuple, NoReturn, Protocol
+
+from skdpsurv.checks import seed
+from skdpsurv.mechanisms import ladder, private_mean, second_moments, sums, vector_noise
+from skdpsurv.mechanisms.perturbation import Problem
+from skdpsurv.mechanisms.vector_noise import SphericalGaussian, SphericalLaplace
+from skdpsurv.privacy import exact_vectors, noise, randomness, run_count, selection
+from skdpsurv.privacy.randomness import NOISE, RandomSource
+from skdpsurv.published import weibull_plans
+from skdpsurv.survival.hazard_chain import HazardChain
+
+
+class Draw(NamedTuple):
+    """What a sampler is asked for.
+
+    Parameters
+    ----------
+    law : str
+    scale : float
+        Scale or standard deviation of the noise; of a ladder, its epsilon; of a choice, 1.
+    given : Any
+        Exact integers; of vectors, their dimension, or a law of noise; of choices, the exponents of
+        their chances; of a ladder, its rungs and how many there are.
+    again : callable
+        Has another source draw.
+    """
+
+    law: str
+    scale: float
+    given: Any
+    again: Callable[[RandomSource], Any]
+
+
+class AskedPart(Protocol):
+    """Who answers for one part of a release."""
+
+    def part(self, what: object, price: object) -> AskedPart:
+        """Begin another part."""
+
+    def ask(self, draw: Draw) -> Any:
+        """Return what is drawn."""
+
+    def refuse(self) -> None:
+        """Take note of a draw whose law nobody knows."""
+
+
+class AskedSource(RandomSource):
+    """A source that is asked. Nothing that comes of it is private.
+
+    Parameters
+    ----------
+    answers : AskedPart
+    independent : RandomSource or None
+        For draws that no record has a part in; None for the same in each replay.
+    """
+
+    __slots__ = ("_answers", "_independent")
+
+    def __init__(self, answers: AskedPart, independent: RandomSource | None = None) -> None:
+        super().__init__(0, seeded=True)
+        self._answers = answers
+        self._independent = RandomSource(0, seeded=True) if independent is None else independent
+
+    @property
+    def generator(self) -> NoReturn:
+        """Refuse: what is drawn from random numbers by itself has a law that is not stated."""
+        self._answers.refuse()
+        raise TypeError("A draw whose law is not known cannot be asked for.")
+
+    @property
+    def exact(self) -> bool:
+        """As for a release."""
+        return True
+
+    def begin(self, what: object, price: object) -> None:
+        """Begin a part, until another begins."""
+        self._answers = self._answers.part(what, price)
+
+    @contextmanager
+    def part(self, what: object, price: object) -> Iterator[None]:
+        """Begin a part, and end it."""
+        before = self._answers
+        self.begin(what, price)
+        try:
+            yield
+        finally:
+            self._answers = before
+
+    def spawn(self, n: int) -> list[RandomSource]:
+        """Return sources that are answered by the same."""
+        return [AskedSource(self._answers, self._independent) for _ in range(n)]
+
+    def ask(self, draw: Draw) -> Any:
+        """Return what a sampler is to draw."""
+        return self._answers.ask(draw)
+
+
+# ---- What samplers answer: their own code, but for a source that is asked.
+
+
+def _lattice(law: str) -> Any:
+    def instead(honest: Any, value: Any, scale: float, source: AskedSource) -> Any:
+        asked = Draw(law, float(scale), noise._integers(value), lambda s: honest(value, scale, s))
+        return noise._shaped_as(value, source.ask(asked))
+
+    return instead
+
+
+def _vector(law: str) -> Any:
+    def instead(honest: Any, dimension: int, scale: float, source: AskedSource) -> Any:
+        return source.ask(Draw(law, scale, dimension, lambda s: honest(dimension, scale, s)))
+
+    return instead
+
+
+def _choice(law: str) -> Any:
+    def instead(honest: Any, scores: Any, epsilon: float, each: float, source: AskedSource) -> int:
+        gaps = selection._scaled_gaps(scores, epsilon, each)
+        return int(source.ask(Draw(law, 1.0, gaps, lambda s: honest(scores, epsilon, each, s))))
+
+    return instead
+
+
+def _stated(honest: Any, law: Any, source: AskedSource) -> Any:
+    if type(law) in (SphericalLaplace, SphericalGaussian):
+        return honest(law, source)
+    return source.ask(Draw("stated on a vector", law.scale, law, lambda s: honest(law, s)))
+
+
+def _cell(
+    honest: Any, rungs: Any, epsilon: float, source: AskedSource, n_rungs: int | None = None
+) -> int:
+    def again(other: RandomSource) -> int:
+        return honest(rungs, epsilon, other, n_rungs)
+
+    with source.part("ladder", epsilon):
+        return int(source.ask(Draw("ladder", float(epsilon), (rungs, n_rungs), again)))
+
+
+# ---- Where parts begin.
+
+
+def _query(name: str = "") -> Any:
+    def instead(honest: Any, query: Any, exact: Any, price: Any, source: AskedSource) -> Any:
+        with source.part(name or query, price):
+            return honest(query, exact, price, source)
+
+    return instead
+
+
+def _problem(honest: Any, problem: Problem, source: AskedSource) -> Any:
+    source.begin(problem, None if problem.price is None else problem.price.price)
+    return honest(problem, source)
+
+
+def _chain(honest: Any, chain: Any, records: Any, look: Any, source: AskedSource) -> Any:
+    source.begin("noisy Langevin steps", chain.fit.price)
+    return honest(chain, records, look, source)
+
+
+def _independent(honest: Any, *arguments: Any) -> Any:
+    """Draw what no record has a part in."""
+    *others, source = arguments
+    return honest(*others, source._independent)
+
+
+INSTEAD = {
+    noise.lattice_laplace: _lattice("discrete Laplace"),
+    noise.lattice_gaussian: _lattice("discrete Gaussian"),
+    exact_vectors.exact_spherical_laplace: _vector("Laplace on a vector"),
+    exact_vectors.exact_spherical_gaussian: _vector("Gaussian on a vector"),
+    selection.permute_and_flip: _choice("permute-and-flip"),
+    selection.exponential_mechanism: _choice("exponential mechanism"),
+    vector_noise.draw_noise: _stated,
+    ladder.draw_cell: _cell,
+    sums._released: _query(),
+    sums.Sums.release: _query(),
+    sums.Sums.least: _query(),
+    private_mean.MeanOfRows.release: _query("mean of rows"),
+    second_moments.SecondMoments.release: _query("second moments of rows"),
+    Problem.task: _problem,
+    HazardChain.states: _chain,
+    run_count.RunCount.draw: _independent,
+    selection.uniform_below: _independent,
+    weibull_plans.PublishedLadder.place: _independent,
+    weibull_plans.NoisyEstimates._estimates: _independent,
+}
+
+#: Who answers in place of the seeded sources of a fit that is replayed.
+_ANSWERS: ContextVar[AskedPart | None] = ContextVar("_ANSWERS", default=None)
+
+
+def _source(honest: Any, random_state: int | None, *, purpose: str = NOISE) -> RandomSource:
+    answers = _ANSWERS.get()
+    if random_state is None or purpose != NOISE or answers is None:
+        return honest(random_state, purpose=purpose)
+    seed("random_state", random_state)
+    return AskedSource(answers.part(None, None))
+
+
+@contextmanager
+def otherwise(function: Any, instead: Callable[..., Any]) -> Iterator[None]:
+    """Have a function do otherwise, whoever holds it: ``instead`` is given what it was, too."""
+    code, name = function.__code__, f"_instead_of_{function.__qualname__.replace('.', '_')}"
+    honest = FunctionType(code, function.__globals__, function.__name__, function.__defaults__)
+    honest.__kwdefaults__ = function.__kwdefaults__
+    made: dict[str, Any] = {}
+    exec(f"def stub(*args, **kwargs): return {name}(*args, **kwargs)", made)
+    function.__globals__[name] = lambda *args, **kwargs: instead(honest, *args, **kwargs)
+    function.__code__ = made["stub"].__code__
+    try:
+        yield
+    finally:
+        function.__code__ = code
+        del function.__globals__[name]
+
+
+def _if_asked(instead: Callable[..., Any]) -> Callable[..., Any]:
+    def chosen(honest: Any, *args: Any, **kwargs: Any) -> Any:
+        asked = any(isinstance(each, AskedSource) for each in (*args, *kwargs.values()))
+        return (instead if asked else _as_ever)(honest, *args, **kwargs)
+
+    return chosen
+
+
+def _as_ever(honest: Any, *args: Any, **kwargs: Any) -> Any:
+    return honest(*args, **kwargs)
+
+
+@contextmanager
+def asked_instead(answers: AskedPart) -> Iterator[None]:
+    """Have fits with an integer ``random_state``, which are not private anyway, ask for noise.
+
+    Parameters
+    ----------
+    answers : AskedPart
+        A part of its own begins with each source, which has no price.
+
+    Notes
+    -----
+    A fit without a seed draws its noise as ever. In this thread only.
+    """
+    token = _ANSWERS.set(answers)
+    try:
+        with ExitStack() as stack:
+            stack.enter_context(otherwise(randomness.random_source, _source))
+            for function, instead in INSTEAD.items():
+                stack.enter_context(otherwise(function, _if_asked(instead)))
+            yield
+    finally:
+        _ANSWERS.reset(token)
