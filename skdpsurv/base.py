@@ -401,18 +401,28 @@ class PrivateEstimator(BaseEstimator):
     _beyond_constructor: ClassVar[tuple[str, ...]] = ()
     #: What predictions need beside a release, in words.
     _beyond_release: ClassVar[str] = ""
-    #: Whether releases name this class; those of a search name that of the model it chose.
-    _is_released: ClassVar[bool] = True
+    #: Names of the estimators whose releases this one reads.
+    _reads: ClassVar[tuple[str, ...]]
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(
+        cls, *, released: bool = True, reads: tuple[str, ...] = (), **options: Any
+    ) -> None:
+        """Make a class of estimators.
+
+        Parameters
+        ----------
+        released : bool, default=True
+            Whether releases name it: not a base, nor a search, whose model they name.
+        reads : tuple of str
+            Names of other estimators whose releases it reads, as they hold the same.
+        **options : object
+        """
         super().__init_subclass__(**options)
+        cls._reads = (cls.__name__, *reads)
         for name in vars(cls).keys() & {"__init__", "fit"}:
             setattr(cls, name, with_suggestions(vars(cls)[name]))
-        if cls._is_released and cls.__init__ is not object.__init__:
+        if released and cls.__init__ is not object.__init__:
             Release.kinds.setdefault(cls.__name__, cls)
-
-    #: Names of other estimators whose releases this one reads, as they hold the same.
-    _reads: ClassVar[tuple[str, ...]] = ()
 
     #: Words of ``method`` whose parameters an object holds, and the object's class.
     _methods: ClassVar[Mapping[str, type]] = {}
@@ -499,7 +509,7 @@ class PrivateEstimator(BaseEstimator):
                 f"release must be a Release, got {type(release).__name__}: Release.load(path) "
                 "reads one from a file."
             )
-        if release.estimator not in (cls.__name__, *cls._reads):
+        if release.estimator not in cls._reads:
             raise ValueError(
                 f"release must come from a {cls.__name__}, got one from {release.estimator}."
             )

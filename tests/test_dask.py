@@ -476,9 +476,7 @@ class TestWhatCannotBeSent:
     def test_a_plan(self, frame):
         """Of a kind of fit that is somebody else's."""
 
-        class Locked(DPLogisticRegression):
-            _is_released = False
-
+        class Locked(DPLogisticRegression, released=False):
             def _plan(self, shape):
                 plan = super()._plan(shape)
                 object.__setattr__(plan, "lock", Step())

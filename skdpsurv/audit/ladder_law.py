@@ -83,7 +83,7 @@ def ladder_ratio(
     found = (-math.inf, math.nan, ladder.price)
     for known in knowns:
         rungs = [ladder.rungs(known, table) for table in tables]
-        laws = [log_law(each, ladder.price, ladder.public.n_rungs, n_cells) for each in rungs]
+        laws = [log_law(each, ladder.price, ladder.public.way.n_rungs, n_cells) for each in rungs]
         gaps = np.abs(laws[0] - laws[1])
         cell = int(np.argmax(gaps))
         if gaps[cell] > found[0]:

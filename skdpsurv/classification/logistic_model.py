@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
-from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.blocks import Blocks
 from skdpsurv.classification import budgets
@@ -184,12 +182,6 @@ class LogisticModel(Summarised, PrivateClassifier):
             inputs={**self._public(shape), f"{unit}_recalibration": 0.0},
             assumed=ASSUMPTIONS,
         )
-
-    def _summary(self, level: float) -> pd.DataFrame:
-        check_is_fitted(self, "release_")
-        if self._n_outputs > 1:
-            raise AttributeError("summary is of a model of two classes.")
-        return super()._summary(level)
 
     def _formula(self, script: Script) -> None:
         scores = list(map(script.linear, self.coef_, self.intercept_))

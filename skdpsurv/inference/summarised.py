@@ -116,6 +116,8 @@ class Summarised:
 
     def _summary(self, level: float) -> pd.DataFrame:
         check_is_fitted(self, "release_")
+        if np.ndim(self.coef_) == 2 and len(self.coef_) > 1:
+            raise AttributeError("summary is of a model of two classes.")
         estimate, error = np.ravel(self.coef_), np.full(self.coef_.size, np.nan)
         found = self.inference_
         if found is not None:

@@ -209,7 +209,7 @@ class Exactly(Mechanism):
         return {"exact": exact_measures(whole, Reading.of(self.setting, dict(known)))}
 
 
-class Evaluation(PrivateEstimator):
+class Evaluation(PrivateEstimator, released=False):
     """The order of every fit, whose release is a :class:`SurvivalEvaluation`.
 
     Parameters
@@ -219,7 +219,6 @@ class Evaluation(PrivateEstimator):
         As for :func:`private_survival_metrics`.
     """
 
-    _is_released = False
     _rules: ClassVar[dict[str, Check]] = {
         "model": by(_check_model),
         "max_time": horizon(positive()),

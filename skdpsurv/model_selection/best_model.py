@@ -35,10 +35,8 @@ def _delegated(name: str) -> Callable[[Any], bool]:
     return check
 
 
-class BestModel(MetaEstimatorMixin, PrivateEstimator):
+class BestModel(MetaEstimatorMixin, PrivateEstimator, released=False):
     """Base of a search: it predicts as ``best_estimator_`` does, in as many ways."""
-
-    _is_released = False
 
     estimator: Any
     best_estimator_: Any

@@ -75,7 +75,7 @@ def _check_estimator(estimator: Any) -> None:
         raise TypeError("estimator must not be a search itself: one search takes any grid.")
 
 
-class PrivateSearchCV(BestModel):
+class PrivateSearchCV(BestModel, released=False):
     r"""Search over hyper-parameters that protects every record, its choice included.
 
     What is released (the chosen parameters and the fitted model) is epsilon-differentially private

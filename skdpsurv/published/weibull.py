@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from skdpsurv.checks import Check, choice, integer, optional
@@ -10,7 +9,7 @@ from skdpsurv.privacy import PrivacyAccountant
 from skdpsurv.published.weibull_plans import EXACT, LAPLACE, PUBLISHED, SAMPLE_AGGREGATE
 from skdpsurv.shape import Shape
 from skdpsurv.survival.weibull_curve import WeibullCurve
-from skdpsurv.survival.weibull_setting import Way, WeibullSetting
+from skdpsurv.survival.weibull_setting import Way
 
 __all__ = ["LaplaceWeibullFitter", "PublishedWeibullFitter", "SampleAggregateWeibullFitter"]
 
@@ -59,8 +58,6 @@ class PublishedWeibullFitter(WeibullCurve):
     True
     """
 
-    _is_released = True
-
     _rules: ClassVar[dict[str, Check]] = {
         "rungs": choice(*LADDERS),
         "n_rungs": optional(integer()),
@@ -95,14 +92,11 @@ class PublishedWeibullFitter(WeibullCurve):
 
     @property
     def _way(self) -> Way:
-        return LADDERS[self.rungs]
-
-    def _setting(self, shape: Shape) -> WeibullSetting:
         n_rungs = None if self.n_rungs is None else int(self.n_rungs)
-        return replace(super()._setting(shape), n_rungs=n_rungs)
+        return LADDERS[self.rungs]._replace(n_rungs=n_rungs)
 
     def _stated(self, shape: Shape) -> dict[str, Any]:
-        n_rungs = self._setting(shape).n_rungs
+        n_rungs = self._way.n_rungs
         return {**super()._stated(shape), "rungs": self.rungs, "n_rungs": n_rungs}
 
 
@@ -130,7 +124,6 @@ class LaplaceWeibullFitter(WeibullCurve):
     docs/proofs/ladder.
     """
 
-    _is_released = True
     _way = LAPLACE
 
 
@@ -164,5 +157,4 @@ class SampleAggregateWeibullFitter(WeibullCurve):
        data analysis", STOC 2007.
     """
 
-    _is_released = True
     _way = SAMPLE_AGGREGATE

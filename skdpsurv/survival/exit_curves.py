@@ -130,7 +130,7 @@ class TableCurve(ReleasedCurve):
         return np.cumsum(self.of_events(draws).sum(axis=1), axis=-1)
 
 
-class ExitCurves(ExitTableFitter):
+class ExitCurves(ExitTableFitter, released=False):
     """Base of curves from one noisy table, of everybody and of groups.
 
     A subclass says which curve it is about, by a kind of :class:`TableCurve`, and how it is written

@@ -44,7 +44,7 @@ GROUPS_FROM_DATA = (
 )
 
 
-class ExitTableFitter(UnivariateFitter):
+class ExitTableFitter(UnivariateFitter, released=False):
     """Base of estimators that release one noisy table of exits, and how records get into it.
 
     A subclass makes curves of the table. Kinds of events are those of its parameters ``causes`` and

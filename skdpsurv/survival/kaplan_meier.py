@@ -146,7 +146,7 @@ class DPKaplanMeierFitter(ExitCurves):
         )
 
 
-class DPNelsonAalenFitter(DPKaplanMeierFitter):
+class DPNelsonAalenFitter(DPKaplanMeierFitter, reads=("DPKaplanMeierFitter",)):
     r"""Nelson-Aalen cumulative hazards of everybody and of groups, which protect every record.
 
     A view of the table that :class:`DPKaplanMeierFitter` releases, and it reads that one's
@@ -204,4 +204,3 @@ class DPNelsonAalenFitter(DPKaplanMeierFitter):
     """
 
     _curve_type = NelsonAalenCurve
-    _reads: ClassVar[tuple[str, ...]] = ("DPKaplanMeierFitter",)

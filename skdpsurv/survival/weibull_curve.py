@@ -111,13 +111,11 @@ class WeibullDistribution(ReleasedCurve):
         return np.column_stack([self.max_time * np.exp(draws[:, 1]), np.exp(draws[:, 0])])
 
 
-class WeibullCurve(UnivariateFitter):
+class WeibullCurve(UnivariateFitter, released=False):
     """Base of private Weibull distributions: a subclass says by which plan they are fitted.
 
-    It sets ``_way``, and ``_is_released`` to True; a release states its parameters.
+    It sets ``_way``; a release states its parameters.
     """
-
-    _is_released = False
 
     _curve_type = WeibullDistribution
 
@@ -161,9 +159,11 @@ class WeibullCurve(UnivariateFitter):
 
     def _setting(self, shape: Shape) -> WeibullSetting:
         """Return what is public of a fit."""
-        fraction = self.shape_fraction
+        fraction, way = self.shape_fraction, self._way
+        if math.isinf(self.epsilon):
+            way = MAXIMUM_LIKELIHOOD._replace(n_rungs=way.n_rungs)
         return WeibullSetting(
-            way=MAXIMUM_LIKELIHOOD if math.isinf(self.epsilon) else self._way,
+            way=way,
             n_records=shape.n_records,
             epsilon=float(self.epsilon),
             max_time=required_horizon(self.max_time),

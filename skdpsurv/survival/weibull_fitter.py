@@ -114,5 +114,4 @@ class DPWeibullFitter(WeibullCurve):
     0.9
     """
 
-    _is_released = True
     _way = TIGHT

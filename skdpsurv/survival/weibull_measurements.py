@@ -240,7 +240,7 @@ class Ladder(Mechanism):
     @property
     def highest_rung(self) -> int:
         """Where the ladder ends."""
-        return math.ceil(highest_level(self.price, self.public.n_rungs) / UNIT)
+        return math.ceil(highest_level(self.price, self.public.way.n_rungs) / UNIT)
 
     def shape_at(self, node: float) -> float:
         """Return the shape at a node."""
@@ -253,13 +253,13 @@ class Ladder(Mechanism):
     def run(self, known: Known, records: CountTable, source: RandomSource) -> dict[str, Any]:
         """Draw a cell, and return the shape there."""
         rungs = self.rungs(known, records)
-        cell = draw_cell(rungs, self.price, source, self.public.n_rungs)
+        cell = draw_cell(rungs, self.price, source, self.public.way.n_rungs)
         return {"shape": self.public.within_range(self.shape_at(cell + self.place(source)))}
 
     def distances(self, known: Known, one: Any, other: Any) -> Distances:
         """Return how far rungs move, in records."""
         first, second = self.rungs(known, one), self.rungs(known, other)
-        top, n = highest_level(self.price, self.public.n_rungs), first.n_cells
+        top, n = highest_level(self.price, self.public.way.n_rungs), first.n_cells
         found = (
             abs(min(a(node), top) - min(b(node), top))
             for node in range(1, n, max(1, n // NODES_LOOKED_AT))

@@ -60,8 +60,6 @@ class WeibullSetting:
     epsilon, max_time, omega, max_shape : float
     shape_fraction : float or None
         Share of epsilon for the shape; None for the plan's own.
-    n_rungs : int or None
-        Where a ladder ends; None: where its rungs hardly matter any more.
     left_censored : bool
         Whether an event before exp(-omega) is taken for one at an unknown time before it, where
         the plan can do that. False is what releases of version 1 did: it is taken for one at it.
@@ -74,7 +72,6 @@ class WeibullSetting:
     omega: float
     max_shape: float
     shape_fraction: float | None = None
-    n_rungs: int | None = None
     left_censored: bool = True
 
     @property
@@ -133,8 +130,8 @@ class WeibullSetting:
     def plan_of(self, tree: Node, words: str) -> Plan:
         """Return the plan that consists of measurements."""
         inputs = {"n_records": self.n_records, **self.stated()}
-        if self.n_rungs is not None:
-            inputs["n_rungs"] = self.n_rungs
+        if self.way.n_rungs is not None:
+            inputs["n_rungs"] = self.way.n_rungs
         if self.left_censored:
             inputs[LEFT_CENSORED] = True
         return Plan(tree, self.epsilon, inputs=inputs, assumed=ASSUMED, words=words)
@@ -144,9 +141,11 @@ class Way(NamedTuple):
     """A way to fit: its plan for a setting, how records are read for it, and ends of log scales.
 
     The plan releases ``shape``, ``log_scale`` in units of the horizon and, but for baselines,
-    ``n_events``. ``read`` takes records, max_time and omega.
+    ``n_events``. ``read`` takes records, max_time and omega. ``n_rungs`` is where a ladder
+    ends; None: where its rungs hardly matter any more.
     """
 
     plan: Callable[[WeibullSetting], Plan]
     read: Callable[[Targets, float, float], CountTable | LogTimes]
     log_scales: Callable[[WeibullSetting], tuple[float, float]]
+    n_rungs: int | None = None

@@ -70,8 +70,8 @@ class TestOneRecordMovesOneLoss:
     def test_parameters_are_cut_by_their_names(self):
         """In parts, of people or of records: another may be as long by chance."""
 
-        class Shown(DPLogisticRegression):
-            _one_of_each, _is_released = ("notes",), False
+        class Shown(DPLogisticRegression, released=False):
+            _one_of_each = ("notes",)
 
         pipeline = make_pipeline(Normalizer(), Shown(classes=[0, 1]))
         given = {"shown__notes": list("abcd"), "shown__timeline": [1.0, 2.0, 3.0, 4.0]}

@@ -81,9 +81,8 @@ FRACTIONS = [None, 0.001, 0.3, 0.5, 0.9, 0.999]
 
 
 def make_fit(kind, n, epsilon, shape_fraction=None, n_rungs=None, omega=OMEGA, max_shape=MAX_SHAPE):
-    return WeibullSetting(
-        WAYS[kind], n, epsilon, MAX_TIME, omega, max_shape, shape_fraction, n_rungs
-    )
+    way = WAYS[kind]._replace(n_rungs=n_rungs)
+    return WeibullSetting(way, n, epsilon, MAX_TIME, omega, max_shape, shape_fraction)
 
 
 def simulate(n, shape=1.4, scale=2.0, censoring=4.0, seed=0):
