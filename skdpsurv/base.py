@@ -336,8 +336,7 @@ class PrivateEstimator(BaseEstimator):
         if math.isinf(self.epsilon):  # bounds that nobody needs may be infinite
             plan = self._plan(shape)
         else:
-            names = [name for name in self._get_param_names() if name in DECIDING]
-            plan = checked(lambda: self._plan(shape), ", ".join(names))
+            plan = checked(lambda: self._plan(shape), [n for n in DECIDING if hasattr(self, n)])
         promised = plan.guarantee(self._status(shape))
         if promised.delta and math.isfinite(promised.epsilon):
             require_delta(promised.epsilon, promised.delta)
@@ -386,7 +385,7 @@ class PrivateEstimator(BaseEstimator):
         """Set the fitted attributes from a release."""
         before = dict(self.__dict__)
         try:
-            if "columns" in self._get_param_names():
+            if hasattr(self, "columns"):
                 self.columns_ = release.transformer()
             self.release_ = release
             self.guarantee_ = release.guarantee

@@ -354,13 +354,13 @@ class Plan:
         return {name: value for name, value in known.items() if not name.startswith("_")}
 
 
-def checked(make: Callable[[], Plan], names: str) -> Plan:
+def checked(make: Callable[[], Plan], names: Sequence[str]) -> Plan:
     """Return the plan that ``make`` makes of public numbers.
 
     Parameters
     ----------
     make : callable
-    names : str
+    names : sequence of str
         The parameters that decide, for the message.
 
     Raises
@@ -375,8 +375,8 @@ def checked(make: Callable[[], Plan], names: str) -> Plan:
         fits = False
     if not fits:
         raise ValueError(
-            f"{names} must be such that ridge and noise lie between {SPAN[0]:g} and {SPAN[1]:g}; "
-            "they are too extreme for double precision."
+            f"{', '.join(names)} must be such that ridge and noise lie between {SPAN[0]:g} and "
+            f"{SPAN[1]:g}; they are too extreme for double precision."
         )
     return plan
 

@@ -142,7 +142,7 @@ class ExitTableFitter(UnivariateFitter, released=False):
         return self
 
     def _causes(self) -> Causes:
-        return Causes.of(self.get_params(deep=False))
+        return Causes.of(vars(self))
 
     _one_of_each = ("durations", "event_observed", "group")
 
