@@ -6,8 +6,7 @@ standard ones z of three shapes: normal, uniform, and signs. What follows from a
 follows from the moments.
 
 Where noise hides how far rows spread in a direction, nothing can be said of what it does: an
-eigenvalue of S below :data:`KNOWN` standard deviations of the noise is *unknown*. Those that are
-known are mostly so because noise has raised them, if they are small.
+eigenvalue of S below :data:`KNOWN` standard deviations of the noise is *unknown*.
 """
 
 from __future__ import annotations
@@ -55,12 +54,7 @@ class RowLaw:
 
     @classmethod
     def of_moments(
-        cls,
-        moments: FloatArray,
-        constant: float,
-        n_records: int,
-        deviation: float,
-        raised: float = 0.0,
+        cls, moments: FloatArray, constant: float, n_records: int, deviation: float
     ) -> RowLaw:
         """Return the law of rows with released second moments.
 
@@ -74,9 +68,6 @@ class RowLaw:
             The largest mass that there can be.
         deviation : float
             Standard deviation of the noise on a diagonal entry.
-        raised : float, default=0.0
-            Noise has raised those eigenvalues that are known, for else they would not be. They are
-            taken lower by this, times the variance of the noise over them.
         """
         least = max(1.0, 2.0 * deviation / constant**2)
         mass = float(np.clip(moments[0, 0] / constant**2, min(least, n_records), n_records))
@@ -84,9 +75,7 @@ class RowLaw:
         covariance = moments[1:, 1:] / mass - np.outer(mean, mean)
         values, vectors = np.linalg.eigh(covariance)
         least = max(KNOWN * deviation / mass, 1e-12)
-        known, values = values >= least, np.maximum(values, least)
-        values = values - np.where(known, raised * (deviation / mass) ** 2 / values, 0.0)
-        return cls(mass, mean, values, vectors, known)
+        return cls(mass, mean, np.maximum(values, least), vectors, values >= least)
 
     def rows(self, shape: str) -> FloatArray:
         """Return rows of a shape, whose mean and covariance are those of the law."""

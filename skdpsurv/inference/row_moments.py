@@ -11,7 +11,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -69,9 +69,6 @@ class RowMoments(NoisySum):
     n_records: int
     n_features: int
     constant: float = CONSTANT
-
-    #: See :meth:`RowLaw.of_moments`.
-    raised: ClassVar[float] = 0.0
 
     name = "second moments"
     theorem = reference("docs/proofs/inference", "dwork")
@@ -137,6 +134,4 @@ class ReleasedMoments:
     def _law(self, moments: FloatArray) -> RowLaw:
         asked, unit = self.asked, self.asked.longest**2
         deviation = asked.query({}).deviation(asked.price)
-        return RowLaw.of_moments(
-            moments * unit, asked.constant, asked.n_records, deviation * unit, asked.raised
-        )
+        return RowLaw.of_moments(moments * unit, asked.constant, asked.n_records, deviation * unit)

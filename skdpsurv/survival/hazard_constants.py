@@ -29,8 +29,6 @@ SPREAD_POWER, SPREAD_RANGE = 0.16, (1.0, 2.0)
 #: many times the level of the life table (docs/benchmarks/hazard_intervals).
 INFERENCE_SPREAD = (0.8, 4.0)
 INFERENCE_CAP, INFERENCE_LEVEL = (1.0, 0.48, 12.0), 4.0
-#: How far noise has raised what standard errors take for known (docs/benchmarks/hazard_intervals).
-RAISED = 1.5
 #: What rows tell of a coefficient beside what they would if all directions of rows within their
 #: bound were alike (docs/benchmarks/priors).
 INFORMATION_PART = 0.25

@@ -21,7 +21,6 @@ from skdpsurv.inference import Indirect, Inference, ReleasedMoments, RowMoments
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.privacy.concentrated import Price
 from skdpsurv.privacy.measurement import Known
-from skdpsurv.survival import hazard_constants as tuned
 from skdpsurv.survival.hazard_fit import HazardFit, HazardSum
 from skdpsurv.survival.hazard_plans import HazardRecords
 from skdpsurv.survival.spline import to_published
@@ -84,8 +83,6 @@ class HazardMoments(RowMoments):
     """
 
     fit: HazardFit
-
-    raised = tuned.RAISED
 
     @classmethod
     def planned(cls, fit: HazardFit, price: Price) -> Self:
