@@ -32,6 +32,7 @@ from skdpsurv import (
 from skdpsurv.audit.density_ratio import density_ratio_audit
 from skdpsurv.audit.epsilon import audit_epsilon
 from skdpsurv.audit.neighbours import worst_neighbours
+from skdpsurv.classification import Perturbation
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.model_selection import PrivateSearchCV, RepeatedRuns
 from skdpsurv.published import (
@@ -121,8 +122,14 @@ def cases() -> Iterator[Case]:
     )
     yield Case("obj_pert", logistic())
     yield Case("obj_pert, alpha=20", logistic(alpha=STRONG))
-    yield Case("obj_pert, max_residual=1, 2 columns", logistic(max_residual=1.0), n_features=2)
-    yield Case("obj_pert, intercept_scaling=10", logistic(intercept_scaling=10.0))
+    yield Case(
+        "obj_pert, max_residual=1, 2 columns",
+        logistic(method=Perturbation(max_residual=1.0)),
+        n_features=2,
+    )
+    yield Case(
+        "obj_pert, intercept_scaling=10", logistic(method=Perturbation(intercept_scaling=10.0))
+    )
     yield Case("obj_pert, 3 classes", logistic(classes=[0, 1, 2]))
     yield Case("obj_pert, data_norm=100", logistic(data_norm=100.0, fit_intercept=False))
     yield Case("out_pert, alpha=20", logistic(method="out_pert", alpha=STRONG))
@@ -296,7 +303,12 @@ def ratios(most_pairs: int) -> None:
         ("out_pert, alpha=20", hazard(center_share=0.0, alpha=STRONG, method="out_pert"), 2, 1),
         ("obj_pert, published", published(alpha=STRONG), 2, 1),
         ("obj_pert", logistic(), 2, 1),
-        ("obj_pert, max_residual=1, 2 columns", logistic(max_residual=1.0), 2, 2),
+        (
+            "obj_pert, max_residual=1, 2 columns",
+            logistic(method=Perturbation(max_residual=1.0)),
+            2,
+            2,
+        ),
         ("obj_pert, 3 classes", logistic(classes=[0, 1, 2]), 2, 1),
         ("out_pert, alpha=20", logistic(method="out_pert", alpha=STRONG), 2, 1),
         ("obj_pert, published", PublishedLogisticRegression(classes=[0, 1]), 2, 1),

@@ -24,6 +24,7 @@ from benchmarks._diffprivlib_env import OPTION, VERSION, Diffprivlib, diffprivli
 from benchmarks._diffprivlib_worker import METRICS, scores
 from benchmarks._run import arguments, data_file, number, part, run, setting
 from skdpsurv import DPLogisticRegression
+from skdpsurv.classification import Perturbation
 from skdpsurv.classification.logistic_model import LogisticModel
 from skdpsurv.preprocessing import PublicBoundsScaler
 from skdpsurv.published import PublishedLogisticRegression
@@ -35,7 +36,7 @@ CS = setting((0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0), quick=(0.1, 1.0))
 ALPHAS = setting((1e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1.0), quick=(0.1,))
 METHODS: dict[str, dict[str, Any]] = {
     "defaults": {},
-    "max_residual=1": {"max_residual": 1.0},
+    "max_residual=1": {"method": Perturbation(max_residual=1.0)},
     "out_pert": {"method": "out_pert"},
 }
 RIVAL, RIVAL_DEFAULT = "diffprivlib, best C", "diffprivlib, C = 1"

@@ -21,10 +21,11 @@ from benchmarks._common import split, table
 from benchmarks._run import arguments, data_file, number, part, run, setting
 from benchmarks.logistic_accuracy import Labelled, digits, main_sets, min_max, more_sets
 from skdpsurv import DPLogisticRegression
+from skdpsurv.classification import Perturbation
 from skdpsurv.likelihoods.logistic import log_odds
 
 EPSILONS = setting((0.1, 0.3, 1.0, 3.0), quick=(1.0,))
-DEFAULT_SHARE = DPLogisticRegression().recalibration_share
+DEFAULT_SHARE = Perturbation().recalibration_share
 #: Data sets that the constants of the slope were found on, beside GUSTO and eight simulated ones.
 IN_VIEW = ("digits 0 v 8", "breast cancer", "digits 3 v 8", "heart disease")
 IN_VIEW += ("myocardial infarction", "MNIST 0 or 8")
@@ -119,7 +120,10 @@ def measure(data: Labelled, epsilon: float, repetitions: int) -> list[float]:
             warnings.simplefilter("ignore")
             models = [
                 DPLogisticRegression(
-                    epsilon, classes=[0, 1], random_state=repetition, recalibration_share=share
+                    epsilon,
+                    classes=[0, 1],
+                    random_state=repetition,
+                    method=Perturbation(recalibration_share=share),
                 ).fit(X, y)
                 for share in (0.0, DEFAULT_SHARE)
             ]

@@ -21,6 +21,7 @@ from benchmarks._classification import auc, cell, difference, repeated, seed
 from benchmarks._common import table
 from benchmarks._run import arguments, data_file, number, part, run, setting
 from skdpsurv import DPLogisticRegression, PublicColumns, pool_releases
+from skdpsurv.classification import Perturbation
 from skdpsurv.classification.logistic_regression import ENOUGH
 
 EPSILON = 1.0
@@ -133,7 +134,7 @@ def measure(task: tuple[Sites, int | None], repetition: int) -> dict[tuple[Hasha
             columns=data.columns,
             classes=[0, 1],
             data_norm=data.data_norm,
-            intercept_scaling=INTERCEPT,
+            method=Perturbation(intercept_scaling=INTERCEPT),
             random_state=seed(label, repetition, *key),
             **options,
         )

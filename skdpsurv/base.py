@@ -7,7 +7,7 @@ import inspect
 import math
 import warnings
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
@@ -423,8 +423,8 @@ class PrivateEstimator(BaseEstimator):
         if released and cls.__init__ is not object.__init__:
             Release.kinds.setdefault(cls.__name__, cls)
 
-    #: Words of ``method`` whose parameters an object holds, and the object's class.
-    _methods: ClassVar[Mapping[str, type]] = {}
+    #: Words of ``method`` with parameters, and what makes the object that holds these.
+    _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {}
 
     #: Of perturbed minimisers.
     _noise_law: ClassVar[type[NoiseLaw]] = SphericalLaplace

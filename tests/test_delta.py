@@ -27,6 +27,7 @@ from skdpsurv.privacy import (
 )
 from skdpsurv.privacy.concentrated import epsilon_at, rho_for
 from skdpsurv.privacy.exact_vectors import require_delta
+from tests.support.logistic import logistic as perturbed
 from tests.support.spies import laws_drawn
 
 N, D, DELTA = 2000, 40, 1e-7
@@ -45,7 +46,7 @@ def records(kind, n=N, d=D, n_classes=2):
 def model(kind, **parameters):
     if kind == SURVIVAL:
         return DPDiscreteTimeSurvival(**{"max_time": 1.0, "delta": DELTA, **parameters})
-    return DPLogisticRegression(**{"classes": [0, 1], "delta": DELTA, **parameters})
+    return perturbed(**{"classes": [0, 1], "delta": DELTA, **parameters})
 
 
 def fitted(kind, data=None, **parameters):

@@ -21,6 +21,7 @@ from sklearn.base import BaseEstimator
 
 from skdpsurv import DPLogisticRegression, PrivacyAccountant
 from skdpsurv.audit import audit_epsilon, density_ratio_audit
+from skdpsurv.classification import Perturbation
 
 TRIALS = 500  # fits of each data set
 CLAIM = 1.0
@@ -46,7 +47,12 @@ class Boaster(BaseEstimator):
 # guarantee is tested hardest. Nothing in an audit is private, so the records are made up. (The fit
 # at the end warns, by a ``PublicInputWarning``, that one record is few.)
 
-SETTINGS = {"data_norm": 1.0, "classes": [0, 1], "alpha": 60.0, "max_residual": 0.5}
+SETTINGS = {
+    "data_norm": 1.0,
+    "classes": [0, 1],
+    "alpha": 60.0,
+    "method": Perturbation(max_residual=0.5),
+}
 data, neighbour = ([[1.0]], [0]), ([[1.0]], [1])
 honest = DPLogisticRegression(CLAIM, **SETTINGS)
 found = {

@@ -131,7 +131,9 @@ def density_ratio_audit(
     --------
     >>> from skdpsurv import DPLogisticRegression
     >>> from skdpsurv.audit import density_ratio_audit
-    >>> model = DPLogisticRegression(epsilon=1.0, classes=[0, 1], alpha=60.0, max_residual=0.5)
+    >>> from skdpsurv.classification import Perturbation
+    >>> half = Perturbation(max_residual=0.5)
+    >>> model = DPLogisticRegression(epsilon=1.0, classes=[0, 1], alpha=60.0, method=half)
     >>> result = density_ratio_audit(model, ([[1.0]], [0]), ([[1.0]], [1]))
     >>> result.passed, bool(result.largest > 0.8)
     (True, True)

@@ -140,9 +140,13 @@ def privacy_curve_audit(
     Examples
     --------
     >>> from skdpsurv import DPLogisticRegression
+    >>> from skdpsurv.classification import Perturbation
     >>> from skdpsurv.audit import privacy_curve_audit
     >>> model = DPLogisticRegression(
-    ...     epsilon=1.0, delta=1e-6, method="noisy_gd", classes=[0, 1], max_residual=1.0
+    ...     epsilon=1.0,
+    ...     delta=1e-6,
+    ...     method=Perturbation("noisy_gd", max_residual=1.0),
+    ...     classes=[0, 1],
     ... )
     >>> result = privacy_curve_audit(model, ([[1.0]], [0]), ([[1.0]], [1]))
     >>> result.passed, result.confidence

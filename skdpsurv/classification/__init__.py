@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from skdpsurv.classification.logistic_regression import DPLogisticRegression
+from skdpsurv.classification.perturbation_method import Perturbation
 from skdpsurv.classification.stacking import PrivateStackingClassifier
 
-__all__ = ["DPLogisticRegression", "PrivateStackingClassifier"]
+__all__ = ["DPLogisticRegression", "Perturbation", "PrivateStackingClassifier"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -110,7 +111,7 @@ class LogisticMinimisers(Minimisers):
         }
 
 
-class LogisticModel(Summarised, PrivateClassifier):
+class LogisticModel(Summarised, PrivateClassifier, ABC):
     """Base of private logistic regressions: a subclass says by which plan they are fitted."""
 
     #: Which constants noise is calibrated by; public.
@@ -134,6 +135,10 @@ class LogisticModel(Summarised, PrivateClassifier):
         self
         """
         return self._fit(X, y, person=person)
+
+    @abstractmethod
+    def _plan(self, shape: LabelledShape) -> Plan:
+        """Decide from public numbers alone how epsilon is spent."""
 
     def _stated(self, shape: LabelledShape) -> dict[str, Any]:
         stated = super()._stated(shape)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from skdpsurv.checks import Check, choice, number_in
+from skdpsurv.checks import Check, number_in, word_or
 from skdpsurv.classification import budgets
 from skdpsurv.classification.group_fit import GroupFit
 from skdpsurv.classification.label_inference import LabelMoments
 from skdpsurv.classification.logistic_model import LogisticMinimisers, LogisticModel
 from skdpsurv.classification.margin_table import Margins
+from skdpsurv.classification.perturbation_method import Perturbation
 from skdpsurv.classification.private_classifier import (
     LabelledShape,
 )
@@ -57,10 +60,12 @@ class DPLogisticRegression(LogisticModel):
         Probability with which the bound by epsilon may fail. 0 is pure differential privacy. A
         small one, at most :math:`1/n^2`, allows Gaussian noise, of which many columns need less: it
         is used where it is less, and else ``guarantee_`` has ``delta=0``.
-    method : {"auto", "obj_pert", "noisy_gd", "out_pert"}, default="auto"
+    method : {"auto", "obj_pert", "noisy_gd", "out_pert"} or Perturbation, default="auto"
         Objective perturbation; noisy gradient descent, which needs a delta; output perturbation
         (simpler, and less accurate). "auto" takes that of the first two which needs less noise, by
-        public numbers alone.
+        public numbers alone. A :class:`~skdpsurv.classification.Perturbation` holds a word and
+        parameters: the cap on residuals, the size of the constant column, and the share of epsilon
+        for recalibration, which 0 switches off.
     columns : transformer or None, default=None
         Public transformer of raw rows, such as a :class:`~skdpsurv.preprocessing.PublicColumns`:
         what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
@@ -75,21 +80,9 @@ class DPLogisticRegression(LogisticModel):
         about where there are no ``columns`` either.
     fit_intercept : bool, default=True
         Whether to fit an intercept, which is penalised and protected like the coefficients.
-    intercept_scaling : float, default=0.1
-        Size, in units of ``data_norm``, of the public constant column whose coefficient makes the
-        intercept. It counts in the norm of a row: a large one costs accuracy, a small one means a
-        strong penalty on the intercept.
     classes : array-like of labels or None, default=None
         The classes, known without looking at the records. None reads them from y: the fit then
         has no guarantee (status "none"), with a PrivacyLeakWarning.
-    max_residual : float in [0.5, 1] or "auto", default="auto"
-        Cap on the residual, label less probability, with which a record can pull at the fit. 1 is
-        logistic regression, 0.5 halves the noise. "auto" is 0.5 unless there is very little
-        noise. Probabilities allow for the cap; coefficients are log odds ratios at 1 only.
-    recalibration_share : float in [0, 1), default=0.1
-        Share of epsilon spent, after the coefficients, on a private table of how often they are
-        right, which gives ``recalibration_slope_``. Skipped, with nothing spent, where n times
-        epsilon is below 600.
     inference_share : float in [0, 1), default=0.0
         Share of epsilon spent on second moments of the rows, which ``summary`` needs for standard
         errors: 0.2 is a good choice. 0 leaves them out. Skipped, with nothing spent, where n times
@@ -192,11 +185,16 @@ class DPLogisticRegression(LogisticModel):
 
     _rules: ClassVar[dict[str, Check]] = {
         "delta": number_in(0.0, 1.0, closed="left"),
-        "method": choice("auto", *NAMES),
-        "recalibration_share": number_in(0.0, 1.0, closed="left"),
+        "method": word_or(Perturbation, "auto", *NAMES),
         "inference_share": number_in(0.0, 1.0, closed="left"),
         "prior": is_prior,
     }
+
+    _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {
+        word: partial(Perturbation, word) for word in ("auto", *NAMES)
+    }
+    #: Of the constant column, which released intercepts have in them.
+    _beyond_constructor = ("intercept_scaling",)
 
     def __init__(
         self,
@@ -204,14 +202,11 @@ class DPLogisticRegression(LogisticModel):
         *,
         delta: float = 0.0,
         columns: Any = None,
-        method: str = "auto",
+        method: str | Perturbation = "auto",
         alpha: float | str = "auto",
         data_norm: float | None = None,
         fit_intercept: bool = True,
-        intercept_scaling: float = 0.1,
         classes: ArrayLike | None = None,
-        max_residual: float | str = "auto",
-        recalibration_share: float = 0.1,
         inference_share: float = 0.0,
         prior: Release | None = None,
         random_state: int | None = None,
@@ -224,25 +219,39 @@ class DPLogisticRegression(LogisticModel):
         self.alpha = alpha
         self.data_norm = data_norm
         self.fit_intercept = fit_intercept
-        self.intercept_scaling = intercept_scaling
         self.classes = classes
-        self.max_residual = max_residual
-        self.recalibration_share = recalibration_share
         self.inference_share = inference_share
         self.prior = prior
         self.random_state = random_state
         self.accountant = accountant
 
+    @property
+    def _perturbation(self) -> Perturbation:
+        """What is perturbed, and how."""
+        return Perturbation(self.method) if isinstance(self.method, str) else self.method
+
+    @property
+    def max_residual(self) -> float | str:  # type: ignore[override]
+        """The cap on residuals that was asked for: a parameter of ``method``."""
+        return self._perturbation.max_residual
+
+    @property
+    def intercept_scaling(self) -> float:  # type: ignore[override]
+        """The size of the constant column: a parameter of ``method``."""
+        return self._perturbation.intercept_scaling
+
     def _stated(self, shape: LabelledShape) -> dict[str, Any]:
-        method = self.method if self.delta else candidates(self.method, 0.0)[0][0]
+        kind = self._perturbation.kind
+        method = kind if self.delta else candidates(kind, 0.0)[0][0]
         return {"method": method, **super()._stated(shape)}
 
     def _check_together(self) -> None:
         super()._check_together()
-        if self.method == "out_pert" and self.alpha == 0:
+        perturbation = self._perturbation
+        if perturbation.kind == "out_pert" and self.alpha == 0:
             raise ValueError("alpha must be positive, or 'auto', with method='out_pert'.")
-        check_delta(self)
-        shares = self.recalibration_share, self.inference_share
+        check_delta(perturbation.kind, self.delta)
+        shares = perturbation.recalibration_share, self.inference_share
         if self.epsilon < math.inf and not sum(shares) < 1.0:
             raise ValueError(
                 "recalibration_share and inference_share must leave something of epsilon to the "
@@ -268,7 +277,7 @@ class DPLogisticRegression(LogisticModel):
         prior = self._read_prior("odds", shape.n_features, shape.classes.tolist())
         fits = [
             self._tight(shape, setting, prior, method, float(self.delta) if gaussian else 0.0)
-            for method, gaussian in candidates(self.method, float(self.delta))
+            for method, gaussian in candidates(self._perturbation.kind, float(self.delta))
         ]
         measurements, delta = min(fits, key=lambda fit: fit[0][0].noise)
         return self._as_plan(shape, measurements, delta)
@@ -283,7 +292,7 @@ class DPLogisticRegression(LogisticModel):
     ) -> tuple[list[Any], float]:
         """Return the measurements of one method, by Gaussian noise if there is a delta."""
         epsilon = float(self.epsilon)
-        shares = [float(self.recalibration_share), float(self.inference_share)]
+        shares = [float(self._perturbation.recalibration_share), float(self.inference_share)]
         if shape.n_records * epsilon < ENOUGH or shape.classes.size < 2:
             shares = [0.0, 0.0]
         table: Price

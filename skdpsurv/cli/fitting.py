@@ -180,11 +180,10 @@ def _settings(
     pairs: Sequence[str],
     options: Mapping[str, str],
 ) -> dict[str, Any]:
-    of_methods = {
-        f"method__{name}": word
-        for word, method in kind._methods.items()
-        for name in inspect.signature(method).parameters
-    }
+    of_methods: dict[str, list[str]] = {}
+    for word, method in kind._methods.items():
+        for name in inspect.signature(method).parameters:
+            of_methods.setdefault(f"method__{name}", []).append(word)
     allowed = {*inspect.signature(kind).parameters, *of_methods}
     allowed -= {"accountant", "verbose", "method__verbose"}
     found: dict[str, Any] = {}
@@ -201,13 +200,14 @@ def _settings(
             )
         found[name] = _value(text)
     nested = {name: found.pop(name) for name in set(found) & set(of_methods)}
+    word = found.get("method", "auto")
     for name in nested:
-        if found.get("method") != of_methods[name]:
+        if word not in of_methods[name]:
             raise CommandError(
-                "parameter", f"--set {name} must go with --set method={of_methods[name]}."
+                "parameter", f"--set {name} must go with --set method={of_methods[name][0]}."
             )
     if nested:
-        method = kind._methods[found["method"]]
+        method = kind._methods[word]
         found["method"] = method(**{n.partition("__")[2]: value for n, value in nested.items()})
     return found
 

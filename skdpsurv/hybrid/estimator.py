@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -175,7 +175,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         "weights": choice(*WEIGHTS),
         "categorical_features": later,
     }
-    _methods: ClassVar[Mapping[str, type]] = {"subset": SubsetSelection}
+    _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {"subset": SubsetSelection}
 
     def __init__(
         self,

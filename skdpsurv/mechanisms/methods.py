@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.mechanisms import noisy_descent, objective_perturbation, output_perturbation
 from skdpsurv.mechanisms.certificate import ZERO, Center
@@ -40,14 +38,14 @@ def candidates(method: str, delta: float) -> list[tuple[str, bool]]:
     return found + ([(gaussian[method], True)] if delta and method in gaussian else [])
 
 
-def check_delta(fit: Any) -> None:
+def check_delta(method: object, delta: float) -> None:
     """Refuse a method that needs a delta which the estimator has not.
 
     Raises
     ------
     ValueError
     """
-    if not fit.delta and isinstance(fit.method, str) and fit.method == "noisy_gd":
+    if not delta and isinstance(method, str) and method == "noisy_gd":
         raise ValueError(
             "delta must be positive with method='noisy_gd': Gaussian noise has no epsilon without."
         )

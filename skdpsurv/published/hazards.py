@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from skdpsurv.base import Weakness
@@ -80,7 +80,7 @@ class PublishedDiscreteTimeSurvival(DiscreteTimeModel):
     _rules: ClassVar[dict[str, Check]] = {
         "method": word_or(PosteriorSampling, *PURE, "psgld"),
     }
-    _methods: ClassVar[Mapping[str, type]] = {"psgld": PosteriorSampling}
+    _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {"psgld": PosteriorSampling}
 
     def __init__(
         self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from skdpsurv.base import Weakness
@@ -212,7 +212,7 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
         "inference_share": number_in(0.0, 1.0, closed="left"),
         "prior": is_prior,
     }
-    _methods: ClassVar[Mapping[str, type]] = {"psgld": PosteriorSampling}
+    _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {"psgld": PosteriorSampling}
 
     def __init__(
         self,
@@ -271,7 +271,7 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
     def _check_together(self) -> None:
         super()._check_together()
         sampling = self._sampling
-        check_delta(self)
+        check_delta(self.method, self.delta)
         if sampling is not None and self.delta:
             sampling.check_noisy()
         looks = not self._is_asymptotic and self.epsilon < math.inf

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -22,6 +23,7 @@ from skdpsurv.checks import (
 )
 from skdpsurv.inference import Inference, Summarised
 from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.privacy.plan import Plan
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.shape import Shape
 from skdpsurv.survival.hazard_bands import survival_band
@@ -64,6 +66,10 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
         "data_norm": auto_or(positive()),
         "alpha": zero_or(positive()),
     }
+
+    @abstractmethod
+    def _plan(self, shape: Shape) -> Plan:
+        """Decide from public numbers alone how epsilon is spent."""
 
     def _check_together(self) -> None:
         if self.n_knots > self.n_intervals:

@@ -11,7 +11,6 @@ from sklearn.linear_model import LogisticRegression
 
 from skdpsurv import (
     DPDiscreteTimeSurvival,
-    DPLogisticRegression,
     DPWeibullFitter,
     HybridMEstimator,
     PrivateStackingClassifier,
@@ -30,6 +29,7 @@ from skdpsurv.published import (
     weibull_plans,
 )
 from skdpsurv.survival import weibull_rungs
+from tests.support.logistic import logistic as perturbed
 from tests.support.planted_defects import (
     intercept_outside_the_norm,
 )
@@ -39,7 +39,7 @@ FLIPPED = ([[1.0]], [0]), ([[1.0]], [1])
 
 
 def logistic(**parameters):
-    return DPLogisticRegression(**{"classes": [0, 1], **parameters})
+    return perturbed(**{"classes": [0, 1], **parameters})
 
 
 def weibull(ladder, **parameters):

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, DPWeibullFitter
+from skdpsurv import DPDiscreteTimeSurvival, DPWeibullFitter
 from skdpsurv.audit import density_ratio_audit, privacy_curve_audit
 from skdpsurv.audit.gaussian_law import Gap, delta_of_normal, simulated
 from skdpsurv.audit.perturbation_law import problems_of
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
+from tests.support.logistic import logistic as perturbed
 from tests.support.worst_pairs import pair
 
 FLIPPED = ([[1.0]], [0]), ([[1.0]], [1])
@@ -22,7 +23,7 @@ AT_ONCE = "event at once or censored at the end, alone"
 
 def logistic(**parameters):
     fixed = {"classes": [0, 1], "method": "noisy_gd", "delta": 1e-6, "max_residual": 1.0}
-    return DPLogisticRegression(**{**fixed, **parameters})
+    return perturbed(**{**fixed, **parameters})
 
 
 def hazard(**parameters):

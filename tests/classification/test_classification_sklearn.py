@@ -12,11 +12,12 @@ from sklearn.preprocessing import Normalizer
 
 from skdpsurv import (
     BudgetExceededError,
-    DPLogisticRegression,
     PrivacyAccountant,
     PrivateStackingClassifier,
     Release,
 )
+from skdpsurv.classification import Perturbation
+from tests.support.logistic import logistic as perturbed
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def data():
 
 def logistic(epsilon=1.0, **parameters):
     options = {"classes": ["ill", "well"], "random_state": 0, **parameters}
-    return DPLogisticRegression(epsilon, **options)
+    return perturbed(epsilon, **options)
 
 
 def stack(epsilon=1.0, **parameters):
@@ -40,7 +41,7 @@ both = pytest.mark.parametrize("make", [logistic, stack])
 
 
 GRIDS = {
-    logistic: {"alpha": [1e-2, 1.0], "max_residual": [0.5, 1.0]},
+    logistic: {"alpha": [1e-2, 1.0], "method": [Perturbation(max_residual=c) for c in (0.5, 1.0)]},
     stack: {"combiner": ["vote", "logistic"], "n_partitions": [1, 2]},
 }
 

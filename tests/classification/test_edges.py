@@ -14,6 +14,7 @@ from skdpsurv.mechanisms.newton import LEAST_RIDGE
 from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy import PrivacyAccountant
 from skdpsurv.published import PublishedLogisticRegression
+from tests.support.logistic import logistic as perturbed
 
 
 @pytest.fixture
@@ -31,7 +32,7 @@ def test_scipy_may_be_told_to_raise():
     X = np.where(y == 1, 1e-3, -1e-3)[:, None]
     X[1] = 1.0
     accountant = PrivacyAccountant()
-    model = DPLogisticRegression(
+    model = perturbed(
         1e4,
         alpha=0,
         max_residual=1.0,
@@ -73,7 +74,7 @@ class TestLeastRidges:
         X[: n // 2, 0] = 1e-7
         X[n // 2 :] = [0.7, -0.7]
         y = np.r_[np.ones(n // 2), np.arange(n // 2) % 2]
-        model = DPLogisticRegression(
+        model = perturbed(
             10.0,
             classes=[0, 1],
             method="out_pert",

@@ -23,6 +23,7 @@ from skdpsurv.likelihoods.logistic import Logistic, LogisticLoss
 from skdpsurv.mechanisms.perturbation import Unperturbed
 from skdpsurv.privacy import random_source
 from skdpsurv.privacy.shares import what_is_left
+from tests.support.logistic import logistic as perturbed
 
 METHODS = ("obj_pert", "out_pert")
 TRUTH = np.array([-0.5, 1.0, -1.0, 0.5, 0.0])
@@ -42,7 +43,7 @@ def make(n=5000, seed=0, truth=TRUTH):
 
 def model(epsilon=3.0, **parameters):
     usual = {"classes": [0, 1], "random_state": 0, "inference_share": 0.2}
-    return DPLogisticRegression(epsilon, **{**usual, **parameters})
+    return perturbed(epsilon, **{**usual, **parameters})
 
 
 def moments_of(group, price):

@@ -25,6 +25,7 @@ from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.perturbation import Perturbed
 from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.published import PublishedLogisticRegression
+from tests.support.logistic import logistic as perturbed
 
 N = 300
 METHODS = ("obj_pert", "out_pert")
@@ -32,9 +33,7 @@ VARIANTS = [{}, {"method": "out_pert"}, {"published": True}, {"max_residual": 1.
 
 
 def model(epsilon=1.0, **parameters):
-    make = (
-        PublishedLogisticRegression if parameters.pop("published", False) else DPLogisticRegression
-    )
+    make = PublishedLogisticRegression if parameters.pop("published", False) else perturbed
     return make(epsilon, **{"classes": [0, 1], "random_state": 0, **parameters})
 
 

@@ -22,6 +22,7 @@ from skdpsurv.classification.margin_table import (
 from skdpsurv.privacy import RandomSource, random_source
 from skdpsurv.published import PublishedLogisticRegression
 from skdpsurv.shape import Shape
+from tests.support.logistic import logistic as perturbed
 from tests.support.spies import queries_without_noise
 
 
@@ -128,7 +129,7 @@ class TestFit:
         X = normalize(rng.normal(size=(n, 8)))
         y = (X[:, 0] > 0.5 * rng.normal(size=n)).astype(int)
         parameters = {"classes": [0, 1], "random_state": 0, **parameters}
-        make = DPLogisticRegression
+        make = perturbed
         if parameters.pop("published", False):
             make = PublishedLogisticRegression
         return make(epsilon, **parameters).fit(X, y), X, y
@@ -138,9 +139,7 @@ class TestFit:
         X, y = load_digits(n_class=2, return_X_y=True)
         X = normalize(X)
         one, plain = (
-            DPLogisticRegression(
-                3.0, classes=[0, 1], random_state=0, recalibration_share=share
-            ).fit(X, y)
+            perturbed(3.0, classes=[0, 1], random_state=0, recalibration_share=share).fit(X, y)
             for share in (0.1, 0.0)
         )
         assert one.recalibration_slope_ > 1.5 * plain.recalibration_slope_

@@ -18,6 +18,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "RepeatedRuns": ("skdpsurv.model_selection",),
     "PerturbedHistogramMEstimator": ("skdpsurv.published", "skdpsurv"),
     "PublishedDiscreteTimeSurvival": ("skdpsurv.published",),
+    "Perturbation": ("skdpsurv.classification",),
     "SubsetSelection": ("skdpsurv.hybrid",),
     "PublishedLogisticRegression": ("skdpsurv.published",),
     "PublishedWeibullFitter": ("skdpsurv.published",),
@@ -58,8 +59,11 @@ def _search(given: Mapping[str, Any]) -> Spelled:
 
 def _logistic(given: Mapping[str, Any]) -> Spelled:
     own = dict(given)
-    assert own.pop("calibration") == "published"
-    return "PublishedLogisticRegression", own
+    if own.pop("calibration", "tight") == "published":
+        return "PublishedLogisticRegression", own
+    method = {"max_residual": own.pop("max_residual")}
+    own["method"] = find("Perturbation")(own["method"], **method)
+    return "DPLogisticRegression", own
 
 
 def _hybrid(given: Mapping[str, Any]) -> Spelled:

@@ -19,9 +19,11 @@ import pytest
 from sklearn.base import BaseEstimator
 
 import skdpsurv
-from skdpsurv import DPLogisticRegression, PrivacyAccountant
+from skdpsurv import DPLogisticRegression, PosteriorSampling, PrivacyAccountant
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.checks import later
+from skdpsurv.classification import Perturbation
+from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.privacy import random_source
 from tests.support import checks
 from tests.support.registry import (
@@ -56,6 +58,18 @@ def public_estimators():
     return found
 
 
+METHODS = {
+    Perturbation: lambda method: method.kind,
+    PosteriorSampling: lambda method: "psgld",
+    SubsetSelection: lambda method: "subset",
+}
+
+
+def word(value):
+    """Return the word that a parameter is, or that a method stands for."""
+    return METHODS[type(value)](value) if type(value) in METHODS else value
+
+
 class TestTheRegistry:
     def test_holds_every_public_estimator(self):
         found = public_estimators()
@@ -71,7 +85,17 @@ class TestTheRegistry:
         listed += re.findall(r"^(\w+) : \{(.*?)\}", inspect.getdoc(kind) or "", re.M)
         defaults = inspect.signature(kind).parameters
         for name, words in listed:
-            seen = {s.parameters.get(name, defaults[name].default) for s in settings}
+            seen = {word(s.parameters.get(name, defaults[name].default)) for s in settings}
+            assert set(re.findall(r'"(\w+)"', words)) <= seen, name
+
+    @pytest.mark.parametrize("kind", METHODS, ids=lambda kind: kind.__name__)
+    def test_holds_every_word_of_every_method(self, kind):
+        used = [m for s in SETTINGS if isinstance(m := s.parameters.get("method"), kind)]
+        used.append(kind())
+        for name, words in re.findall(r"^(\w+) : \{(.*?)\}", inspect.getdoc(kind) or "", re.M):
+            seen = {getattr(method, name) for method in used}
+            if kind is Perturbation and name == "kind":  # as words of the estimator
+                seen |= {word(s.parameters.get("method", "auto")) for s in SETTINGS}
             assert set(re.findall(r'"(\w+)"', words)) <= seen, name
 
     def test_has_no_name_twice(self):

@@ -24,6 +24,7 @@ from skdpsurv import (
 )
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.priors.promises import sha256
+from tests.support.logistic import logistic as perturbed
 from tests.support.searches import search_of
 
 COEF = [1.2, -0.8, 0.5]
@@ -485,7 +486,7 @@ class TestLogistic:
         """Log odds of a capped loss rise half as fast where residuals are large."""
         X, y = self.labels(4000, 1)
         one, two = (
-            fit(DPLogisticRegression(20.0, classes=[0, 1], max_residual=c, random_state=0), X, y)
+            fit(perturbed(20.0, classes=[0, 1], max_residual=c, random_state=0), X, y)
             for c in (0.5, 1.0)
         )
         ratios = [

@@ -17,7 +17,6 @@ from sklearn.base import clone
 from skdpsurv import (
     DPDiscreteTimeSurvival,
     DPKaplanMeierFitter,
-    DPLogisticRegression,
     PrivacyGuarantee,
     PublicColumns,
     Release,
@@ -32,6 +31,7 @@ from skdpsurv.report.text import exact, percent_up, shown, value
 from tests.leaks.test_crafted_releases import FAULTS, places, with_fault
 from tests.report.releases import Page, proved, seeded, with_status
 from tests.support import checks
+from tests.support.logistic import logistic as perturbed
 from tests.support.registry import PRIVATE, REPRESENTATIVE, Setting, outcomes
 
 #: Whose intervals are simulated for seconds.
@@ -67,7 +67,7 @@ def with_names(names, **changes) -> Release:
     """Return a regression of columns with these names."""
     columns = PublicColumns(dict.fromkeys(names, (0.0, 2.0)))
     rng = np.random.default_rng(0)
-    model = DPLogisticRegression(classes=[0, 1], columns=columns, random_state=0, **changes)
+    model = perturbed(classes=[0, 1], columns=columns, random_state=0, **changes)
     import pandas as pd
 
     table = pd.DataFrame(rng.uniform(0.0, 2.0, (50, len(names))), columns=names)

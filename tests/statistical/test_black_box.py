@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import pytest
 
-from skdpsurv import DPLogisticRegression
 from skdpsurv.audit import audit_epsilon
 from skdpsurv.mechanisms import vector_noise
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 from tests.support.hazard_attacks import PAIRS, audit
+from tests.support.logistic import logistic as perturbed
 
 
 @pytest.fixture
@@ -67,9 +67,7 @@ def test_with_a_delta(monkeypatch, part, passed):
         "hiding",
         lambda dimension, sensitivity, mu: honest(dimension, part * sensitivity, mu),
     )
-    model = DPLogisticRegression(
-        classes=[0, 1], method="out_pert", delta=0.05, alpha=60.0, max_residual=0.5
-    )
+    model = perturbed(classes=[0, 1], method="out_pert", delta=0.05, alpha=60.0, max_residual=0.5)
     result = audit_epsilon(
         model,
         ([[1.0]], [0]),

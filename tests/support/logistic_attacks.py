@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 from sklearn.ensemble import RandomForestClassifier
 
-from skdpsurv import DPLogisticRegression
+from tests.support.logistic import logistic as perturbed
 
 CONFIDENCE = 1e-8
 #: Fits of either data set. No bound above some 2.7, 3.6 and 4.5 can be found with so many.
@@ -87,7 +87,7 @@ def releases(pair, trials, **parameters):
     """Coefficients and intercepts of fits of either data set, of shape (2, trials, columns)."""
     found = []
     for which in range(2):
-        model = DPLogisticRegression(**pair.parameters, **parameters, classes=[0, 1])
+        model = perturbed(**pair.parameters, **parameters, classes=[0, 1])
         X, y = pair.X[which], pair.y[which]
         fits = (model.set_params(random_state=2 * i + which).fit(X, y) for i in range(trials))
         found.append([np.append(fit.coef_, fit.intercept_) for fit in fits])

@@ -19,7 +19,6 @@ from sklearn.tree import DecisionTreeClassifier
 
 from skdpsurv import (
     DPDiscreteTimeSurvival,
-    DPLogisticRegression,
     HybridMEstimator,
     PosteriorSampling,
     PrivacyGuarantee,
@@ -32,6 +31,7 @@ from skdpsurv.mechanisms.langevin import PSGLD
 from skdpsurv.privacy import lattice_laplace, random_source
 from skdpsurv.published import LaplaceWeibullFitter
 from skdpsurv.survival import posterior_plan
+from tests.support.logistic import logistic as perturbed
 from tests.support.worst_pairs import pair
 
 
@@ -198,9 +198,7 @@ def _planted() -> dict[str, Planted]:
     )
     at_once = "event at once or censored at the end, alone"
     flipped = "label flipped, others at zero with one label"
-    logistic = DPLogisticRegression(
-        classes=[0, 1], intercept_scaling=10.0, alpha=0.0, max_residual=0.5
-    )
+    logistic = perturbed(classes=[0, 1], intercept_scaling=10.0, alpha=0.0, max_residual=0.5)
     curve = HybridMEstimator(
         DecisionTreeClassifier(max_depth=1, random_state=0),
         method=SubsetSelection("noisy_curve", candidate_sizes=list(range(20, 20 + N_CANDIDATES))),

@@ -36,6 +36,7 @@ from skdpsurv import (
     PublicColumns,
 )
 from skdpsurv.base import PrivateEstimator
+from skdpsurv.classification import Perturbation
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.preprocessing.encoding import valid_row
@@ -483,6 +484,8 @@ def _settings() -> Iterator[Setting]:
     yield one("objective", survival, epsilon=5.0, representative=True)
     yield one("output", survival, method="out_pert")
     yield one("psgld", survival, slow=True, **chain)
+    yield one("psgld, cloglog", survival, slow=True, link="cloglog", **chain)
+    yield one("psgld, probit", survival, slow=True, link="probit", **chain)
     yield one("no privacy", moderate, epsilon=np.inf)
     yield one("raw columns", raw_survival, columns=PublicColumns(RAW), epsilon=5.0, checked=False)
 
@@ -556,7 +559,9 @@ def _settings() -> Iterator[Setting]:
         classes=[0, 1],
     )
     yield one("objective", labelled, representative=True)
-    yield one("output", labelled, method="out_pert", max_residual=1.0, data_norm=2.0)
+    capped = Perturbation("out_pert", max_residual=1.0)
+    yield one("output", labelled, method=capped, data_norm=2.0)
+    yield one("objective without Gaussian noise", labelled, method="obj_pert", delta=1e-4)
     yield one("noisy descent", labelled, method="noisy_gd", delta=1e-4)
     yield one(
         "noisy descents", words, method="noisy_gd", delta=1e-4, classes=["ill", "well", "dead"]
@@ -598,7 +603,7 @@ def _settings() -> Iterator[Setting]:
 
     one = several(
         PublishedLogisticRegression,
-        ("coef", "intercept"),
+        ("coef", "intercept", "evidence_coef"),
         ("coef_", "intercept_"),
         undeclared={"classes": None},
         classes=[0, 1],

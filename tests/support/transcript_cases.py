@@ -31,6 +31,7 @@ from skdpsurv.published import (
     PublishedWeibullFitter,
 )
 from tests.support.extensions import extension
+from tests.support.logistic import logistic as perturbed
 from tests.support.searches import search_of
 from tests.support.worst_pairs import pair
 
@@ -69,7 +70,7 @@ def hazard(**parameters: Any) -> DPDiscreteTimeSurvival:
 
 
 def logistic(**parameters: Any) -> DPLogisticRegression:
-    return DPLogisticRegression(**{"classes": [0, 1], "alpha": 10.0, **parameters})
+    return perturbed(**{"classes": [0, 1], "alpha": 10.0, **parameters})
 
 
 class Predicted:
