@@ -190,13 +190,13 @@ def as_labels(column: Any) -> NDArray[Any]:
         If a label is a double that stands for several whole numbers.
     """
     values = np.asarray(column, dtype=object)
-    require_exact(values, "X")
+    _require_exact(values)
     labels = (None if _is_missing(value) else value for value in values.tolist())
     # One by one: an assignment of a list would ask each of them whether it is an array.
     return np.fromiter(labels, dtype=object, count=values.size)
 
 
-def require_exact(labels: NDArray[Any], name: str) -> None:
+def _require_exact(labels: NDArray[Any]) -> None:
     """Refuse labels that are doubles from 2^53 on.
 
     One record's gap makes doubles of the whole numbers of all others, and one label of two.
@@ -207,8 +207,8 @@ def require_exact(labels: NDArray[Any], name: str) -> None:
     """
     if any(all_of(FLOATS, [v]) and LARGEST_FLOAT <= abs(v) < np.inf for v in labels.tolist()):
         raise ValueError(
-            f"{name} must hold labels that are exact: doubles from 2^53 on stand for several whole "
-            "numbers. Write them as text."
+            "X must hold labels that are exact: doubles from 2^53 on stand for several whole numbers. "
+            "Write them as text."
         )
 
 

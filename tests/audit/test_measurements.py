@@ -12,7 +12,12 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from skdpsurv import DPKaplanMeierFitter, DPLogisticRegression, PrivateStackingClassifier
+from skdpsurv import (
+    DPKaplanMeierFitter,
+    DPLogisticRegression,
+    PosteriorSampling,
+    PrivateStackingClassifier,
+)
 from skdpsurv.audit import measurement_audit
 from skdpsurv.audit.walk import visits
 from skdpsurv.classification import budgets
@@ -259,7 +264,7 @@ class TestWalk:
 
 @pytest.mark.parametrize("sampler", ["mala", "psgld"])
 def test_chains_are_compared(sampler):
-    model = hazard(method="psgld", sampler=sampler, inference_share=0.0, n_epochs=1000)
+    model = hazard(method=PosteriorSampling(sampler, n_epochs=1000), inference_share=0.0)
     result = measurement_audit(model, *pair(model, AT_ONCE, n=4))
     assert result.passed
     assert {each.what for each in result.distances} == {"energies", "log ratios"}

@@ -20,14 +20,13 @@ class Counts(NoisySum):
 
     edges: np.ndarray
 
-    name = "noisy counts of bins"
-    theorem = PROOF
+    name, theorem = "noisy counts of bins", PROOF
     assumptions = ("the edges were not read off these records",)
     asked = HISTOGRAM  # each record is in one bin
 
     def ask(self, known, records):
-        def counts(block):
-            places = np.searchsorted(self.edges[1:-1], block[0][:, 0], side="right")
+        def counts(rows):
+            places = np.searchsorted(self.edges[1:-1], rows[:, 0], side="right")
             return np.bincount(places, minlength=self.edges.size - 1)
 
         return records.map_sum(counts)
@@ -45,8 +44,8 @@ class DPHistogram(PrivateEstimator):
         self.epsilon, self.largest, self.n_bins = epsilon, largest, n_bins
         self.random_state, self.accountant = random_state, accountant
 
-    def fit(self, X, y=None):
-        return self._fit(X)
+    def fit(self, X, y=None, *, person=None):
+        return self._fit(X, person=person)
 
     def _plan(self, shape):
         edges = np.linspace(0.0, float(self.largest), int(self.n_bins) + 1)
@@ -54,7 +53,8 @@ class DPHistogram(PrivateEstimator):
         return Plan(counts, counts.price, inputs={"n_records": shape.n_records})
 
     def _read(self, shape, X, y=None):
-        return in_blocks(call_without_data(validate_data, self, X, reset=False))
+        of = self._without_ledger()
+        return in_blocks(X).map(lambda b: call_without_data(validate_data, of, b[0], reset=False))
 
     def _set_fitted(self, release):
         self.counts_, self.bin_edges_ = (np.asarray(release.values[n]) for n in ("counts", "edges"))
