@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import skdpsurv.published  # noqa: F401  Their releases can be loaded.
-from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
+from skdpsurv.classification import (
+    DPLogisticRegression,
+    FeaturePartition,
+    LogisticCombiner,
+    PrivateStackingClassifier,
+)
 from skdpsurv.forecast import forecast_accuracy
 from skdpsurv.frame_chunks import FrameChunks
 from skdpsurv.hybrid import HybridMEstimator
@@ -38,8 +43,10 @@ __all__ = [
     "DPNelsonAalenFitter",
     "DPWeibullFitter",
     "DisjointParts",
+    "FeaturePartition",
     "FrameChunks",
     "HybridMEstimator",
+    "LogisticCombiner",
     "PosteriorSampling",
     "PrivacyAccountant",
     "PrivacyGuarantee",

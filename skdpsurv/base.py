@@ -17,8 +17,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.checks import Check, instance, optional, positive, seed
-from skdpsurv.lazy import is_lazy
+from skdpsurv.checks import Check, check_each, instance, optional, positive, seed
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
 from skdpsurv.other_names import with_suggestions
 from skdpsurv.person import about_people, one_record_each, one_record_each_of
@@ -64,8 +63,7 @@ DECIDING = (
     "delta",
     "alpha",
     "data_norm",
-    "group_norms",
-    "importances",
+    "partition",
     "max_cumulative_hazard",
     "center_share",
     "recalibration_share",
@@ -440,13 +438,11 @@ class PrivateEstimator(BaseEstimator):
         """Refuse constructor parameters that break a rule; they are public."""
         kind = type(self)
         rules = ChainMap(*(vars(base).get("_rules", {}) for base in kind.__mro__))
-        for name in inspect.signature(kind).parameters:
+        names = inspect.signature(kind).parameters
+        for name in names:
             if name not in rules:
                 raise KeyError(f"{kind.__name__} must have a rule for {name}, in its _rules.")
-            value = getattr(self, name)
-            if is_lazy(value):
-                raise TypeError(f"{name} must be public, and in memory; got a collection of rows.")
-            rules[name](name, value)
+        check_each({name: rules[name] for name in names}, self)
         self._check_together()
 
     def _check_together(self) -> None:

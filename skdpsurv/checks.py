@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from skdpsurv.lazy import is_lazy
+
 #: What is called with the name and the value of a parameter, and raises if the value breaks a rule.
 Check = Callable[[str, Any], object]
 #: How a value breaks a rule: the error, and what was got.
@@ -257,7 +259,10 @@ def word_or(kind: type | tuple[type, ...], *words: str) -> Check:
 def check_each(rules: Mapping[str, Check], parameters: object) -> None:
     """Raise TypeError or ValueError for the first attribute that breaks its rule."""
     for name, rule in rules.items():
-        rule(name, getattr(parameters, name))
+        value = getattr(parameters, name)
+        if is_lazy(value):
+            raise TypeError(f"{name} must be public, and in memory; got a collection of rows.")
+        rule(name, value)
 
 
 def by(function: Callable[[Any], object]) -> Check:

@@ -224,11 +224,11 @@ def stack(combiner, classes, partition="features"):
     parameters = {
         "partition": partition,
         "n_partitions": 2,
-        "feature_groups": groups,
-        "importances": list(range(1, N_FEATURES + 1)) if groups else None,
         "combiner": combiner,
         "classes": classes,
     }
+    if groups:
+        parameters |= {"feature_groups_": groups, "weights_": [0.75, 0.25]}
     values = {
         "low_level_intercept": RNG.normal(size=(2, n_outputs)),
         "low_level_coef_0": RNG.normal(0, 0.3, (n_outputs, len(parts[0]))),

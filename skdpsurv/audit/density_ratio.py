@@ -12,7 +12,11 @@ from skdpsurv.audit.result import at_most
 from skdpsurv.audit.subject import Subject, check_neighbours
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
 from skdpsurv.privacy import silent_arithmetic
-from skdpsurv.published import PublishedDiscreteTimeSurvival, PublishedLogisticRegression
+from skdpsurv.published import (
+    PublishedDiscreteTimeSurvival,
+    PublishedLogisticRegression,
+    PublishedStackingClassifier,
+)
 from skdpsurv.regression import PrivateLinearModel
 from skdpsurv.survival import DPDiscreteTimeSurvival
 from skdpsurv.survival.weibull_curve import WeibullCurve
@@ -152,6 +156,7 @@ MINIMISERS = (
     DPLogisticRegression,
     PublishedLogisticRegression,
     PrivateStackingClassifier,
+    PublishedStackingClassifier,
     PrivateLinearModel,
 )
 Comparer = Callable[[Subject, list[Mapping[str, Any]], int], DensityRatioResult]

@@ -23,6 +23,7 @@ from skdpsurv.published import (
     PerturbedHistogramMEstimator,
     PublishedDiscreteTimeSurvival,
     PublishedLogisticRegression,
+    PublishedStackingClassifier,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
@@ -52,6 +53,7 @@ PAIRS: dict[type, Callable[[Any, PairSetting], Iterator[NeighbourPair]]] = {
     DPLogisticRegression: labelled_pairs,
     PublishedLogisticRegression: labelled_pairs,
     PrivateStackingClassifier: labelled_pairs,
+    PublishedStackingClassifier: labelled_pairs,
     PrivateLinearModel: linear_pairs,
     HybridMEstimator: hybrid_pairs,
     PerturbedHistogramMEstimator: histogram_pairs,

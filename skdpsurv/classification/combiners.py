@@ -9,14 +9,60 @@ columns, rows of norm at most 1.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from skdpsurv.checks import Check, check_each, number_in
 from skdpsurv.classification.group_fit import Coefficients
 from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.types import FloatArray
 
+__all__ = [
+    "COMBINERS",
+    "LogisticCombiner",
+    "meta_rows",
+    "stacked_scores",
+    "votes",
+    "weighted_scores",
+]
+
 COMBINERS = ("weighted_vote", "logistic", "vote")
+
+
+class LogisticCombiner(BaseEstimator):
+    """A private model on top, of the votes: ``PrivateStackingClassifier(combiner=...)``.
+
+    ``combiner="logistic"`` is this with its default.
+
+    Parameters
+    ----------
+    holdout : float in (0, 1), default=0.5
+        Share of the rows that train it, and none of the models below.
+
+    Examples
+    --------
+    >>> from skdpsurv import LogisticCombiner, PrivateStackingClassifier
+    >>> model = PrivateStackingClassifier(combiner=LogisticCombiner(holdout=0.3))
+    >>> model.set_params(combiner__holdout=0.1).combiner
+    LogisticCombiner(holdout=0.1)
+    """
+
+    _rules: ClassVar[dict[str, Check]] = {"holdout": number_in(0.0, 1.0, closed="neither")}
+
+    def __init__(self, *, holdout: float = 0.5) -> None:
+        self.holdout = holdout
+
+    def check(self) -> None:
+        """Refuse parameters that break a rule.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the parameter.
+        """
+        check_each(self._rules, self)
 
 
 def votes(

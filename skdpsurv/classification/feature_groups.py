@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdpsurv.checks import is_list, list_of, positive, rule_of
+from skdpsurv.checks import is_list, list_of, number_in, positive, rule_of
 from skdpsurv.column_index import column_index
 from skdpsurv.privacy import refuse_masked
 from skdpsurv.privacy.domain import as_float_array
@@ -18,19 +19,21 @@ __all__ = [
     "BOUNDS",
     "GROUPS",
     "checked_importances",
+    "checked_weights",
     "feature_groups",
     "group_norms",
     "group_weights",
+    "stated_groups",
 ]
 
 
-#: Of ``feature_groups``, which are gone through more than once.
+#: Of groups of columns, which are gone through more than once.
 GROUPS = rule_of(
     "a list of lists of columns",
     kind=lambda groups: is_list(groups) and all(map(is_list, groups)),
 )
-#: Of ``group_norms``.
-BOUNDS = list_of(positive())
+#: Of bounds on groups, and of their weights.
+BOUNDS, SHARES = list_of(positive()), list_of(number_in(0.0, 1.0))
 
 
 def checked_importances(importances: ArrayLike | None) -> FloatArray | None:
@@ -99,21 +102,35 @@ def feature_groups(
             return tuple(tuple(range(k, n_features, n_partitions)) for k in range(n_partitions))
         order = np.argsort(-importances, kind="stable")
         return tuple(tuple(part.tolist()) for part in np.array_split(order, n_partitions))
-    GROUPS("feature_groups", groups)
+    return stated_groups(groups, n_features, names)
+
+
+def stated_groups(
+    groups: Any,
+    n_features: int,
+    names: ArrayLike | None,
+    what: str = "groups",
+) -> tuple[tuple[int, ...], ...]:
+    """Return groups that somebody stated, by index.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If they are no groups, overlap, are empty or miss a column; it says of ``what``.
+    """
+    GROUPS(what, groups)
     known = [] if names is None else [str(name) for name in np.asarray(names)]
     found = tuple(
-        tuple(column_index("feature_groups", column, known, n_features) for column in group)
-        for group in groups
+        tuple(column_index(what, column, known, n_features) for column in group) for group in groups
     )
     if not all(found):
-        raise ValueError("feature_groups must not hold an empty group.")
+        raise ValueError(f"{what} must not hold an empty group.")
     seen = [column for group in found for column in group]
     if len(set(seen)) < len(seen):
-        raise ValueError("feature_groups must not overlap: a column is in more than one place.")
+        raise ValueError(f"{what} must not overlap: a column is in more than one place.")
     if len(seen) < n_features:
         raise ValueError(
-            f"feature_groups must hold every column: {n_features - len(seen)} of {n_features} "
-            "are in none."
+            f"{what} must hold every column: {n_features - len(seen)} of {n_features} are in none."
         )
     return found
 
@@ -139,6 +156,21 @@ def group_weights(
     return tuple((sums / sums.sum()).tolist())
 
 
+def checked_weights(weights: Any, n_groups: int) -> tuple[float, ...]:
+    """Return the weights that a release holds.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If there is not one for each group, or they do not add up to 1.
+    """
+    SHARES("weights_ of the release", weights)
+    found = tuple(map(float, weights))
+    if len(found) != n_groups or not math.isclose(sum(found), 1.0, rel_tol=1e-9):
+        raise ValueError("weights_ of the release must be one for each group, and add up to 1.")
+    return found
+
+
 def group_norms(norms: ArrayLike | None, data_norm: float, n_groups: int) -> tuple[float, ...]:
     """Return the bounds on the groups; ``data_norm`` for each where none are stated.
 
@@ -150,14 +182,14 @@ def group_norms(norms: ArrayLike | None, data_norm: float, n_groups: int) -> tup
     """
     if norms is None:
         return (data_norm,) * n_groups
-    BOUNDS("group_norms", norms)
+    BOUNDS("norms", norms)
     stated = tuple(map(float, norms))  # type: ignore[arg-type]
     if len(stated) != n_groups:
         raise ValueError(
-            f"group_norms must have one bound for each of the {n_groups} groups, got {len(stated)}."
+            f"norms must have one bound for each of the {n_groups} groups, got {len(stated)}."
         )
     if max(stated) > data_norm:
         raise ValueError(
-            "group_norms must not exceed data_norm, which bounds the whole row; raise data_norm."
+            "norms must not exceed data_norm, which bounds the whole row; raise data_norm."
         )
     return stated

@@ -114,9 +114,6 @@ class LogisticMinimisers(Minimisers):
 class LogisticModel(Summarised, PrivateClassifier, ABC):
     """Base of private logistic regressions: a subclass says by which plan they are fitted."""
 
-    #: Which constants noise is calibrated by; public.
-    calibration = "tight"
-
     def fit(self, X: ArrayLike, y: ArrayLike, *, person: ArrayLike | None = None) -> Self:
         """Fit the model, spending ``epsilon``.
 
@@ -139,11 +136,6 @@ class LogisticModel(Summarised, PrivateClassifier, ABC):
     @abstractmethod
     def _plan(self, shape: LabelledShape) -> Plan:
         """Decide from public numbers alone how epsilon is spent."""
-
-    def _stated(self, shape: LabelledShape) -> dict[str, Any]:
-        stated = super()._stated(shape)
-        del stated["calibration"]
-        return stated
 
     def _set_fitted(self, release: Release) -> None:
         self._set_classes(release)

@@ -19,13 +19,11 @@ from skdpsurv.checks import (
     auto_or,
     boolean,
     by,
-    choice,
     number_in,
     optional,
     positive,
     zero_or,
 )
-from skdpsurv.classification.budgets import CALIBRATIONS
 from skdpsurv.classification.group_fit import SignedRows
 from skdpsurv.labels import class_indices, one_vs_rest, stated_classes
 from skdpsurv.lazy import lazily
@@ -77,7 +75,6 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
         "intercept_scaling": positive(),
         "classes": by(stated_classes),
         "max_residual": auto_or(number_in(0.5, 1.0)),
-        "calibration": choice(*CALIBRATIONS),
     }
 
     classes: ArrayLike | None
@@ -86,11 +83,13 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
     fit_intercept: bool
     intercept_scaling: float
     max_residual: float | str
-    calibration: str
     prior: Release | None
 
     classes_: NDArray[Any]
     n_features_in_: int
+
+    #: Which constants noise is calibrated by; public.
+    calibration = "tight"
 
     def _scores(self, X: FloatArray) -> FloatArray:
         """Return one score a class, or one for two classes, of shape (n_samples, n_outputs)."""
@@ -202,8 +201,6 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
 
     def _check_together(self) -> None:
         Promises.of(self.prior)
-        if self.calibration == "published" and self.max_residual not in ("auto", 1):
-            raise ValueError("max_residual must be 'auto' or 1 with calibration='published'.")
 
     def _shape(self, X: ArrayLike, y: ArrayLike) -> LabelledShape:
         seen = super()._shape(X)
@@ -269,7 +266,6 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
             "fit_intercept": bool(self.fit_intercept),
             "intercept_scaling": float(self.intercept_scaling),
             "classes": shape.classes.tolist(),
-            "calibration": self.calibration,
         }
 
     @property

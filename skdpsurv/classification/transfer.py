@@ -62,10 +62,10 @@ def prior_centers(
     check_same_features(prior, n_features, names)
     if parameters.get("partition") != "features":
         raise ValueError("prior must come from a stack with partition='features'.")
-    if not _equal(parameters.get("feature_groups"), [list(group) for group in groups]):
+    if not _equal(parameters.get("feature_groups_"), [list(group) for group in groups]):
         raise ValueError(
-            "prior must have the same groups of columns, in the same order: pass its "
-            "feature_groups, release.parameters['feature_groups']."
+            "prior must have the same groups of columns, in the same order: pass its groups, "
+            "partition=FeaturePartition(release.parameters['feature_groups_'])."
         )
     if not _equal(parameters.get("classes"), classes.tolist()):
         raise ValueError("prior must have the same classes.")

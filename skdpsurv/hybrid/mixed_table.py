@@ -207,8 +207,8 @@ def _require_exact(labels: NDArray[Any]) -> None:
     """
     if any(all_of(FLOATS, [v]) and LARGEST_FLOAT <= abs(v) < np.inf for v in labels.tolist()):
         raise ValueError(
-            "X must hold labels that are exact: doubles from 2^53 on stand for several whole numbers. "
-            "Write them as text."
+            "X must hold labels that are exact: doubles from 2^53 on stand for several whole "
+            "numbers. Write them as text."
         )
 
 

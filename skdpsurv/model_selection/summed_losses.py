@@ -35,6 +35,7 @@ from skdpsurv.published import (
     LaplaceWeibullFitter,
     PublishedDiscreteTimeSurvival,
     PublishedLogisticRegression,
+    PublishedStackingClassifier,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
@@ -56,6 +57,7 @@ ROW_BY_ROW: frozenset[type] = frozenset(
         PrivateStackingClassifier,
         PublishedDiscreteTimeSurvival,
         PublishedLogisticRegression,
+        PublishedStackingClassifier,
         PublishedWeibullFitter,
         SampleAggregateWeibullFitter,
     }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from skdpsurv.published.hazards import PublishedDiscreteTimeSurvival
 from skdpsurv.published.histogram import PerturbedHistogramMEstimator
 from skdpsurv.published.logistic import PublishedLogisticRegression
+from skdpsurv.published.stacking import PublishedStackingClassifier
 from skdpsurv.published.weibull import (
     LaplaceWeibullFitter,
     PublishedWeibullFitter,
@@ -20,6 +21,7 @@ __all__ = [
     "PerturbedHistogramMEstimator",
     "PublishedDiscreteTimeSurvival",
     "PublishedLogisticRegression",
+    "PublishedStackingClassifier",
     "PublishedWeibullFitter",
     "SampleAggregateWeibullFitter",
 ]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 __all__ = ["upgraded"]
+
+Public = Mapping[str, Any]
+Changed = tuple[str, dict[str, Any]]
 
 _WEIBULL = {
     "laplace": "LaplaceWeibullFitter",
@@ -23,11 +27,12 @@ def upgraded(data: dict[str, Any]) -> dict[str, Any]:
     change = _CHANGES.get(data["estimator"]) if isinstance(data["estimator"], str) else None
     if change is None or not isinstance(data["parameters"], dict):
         return data
-    estimator, parameters = change(dict(data["parameters"]))
+    guarantee = data.get("fit_guarantee") or data["guarantee"]
+    estimator, parameters = change(dict(data["parameters"]), guarantee.public_inputs)
     return {**data, "estimator": estimator, "parameters": parameters}
 
 
-def _weibull(parameters: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _weibull(parameters: dict[str, Any], public: Public) -> Changed:
     """Return estimator and parameters: ways to fit were words of one estimator."""
     if not {"method", "calibration", "n_rungs"} <= parameters.keys():
         return "DPWeibullFitter", parameters
@@ -42,7 +47,7 @@ def _weibull(parameters: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return "DPWeibullFitter", parameters
 
 
-def _logistic(parameters: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+def _logistic(parameters: dict[str, Any], public: Public) -> Changed:
     """Return estimator and parameters: the papers' constants were a word of one estimator."""
     if parameters.pop("calibration", "tight") != "published":
         return "DPLogisticRegression", parameters
@@ -50,4 +55,20 @@ def _logistic(parameters: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return "PublishedLogisticRegression", parameters
 
 
-_CHANGES = {"DPLogisticRegression": _logistic, "DPWeibullFitter": _weibull}
+def _stack(parameters: dict[str, Any], public: Public) -> Changed:
+    """Return estimator and parameters: weights were not stated, but followed from importances."""
+    published = parameters.pop("calibration", "tight") == "published"
+    estimator = "PublishedStackingClassifier" if published else "PrivateStackingClassifier"
+    if "feature_groups" not in parameters:
+        return estimator, parameters
+    groups, _ = parameters.pop("feature_groups"), parameters.pop("importances", None)
+    if parameters.get("partition") == "samples":
+        return estimator, parameters
+    return estimator, {**parameters, "feature_groups_": groups, "weights_": public.get("weights")}
+
+
+_CHANGES = {
+    "DPLogisticRegression": _logistic,
+    "DPWeibullFitter": _weibull,
+    "PrivateStackingClassifier": _stack,
+}

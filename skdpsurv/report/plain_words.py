@@ -25,6 +25,8 @@ ESTIMATORS = {
     "class depend on columns",
     "PrivateStackingClassifier": "a classifier of several logistic models, each on a part of the "
     "columns or of the records, and a rule that puts their answers together",
+    "PublishedStackingClassifier": "a classifier of several logistic models, as a paper has it, "
+    "each on a part of the columns or of the records, and a rule that puts their answers together",
     "HybridMEstimator": "weights of records that are public, so that they resemble the private "
     "ones; a model is fitted to the public records with these weights",
     "PerturbedHistogramMEstimator": "noisy counts in the cells of a grid; a model is fitted to the "

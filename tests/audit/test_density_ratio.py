@@ -25,6 +25,7 @@ from skdpsurv.published import (
     LaplaceWeibullFitter,
     PublishedDiscreteTimeSurvival,
     PublishedLogisticRegression,
+    PublishedStackingClassifier,
     PublishedWeibullFitter,
     weibull_plans,
 )
@@ -229,16 +230,19 @@ SHIPPED = [
     PublishedLogisticRegression(classes=[0, 1]),
     logistic(classes=[0, 1, 2]),
     PrivateStackingClassifier(classes=[0, 1], n_partitions=2),
-    PrivateStackingClassifier(classes=[0, 1], n_partitions=2, calibration="published"),
+    PublishedStackingClassifier(classes=[0, 1], n_partitions=2),
     *(weibull(ladder) for ladder in ("tight", "exact", "published")),
 ]
+
+
+STACKS = (PrivateStackingClassifier, PublishedStackingClassifier)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", SHIPPED)
 def test_worst_pairs(model):
     """All sorts of changes at epsilon 1, and the strongest where epsilon is small or large."""
-    n_features = 2 if isinstance(model, PrivateStackingClassifier) else 1
+    n_features = 2 if isinstance(model, STACKS) else 1
     for epsilon, most in ((0.1, 1), (1.0, None), (8.0, 1)):
         model = clone(model).set_params(epsilon=epsilon)
         for name, *data in one_of_each_change(model, most, n=3, n_features=n_features):

@@ -20,7 +20,7 @@ from skdpsurv.audit.neighbours import PAIRS, worst_neighbours
 from skdpsurv.audit.subject import Subject, check_neighbours
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.published import PerturbedHistogramMEstimator
+from skdpsurv.published import PerturbedHistogramMEstimator, PublishedStackingClassifier
 from skdpsurv.regression import PrivateLinearModel
 
 MODELS = [
@@ -32,6 +32,7 @@ MODELS = [
     DPLogisticRegression(classes=[0, 1, 2], data_norm=3.0),
     DPLogisticRegression(classes=["no", "yes"]),
     PrivateStackingClassifier(classes=[0, 1], n_partitions=1),
+    PublishedStackingClassifier(classes=[0, 1], n_partitions=1),
     HybridMEstimator(),
     HybridMEstimator(LinearRegression()),
     PerturbedHistogramMEstimator(bounds=[(-1, 1), (0, 2)], n_bins=3, outcome=[0, 1]),

@@ -13,11 +13,11 @@ from sklearn.preprocessing import Normalizer
 from skdpsurv import (
     BudgetExceededError,
     PrivacyAccountant,
-    PrivateStackingClassifier,
     Release,
 )
 from skdpsurv.classification import Perturbation
 from tests.support.logistic import logistic as perturbed
+from tests.support.stacks import stack_of
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def logistic(epsilon=1.0, **parameters):
 
 def stack(epsilon=1.0, **parameters):
     options = {"classes": ["ill", "well"], "random_state": 0, "n_partitions": 2, **parameters}
-    return PrivateStackingClassifier(epsilon, **options)
+    return stack_of(epsilon, **options)
 
 
 both = pytest.mark.parametrize("make", [logistic, stack])

@@ -10,6 +10,7 @@ import pytest
 
 from skdpsurv.classification.feature_groups import (
     checked_importances,
+    checked_weights,
     feature_groups,
     group_norms,
     group_weights,
@@ -105,7 +106,7 @@ class TestGroupsThatAreStated:
         ],
     )
     def test_values_refused(self, groups, rule):
-        with pytest.raises(ValueError, match=f"^feature_groups must .*{rule}"):
+        with pytest.raises(ValueError, match=f"^groups must .*{rule}"):
             feature_groups(groups, 2, None, 4, NAMES)
 
     @pytest.mark.parametrize(
@@ -113,11 +114,11 @@ class TestGroupsThatAreStated:
         [[[0.0, 1], [2, 3]], [[True, False], [2, 3]], [[None, 1]], [0, 1, 2, 3], 3],
     )
     def test_types_refused(self, groups):
-        with pytest.raises(TypeError, match=r"^feature_groups must"):
+        with pytest.raises(TypeError, match=r"^groups must"):
             feature_groups(groups, 2, None, 4, NAMES)
 
     def test_names_need_names(self):
-        with pytest.raises(ValueError, match=r"^feature_groups must"):
+        with pytest.raises(ValueError, match=r"^groups must"):
             feature_groups([["age"], [1, 2, 3]], 2, None, 4, None)
 
 
@@ -137,6 +138,17 @@ class TestWeights:
         """Its noise would be infinite."""
         with pytest.raises(ValueError, match=r"^importances must give each group"):
             group_weights(((0,), (1,)), np.array([1.0, 0.0]))
+
+    def test_of_a_release(self):
+        assert checked_weights([0.25, 0.75], 2) == (0.25, 0.75)
+        assert checked_weights((1,), 1) == (1.0,)
+
+    @pytest.mark.parametrize(
+        "weights", [None, [], [1.0], [0.5, 0.6], [1.5, -0.5], [np.nan, 1.0], ["a", "b"], "ab"]
+    )
+    def test_that_no_stack_has_released(self, weights):
+        with pytest.raises((ValueError, TypeError), match=r"^weights_ of the release must"):
+            checked_weights(weights, 2)
 
 
 class TestNorms:
@@ -160,12 +172,12 @@ class TestNorms:
         ],
     )
     def test_values_refused(self, norms, rule):
-        with pytest.raises(ValueError, match=f"^group_norms must .*{rule}"):
+        with pytest.raises(ValueError, match=f"^norms must .*{rule}"):
             group_norms(norms, 2.5, 2)
 
     @pytest.mark.parametrize(
         "norms", ["auto", ["a", "b"], [True, True], [[1.0, 1.0]], [[1.0], [1.0, 2.0]], 1.0]
     )
     def test_types_refused(self, norms):
-        with pytest.raises(TypeError, match=r"^group_norms must"):
+        with pytest.raises(TypeError, match=r"^norms must"):
             group_norms(norms, 2.5, 2)

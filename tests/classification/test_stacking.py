@@ -15,11 +15,13 @@ from sklearn.base import clone
 
 from skdpsurv import (
     DPLogisticRegression,
+    FeaturePartition,
+    LogisticCombiner,
     PrivacyAccountant,
     PrivacyLeakWarning,
     PrivateStackingClassifier,
 )
-from skdpsurv.classification import stack_plan, stacking
+from skdpsurv.classification import stack_plan, stacking_model
 from skdpsurv.classification.combiners import meta_rows
 from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.mechanisms import perturbation
@@ -27,6 +29,7 @@ from skdpsurv.mechanisms.perturbation import Perturbed
 from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy import random_source
 from tests.support.combinations import thinned
+from tests.support.stacks import stack_of
 
 N, D = 301, 6
 COMBINERS = ("weighted_vote", "vote", "logistic")
@@ -40,7 +43,7 @@ IMPORTANCES = [0.1, 0.5, 0.05, 0.2, 0.1, 0.05]
 
 
 def model(epsilon=1.0, **parameters):
-    return PrivateStackingClassifier(
+    return stack_of(
         epsilon, **{"classes": [0, 1], "n_partitions": 3, "random_state": 0, **parameters}
     )
 
@@ -65,14 +68,14 @@ def three():
 
 def plan_of(one, n_records=N, n_features=D):
     """Return the plan that a fit makes, from the fit of a clone to nothing but zeros."""
-    plans, honest = [], stacking.plan_stack
+    plans, honest = [], stacking_model.plan_stack
 
     def spy(*args, **options):
         plans.append(honest(*args, **options))
         return plans[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stacking, "plan_stack", spy)
+        patch.setattr(stacking_model, "plan_stack", spy)
         clone(one).fit(np.zeros((n_records, n_features)), np.zeros(n_records, dtype=int))
     return plans[0]
 
@@ -249,6 +252,45 @@ class TestWithoutPrivacy:
             np.testing.assert_allclose(one.high_level_intercept_, high.intercept_, atol=1e-6)
 
 
+class TestObjects:
+    @pytest.mark.parametrize(
+        ("word", "thing"),
+        [
+            ({"partition": "features"}, {"partition": FeaturePartition()}),
+            ({"combiner": "logistic"}, {"combiner": LogisticCombiner()}),
+        ],
+    )
+    def test_words_are_objects_with_their_defaults(self, data, word, thing):
+        release, other = (model(**each).fit(*data).release_ for each in (word, thing))
+        assert release == other
+        (name,) = word
+        assert release.parameters[name] == word[name]
+
+    def test_their_parameters_are_those_of_the_stack(self, data):
+        one = model(partition=FeaturePartition(), combiner=LogisticCombiner())
+        other = clone(one).set_params(partition__importances=IMPORTANCES, combiner__holdout=0.25)
+        assert one.partition.importances is None
+        assert other.get_params()["partition__importances"] == IMPORTANCES
+        inputs = other.fit(*data).guarantee_.public_inputs
+        assert inputs["n_high_level"] == round(0.25 * N)
+        assert inputs["weights"] == pytest.approx((0.7, 0.2, 0.1))
+
+    def test_what_is_not_of_columns_is_not_of_rows(self):
+        parameters = PrivateStackingClassifier(partition="samples").get_params()
+        assert len(parameters) == 17
+        assert not {"importances", "feature_groups", "holdout", "calibration"} & set(parameters)
+
+    @pytest.mark.parametrize("partition", ["features", "samples"])
+    def test_a_release_states_groups_and_weights(self, data, partition):
+        weights = {"importances": IMPORTANCES} if partition == "features" else {}
+        one = model(partition=partition, **weights).fit(*data)
+        stated = one.release_.parameters
+        assert ("weights_" in stated) == ("feature_groups_" in stated) == (partition == "features")
+        rebuilt = one.from_release(one.release_)
+        assert (rebuilt.feature_groups_, rebuilt.weights_) == (one.feature_groups_, one.weights_)
+        np.testing.assert_array_equal(rebuilt.predict_proba(data[0]), one.predict_proba(data[0]))
+
+
 class TestColumns:
     def test_a_single_group_sorted_by_importance(self, data):
         """Its columns are in another order than those of X, when it is fitted and ever after."""
@@ -339,10 +381,10 @@ class TestEpsilon:
     @pytest.mark.parametrize("variant", VARIANTS)
     def test_one_charge(self, data, variant):
         accountant = PrivacyAccountant(10.0, rehearsal=True)
-        model(2.0, accountant=accountant, **variant).fit(*data)
+        one = model(2.0, accountant=accountant, **variant).fit(*data)
         assert len(accountant.entries()) == 1
         assert accountant.rehearsed() == 2.0
-        assert accountant.entries().iloc[0]["estimator"] == "PrivateStackingClassifier"
+        assert accountant.entries().iloc[0]["estimator"] == type(one).__name__
 
     def test_models_have_noise_of_their_own(self):
         """Equal columns, equal models but for the noise."""
@@ -417,28 +459,24 @@ BAD_PARAMETERS = [
     ({"combiner": "mean"}, "combiner"),
     ({"n_partitions": 0}, "n_partitions"),
     ({"n_partitions": -1}, "n_partitions"),
-    ({"holdout": 0.0}, "holdout"),
-    ({"holdout": 1.0}, "holdout"),
-    ({"holdout": -0.1}, "holdout"),
-    ({"holdout": np.nan}, "holdout"),
+    ({"combiner": "logistic", "holdout": 0.0}, "holdout"),
+    ({"combiner": "logistic", "holdout": 1.0}, "holdout"),
+    ({"combiner": "logistic", "holdout": -0.1}, "holdout"),
+    ({"combiner": "logistic", "holdout": np.nan}, "holdout"),
     ({"importances": [1, -1, 1, 1, 1, 1]}, "importances"),
     ({"importances": [0.0] * 6}, "importances"),
     ({"importances": [1, np.nan, 1, 1, 1, 1]}, "importances"),
     ({"importances": [1, np.inf, 1, 1, 1, 1]}, "importances"),
     ({"importances": "auto"}, "importances"),
-    ({"partition": "samples", "importances": IMPORTANCES}, "importances"),
-    ({"partition": "samples", "feature_groups": [[0, 1, 2, 3, 4, 5]]}, "feature_groups"),
-    ({"partition": "samples", "group_norms": [1.0]}, "group_norms"),
     ({"classes": [0, 0]}, "classes"),
     ({"max_residual": 0.3}, "max_residual"),
-    ({"calibration": "loose"}, "calibration"),
     ({"alpha": -1.0}, "alpha"),
     ({"random_state": -1}, "random_state"),
 ]
 BAD_TYPES = [
     ({"n_partitions": 3.0}, "n_partitions"),
     ({"n_partitions": True}, "n_partitions"),
-    ({"holdout": "half"}, "holdout"),
+    ({"combiner": "logistic", "holdout": "half"}, "holdout"),
     ({"fit_intercept": None}, "fit_intercept"),
     ({"prior": {"coef": [1.0]}}, "prior"),
     ({"prior": "{}"}, "prior"),
@@ -453,16 +491,16 @@ BAD_SHAPES = [
     ({"importances": [1.0] * 5}, "importances"),
     ({"importances": [1.0] * 7}, "importances"),
     ({"importances": [1, 1, 0, 0, 0, 0]}, "importances"),
-    ({"feature_groups": [[0, 1, 2], [2, 3, 4, 5]]}, "feature_groups"),
-    ({"feature_groups": [[0, 1, 2], [3, 4]]}, "feature_groups"),
-    ({"feature_groups": [[0, 1, 2, 3, 4, 5], []]}, "feature_groups"),
-    ({"feature_groups": []}, "feature_groups"),
-    ({"feature_groups": [["a", "b", "c"], ["d", "e", "z"]]}, "feature_groups"),
-    ({"feature_groups": [[0, 1, 2], [3, 4, 6]]}, "feature_groups"),
-    ({"group_norms": [1.0, 1.0]}, "group_norms"),
-    ({"group_norms": [1.0, 1.0, 1.1]}, "group_norms"),
-    ({"group_norms": [1.0, 1.0, 0.0]}, "group_norms"),
-    ({"group_norms": [1.0, 1.0, np.nan]}, "group_norms"),
+    ({"feature_groups": [[0, 1, 2], [2, 3, 4, 5]]}, "groups"),
+    ({"feature_groups": [[0, 1, 2], [3, 4]]}, "groups"),
+    ({"feature_groups": [[0, 1, 2, 3, 4, 5], []]}, "groups"),
+    ({"feature_groups": []}, "groups"),
+    ({"feature_groups": [["a", "b", "c"], ["d", "e", "z"]]}, "groups"),
+    ({"feature_groups": [[0, 1, 2], [3, 4, 6]]}, "groups"),
+    ({"group_norms": [1.0, 1.0]}, "norms"),
+    ({"group_norms": [1.0, 1.0, 1.1]}, "norms"),
+    ({"group_norms": [1.0, 1.0, 0.0]}, "norms"),
+    ({"group_norms": [1.0, 1.0, np.nan]}, "norms"),
 ]
 
 
@@ -495,6 +533,13 @@ class TestRefusals:
     @pytest.mark.parametrize(("parameters", "name"), BAD_SHAPES)
     def test_parameters_that_do_not_fit_the_columns(self, parameters, name):
         self.check(FRAME, GOOD_Y, parameters, ValueError, name)
+
+    @pytest.mark.parametrize(
+        ("word", "rule"), [({"partition": 3}, "partition"), ({"combiner": None}, "combiner")]
+    )
+    def test_neither_words_nor_objects(self, word, rule):
+        text = self.check(Untouchable(), Untouchable(), word, ValueError, f"{rule} must be one of")
+        assert {"partition": "a FeaturePartition", "combiner": "a LogisticCombiner"}[rule] in text
 
     @pytest.mark.parametrize("parameters", [{"n_jobs": 0}, {"n_jobs": "all"}, {"verbose": "yes"}])
     def test_what_joblib_would_refuse(self, parameters):

@@ -19,6 +19,7 @@ from skdpsurv import (
 )
 from skdpsurv.model_selection import PrivateSearchCV
 from tests.support.searches import search_of
+from tests.support.stacks import stack_of
 
 D = 6
 GROUPS = [[4, 0], [1, 2], [3, 5]]
@@ -26,7 +27,7 @@ COLUMNS = list("abcdef")
 
 
 def model(epsilon=1.0, **parameters):
-    return PrivateStackingClassifier(
+    return stack_of(
         epsilon,
         **{"classes": [0, 1], "feature_groups": GROUPS, "random_state": 0, **parameters},
     )
@@ -308,7 +309,7 @@ class TestRefusals:
             {"values__low_level_intercept": None},
             {"parameters__classes": None},
             {"parameters__fit_intercept": None},
-            {"parameters__feature_groups": None},
+            {"parameters__feature_groups_": None},
             {"parameters__partition": None},
         ],
     )

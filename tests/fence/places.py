@@ -21,6 +21,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "Perturbation": ("skdpsurv.classification",),
     "SubsetSelection": ("skdpsurv.hybrid",),
     "PublishedLogisticRegression": ("skdpsurv.published",),
+    "PublishedStackingClassifier": ("skdpsurv.published",),
     "PublishedWeibullFitter": ("skdpsurv.published",),
     "SampleAggregateWeibullFitter": ("skdpsurv.published",),
 }
@@ -73,6 +74,20 @@ def _hybrid(given: Mapping[str, Any]) -> Spelled:
     return "HybridMEstimator", {**own, "method": find("SubsetSelection")(**subset)}
 
 
+COLUMNS = {"feature_groups": "groups", "importances": "importances", "group_norms": "norms"}
+
+
+def _stack(given: Mapping[str, Any]) -> Spelled:
+    own = dict(given)
+    published = own.pop("calibration", "tight") == "published"
+    columns = {new: own.pop(old) for old, new in COLUMNS.items() if old in own}
+    if columns:
+        own["partition"] = find("FeaturePartition")(**columns)
+    if "holdout" in own:
+        own["combiner"] = find("LogisticCombiner")(holdout=own.pop("holdout"))
+    return f"{'Published' if published else 'Private'}StackingClassifier", own
+
+
 #: From old parameters to today's estimator and its parameters, if one is unknown to an estimator.
 RESPELLED: dict[str, Callable[[Mapping[str, Any]], Spelled]] = {
     "DPWeibullFitter": _weibull,
@@ -80,6 +95,7 @@ RESPELLED: dict[str, Callable[[Mapping[str, Any]], Spelled]] = {
     "PrivateSearchCV": _search,
     "DPLogisticRegression": _logistic,
     "HybridMEstimator": _hybrid,
+    "PrivateStackingClassifier": _stack,
 }
 #: Names that releases have of estimators, before and now.
 RENAMED = {
@@ -87,10 +103,16 @@ RENAMED = {
     "PublishedWeibullFitter": "DPWeibullFitter",
     "PublishedDiscreteTimeSurvival": "DPDiscreteTimeSurvival",
     "PublishedLogisticRegression": "DPLogisticRegression",
+    "PublishedStackingClassifier": "PrivateStackingClassifier",
     "SampleAggregateWeibullFitter": "DPWeibullFitter",
 }
 #: Parameters that releases state of one checkout and not of the other.
-MOVED = frozenset({"calibration", "event_of_interest_", "method", "n_rungs", "rungs"})
+MOVED = frozenset(
+    {
+        *("calibration", "event_of_interest_", "method", "n_rungs", "rungs"),
+        *("feature_groups", "feature_groups_", "importances", "weights_"),
+    }
+)
 
 
 def find(name: str) -> Any:

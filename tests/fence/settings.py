@@ -131,6 +131,12 @@ def settings() -> Iterator[tuple[str, Run]]:
     one = of(STACK, lambda: (rows(), column("ill")), {"classes": [0, 1], "n_partitions": 3})
     yield one("columns", n_jobs=2)
     yield one("rows, stacked", partition="samples", combiner="logistic", n_jobs=2, delta=1e-5)
+    top = {"combiner": "logistic", "holdout": 0.3}
+    yield one("columns, stacked", importances=[1.0, 2.0, 0.5], group_norms=[0.6, 0.5, 0.5], **top)
+    groups = [["age", "size"], ["dose"]]
+    frame = lambda: (records()[NAMES], column("ill"))  # noqa: E731
+    letter = {"calibration": "published", "combiner": "logistic"}
+    yield one("published", frame, feature_groups=groups, **letter)
 
     def durations() -> tuple[Any, Any]:
         return column("time"), column("event")

@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.preprocessing import Normalizer, StandardScaler
 
-from skdpsurv import DPLogisticRegression, PrivacyAccountant, PublicBoundsScaler, PublicColumns
+from skdpsurv import (
+    DPLogisticRegression,
+    FeaturePartition,
+    LogisticCombiner,
+    PrivacyAccountant,
+    PublicBoundsScaler,
+    PublicColumns,
+)
 from tests.support import checks, faults
 from tests.support.combinations import thinned
 from tests.support.registry import (
@@ -183,7 +190,7 @@ ANYTHING = st.sampled_from([*NUMBERS, *SEQUENCES, *OTHERS])
 SIZES = {"n_intervals", "n_partitions", "n_epochs", "expected_runs", "n_candidates", "n_bins"}
 WORDS: dict[str, list[Any]] = {
     "method": ["obj_pert", "out_pert", "psgld", "ladder", "laplace", "cells", "residuals", "all"],
-    "calibration": ["tight", "published", "exact"],
+    "rungs": ["published", "exact"],
     "link": ["logit", "cloglog", "probit"],
     "sampler": ["mala", "psgld"],
     "partition": ["features", "samples"],
@@ -219,6 +226,16 @@ WORDS: dict[str, list[Any]] = {
     "verbose": [0, 1, True],
     "n_jobs": [None, 1],
 }
+FAULTS = [*NUMBERS, *SEQUENCES, *OTHERS]
+#: Objects whose parameters may be anything.
+OBJECTS: dict[str, list[Any]] = {
+    "partition": [
+        FeaturePartition(**{name: fault})
+        for name in ("groups", "importances", "norms")
+        for fault in FAULTS
+    ],
+    "combiner": [LogisticCombiner(holdout=fault) for fault in FAULTS],
+}
 SAFE_SIZES = st.sampled_from([1, 2, 5, 0, -1, None, "auto", 2.0, np.int64(3), True, [2, 2], np.nan])
 
 
@@ -232,6 +249,8 @@ def parameters(draw: Any, setting: Setting) -> dict[str, Any]:
         pool = SAFE_SIZES if name in SIZES else ANYTHING
         if name in WORDS:
             pool = st.one_of(st.sampled_from(WORDS[name]), pool)
+        if name in OBJECTS:
+            pool = st.one_of(st.sampled_from(OBJECTS[name]), pool)
         if name == "n_jobs":
             pool = st.sampled_from([None, 1, 0, "x", 1.5, True, 10**30])
         drawn[name] = draw(pool)

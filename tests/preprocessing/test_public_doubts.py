@@ -16,6 +16,7 @@ from skdpsurv import (
     DPDiscreteTimeSurvival,
     DPLogisticRegression,
     DPWeibullFitter,
+    FeaturePartition,
     PrivacyAccountant,
     PrivateSearchCV,
     PrivateStackingClassifier,
@@ -284,7 +285,7 @@ def test_others_ask_about_such_rows_too_and_take_them_to_be_no_longer_than_1(kin
     )
     assert asked(lambda: described.fit(X, LABELS)) == []
     if isinstance(model, PrivateStackingClassifier):
-        groups = clone(model).set_params(group_norms=[1.0, 1.0])
+        groups = clone(model).set_params(partition=FeaturePartition(norms=[1.0, 1.0]))
         assert asked(lambda: groups.fit(SCALED, LABELS)) == []
 
 

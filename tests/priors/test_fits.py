@@ -13,6 +13,7 @@ from skdpsurv import (
     DPDiscreteTimeSurvival,
     DPKaplanMeierFitter,
     DPLogisticRegression,
+    FeaturePartition,
     PosteriorSampling,
     PrivacyAccountant,
     PrivacyLeakWarning,
@@ -507,9 +508,7 @@ def test_units_are_compared_although_formulas_are_the_same(model):
         common = {"columns": columns, "classes": [False, True], "random_state": 0, **parameters}
         if model == "odds":
             return DPLogisticRegression(1.0, **common)
-        return PrivateStackingClassifier(
-            1.0, partition="features", feature_groups=[[0], [1]], **common
-        )
+        return PrivateStackingClassifier(1.0, partition=FeaturePartition([[0], [1]]), **common)
 
     X, y = frame(300, 0)
     X = X[["age"]].assign(dose=0.5)

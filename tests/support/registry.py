@@ -28,6 +28,7 @@ from skdpsurv import (
     DPLogisticRegression,
     DPNelsonAalenFitter,
     DPWeibullFitter,
+    FeaturePartition,
     HybridMEstimator,
     PosteriorSampling,
     PrivacyLeakWarning,
@@ -45,6 +46,7 @@ from skdpsurv.published import (
     PerturbedHistogramMEstimator,
     PublishedDiscreteTimeSurvival,
     PublishedLogisticRegression,
+    PublishedStackingClassifier,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
@@ -624,25 +626,24 @@ def _settings() -> Iterator[Setting]:
     one = several(extension("histogram").DPHistogram, ("counts",), ("counts_",))
     yield one("counts", outcomes, representative=True)
 
-    parts = ("low_level_coef", "low_level_intercept", "high_level_coef", "high_level_intercept")
+    levels = ("low_level_coef", "low_level_intercept", "high_level_coef", "high_level_intercept")
     one = several(
         PrivateStackingClassifier,
-        parts,
-        tuple(f"{name}_" for name in parts),
+        levels,
+        tuple(f"{name}_" for name in levels),
         # One column and one row are one group and one part.
         undeclared={"classes": None, "n_partitions": 1},
         classes=[0, 1],
         n_partitions=2,
     )
-    top = {"combiner": "logistic"}
+    top, worth = {"combiner": "logistic"}, FeaturePartition(importances=[1.0, 2.0, 0.5])
     yield one("columns", labelled, representative=True, verbose=1)
-    yield one("columns, stacked", labelled, importances=[1.0, 2.0, 0.5], **top)
+    yield one("columns, stacked", labelled, partition=worth, **top)
     yield one("columns, plain votes", words, combiner="vote", classes=["ill", "well"], n_jobs=1)
     yield one("rows", labelled, partition="samples", verbose=11)
     yield one("rows, stacked", three, partition="samples", classes=[0, 1, 2], checked=True, **top)
     yield one("columns, Gaussian noise", labelled, delta=0.05)
     yield one("rows, stacked, Gaussian noise", labelled, delta=0.05, partition="samples", **top)
-    yield one("published", labelled, calibration="published", group_norms=[0.5, 0.7])
     stack = PrivateStackingClassifier(n_partitions=2, classes=[0, 1])
     yield one("prior", labelled, prior=prior_release(stack, labelled))
     parts = ColumnTransformer(
@@ -653,8 +654,23 @@ def _settings() -> Iterator[Setting]:
     )
     groups = [["numbers__age", "wards__ward_east"], ["numbers__ill", "numbers__ill_missing"]]
     groups[1] += ["wards__ward_west", "wards__ward_north", "wards__ward_missing"]
-    yield one("raw columns", raw_labelled, columns=parts, feature_groups=groups)
+    grouped_columns = FeaturePartition(groups)
+    yield one("raw columns", raw_labelled, columns=parts, partition=grouped_columns)
     yield one("classes from y", labelled, classes=None)
+    yield one("no privacy", gentle, epsilon=np.inf)
+
+    one = several(
+        PublishedStackingClassifier,
+        levels,
+        tuple(f"{name}_" for name in levels),
+        undeclared={"classes": None, "n_partitions": 1},
+        classes=[0, 1],
+        n_partitions=2,
+    )
+    bounded = FeaturePartition(norms=[0.5, 0.7])
+    yield one("columns", labelled, partition=bounded)
+    yield one("columns, stacked", labelled, representative=True, **top)
+    yield one("rows", three, partition="samples", classes=[0, 1, 2], **top)
     yield one("no privacy", gentle, epsilon=np.inf)
 
     one = several(HybridMEstimator, ("weights", "curve"), ("weights_", "curve_", "estimator_"))

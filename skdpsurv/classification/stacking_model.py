@@ -1,0 +1,327 @@
+"""A stack of private logistic models, however it is calibrated: its plan, and what it predicts."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skdpsurv.checks import Check, integer, one_of, optional, word_or
+from skdpsurv.classification import budgets
+from skdpsurv.classification.class_formula import chance, write_classes
+from skdpsurv.classification.combiners import (
+    COMBINERS,
+    LogisticCombiner,
+    stacked_scores,
+    votes,
+    weighted_scores,
+)
+from skdpsurv.classification.feature_groups import (
+    checked_importances,
+    checked_weights,
+    feature_groups,
+    group_norms,
+    group_weights,
+    stated_groups,
+)
+from skdpsurv.classification.feature_partition import FeaturePartition
+from skdpsurv.classification.group_fit import Coefficients
+from skdpsurv.classification.private_classifier import (
+    ASSUMPTIONS,
+    LabelledShape,
+    PrivateClassifier,
+    checked_caps,
+)
+from skdpsurv.classification.ridge_and_cap import TRANSFER_RIDGE, VOTE_RIDGE
+from skdpsurv.classification.stack_plan import Stack, plan_stack
+from skdpsurv.classification.transfer import prior_centers, released_models
+from skdpsurv.likelihoods.logistic import probability
+from skdpsurv.mechanisms.methods import NAMES
+from skdpsurv.priors import Promises, is_prior
+from skdpsurv.privacy.concentrated import Concentrated, parts
+from skdpsurv.privacy.plan import Plan
+from skdpsurv.release import Release, released_array
+from skdpsurv.types import FloatArray
+
+if TYPE_CHECKING:
+    from skdpsurv.scoring.script import Script
+
+__all__ = ["StackShape", "StackingModel"]
+
+Groups = tuple[tuple[int, ...], ...]
+
+PARTITIONS = ("features", "samples")
+#: Unless somebody says otherwise.
+N_PARTITIONS = 5
+#: Whose releases can be the prior of a stack.
+STACKS = ("PrivateStackingClassifier", "PublishedStackingClassifier")
+
+
+@dataclass(frozen=True, eq=False)
+class StackShape(LabelledShape):
+    """With the columns of each model below, and the weight of its vote."""
+
+    groups: Groups
+    weights: tuple[float, ...]
+
+
+class StackingModel(PrivateClassifier):
+    """Base of private stacks: a subclass has parameters, and says by which constants."""
+
+    partition: str | FeaturePartition
+    n_partitions: int | None
+    combiner: str | LogisticCombiner
+    delta: float
+    n_jobs: int | None
+    verbose: int
+
+    _rules: ClassVar[dict[str, Check]] = {
+        "partition": word_or(FeaturePartition, *PARTITIONS),
+        "n_partitions": optional(integer()),
+        "combiner": word_or(LogisticCombiner, *COMBINERS),
+        "prior": is_prior,
+    }
+    _beyond_constructor = ("feature_groups_", "weights_")
+
+    @property
+    def _columns_parted(self) -> FeaturePartition | None:
+        """How columns are dealt out; None if rows are."""
+        if isinstance(self.partition, str):
+            return FeaturePartition() if self.partition == "features" else None
+        return self.partition
+
+    @property
+    def _top(self) -> LogisticCombiner | None:
+        """How a model on top is trained, if there is one."""
+        if isinstance(self.combiner, str):
+            return LogisticCombiner() if self.combiner == "logistic" else None
+        return self.combiner
+
+    @property
+    def _importances(self) -> FloatArray | None:
+        parted = self._columns_parted
+        return None if parted is None else checked_importances(parted.importances)
+
+    @property
+    def _other_norms(self) -> Any:
+        parted = self._columns_parted
+        return None if parted is None else parted.norms
+
+    def _words(self) -> dict[str, str]:
+        """Return partition and combiner in a word each."""
+        return {
+            "partition": "samples" if self._columns_parted is None else "features",
+            "combiner": self.combiner if isinstance(self.combiner, str) else "logistic",
+        }
+
+    def fit(self, X: ArrayLike, y: ArrayLike, *, person: ArrayLike | None = None) -> Self:
+        """Fit all models, spending ``epsilon``.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite. Private.
+        y : array-like of shape (n_samples,)
+            Labels. Private.
+        person : array-like of shape (n_samples,), or None
+            Whose each record is, as whole numbers or text: of each person the first record is used,
+            and the guarantee is about people. Private. None: nobody has two records.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, person=person)
+
+    def _shape(self, X: ArrayLike, y: ArrayLike) -> StackShape:
+        seen = super()._shape(X, y)
+        return StackShape(
+            seen.n_records, seen.n_features, seen.classes, *self._groups(seen.n_features)
+        )
+
+    def _stated(self, shape: Any) -> dict[str, Any]:
+        stated = {**self._words(), "n_partitions": len(shape.groups), **super()._stated(shape)}
+        if self._columns_parted is None:
+            return stated
+        return {**stated, "feature_groups_": shape.groups, "weights_": shape.weights}
+
+    def _set_fitted(self, release: Release) -> None:
+        parameters, values = release.parameters, release.values
+        self._set_classes(release)
+        self._combiner = one_of("combiner of the release", parameters.get("combiner"), COMBINERS)
+        numbers = sum(np.size(value) for value in values.values())
+        if max(release.n_features, self._n_models(release.n_features)) > numbers:
+            raise ValueError("values of the release must hold a number for each column and model.")
+        self.feature_groups_, self.weights_ = self._released_groups(release)
+        n_models, n_outputs = len(self.feature_groups_), self._n_outputs
+        models = released_models(release, self.feature_groups_, n_outputs)
+        self.low_level_coef_ = [model.coef for model in models]
+        self.low_level_intercept_ = np.array([model.intercept for model in models])
+        stacked = self._combiner == "logistic"
+        caps = checked_caps(np.array(values.get("max_residual")), (1 + stacked,))
+        self.max_residual_ = float(caps[0])
+        # Of an earlier fit with another combiner.
+        for name in ("high_level_coef_", "high_level_intercept_", "high_level_max_residual_"):
+            self.__dict__.pop(name, None)
+        if stacked:
+            shape = (n_outputs, n_models)
+            self.high_level_coef_ = released_array(release, "high_level_coef", shape)
+            self.high_level_intercept_ = released_array(release, "high_level_intercept", shape[:1])
+            self.high_level_max_residual_ = float(caps[1])
+
+    def _scores(self, X: FloatArray) -> FloatArray:
+        models = map(Coefficients, self.low_level_coef_, self.low_level_intercept_)
+        parts = [X[:, group] for group in self.feature_groups_]
+        cast = votes(list(models), parts, self.max_residual_)
+        if self._combiner == "logistic":
+            top = Coefficients(self.high_level_coef_, self.high_level_intercept_)
+            return stacked_scores(cast, top)
+        equal = (1.0 / len(parts),) * len(parts)
+        return weighted_scores(cast, self.weights_ if self._combiner == "weighted_vote" else equal)
+
+    def _probabilities(self, scores: FloatArray) -> FloatArray:
+        if self._combiner == "logistic":
+            return probability(scores, self.high_level_max_residual_)
+        return np.asarray(0.5 * (1.0 + scores))
+
+    def _check_together(self) -> None:
+        super()._check_together()
+        if self.prior is None:
+            return
+        if self._columns_parted is None:
+            raise ValueError("prior must be None with partition='samples'.")
+        if self.prior.estimator not in STACKS:
+            raise ValueError(
+                f"prior must come from a {' or '.join(STACKS)}, got one from "
+                f"{self.prior.estimator}."
+            )
+
+    def _n_models(self, n_features: int) -> int:
+        """Return how many models there are below, unless groups of columns say it."""
+        if self.n_partitions is not None:
+            return int(self.n_partitions)
+        return N_PARTITIONS if self._columns_parted is None else min(N_PARTITIONS, n_features)
+
+    def _groups(self, n_features: int) -> tuple[Groups, tuple[float, ...]]:
+        """Return the columns of each model below, and the weight of its vote."""
+        n_models, parted = self._n_models(n_features), self._columns_parted
+        if parted is None:
+            return (tuple(range(n_features)),) * n_models, (1.0 / n_models,) * n_models
+        importances, names = self._importances, self._feature_names()
+        groups = feature_groups(parted.groups, n_models, importances, n_features, names)
+        return groups, group_weights(groups, importances)
+
+    def _released_groups(self, release: Release) -> tuple[Groups, tuple[float, ...]]:
+        """Return the same of a release."""
+        if self._columns_parted is None:
+            return self._groups(release.n_features)
+        groups, weights = map(release.parameters.get, self._beyond_constructor)
+        found = stated_groups(groups, release.n_features, None, "feature_groups_ of the release")
+        return found, checked_weights(weights, len(found))
+
+    def _centers(self, shape: StackShape) -> tuple[Coefficients, ...] | None:
+        if self.prior is None:
+            return None
+        return prior_centers(
+            self.prior,
+            groups=shape.groups,
+            n_features=shape.n_features,
+            names=self._feature_names(),
+            features=None if self.columns is None else self._features(self.columns),
+            classes=shape.classes,
+            fit_intercept=bool(self.fit_intercept),
+        )
+
+    def _plan(self, shape: StackShape) -> Plan:
+        """Decide from public numbers alone who gets which rows, and how epsilon is spent."""
+        by_rows, groups = self._columns_parted is None, shape.groups
+        norms = group_norms(self._other_norms, self._norm, 1 if by_rows else len(groups))
+        setting = budgets.GroupSetting(
+            n_records=shape.n_records,
+            n_outputs=shape.n_outputs,
+            groups=groups[:1] if by_rows else groups,
+            weights=(1.0,) if by_rows else shape.weights,
+            group_norms=norms,
+            ridge_multiple=self._ridge_multiple(len(groups)),
+            centers=self._centers(shape),
+            price=self._price(),
+            **self._numbers(),
+        )
+        n_parts = len(groups) if by_rows else 1
+        holdout = 0.0 if self._top is None else float(self._top.holdout)
+        calibrate = budgets.CALIBRATIONS[self.calibration]
+        if math.isinf(self.epsilon):
+            calibrate = budgets.unperturbed
+        stack = plan_stack(setting, n_parts, holdout, calibrate)
+        promises, given = Promises.of(self.prior), self._importances is not None
+        words = self._mechanism(stack)
+        return Plan(
+            stack.tree((words, f"{words} on votes"), self.n_jobs, self.verbose),
+            float(self.epsilon),
+            float(self.delta),
+            inputs={
+                **self._public(shape),
+                **self._words(),
+                "feature_groups": shape.groups,
+                "weights": shape.weights,
+                "n_high_level": 0,
+                **promises.public_inputs(),
+            },
+            assumed=(
+                *ASSUMPTIONS,
+                *(("importances come from outside these records",) if given else ()),
+                *promises.assumptions(),
+            ),
+            words=words,
+        )
+
+    def _price(self) -> Concentrated | None:
+        """Return the price of Gaussian noise, on all rows or on any part of them."""
+        if not self.delta or math.isinf(self.epsilon):
+            return None
+        return parts(float(self.epsilon), float(self.delta), (1.0,))[0]
+
+    def _mechanism(self, stack: Stack) -> str:
+        kind = "parts of the rows" if self._columns_parted is None else "groups of columns"
+        top = ", and on their votes" if stack.high is not None else ""
+        methods = [NAMES["noisy_gd" if plan.prices else "obj_pert"] for plan in stack.levels]
+        if stack.high is not None and methods[0] != methods[-1]:
+            top = f", and {methods[-1]} on their votes"
+        if math.isinf(self.epsilon):
+            return f"penalised likelihoods on {kind}{top}, no noise"
+        published = ", as published" if self.calibration == "published" else ""
+        return f"{methods[0]} of logistic likelihoods on {kind}{top}{published}"
+
+    def _ridge_multiple(self, n_groups: int) -> float:
+        if self.prior is not None:
+            return TRANSFER_RIDGE
+        votes_on_columns = self._columns_parted is not None and self._top is None
+        return VOTE_RIDGE if votes_on_columns and n_groups > 1 else 1.0
+
+    def _formula(self, script: Script) -> None:
+        models = list(
+            zip(self.low_level_coef_, self.low_level_intercept_, self.feature_groups_, strict=True)
+        )
+        cast, scores = {}, []
+        weights = np.full((self._n_outputs, len(models)), 1.0 / len(models))
+        if self._combiner == "weighted_vote":
+            weights[:] = self.weights_
+        elif self._combiner == "logistic":
+            weights = self.high_level_coef_ / math.sqrt(len(models))
+        for output, row in enumerate(weights):
+            of_class = f"_{output + 1}" if self._n_outputs > 1 else ""
+            names = [f"vote_{k + 1}{of_class}" for k in range(len(models))]
+            for name, (coef, intercept, group) in zip(names, models, strict=True):
+                score = script.linear(coef[output], intercept[output], group)
+                cast[name] = f"2 * {chance(script, score, self.max_residual_)} - 1"
+            score = script.weighted(row, names)
+            if self._combiner == "logistic":
+                score += script.signed(self.high_level_intercept_[output])
+            scores.append(score)
+        likely = "(1 + {}) / 2"
+        if self._combiner == "logistic":
+            likely = chance(script, "{}", self.high_level_max_residual_)
+        write_classes(script, self.classes_, scores, likely, cast)
