@@ -40,6 +40,7 @@ from skdpsurv.published import (
     PerturbedHistogramMEstimator,
     PublishedDiscreteTimeSurvival,
     PublishedLogisticRegression,
+    PublishedStackingClassifier,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
@@ -83,6 +84,10 @@ def logistic(**parameters: Any) -> DPLogisticRegression:
 
 def stack(**parameters: Any) -> PrivateStackingClassifier:
     return PrivateStackingClassifier(**{"classes": [0, 1], "n_partitions": 2, **parameters})
+
+
+def published_stack() -> PublishedStackingClassifier:
+    return PublishedStackingClassifier(classes=[0, 1], n_partitions=2)
 
 
 def weibull(**parameters: Any) -> DPWeibullFitter:
@@ -137,7 +142,7 @@ def cases() -> Iterator[Case]:
     yield Case("features, weighted vote", stack(alpha=STRONG), n_features=2)
     yield Case("features, logistic", stack(combiner="logistic"), n=6, n_features=2)
     yield Case("samples, logistic", stack(partition="samples", combiner="logistic"), n=6)
-    yield Case("features, published", stack(calibration="published"), n_features=2)
+    yield Case("features, published", published_stack(), n_features=2)
     yield Case("ladder", weibull(), n=5)
     yield Case("ladder, shape_fraction=0.9", weibull(shape_fraction=0.9), n=5)
     exact = PublishedWeibullFitter(max_time=1.0, rungs="exact")
@@ -313,7 +318,7 @@ def ratios(most_pairs: int) -> None:
         ("out_pert, alpha=20", logistic(method="out_pert", alpha=STRONG), 2, 1),
         ("obj_pert, published", PublishedLogisticRegression(classes=[0, 1]), 2, 1),
         ("features, weighted vote", stack(alpha=STRONG), 2, 2),
-        ("features, published", stack(calibration="published"), 2, 2),
+        ("features, published", published_stack(), 2, 2),
         ("ladder", weibull(), 5, 1),
         ("exact rungs", PublishedWeibullFitter(max_time=1.0, rungs="exact"), 3, 1),
         ("published rungs", PublishedWeibullFitter(max_time=1.0), 3, 1),

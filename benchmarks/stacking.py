@@ -30,9 +30,15 @@ from benchmarks._classification import (
 from benchmarks._common import table
 from benchmarks._run import arguments, number, run, setting
 from benchmarks._stacking_figures import combiner_figure, epsilon_figure, panels_figure
-from skdpsurv import DPLogisticRegression, PrivateStackingClassifier
+from skdpsurv import (
+    DPLogisticRegression,
+    FeaturePartition,
+    LogisticCombiner,
+    PrivateStackingClassifier,
+)
 from skdpsurv.classification.combiners import votes, weighted_scores
 from skdpsurv.classification.group_fit import Coefficients
+from skdpsurv.published import PublishedLogisticRegression, PublishedStackingClassifier
 
 EPSILONS = setting((0.1, 0.25, 0.5, 1.0, 2.0, 4.0), quick=(0.5, 1.0))
 #: Of the published methods, which state no rule: the best on the test rows is shown.
@@ -81,7 +87,8 @@ def fitted(model: BaseEstimator, data: LabelledData, repetition: int) -> float:
 def methods(data: LabelledData, repetition: int) -> dict[str, BaseEstimator]:
     """Return the methods of figure 1, and the votes that are this package's default."""
     groups = random_groups(data.X.shape[1], N_PARTITIONS, repetition)
-    uniform, weighted = {"feature_groups": groups}, {"importances": data.importances}
+    uniform = {"partition": FeaturePartition(groups)}
+    weighted = {"partition": FeaturePartition(importances=data.importances)}
     return {
         "PLR": plain(),
         "PST-S": stack(partition="samples", combiner="logistic"),
@@ -92,6 +99,15 @@ def methods(data: LabelledData, repetition: int) -> dict[str, BaseEstimator]:
     }
 
 
+def as_published(model: BaseEstimator, alpha: float) -> BaseEstimator:
+    """Return the same method with the constants of its paper."""
+    letter = {DPLogisticRegression: PublishedLogisticRegression}
+    kind = letter.get(type(model), PublishedStackingClassifier)
+    own = kind().get_params(deep=False)
+    given = {name: getattr(model, name) for name in own}
+    return kind(**(given | {"alpha": alpha}))
+
+
 def by_epsilon(data: LabelledData, repetition: int) -> dict[Key, float]:
     """Figure 1, in the default calibration and, with every alpha, in the published one."""
     found = {}
@@ -100,9 +116,8 @@ def by_epsilon(data: LabelledData, repetition: int) -> dict[Key, float]:
             model.set_params(epsilon=epsilon)
             found[data.name, "tight", name, epsilon, 0.0] = fitted(model, data, repetition)
             for alpha in ALPHAS if name in PAPER_METHODS else ():
-                model.set_params(alpha=alpha, calibration="published")
                 found[data.name, "published", name, epsilon, alpha] = fitted(
-                    model, data, repetition
+                    as_published(model, alpha), data, repetition
                 )
     return found
 
@@ -113,15 +128,16 @@ def by_partitions(data: LabelledData, repetition: int) -> dict[Key, float]:
     for n_groups in PARTITIONS:
         mixed = random_groups(data.X.shape[1], n_groups, repetition)
         similar = similar_groups(data.importances, n_groups)
-        for label, options in (
-            ("U", {"feature_groups": list(map(sorted, mixed))}),
-            ("W", {"feature_groups": list(map(sorted, similar)), "importances": data.importances}),
+        groups = FeaturePartition(list(map(sorted, similar)), importances=data.importances)
+        for label, partition in (
+            ("U", FeaturePartition(list(map(sorted, mixed)))),
+            ("W", groups),
         ):
             found[data.name, f"PST-F({label})", n_groups] = fitted(
-                stack(combiner="logistic", **options), data, repetition
+                stack(combiner="logistic", partition=partition), data, repetition
             )
             found[data.name, f"weighted vote ({label})", n_groups] = fitted(
-                stack(**options), data, repetition
+                stack(partition=partition), data, repetition
             )
     return found
 
@@ -132,11 +148,12 @@ def by_power(data: LabelledData, repetition: int) -> dict[Key, float]:
     mixed = random_groups(data.X.shape[1], N_PARTITIONS, repetition)
     found = {}
     for name, combiner in (("PST-F({})", "logistic"), ("weighted vote ({})", "weighted_vote")):
-        model = stack(combiner=combiner, feature_groups=mixed)
+        model = stack(combiner=combiner, partition=FeaturePartition(mixed))
         found[data.name, name.format("U"), math.nan] = fitted(model, data, repetition)
         for power in POWERS:
             model = stack(
-                combiner=combiner, feature_groups=groups, importances=data.importances**power
+                combiner=combiner,
+                partition=FeaturePartition(groups, importances=data.importances**power),
             )
             found[data.name, name.format("W"), power] = fitted(model, data, repetition)
     return found
@@ -153,15 +170,14 @@ def by_combiner(data: LabelledData, repetition: int) -> dict[Key, float]:
     """Figure 4: models of one group alone, votes, and a model on top."""
     _, test = data.split(repetition)
     found: dict[Key, float] = {}
-    model = stack(importances=data.importances)
+    partition = FeaturePartition(importances=data.importances)
+    model = stack(partition=partition)
     found[data.name, "weighted vote"] = fitted(model, data, repetition)
     for k, cast in enumerate(cast_votes(model, data.X[test])):
         found[data.name, f"group {k + 1} alone"] = auc_of(cast, data, test)
-    found[data.name, "vote"] = fitted(
-        stack(importances=data.importances, combiner="vote"), data, repetition
-    )
+    found[data.name, "vote"] = fitted(stack(partition=partition, combiner="vote"), data, repetition)
     for holdout in HOLDOUTS:
-        model = stack(importances=data.importances, combiner="logistic", holdout=holdout)
+        model = stack(partition=partition, combiner=LogisticCombiner(holdout=holdout))
         name = f"model on top, holdout {holdout:g}"
         found[data.name, name] = fitted(model, data, repetition)
         cast = cast_votes(model, data.X[test])
@@ -183,14 +199,15 @@ def by_reason(data: LabelledData, repetition: int) -> dict[Key, float]:
     groups = random_groups(data.X.shape[1], N_PARTITIONS, repetition)
     half = LabelledData(data.name, data.X, data.y, data.importances, data.n_train // 2, data.n_test)
     norms = [1.0 / math.sqrt(N_PARTITIONS)] * N_PARTITIONS
-    options = {"feature_groups": groups}
+    options = {"partition": FeaturePartition(groups)}
+    bounded = {"partition": FeaturePartition(groups, norms=norms)}
     cases = {
         "PLR": fitted(plain(), data, repetition),
         "PLR, half the rows": fitted(plain(), half, repetition),
         "PST-F(U)": fitted(stack(combiner="logistic", **options), data, repetition),
         "vote (U), half the rows": fitted(stack(**options), half, repetition),
         "vote (U)": fitted(stack(**options), data, repetition),
-        "vote (U), group_norms 1/√K": fitted(stack(group_norms=norms, **options), data, repetition),
+        "vote (U), norms 1/√K": fitted(stack(**bounded), data, repetition),
         "PLR, no noise": fitted(plain(epsilon=math.inf), data, repetition),
         "PST-F(U), no noise": fitted(
             stack(epsilon=math.inf, combiner="logistic", **options), data, repetition

@@ -27,8 +27,9 @@ from benchmarks._classification import (
 )
 from benchmarks._common import save, sheet, table
 from benchmarks._run import arguments, data_file, number, part, run, setting
-from skdpsurv import DPLogisticRegression, PrivateStackingClassifier
+from skdpsurv import DPLogisticRegression, FeaturePartition, PrivateStackingClassifier
 from skdpsurv.preprocessing import PublicBoundsScaler
+from skdpsurv.published import PublishedLogisticRegression, PublishedStackingClassifier
 
 #: Of the published methods: the best mean over all targets, on the test rows, is shown.
 ALPHAS = setting((1e-4, 1e-3, 1e-2, 1e-1, 1.0), quick=(1e-2,))
@@ -176,11 +177,12 @@ def variants(data: Organisations, repetition: int) -> dict[str, dict[str, object
     """Return the options of the methods that learn from a source."""
     order = np.random.default_rng(repetition).permutation(data.X.shape[1])
     groups = [part.tolist() for part in np.array_split(order, data.n_groups)]
-    weighted = {"importances": data.importances, "n_partitions": data.n_groups}
+    worth = FeaturePartition(importances=data.importances)
+    weighted = {"partition": worth, "n_partitions": data.n_groups}
     return {
         "PST-H(W)": weighted,
         "PST-H(W), intercept 0.3": weighted | {"intercept_scaling": 0.3},
-        "PST-H(U)": {"feature_groups": groups},
+        "PST-H(U)": {"partition": FeaturePartition(groups)},
         "PPHTL": {"n_partitions": 1},
     }
 
@@ -189,9 +191,7 @@ def measure(data: Organisations, repetition: int) -> dict[tuple[Hashable, ...], 
     """Return the AUC of each method, calibration and alpha on each target."""
     common = {"epsilon": EPSILON, "classes": [0, 1], "data_norm": data.data_norm}
     settings: list[tuple[str, float, dict[str, object]]] = [("default", 0.0, {})]
-    settings += [
-        ("published", alpha, {"calibration": "published", "alpha": alpha}) for alpha in ALPHAS
-    ]
+    settings += [("published", alpha, {"alpha": alpha}) for alpha in ALPHAS]
     here = data.site == data.source
     parts = {}
     for target in data.targets:
@@ -201,15 +201,16 @@ def measure(data: Organisations, repetition: int) -> dict[tuple[Hashable, ...], 
         )
     found: dict[tuple[Hashable, ...], float] = {}
     for calibration, alpha, more in settings:
-        combiner = {"combiner": "logistic"} if calibration == "published" else {}
+        published = calibration == "published"
+        stack = PublishedStackingClassifier if published else PrivateStackingClassifier
+        plain = PublishedLogisticRegression if published else DPLogisticRegression
+        combiner = {"combiner": "logistic"} if published else {}
         for name, options in variants(data, repetition).items():
             every = common | more | combiner | options
-            source = PrivateStackingClassifier(
-                **every, random_state=seed(repetition, name, calibration, alpha)
-            )
+            source = stack(**every, random_state=seed(repetition, name, calibration, alpha))
             source.fit(data.X[here], data.y[here])
             for target, (train, test) in parts.items():
-                model = PrivateStackingClassifier(
+                model = stack(
                     **every,
                     prior=source.release_,
                     random_state=seed(repetition, name, calibration, alpha, target),
@@ -221,7 +222,7 @@ def measure(data: Organisations, repetition: int) -> dict[tuple[Hashable, ...], 
                     key = (data.name, calibration, target, "source (W) alone", alpha)
                     found[key] = auc(source, data.X[test], data.y[test])
         for target, (train, test) in parts.items():
-            model = DPLogisticRegression(
+            model = plain(
                 **common,
                 **more,
                 random_state=seed(repetition, "PLR", calibration, alpha, target),

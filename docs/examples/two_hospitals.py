@@ -23,6 +23,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.pipeline import make_pipeline
 
 from skdpsurv import (
+    FeaturePartition,
     PrivacyAccountant,
     PrivateStackingClassifier,
     PublicBoundsScaler,
@@ -76,8 +77,7 @@ def private_model(epsilon: float, ledger: PrivacyAccountant, prior: Release | No
     return PrivateStackingClassifier(
         epsilon,
         columns=PublicColumns(bounds) if prior is None else prior.transformer(),
-        feature_groups=groups,
-        importances=importances,
+        partition=FeaturePartition(groups, importances=importances),
         data_norm=DATA_NORM,
         classes=CLASSES,
         prior=prior,
