@@ -515,9 +515,10 @@ class PrivateEstimator(BaseEstimator):
         allowed = set(cls._get_param_names())
         allowed -= {"epsilon", "delta", "random_state", "accountant", *parameters}
         beyond = cls._beyond_constructor
+        if not allowed.union(beyond).issuperset(release.parameters):
+            known = sorted(allowed.union(beyond))
+            raise ValueError(f"parameters of the release must be among {known}.")
         stated = {name: one for name, one in release.parameters.items() if name not in beyond}
-        if not allowed.issuperset(stated):
-            raise ValueError(f"parameters of the release must be among {sorted(allowed)}.")
         # The parameters are those of the fit; what the whole has cost is in ``guarantee_``.
         spent = {"epsilon": release.made_by.epsilon}
         if "delta" in cls._get_param_names():

@@ -14,9 +14,11 @@ from skdpsurv import (
     DPDiscreteTimeSurvival,
     DPLogisticRegression,
     DPWeibullFitter,
+    FeaturePartition,
     FrameChunks,
     HybridMEstimator,
     PrivacyAccountant,
+    PrivateStackingClassifier,
     PublicBoundsScaler,
     PublicColumns,
     split_target,
@@ -427,6 +429,9 @@ class TestChunks:
         chunks = FrameChunks([self.frame])
         with pytest.raises(TypeError, match="classes must be public"):
             DPLogisticRegression(classes=chunks["e"]).fit(chunks[["x"]], chunks["e"])
+        worth = FeaturePartition(importances=chunks["x"])
+        with pytest.raises(TypeError, match="importances must be public"):
+            PrivateStackingClassifier(partition=worth).fit(chunks[["x"]], chunks["e"])
         lazy = dd.from_pandas(self.frame, npartitions=2)
         with pytest.raises(TypeError, match="lower must be public"):
             PublicBoundsScaler(lazy[["x"]].min(), lazy[["x"]].max()).fit(lazy[["x"]])

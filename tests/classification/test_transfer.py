@@ -12,6 +12,7 @@ import pytest
 
 from skdpsurv import (
     DPLogisticRegression,
+    FeaturePartition,
     PrivacyAccountant,
     PrivacyLeakWarning,
     PrivateStackingClassifier,
@@ -126,6 +127,15 @@ class TestShrinkage:
         assert one.release_ == other.release_
         p = one.predict_proba(target[0])
         np.testing.assert_allclose(p.sum(axis=1), 1.0)
+
+    def test_its_groups_are_those_to_pass(self, source, target):
+        """As the refusal of other groups says."""
+        prior = Release.from_json(source.release_.to_json())
+        groups = FeaturePartition(prior.parameters["feature_groups_"])
+        one = PrivateStackingClassifier(
+            partition=groups, classes=[0, 1], prior=prior, random_state=0
+        ).fit(*target)
+        assert one.release_ == model(prior=source.release_).fit(*target).release_
 
     def test_only_the_targets_epsilon_is_charged(self, source, target):
         accountant = PrivacyAccountant(rehearsal=True)
