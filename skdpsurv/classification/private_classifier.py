@@ -19,7 +19,6 @@ from skdpsurv.checks import (
     auto_or,
     boolean,
     by,
-    number_in,
     optional,
     positive,
     zero_or,
@@ -72,9 +71,7 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
         "alpha": auto_or(zero_or(positive())),
         "data_norm": optional(positive()),
         "fit_intercept": boolean,
-        "intercept_scaling": positive(),
         "classes": by(stated_classes),
-        "max_residual": auto_or(number_in(0.5, 1.0)),
     }
 
     classes: ArrayLike | None

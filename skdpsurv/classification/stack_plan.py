@@ -58,14 +58,13 @@ class ModelsBelow(_Models):
     fits : tuple of GroupFit
         One for all groups of columns, or one for each part of the rows.
     name : str
-    n_jobs, verbose : int
+    n_jobs : int or None
         As for :class:`joblib.Parallel`.
     """
 
     fits: tuple[GroupFit, ...]
     name: str
     n_jobs: int | None = None
-    verbose: int = 0
 
     @property
     def cost(self) -> Cost:
@@ -119,7 +118,7 @@ class TopModel(_Models):
     below : tuple of GroupFit
         Of the models that vote.
     name : str
-    n_jobs, verbose : int
+    n_jobs : int or None
         As for :class:`joblib.Parallel`.
     """
 
@@ -127,7 +126,6 @@ class TopModel(_Models):
     below: tuple[GroupFit, ...]
     name: str
     n_jobs: int | None = None
-    verbose: int = 0
 
     @property
     def fits(self) -> tuple[GroupFit, ...]:  # type: ignore[override]
@@ -215,14 +213,12 @@ class Stack:
         below = [chosen(part) for part in parts]
         return [below] if self.high is None else [below, chosen(top)]
 
-    def tree(self, names: tuple[str, str], n_jobs: int | None, verbose: int) -> Node:
+    def tree(self, names: tuple[str, str], n_jobs: int | None) -> Node:
         """Return the measurements of both levels, by names of what is released."""
-        below = ModelsBelow(self.low, names[0], n_jobs, verbose)
+        below = ModelsBelow(self.low, names[0], n_jobs)
         if len(self.levels) == 1:
             return below
-        top = (
-            [] if self.high is None else [TopModel(self.high, self.low, names[1], n_jobs, verbose)]
-        )
+        top = [] if self.high is None else [TopModel(self.high, self.low, names[1], n_jobs)]
         return Disjoint((below, *top), self.dealt)
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from skdpsurv.checks import Check, number_in, verbosity, workers
+from skdpsurv.checks import Check, auto_or, number_in, workers
 from skdpsurv.classification.combiners import LogisticCombiner
 from skdpsurv.classification.feature_partition import FeaturePartition
 from skdpsurv.classification.stacking_model import StackingModel
@@ -77,8 +77,6 @@ class PrivateStackingClassifier(StackingModel):
         :class:`DPLogisticRegression`.
     n_jobs : int or None, default=None
         Models fitted at the same time, as for :class:`joblib.Parallel`, under any of its backends.
-    verbose : int, default=0
-        Progress messages of :class:`joblib.Parallel`. How long a fit takes depends on the records.
     random_state : None or int, default=None
         None draws from the operating system's entropy. An int makes the fit reproducible and
         therefore not private: status "seeded", with a PrivacyLeakWarning.
@@ -165,8 +163,8 @@ class PrivateStackingClassifier(StackingModel):
 
     _rules: ClassVar[dict[str, Check]] = {
         "delta": number_in(0.0, 1.0, closed="left"),
+        "max_residual": auto_or(number_in(0.5, 1.0)),
         "n_jobs": workers,
-        "verbose": verbosity,
     }
 
     def __init__(
@@ -186,7 +184,6 @@ class PrivateStackingClassifier(StackingModel):
         classes: ArrayLike | None = None,
         max_residual: float | str = "auto",
         n_jobs: int | None = None,
-        verbose: int = 0,
         random_state: int | None = None,
         accountant: PrivacyAccountant | None = None,
     ) -> None:
@@ -204,6 +201,5 @@ class PrivateStackingClassifier(StackingModel):
         self.classes = classes
         self.max_residual = max_residual
         self.n_jobs = n_jobs
-        self.verbose = verbose
         self.random_state = random_state
         self.accountant = accountant

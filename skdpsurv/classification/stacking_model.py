@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdpsurv.checks import Check, integer, one_of, optional, word_or
+from skdpsurv.checks import Check, integer, one_of, optional, positive, word_or
 from skdpsurv.classification import budgets
 from skdpsurv.classification.class_formula import chance, write_classes
 from skdpsurv.classification.combiners import (
@@ -76,12 +76,12 @@ class StackingModel(PrivateClassifier):
     combiner: str | LogisticCombiner
     delta: float
     n_jobs: int | None
-    verbose: int
 
     _rules: ClassVar[dict[str, Check]] = {
         "partition": word_or(FeaturePartition, *PARTITIONS),
         "n_partitions": optional(integer()),
         "combiner": word_or(LogisticCombiner, *COMBINERS),
+        "intercept_scaling": positive(),
         "prior": is_prior,
     }
     _beyond_constructor = ("feature_groups_", "weights_")
@@ -259,7 +259,7 @@ class StackingModel(PrivateClassifier):
         promises, given = Promises.of(self.prior), self._importances is not None
         words = self._mechanism(stack)
         return Plan(
-            stack.tree((words, f"{words} on votes"), self.n_jobs, self.verbose),
+            stack.tree((words, f"{words} on votes"), self.n_jobs),
             float(self.epsilon),
             float(self.delta),
             inputs={

@@ -180,7 +180,6 @@ def perturb_all(
     source: RandomSource,
     *,
     n_jobs: int | None = None,
-    verbose: int = 0,
 ) -> list[Perturbed]:
     """Release the private minimisers of several problems, solved in parallel.
 
@@ -190,7 +189,7 @@ def perturb_all(
         What they cost together is for their calibrations to say.
     source : RandomSource
         Each problem gets a child of its own.
-    n_jobs, verbose : int
+    n_jobs : int or None
         As for :class:`joblib.Parallel`, under whatever backend is active.
 
     Returns
@@ -201,7 +200,7 @@ def perturb_all(
     tasks = [p.task(child) for p, child in zip(problems, children, strict=True)]
     # Blocks that are somewhere else stay there: threads of this process wait for their sums.
     here = all(isinstance(task.blocks, InMemory) for task in tasks)
-    minima = Parallel(n_jobs=n_jobs, verbose=verbose, require=None if here else "sharedmem")(
+    minima = Parallel(n_jobs=n_jobs, verbose=0, require=None if here else "sharedmem")(
         delayed(_computed)(task, problem.calibration.certificate)
         for task, problem in zip(tasks, problems, strict=True)
     )
@@ -220,7 +219,6 @@ class Minimisers(Mechanism):
     #: Whether noise comes from the source itself, and not from a child for each.
     alone = False
     n_jobs: int | None = None
-    verbose: int = 0
     #: How much noise there is, by which ways to the same minimisers are compared; inf: not known.
     noise: float = math.inf
 
@@ -237,8 +235,7 @@ class Minimisers(Mechanism):
         problems = self.problems(known, records)
         if self.alone:
             return self.after(known, [perturb(problem, source) for problem in problems])
-        n_jobs, verbose = self.n_jobs, self.verbose
-        return self.after(known, perturb_all(problems, source, n_jobs=n_jobs, verbose=verbose))
+        return self.after(known, perturb_all(problems, source, n_jobs=self.n_jobs))
 
     def distances(self, known: Known, one: Any, other: Any) -> Distances:
         """Return how far derivatives are apart, and what hides that: see :func:`distances`."""

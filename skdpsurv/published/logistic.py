@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
+from skdpsurv.checks import Check, positive
 from skdpsurv.classification import budgets
 from skdpsurv.classification.logistic_model import LogisticMinimisers, LogisticModel
 from skdpsurv.classification.logistic_regression import ENOUGH
@@ -64,6 +65,8 @@ class PublishedLogisticRegression(LogisticModel):
     prior = None
     inference_share = 0.0
     _inference_needs = (", which DPLogisticRegression has", ENOUGH)
+
+    _rules: ClassVar[dict[str, Check]] = {"intercept_scaling": positive()}
 
     def __init__(
         self,

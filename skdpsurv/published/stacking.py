@@ -59,7 +59,6 @@ class PublishedStackingClassifier(StackingModel):
     max_residual = 1.0
     delta = 0.0
     n_jobs = None
-    verbose = 0
 
     def __init__(
         self,

@@ -277,7 +277,7 @@ class TestObjects:
 
     def test_what_is_not_of_columns_is_not_of_rows(self):
         parameters = PrivateStackingClassifier(partition="samples").get_params()
-        assert len(parameters) == 17
+        assert len(parameters) == 16
         assert not {"importances", "feature_groups", "holdout", "calibration"} & set(parameters)
 
     @pytest.mark.parametrize("partition", ["features", "samples"])
@@ -541,7 +541,7 @@ class TestRefusals:
         text = self.check(Untouchable(), Untouchable(), word, ValueError, f"{rule} must be one of")
         assert {"partition": "a FeaturePartition", "combiner": "a LogisticCombiner"}[rule] in text
 
-    @pytest.mark.parametrize("parameters", [{"n_jobs": 0}, {"n_jobs": "all"}, {"verbose": "yes"}])
+    @pytest.mark.parametrize("parameters", [{"n_jobs": 0}, {"n_jobs": "all"}])
     def test_what_joblib_would_refuse(self, parameters):
         (name,) = parameters
         self.check(FRAME, GOOD_Y, parameters, (ValueError, TypeError), name)

@@ -107,7 +107,7 @@ class TestSilence:
     @pytest.mark.parametrize(
         "estimator",
         [
-            PrivateStackingClassifier(classes=[0, 1], n_partitions=2, data_norm=1.0, verbose=1),
+            PrivateStackingClassifier(classes=[0, 1], n_partitions=2, data_norm=1.0),
             make_pipeline(Normalizer(), logistic(), verbose=True),
         ],
         ids=["estimator", "pipeline"],
@@ -115,7 +115,8 @@ class TestSilence:
     def test_verbose_estimators(self, data, estimator, capfd):
         step = "" if isinstance(estimator, PrivateStackingClassifier) else "dplogisticregression__"
         search = search_of(estimator, {f"{step}alpha": [0.1, 1.0]}, expected_runs=5)
-        search.fit(*data)
+        with joblib.parallel_config("sequential", verbose=50):
+            search.fit(*data)
         assert capfd.readouterr() == ("", "")
 
     def test_a_memory_of_pipelines(self, data, capfd, tmp_path):

@@ -637,10 +637,10 @@ def _settings() -> Iterator[Setting]:
         n_partitions=2,
     )
     top, worth = {"combiner": "logistic"}, FeaturePartition(importances=[1.0, 2.0, 0.5])
-    yield one("columns", labelled, representative=True, verbose=1)
+    yield one("columns", labelled, representative=True)
     yield one("columns, stacked", labelled, partition=worth, **top)
     yield one("columns, plain votes", words, combiner="vote", classes=["ill", "well"], n_jobs=1)
-    yield one("rows", labelled, partition="samples", verbose=11)
+    yield one("rows", labelled, partition="samples")
     yield one("rows, stacked", three, partition="samples", classes=[0, 1, 2], checked=True, **top)
     yield one("columns, Gaussian noise", labelled, delta=0.05)
     yield one("rows, stacked, Gaussian noise", labelled, delta=0.05, partition="samples", **top)
