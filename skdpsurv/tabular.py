@@ -76,11 +76,6 @@ class TabularEstimator(PrivateEstimator):
         if not same or not np.array_equal(made, again):
             raise ValueError("columns must be steps that a release can describe.")
 
-    @property
-    def _other_norms(self) -> Any:
-        """What else bounds rows, beside ``data_norm``."""
-        return None
-
     def _doubts(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
         doubts = super()._doubts(shape, X, y, **options)
         if self.columns is not None:
@@ -89,7 +84,8 @@ class TabularEstimator(PrivateEstimator):
         if hasattr(self, "data_norm") and math.isfinite(self.epsilon):
             number = shape.n_features * getattr(shape, "n_outputs", 1)
             doubts += small_budget(shape.n_records, float(self.epsilon), number)
-            norms = [self.data_norm, self.columns, self._other_norms]
+            of_groups = getattr(getattr(self, "partition", None), "norms", None)
+            norms = [self.data_norm, self.columns, of_groups]
             if all(norm is None or isinstance(norm, str) for norm in norms):
                 doubts += unstated_norm()
         return doubts + self._doubts_of_prior(shape)

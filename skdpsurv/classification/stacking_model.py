@@ -105,11 +105,6 @@ class StackingModel(PrivateClassifier):
         parted = self._columns_parted
         return None if parted is None else checked_importances(parted.importances)
 
-    @property
-    def _other_norms(self) -> Any:
-        parted = self._columns_parted
-        return None if parted is None else parted.norms
-
     def _words(self) -> dict[str, str]:
         """Return partition and combiner in a word each."""
         return {
@@ -237,8 +232,9 @@ class StackingModel(PrivateClassifier):
 
     def _plan(self, shape: StackShape) -> Plan:
         """Decide from public numbers alone who gets which rows, and how epsilon is spent."""
-        by_rows, groups = self._columns_parted is None, shape.groups
-        norms = group_norms(self._other_norms, self._norm, 1 if by_rows else len(groups))
+        parted, groups = self._columns_parted, shape.groups
+        by_rows, stated = parted is None, None if parted is None else parted.norms
+        norms = group_norms(stated, self._norm, 1 if by_rows else len(groups))
         setting = budgets.GroupSetting(
             n_records=shape.n_records,
             n_outputs=shape.n_outputs,
