@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import math
 import warnings
@@ -47,8 +48,15 @@ from skdpsurv.target import target_names
 
 __all__ = ["PrivateEstimator"]
 
-#: What is noted of the columns of X, before anything is known to be fitted to them.
-_NOTED = ("n_features_in_", "feature_names_in_")
+
+def parameters_of(kind: Any) -> tuple[str, ...]:
+    """Return the names of the parameters of a class's constructor."""
+    return _parameters(kind)
+
+
+@functools.cache
+def _parameters(kind: Any) -> tuple[str, ...]:
+    return tuple(inspect.signature(kind).parameters)
 
 
 #: Of noise that anybody can draw again.
@@ -165,15 +173,26 @@ class PrivateEstimator(BaseEstimator):
 
     def _fit(self, X: Any, y: Any = None, **options: Any) -> Self:
         """Fit, in the order that privacy needs; ``fit`` of a subclass passes its arguments on."""
-        before = {name: self.__dict__[name] for name in _NOTED if name in self.__dict__}
-        try:
-            return self._fit_in_order(X, y, **options)
-        except BaseException:
-            if "release_" in self.__dict__:  # an earlier fit stays whole
-                for name in _NOTED:
-                    self.__dict__.pop(name, None)
-                self.__dict__.update(before)
-            raise
+        # What parameters become meanwhile, by a thread or where a warning is shown, is not this
+        # fit's; and an earlier fit stays whole as long as this one has not ended.
+        fit = self._held()
+        found = fit._fit_in_order(X, y, **options)
+        if found is not fit:
+            return found
+        names = parameters_of(type(self))
+        mine = {name: value for name, value in vars(self).items() if name in names}
+        fitted = {name: value for name, value in vars(fit).items() if name not in names}
+        self.__dict__ = {**mine, **fitted}
+        return self
+
+    def _held(self) -> Self:
+        """Return a copy that nobody else has, with the parameters of this moment."""
+        held = copy.copy(self)
+        for name in parameters_of(type(self)):
+            value = getattr(held, name)
+            if isinstance(value, BaseEstimator) and hasattr(value, "check"):  # of a method
+                setattr(held, name, copy.copy(value))
+        return held
 
     def _fit_in_order(self, X: Any, y: Any, person: Any = None, **options: Any) -> Self:
         beforehand = self._beforehand(X, y, person, options)
@@ -438,7 +457,7 @@ class PrivateEstimator(BaseEstimator):
         """Refuse constructor parameters that break a rule; they are public."""
         kind = type(self)
         rules = ChainMap(*(vars(base).get("_rules", {}) for base in kind.__mro__))
-        names = inspect.signature(kind).parameters
+        names = parameters_of(kind)
         for name in names:
             if name not in rules:
                 raise KeyError(f"{kind.__name__} must have a rule for {name}, in its _rules.")
@@ -508,11 +527,11 @@ class PrivateEstimator(BaseEstimator):
             raise ValueError(
                 f"release must come from a {cls.__name__}, got one from {release.estimator}."
             )
-        if "columns" in cls._get_param_names():
+        if "columns" in parameters_of(cls):
             parameters["columns"] = release.transformer()
         elif release.columns is not None:
             raise ValueError(f"columns of the release must be null: {cls.__name__} has none.")
-        allowed = set(cls._get_param_names())
+        allowed = set(parameters_of(cls))
         allowed -= {"epsilon", "delta", "random_state", "accountant", *parameters}
         beyond = cls._beyond_constructor
         if not allowed.union(beyond).issuperset(release.parameters):
@@ -521,7 +540,7 @@ class PrivateEstimator(BaseEstimator):
         stated = {name: one for name, one in release.parameters.items() if name not in beyond}
         # The parameters are those of the fit; what the whole has cost is in ``guarantee_``.
         spent = {"epsilon": release.made_by.epsilon}
-        if "delta" in cls._get_param_names():
+        if "delta" in parameters_of(cls):
             spent["delta"] = release.made_by.delta
         estimator = cls(**spent, **stated, **parameters)
         estimator._check_parameters()

@@ -276,3 +276,37 @@ class TestWhatIsAroundAFit:
             for epsilon in (np.float16(2.35), float(np.float16(2.35)))
         ]
         assert scales[0] == scales[1]
+
+
+class TestParametersThatChangeMeanwhile:
+    """By another thread, or where a warning is shown: the fit is of those that it began with."""
+
+    def changed(self, monkeypatch, **parameters):
+        accountant = PrivacyAccountant(5.0, rehearsal=True)
+        model = DPLogisticRegression(1.0, accountant=accountant)  # classes from y: it warns
+
+        def show(*arguments, **named):
+            model.set_params(**parameters)
+
+        rng = np.random.default_rng(0)
+        rows = rng.uniform(-1.0, 1.0, (50, 2))
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            monkeypatch.setattr(warnings, "showwarning", show)
+            model.fit(rows, (rows[:, 0] > 0).astype(int))
+        return model, accountant
+
+    def test_the_ledger_is_charged(self, monkeypatch):
+        model, accountant = self.changed(monkeypatch, accountant=None)
+        assert len(accountant.entries()) == 1
+        assert model.release_.receipt is not None
+        assert model.accountant is None
+
+    def test_noise_is_drawn_as_the_guarantee_says(self, monkeypatch):
+        found = [self.changed(monkeypatch, random_state=0)[0].coef_ for _ in range(2)]
+        assert not np.array_equal(*found)
+
+    def test_a_release_states_what_was_fitted(self, monkeypatch):
+        model, _ = self.changed(monkeypatch, fit_intercept=False)
+        assert model.release_.parameters["fit_intercept"] is True
+        assert model.fit_intercept is False

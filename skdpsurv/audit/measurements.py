@@ -33,6 +33,8 @@ NOT_AUDITED = (
     "samplers, and that noise is drawn as the plan says",
     "whether a theorem is true",
 )
+#: Of a fit whose status is "none".
+PROMISES_NOTHING = "the claim: this fit has the status 'none', and promises nothing"
 #: Public fits within a private one may draw, as of a tree: for both data sets the same.
 PUBLIC_SEED = 0
 
@@ -129,6 +131,8 @@ class MeasurementResult:
         verdict = "not refuted" if self.passed else f"REFUTED ({'; '.join(self.refuted)})"
         if self.passed and self.unmoved:
             verdict += f", nothing found out of {', '.join(self.unmoved)}"
+        if PROMISES_NOTHING in self.not_audited:
+            verdict += "; its status is 'none'"
         return f"MeasurementResult(claim of epsilon={self.epsilon:.4g} {verdict})"
 
 
@@ -209,8 +213,13 @@ def measurement_audit(
         plan, found, silent = _compared(ready, random_state)
     if math.isinf(plan.epsilon):
         raise ValueError("epsilon of the estimator must be finite: there is no claim to audit.")
+    weak = [one.status for one in ready[0][0]._weaknesses(None)]
+    void = "none" in (plan.guarantee("proved").status, *weak)
     return MeasurementResult(
-        tuple(found), plan.epsilon, plan.delta, (*NOT_AUDITED, *dict.fromkeys(silent))
+        tuple(found),
+        plan.epsilon,
+        plan.delta,
+        (*NOT_AUDITED, *dict.fromkeys(silent), *([PROMISES_NOTHING] if void else [])),
     )
 
 

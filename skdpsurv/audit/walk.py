@@ -97,13 +97,15 @@ def plan_and_records(step: PrivateEstimator, fit: Any) -> tuple[Plan, Any]:
     fit : callable
         Has it fitted.
     """
-    planned = step._plan
+    kind: Any = type(step)
+    planned = kind._plan
 
-    def stopped(shape: Any) -> Plan:
-        plan = planned(shape)
+    def stopped(self: Any, shape: Any) -> Plan:
+        plan = planned(self, shape)
         return _Stopped(**{each.name: getattr(plan, each.name) for each in fields(plan)})
 
-    step._plan = stopped  # type: ignore[method-assign]
+    # A fit is of a copy of the estimator, which has a class of its own here.
+    step.__class__ = type(kind.__name__, (kind,), {"_plan": stopped}, released=False)
     try:
         fit()
     except _Taken as taken:

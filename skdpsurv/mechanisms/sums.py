@@ -34,6 +34,7 @@ from skdpsurv.privacy import (
 )
 from skdpsurv.privacy.concentrated import MARGIN, Concentrated, Price, part
 from skdpsurv.privacy.measurement import Distances
+from skdpsurv.privacy.shares import at_most
 from skdpsurv.references import reference
 from skdpsurv.types import FloatArray, IntArray
 
@@ -188,7 +189,7 @@ class Histograms(Integers):
         """Return what one costs: epsilons add up, and of mus the squares do."""
         if isinstance(price, Concentrated):
             return part(price, 1.0 / math.sqrt(self.number) / MARGIN)
-        return price / self.number
+        return at_most(price, Fraction(self.number))
 
     def release(self, exact: Sequence[IntArray], price: Price, source: RandomSource) -> Any:
         """Return each with noise."""

@@ -104,7 +104,15 @@ class Cost:
 
 
 def price_of(price: Price) -> Cost:
-    """Return the cost of one measurement."""
+    """Return the cost of one measurement.
+
+    Raises
+    ------
+    ValueError
+        If the price is negative: it would pay for others.
+    """
+    if not amount(price) >= 0.0:
+        raise ValueError(f"a price must not be negative, got {price}.")
     return Cost(((price,),))
 
 

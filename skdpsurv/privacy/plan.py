@@ -120,6 +120,9 @@ class Total:
         """Return the measurements, once it is known what was released before."""
         node = self.choose(known)
         _require(node.cost, self.total)
+        stated, found = (_weakest(everything(one)) for one in (self, node))
+        if weakest_status([stated, found]) != stated:
+            raise ValueError("a choice must be as private as what may be chosen is stated to be.")
         return node
 
     def stated(self) -> dict[str, Any]:
@@ -236,6 +239,23 @@ def leaves(node: Node) -> Iterator[Measurement]:
         yield from node.leaves()
 
 
+def everything(node: Node) -> Iterator[Measurement]:
+    """Yield the measurements of a node, and of all that may be chosen in it."""
+    if isinstance(node, Measurement):
+        yield node
+        return
+    if isinstance(node, Total):
+        inside: Sequence[Node] = node.possible
+    else:
+        inside = (node.run_each,) if isinstance(node, RandomlyMany) else node.nodes
+    for one in inside:
+        yield from everything(one)
+
+
+def _weakest(measurements: Iterable[Measurement]) -> str:
+    return weakest_status(["proved", *(one.status for one in measurements)])
+
+
 @dataclass(frozen=True, eq=False)
 class Plan:
     """Measurements of all records, and what is public of them.
@@ -321,7 +341,8 @@ class Plan:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What else must be true."""
-        return tuple(_once([*self.assumed, *(a for leaf in self.leaves for a in leaf.assumptions)]))
+        of_leaves = (text for leaf in everything(self.tree) for text in leaf.assumptions)
+        return tuple(_once([*self.assumed, *of_leaves]))
 
     def public_inputs(self) -> dict[str, Any]:
         """Return the values that the guarantee takes to be public."""
@@ -339,7 +360,7 @@ class Plan:
             rho=self.rho,
             renyi=self.renyi,
             mechanism=self.mechanism,
-            status=weakest_status([status, self.status, *(leaf.status for leaf in self.leaves)]),
+            status=weakest_status([status, self.status, _weakest(everything(self.tree))]),
             public_inputs=self.public_inputs(),
             assumptions=self.assumptions,
             source=self.proof,

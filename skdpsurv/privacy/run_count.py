@@ -47,6 +47,10 @@ class RunCount:
     eta: float
     gamma: float
 
+    def __post_init__(self) -> None:
+        if not (-1.0 < self.eta <= 1.0 and 0.0 < self.gamma <= 1.0):
+            raise ValueError("eta must be in (-1, 1], and gamma in (0, 1].")
+
     @classmethod
     def with_mean(cls, eta: float, mean: float) -> RunCount:
         """Return the law with an expected number of runs, at least 1."""
@@ -63,9 +67,8 @@ class RunCount:
         if self.gamma == 1.0:
             return 1.0
         log_gamma = math.log(self.gamma)
-        if self.eta == 0.0:
-            return -math.expm1(log_gamma) / (self.gamma * -log_gamma)
-        ratio = self.eta / -math.expm1(self.eta * log_gamma)
+        # eta / (1 - gamma^eta), which is rounded once where eta is next to nothing, too.
+        ratio = _over_expm1(self.eta * log_gamma) / -log_gamma
         return ratio * -math.expm1(log_gamma) / self.gamma
 
     def probability(self, k: int) -> float:
@@ -73,10 +76,7 @@ class RunCount:
         if self.gamma == 1.0:
             return float(k == 1)
         log_gamma = math.log(self.gamma)
-        if self.eta == 0.0:
-            scale = 1.0 / -log_gamma
-        else:
-            scale = self.eta / math.expm1(-self.eta * log_gamma)
+        scale = _over_expm1(-self.eta * log_gamma) / -log_gamma
         product = math.prod((place + self.eta) / (place + 1) for place in range(1, k))
         return scale * (1.0 - self.gamma) ** k * product
 
@@ -126,3 +126,8 @@ class RunCount:
             odds = eta / ((eta * length).exp() - 1) if eta else 1 / length
             middle = int((1 - gamma) * odds * 2**bits)
         return middle - 1, middle + 2
+
+
+def _over_expm1(x: float) -> float:
+    """Return x / (e^x - 1), which is 1 at 0."""
+    return x / math.expm1(x) if x else 1.0

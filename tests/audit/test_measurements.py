@@ -311,3 +311,14 @@ def test_an_evaluation_without_a_claim_is_refused():
     )
     with pytest.raises(ValueError, match="no claim"):
         measurement_audit(endless, *next(iter(CASES["evaluation"].made())))
+
+
+def test_a_fit_that_promises_nothing_is_said_to():
+    found = measurement_audit(
+        DPLogisticRegression(), ([[1.0], [0.5]], [0, 1]), ([[-1.0], [0.5]], [0, 1])
+    )
+    assert "its status is 'none'" in repr(found)
+    known = measurement_audit(
+        DPLogisticRegression(classes=[0, 1]), ([[1.0], [0.5]], [0, 1]), ([[-1.0], [0.5]], [0, 1])
+    )
+    assert "none" not in repr(known)

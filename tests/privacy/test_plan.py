@@ -85,6 +85,13 @@ class TestCosts:
         assert Cost(((),)).epsilon == in_turn([]).epsilon == 0
         assert Cost(()).within(1e-300, 0.0)
 
+    def test_a_negative_price_pays_for_nothing(self):
+        for price in (-0.5, Concentrated(-0.1), math.nan):
+            with pytest.raises(ValueError, match="must not be negative"):
+                Plan(Sequential((count(100.0), count(price))), 1.0)
+        with pytest.raises(ValueError, match="must not be negative"):
+            Sequential((count(0.1),), total=-1.0)
+
     def test_infinite_prices_are_within_an_infinite_budget_alone(self):
         assert price_of(math.inf).epsilon == math.inf
         assert price_of(math.inf).within(math.inf, 0.0)
@@ -168,6 +175,18 @@ class TestTotals:
 
     def test_it_costs_its_total_whatever_is_chosen(self):
         assert self.total(lambda known: 0.1).cost == price_of(0.5)
+
+    def test_what_may_be_chosen_decides_on_status_and_assumptions(self):
+        good = count(0.5)
+        bad = replace(good, assumptions=("nobody looks",))
+        object.__setattr__(bad, "status", "none")
+        for possible in ((good, bad), (bad, good)):
+            found = Plan(Total(0.5, lambda known: good, possible), 0.5).guarantee("proved")
+            assert found.status == "none"
+            assert "nobody looks" in found.assumptions
+        plan = Plan(Total(0.5, lambda known: bad, (good,)), 0.5)
+        with pytest.raises(ValueError, match="as private as"):
+            plan.run(RECORDS, random_source(0))
 
 
 class TestDisjoint:

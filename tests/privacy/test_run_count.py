@@ -131,3 +131,20 @@ def test_the_price_of_a_search_is_2_plus_eta(eta):
         assert ratio <= (2.0 + eta) * epsilon + 1e-6
         worst = max(worst, ratio)
     assert worst > 0.5 * (2.0 + eta) * epsilon
+
+
+@pytest.mark.parametrize("eta", [5e-324, -5e-324, 1e-310, 1e-200, 1e-16])
+@pytest.mark.parametrize("mean", [1.0, 3.0, 50.0])
+def test_an_eta_of_next_to_nothing_is_as_good_as_none(eta, mean):
+    """Its product with a logarithm has no digits left, and the mean needs none of them."""
+    found, none = RunCount.with_mean(eta, mean), RunCount.with_mean(0.0, mean)
+    assert found.gamma == pytest.approx(none.gamma, rel=1e-12)
+    assert found.mean == pytest.approx(mean, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("eta", "gamma"), [(-1.0, 0.5), (1.5, 0.5), (np.nan, 0.5), (0.0, 0.0), (0.0, 1.1)]
+)
+def test_there_is_no_other_law(eta, gamma):
+    with pytest.raises(ValueError, match="eta must be"):
+        RunCount(eta, gamma)
