@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,13 +13,12 @@ from skdpsurv.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from skdpsurv.audit.result import AuditResult
 
 N_BINS = 60
 NAMES = ("data", "neighbour")
 
 
-def plot_audit(result: AuditResult) -> Figure:
+def plot_audit(result: Any) -> Figure:
     """Draw histograms of the held-out scores, and rates of events beside the claim.
 
     Parameters
@@ -76,6 +75,6 @@ def plot_audit(result: AuditResult) -> Figure:
     return figure
 
 
-def claim_line(result: AuditResult, rates: FloatArray) -> FloatArray:
+def claim_line(result: Any, rates: FloatArray) -> FloatArray:
     """Return the largest rate on one data set that the claim allows, given the other's."""
     return np.minimum(1.0, math.exp(result.claimed) * rates + result.delta)

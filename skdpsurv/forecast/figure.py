@@ -13,7 +13,6 @@ from skdpsurv.plotting.style import COLOURS, LINE_WIDTH, pyplot
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from skdpsurv.forecast.result import AccuracyForecast
 
 __all__ = ["plot_forecast"]
 
@@ -30,7 +29,7 @@ WIDTHS = {
 }
 
 
-def plot_forecast(forecast: AccuracyForecast, ax: Axes | None = None) -> Any:
+def plot_forecast(forecast: Any, ax: Axes | None = None) -> Any:
     """Draw the loss alone on given axes, or all there is in a new figure.
 
     Parameters

@@ -19,7 +19,7 @@ from skdpsurv.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from skdpsurv.metrics import Estimate
+    from skdpsurv.metrics.evaluation_result import Estimate
 
 __all__ = ["plot_calibration"]
 
