@@ -19,7 +19,10 @@ from sklearn.utils.validation import validate_data
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.checks import boolean
 from skdpsurv.model_selection.strategies import Repeat
-from skdpsurv.privacy import random_source
+from skdpsurv.privacy import plan, random_source
+from skdpsurv.privacy.cost import at_once
+from skdpsurv.privacy.measurement import Mechanism
+from skdpsurv.privacy.plan import Plan
 from skdpsurv.shape import seen_shape
 from tests.support.searches import search_of
 
@@ -29,24 +32,17 @@ TRIALS = {"split": 1000, "repeat": 3000}
 N = 12
 
 
-@dataclass(frozen=True)
-class Response:
+@dataclass(frozen=True, eq=False)
+class Response(Mechanism):
     """An answer that is wrong with odds exp(-epsilon)."""
 
-    epsilon: float
+    price: float
 
-    mechanism = "response"
+    name = "response"
     proof = ""
-    assumptions = ()
 
-    def spans(self):
-        return []
-
-    def public_inputs(self):
-        return {}
-
-    def run(self, X, source):
-        wrong = source.generator.random() < 1 / (1 + np.exp(self.epsilon))
+    def run(self, known, X, source):
+        wrong = source.generator.random() < 1 / (1 + np.exp(self.price))
         return {"answer": float(bool((X == 1).any()) != wrong)}
 
 
@@ -68,7 +64,7 @@ class Answer(PrivateEstimator):
         return seen_shape(self, X)
 
     def _plan(self, shape):
-        return Response(float(self.epsilon))
+        return Plan(Response(float(self.epsilon)), float(self.epsilon))
 
     def _read(self, shape, X, y):
         return validate_data(self, X, reset=False)
@@ -143,4 +139,7 @@ def test_nobody_tells_neighbours_apart(strategy, case):
 def test_runs_that_spend_all_of_epsilon_are_caught(monkeypatch):
     monkeypatch.setattr(Repeat, "run_epsilon", property(lambda self: self.epsilon))
     loss, part, event = CASES["what was trained"]
+    with pytest.raises(ValueError, match="must cost no more"):
+        audit(event, strategy="repeat", loss=loss, part=part)
+    monkeypatch.setattr(plan, "at_random", lambda runs, count: at_once(runs))
     assert audit(event, strategy="repeat", loss=loss, part=part) > 1.0
