@@ -117,8 +117,7 @@ def used(model: Any, X: Any) -> None:
     # As many columns as it says.
     if not isinstance(model, HybridMEstimator) and getattr(model, "columns_", None) is None:
         rows = np.resize(np.asarray(rows), (3, model.n_features_in_))
-    model.predict(rows)
-    for name in ("predict_proba", "decision_function", "predict_survival_function"):
+    for name in ("predict", "predict_proba", "decision_function", "predict_survival_function"):
         if hasattr(model, name):
             getattr(model, name)(rows)
 

@@ -12,6 +12,7 @@ from skdpsurv.mechanisms.sums import HISTOGRAM, PROOF
 from skdpsurv.privacy import call_without_data
 from skdpsurv.privacy.measurement import NoisySum
 from skdpsurv.privacy.plan import Plan
+from skdpsurv.release import released_array
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,16 +21,13 @@ class Counts(NoisySum):
 
     edges: np.ndarray
 
-    name, theorem = "noisy counts of bins", PROOF
+    name, theorem, asked = "noisy counts of bins", PROOF, HISTOGRAM  # a record is in one bin
     assumptions = ("the edges were not read off these records",)
-    asked = HISTOGRAM  # each record is in one bin
 
     def ask(self, known, records):
-        def counts(rows):
-            places = np.searchsorted(self.edges[1:-1], rows[:, 0], side="right")
-            return np.bincount(places, minlength=self.edges.size - 1)
-
-        return records.map_sum(counts)
+        inner = self.edges[1:-1]
+        places = records.map(lambda rows: np.searchsorted(inner, rows[:, 0], side="right"))
+        return places.map_sum(lambda found: np.bincount(found, minlength=inner.size + 1))
 
     def after(self, known, noisy):
         return {"counts": noisy, "edges": self.edges}
@@ -57,4 +55,6 @@ class DPHistogram(PrivateEstimator):
         return in_blocks(X).map(lambda b: call_without_data(validate_data, of, b[0], reset=False))
 
     def _set_fitted(self, release):
-        self.counts_, self.bin_edges_ = (np.asarray(release.values[n]) for n in ("counts", "edges"))
+        size = np.size(release.values.get("edges", ()))
+        self.counts_ = released_array(release, "counts", (size - 1,))
+        self.bin_edges_ = released_array(release, "edges", (size,))
