@@ -51,10 +51,9 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
         Probability with which the bound by epsilon may fail. 0 is pure differential privacy. A
         small one, at most :math:`1/n^2`, allows Gaussian noise, of which many columns need less: it
         is used where it is less, and else ``guarantee_`` has ``delta=0``.
-    method : {"auto", "obj_pert", "noisy_gd", "out_pert", "psgld"} or PosteriorSampling, \
-            default="auto"
-        Objective perturbation; noisy gradient descent, which needs a delta; output perturbation
-        (simpler, and less accurate). "auto" takes that of the first two which needs less noise, by
+    method : {"auto", "obj_pert", "noisy_gd", "out_pert", "psgld"} or PosteriorSampling
+        By default "auto". Objective perturbation; noisy gradient descent, which needs a delta;
+        output perturbation (simpler, and less accurate). "auto" takes that of the first two which needs less noise, by
         public numbers alone. "psgld", which is :class:`~skdpsurv.PosteriorSampling` with its
         defaults, is one draw of a sanitised posterior. Without a delta it has an **asymptotic
         guarantee only**: epsilon holds for the law that its Markov chain tends to, and nothing is
