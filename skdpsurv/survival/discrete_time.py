@@ -53,8 +53,8 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
         is used where it is less, and else ``guarantee_`` has ``delta=0``.
     method : {"auto", "obj_pert", "noisy_gd", "out_pert", "psgld"} or PosteriorSampling
         By default "auto". Objective perturbation; noisy gradient descent, which needs a delta;
-        output perturbation (simpler, and less accurate). "auto" takes that of the first two which needs less noise, by
-        public numbers alone. "psgld", which is :class:`~skdpsurv.PosteriorSampling` with its
+        output perturbation (simpler, and less accurate). "auto" takes that of the first two which
+        needs less noise, by public numbers alone. "psgld", which is :class:`~skdpsurv.PosteriorSampling` with its
         defaults, is one draw of a sanitised posterior. Without a delta it has an **asymptotic
         guarantee only**: epsilon holds for the law that its Markov chain tends to, and nothing is
         proved about a chain of finite length, whatever its diagnostics show.
