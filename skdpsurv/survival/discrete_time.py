@@ -54,15 +54,15 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
     method : {"auto", "obj_pert", "noisy_gd", "out_pert", "psgld"} or PosteriorSampling
         By default "auto". Objective perturbation; noisy gradient descent, which needs a delta;
         output perturbation (simpler, and less accurate). "auto" takes that of the first two which
-        needs less noise, by public numbers alone. "psgld", which is :class:`~skdpsurv.PosteriorSampling` with its
-        defaults, is one draw of a sanitised posterior. Without a delta it has an **asymptotic
-        guarantee only**: epsilon holds for the law that its Markov chain tends to, and nothing is
-        proved about a chain of finite length, whatever its diagnostics show.
-        Its likelihood is uncapped and it takes no first look, so that ``max_cumulative_hazard``
-        and ``center_share`` do not enter, and it works with every link.
-        With a delta and ``PosteriorSampling("psgld")`` the guarantee is **proved, of the chain that
-        was run**: each step's gradient is a Gaussian mechanism. Likelihood, cap, first look and
-        recalibration are then those of the other methods.
+        needs less noise, by public numbers alone. "psgld", which is
+        :class:`~skdpsurv.PosteriorSampling` with its defaults, is one draw of a sanitised
+        posterior. Without a delta it has an **asymptotic guarantee only**: epsilon holds for the
+        law that its Markov chain tends to, and nothing is proved about a chain of finite length,
+        whatever its diagnostics show. Its likelihood is uncapped and it takes no first look, so
+        that ``max_cumulative_hazard`` and ``center_share`` do not enter, and it works with every
+        link. With a delta and ``PosteriorSampling("psgld")`` the guarantee is **proved, of the
+        chain that was run**: each step's gradient is a Gaussian mechanism. Likelihood, cap, first
+        look and recalibration are then those of the other methods.
     columns : transformer or None, default=None
         Public transformer of raw rows, such as a :class:`~skdpsurv.preprocessing.PublicColumns`:
         what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
