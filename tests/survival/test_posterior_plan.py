@@ -487,7 +487,7 @@ class TestNothingPrivateIsKept:
 
     def test_a_release_rebuilds_the_model(self, data, chain):
         one = model(**chain).fit(data.X, data.y)
-        two = DPDiscreteTimeSurvival.from_release(Release.from_json(one.release_.to_json()))
+        two = type(one).from_release(Release.from_json(one.release_.to_json()))
         assert two.guarantee_ == one.guarantee_
         np.testing.assert_array_equal(two.predict(data.X), one.predict(data.X))
         np.testing.assert_array_equal(
