@@ -63,7 +63,11 @@ from tests.support.registry import (
 )
 
 ASKED = ("predict", "predict_proba", "predict_survival_function")
-TABULAR = [s for s in PRIVATE if s.kind not in (DPWeibullFitter, PrivateSearchCV)]
+TABULAR = [
+    s
+    for s in PRIVATE
+    if hasattr(s.kind, "predict") and s.kind not in (DPWeibullFitter, PrivateSearchCV)
+]
 HAZARD = DPDiscreteTimeSurvival(max_time=MAX_TIME, n_intervals=8)
 LOGISTIC = DPLogisticRegression(classes=[0, 1])
 
