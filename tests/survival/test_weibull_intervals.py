@@ -308,7 +308,7 @@ class TestSmallShapes:
             assert interval.loc["rho_", "lower"] < fit.rho_ < interval.loc["rho_", "upper"]
             # Taken as exact events, they would move every simulated shape up, as they did: what is
             # plausible is all below the estimate, to which the interval is made to reach.
-            old = DPWeibullFitter.from_release(of_version_1(fit.release_))
+            old = type(fit).from_release(of_version_1(fit.release_))
             assert old.confidence_interval(1 - 1e-9, 39).loc["rho_", "upper"] == fit.rho_
 
     @pytest.mark.parametrize("kind", ["tight", "exact", "no privacy"])
@@ -316,7 +316,7 @@ class TestSmallShapes:
         time, event = records(500, seed=9)
         time[:100] = 0.0
         fit = model(kind).fit(time, event)
-        old = DPWeibullFitter.from_release(of_version_1(fit.release_))
+        old = type(fit).from_release(of_version_1(fit.release_))
         assert old.rho_ == fit.rho_
         few = fit.confidence_interval(n_resamples=FEW), old.confidence_interval(n_resamples=FEW)
         assert not few[0].equals(few[1])

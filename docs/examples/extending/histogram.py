@@ -3,16 +3,14 @@
 from dataclasses import dataclass
 
 import numpy as np
-from sklearn.utils.validation import validate_data
 
-from skdpsurv.base import PrivateEstimator
 from skdpsurv.blocks import in_blocks
 from skdpsurv.checks import integer, positive
 from skdpsurv.mechanisms.sums import HISTOGRAM, PROOF
-from skdpsurv.privacy import call_without_data
 from skdpsurv.privacy.measurement import NoisySum
 from skdpsurv.privacy.plan import Plan
 from skdpsurv.release import released_array
+from skdpsurv.tabular import TabularEstimator
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -25,34 +23,36 @@ class Counts(NoisySum):
     assumptions = ("the edges were not read off these records",)
 
     def ask(self, known, records):
-        inner = self.edges[1:-1]
-        places = records.map(lambda rows: np.searchsorted(inner, rows[:, 0], side="right"))
-        return places.map_sum(lambda found: np.bincount(found, minlength=inner.size + 1))
+        ends = self.edges[[0, -1]]
+        return records.map_sum(lambda rows: np.histogram(rows[:, 0].clip(*ends), self.edges)[0])
 
     def after(self, known, noisy):
         return {"counts": noisy, "edges": self.edges}
 
 
-class DPHistogram(PrivateEstimator):
-    """Counts of a column in bins between 0 and a largest value, with discrete Laplace noise."""
+class DPHistogram(TabularEstimator):
+    """Counts of the first column in bins between 0 and a top, with Laplace noise."""
 
-    _rules = {"largest": positive(), "n_bins": integer()}
+    _rules = {"top": positive(), "n_bins": integer()}
 
-    def __init__(self, epsilon=1.0, *, largest=1.0, n_bins=10, random_state=None, accountant=None):
-        self.epsilon, self.largest, self.n_bins = epsilon, largest, n_bins
+    def __init__(
+        self, epsilon=1.0, *, columns=None, top=1.0, n_bins=10, random_state=None, accountant=None
+    ):
+        self.epsilon, self.columns, self.top, self.n_bins = epsilon, columns, top, n_bins
         self.random_state, self.accountant = random_state, accountant
 
     def fit(self, X, y=None, *, person=None):
         return self._fit(X, person=person)
 
     def _plan(self, shape):
-        edges = np.linspace(0.0, float(self.largest), int(self.n_bins) + 1)
-        counts = Counts(price=float(self.epsilon), edges=edges)
-        return Plan(counts, counts.price, inputs={"n_records": shape.n_records})
+        price, edges = float(self.epsilon), np.linspace(0.0, float(self.top), int(self.n_bins) + 1)
+        return Plan(Counts(price=price, edges=edges), price, inputs={"n_records": shape.n_records})
 
     def _read(self, shape, X, y=None):
         of = self._without_ledger()
-        return in_blocks(X).map(lambda b: call_without_data(validate_data, of, b[0], reset=False))
+        rows = in_blocks(X).map(lambda block: of._fitting_rows(block[0])).held()
+        shape.require(rows.map_sum(len))
+        return rows
 
     def _set_fitted(self, release):
         size = np.size(release.values.get("edges", ()))
