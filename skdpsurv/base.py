@@ -18,7 +18,7 @@ from sklearn import config_context
 from sklearn.base import BaseEstimator
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.checks import Check, check_each, instance, optional, positive, seed
+from skdpsurv.checks import Check, Parameters, check_each, instance, optional, positive, seed
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
 from skdpsurv.other_names import with_suggestions
 from skdpsurv.person import about_people, one_record_each, one_record_each_of
@@ -190,7 +190,7 @@ class PrivateEstimator(BaseEstimator):
         held = copy.copy(self)
         for name in parameters_of(type(self)):
             value = getattr(held, name)
-            if isinstance(value, BaseEstimator) and hasattr(value, "check"):  # of a method
+            if isinstance(value, Parameters):
                 setattr(held, name, copy.copy(value))
         return held
 

@@ -10,9 +10,10 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from skdpsurv.lazy import is_lazy
 
@@ -241,7 +242,7 @@ def given(what: str, rule: Check) -> Check:
     return check
 
 
-def word_or(kind: type | tuple[type, ...], *words: str) -> Check:
+def word_or(kind: type[Parameters] | tuple[type[Parameters], ...], *words: str) -> Check:
     """Return the rule of one of some words, or of an object that checks itself."""
     word, kinds = choice(*words), kind if isinstance(kind, tuple) else (kind,)
     names = " or ".join(f"a {each.__name__}" for each in kinds)
@@ -249,7 +250,7 @@ def word_or(kind: type | tuple[type, ...], *words: str) -> Check:
 
     def check(name: str, value: object) -> None:
         if isinstance(value, kind):
-            value.check()  # type: ignore[attr-defined]
+            value.check()
         else:
             rule(name, value)
 
@@ -263,6 +264,25 @@ def check_each(rules: Mapping[str, Check], parameters: object) -> None:
         if is_lazy(value):
             raise TypeError(f"{name} must be public, and in memory; got a collection of rows.")
         rule(name, value)
+
+
+class Parameters(BaseEstimator):
+    """Base of what holds the parameters of a method, and is passed in place of its word.
+
+    A subclass has a rule for each parameter of its constructor, in ``_rules``.
+    """
+
+    _rules: ClassVar[Mapping[str, Check]]
+
+    def check(self) -> None:
+        """Refuse parameters that break a rule.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the parameter.
+        """
+        check_each(self._rules, self)
 
 
 def by(function: Callable[[Any], object]) -> Check:

@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
-from skdpsurv.checks import Check, check_each, number_in
+from skdpsurv.checks import Check, Parameters, number_in
 from skdpsurv.classification.group_fit import Coefficients
 from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.types import FloatArray
@@ -31,7 +30,7 @@ __all__ = [
 COMBINERS = ("weighted_vote", "logistic", "vote")
 
 
-class LogisticCombiner(BaseEstimator):
+class LogisticCombiner(Parameters):
     """A private model on top, of the votes: ``PrivateStackingClassifier(combiner=...)``.
 
     ``combiner="logistic"`` is this with its default.
@@ -53,16 +52,6 @@ class LogisticCombiner(BaseEstimator):
 
     def __init__(self, *, holdout: float = 0.5) -> None:
         self.holdout = holdout
-
-    def check(self) -> None:
-        """Refuse parameters that break a rule.
-
-        Raises
-        ------
-        ValueError, TypeError
-            Naming the parameter.
-        """
-        check_each(self._rules, self)
 
 
 def votes(

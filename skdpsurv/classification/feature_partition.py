@@ -6,15 +6,14 @@ from collections.abc import Collection, Sequence
 from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator
 
-from skdpsurv.checks import Check, by, check_each, optional
+from skdpsurv.checks import Check, Parameters, by, optional
 from skdpsurv.classification.feature_groups import BOUNDS, GROUPS, checked_importances
 
 __all__ = ["FeaturePartition"]
 
 
-class FeaturePartition(BaseEstimator):
+class FeaturePartition(Parameters):
     """Groups of columns, a model each: ``PrivateStackingClassifier(partition=...)``.
 
     ``partition="features"`` is this with its defaults.
@@ -58,13 +57,3 @@ class FeaturePartition(BaseEstimator):
         self.groups = groups
         self.importances = importances
         self.norms = norms
-
-    def check(self) -> None:
-        """Refuse parameters that break a rule.
-
-        Raises
-        ------
-        ValueError, TypeError
-            Naming the parameter.
-        """
-        check_each(self._rules, self)

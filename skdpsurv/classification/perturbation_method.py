@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sklearn.base import BaseEstimator
-
-from skdpsurv.checks import Check, auto_or, check_each, choice, number_in, positive
+from skdpsurv.checks import Check, Parameters, auto_or, choice, number_in, positive
 from skdpsurv.mechanisms.methods import NAMES
 
 __all__ = ["Perturbation"]
 
 
-class Perturbation(BaseEstimator):
+class Perturbation(Parameters):
     """How ``DPLogisticRegression(method=...)`` is perturbed.
 
     A word for ``method`` is this with its defaults.
@@ -64,13 +62,3 @@ class Perturbation(BaseEstimator):
         self.max_residual = max_residual
         self.intercept_scaling = intercept_scaling
         self.recalibration_share = recalibration_share
-
-    def check(self) -> None:
-        """Refuse parameters that break a rule.
-
-        Raises
-        ------
-        ValueError, TypeError
-            Naming the parameter.
-        """
-        check_each(self._rules, self)

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from sklearn.base import BaseEstimator
-
-from skdpsurv.checks import Check, check_each, choice, integer, list_of, optional
+from skdpsurv.checks import Check, Parameters, choice, integer, list_of, optional
 from skdpsurv.hybrid.selection import SELECTIONS
 
 __all__ = ["SubsetSelection"]
 
 
-class SubsetSelection(BaseEstimator):
+class SubsetSelection(Parameters):
     """How ``HybridMEstimator(method=...)`` chooses among subsets of the public records.
 
     ``method="subset"`` is this with its defaults.
@@ -47,13 +45,3 @@ class SubsetSelection(BaseEstimator):
     ) -> None:
         self.selection = selection
         self.candidate_sizes = candidate_sizes
-
-    def check(self) -> None:
-        """Refuse parameters that break a rule.
-
-        Raises
-        ------
-        ValueError, TypeError
-            Naming the parameter.
-        """
-        check_each(self._rules, self)

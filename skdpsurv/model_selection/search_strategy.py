@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from typing import ClassVar
 
-from sklearn.base import BaseEstimator
-
-from skdpsurv.checks import Check, check_each, number_in, optional
+from skdpsurv.checks import Check, Parameters, number_in, optional
 
 __all__ = ["DisjointParts", "RepeatedRuns"]
 
 
-class RepeatedRuns(BaseEstimator):
+class RepeatedRuns(Parameters):
     """Random candidates, a random number of times: ``PrivateSearchCV(strategy=...)``.
 
     Each run is trained on one part of the records with ``epsilon / (2 + eta)`` and scored on the
@@ -51,18 +49,8 @@ class RepeatedRuns(BaseEstimator):
         self.expected_runs = expected_runs
         self.holdout = holdout
 
-    def check(self) -> None:
-        """Refuse parameters that break a rule.
 
-        Raises
-        ------
-        ValueError, TypeError
-            Naming the parameter.
-        """
-        check_each(self._rules, self)
-
-
-class DisjointParts(BaseEstimator):
+class DisjointParts(Parameters):
     """Each candidate once, on a part of the records of its own, with all of epsilon.
 
     For many records and few candidates: ``PrivateSearchCV(strategy=...)``. ``strategy="split"`` is
@@ -78,13 +66,3 @@ class DisjointParts(BaseEstimator):
 
     def __init__(self, *, holdout: float = 0.2) -> None:
         self.holdout = holdout
-
-    def check(self) -> None:
-        """Refuse parameters that break a rule.
-
-        Raises
-        ------
-        ValueError, TypeError
-            Naming the parameter.
-        """
-        check_each(self._rules, self)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from sklearn.base import BaseEstimator
-
 from skdpsurv.checks import (
     Check,
+    Parameters,
     auto_or,
-    check_each,
     choice,
     integer,
     number_in,
@@ -22,7 +20,7 @@ from skdpsurv.survival.posterior_plan import LEAST_STEPS, MOST_EPOCHS, SAMPLERS,
 __all__ = ["PosteriorSampling"]
 
 
-class PosteriorSampling(BaseEstimator):
+class PosteriorSampling(Parameters):
     """How ``DPDiscreteTimeSurvival(method=...)`` draws from a sanitised posterior.
 
     ``method="psgld"`` is this with its defaults.
@@ -91,7 +89,7 @@ class PosteriorSampling(BaseEstimator):
         ValueError, TypeError
             Naming the parameter.
         """
-        check_each(self._rules, self)
+        super().check()
         least = LEAST_STEPS["mala"]
         if self.sampler == "mala" and not isinstance(self.n_epochs, str) and self.n_epochs < least:
             raise ValueError(
