@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from skdpsurv.blocks import Blocks
 from skdpsurv.classification import budgets
@@ -113,25 +112,6 @@ class LogisticMinimisers(Minimisers):
 
 class LogisticModel(Summarised, PrivateClassifier, ABC):
     """Base of private logistic regressions: a subclass says by which plan they are fitted."""
-
-    def fit(self, X: ArrayLike, y: ArrayLike, *, person: ArrayLike | None = None) -> Self:
-        """Fit the model, spending ``epsilon``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite. Private.
-        y : array-like of shape (n_samples,)
-            Labels. Private.
-        person : array-like of shape (n_samples,), or None
-            Whose each record is, as whole numbers or text: of each person the first record is used,
-            and the guarantee is about people. Private. None: nobody has two records.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, person=person)
 
     @abstractmethod
     def _plan(self, shape: LabelledShape) -> Plan:

@@ -88,6 +88,25 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
     #: Which constants noise is calibrated by; public.
     calibration = "tight"
 
+    def fit(self, X: ArrayLike, y: ArrayLike, *, person: ArrayLike | None = None) -> Self:
+        """Fit, spending ``epsilon`` on all that is released.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite. Private.
+        y : array-like of shape (n_samples,)
+            Labels. Private.
+        person : array-like of shape (n_samples,), or None
+            Whose each record is, as whole numbers or text: of each person the first record is used,
+            and the guarantee is about people. Private. None: nobody has two records.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, person=person)
+
     def _scores(self, X: FloatArray) -> FloatArray:
         """Return one score a class, or one for two classes, of shape (n_samples, n_outputs)."""
         raise NotImplementedError

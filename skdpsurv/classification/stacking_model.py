@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -111,25 +111,6 @@ class StackingModel(PrivateClassifier):
             "partition": "samples" if self._columns_parted is None else "features",
             "combiner": self.combiner if isinstance(self.combiner, str) else "logistic",
         }
-
-    def fit(self, X: ArrayLike, y: ArrayLike, *, person: ArrayLike | None = None) -> Self:
-        """Fit all models, spending ``epsilon``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite. Private.
-        y : array-like of shape (n_samples,)
-            Labels. Private.
-        person : array-like of shape (n_samples,), or None
-            Whose each record is, as whole numbers or text: of each person the first record is used,
-            and the guarantee is about people. Private. None: nobody has two records.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, person=person)
 
     def _shape(self, X: ArrayLike, y: ArrayLike) -> StackShape:
         seen = super()._shape(X, y)

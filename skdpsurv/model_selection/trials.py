@@ -254,7 +254,8 @@ class LeastLoss(Mechanism):
         """Choose one of the models."""
         models = known["model"]
         totals = _losses(self.loss, models, records, self.workers).tolist()
-        best = self._sums(len(models)).least(totals, amount(self.price), source)
+        sums = Sums(len(models), LOSS.sensitivity)
+        best = sums.least(totals, amount(self.price), source)
         return {"best": best, "model": models[best]}
 
     def distances(self, known: Known, one: Any, other: Any) -> Distances:
@@ -262,9 +263,6 @@ class LeastLoss(Mechanism):
         models = known["model"]
         first, second = (_losses(self.loss, models, r, self.workers) for r in (one, other))
         return [("losses", float(np.abs(first - second).max()), float(LOSS.sensitivity))]
-
-    def _sums(self, n_models: int) -> Sums:
-        return Sums(n_models, LOSS.sensitivity)
 
 
 @dataclass(frozen=True, eq=False)

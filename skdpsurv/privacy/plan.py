@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -297,7 +298,7 @@ class Plan:
         if not self.cost.within(self.epsilon, self.allowed_delta):
             raise ValueError("measurements must cost no more than epsilon and delta together.")
 
-    @property
+    @cached_property
     def cost(self) -> Cost:
         """What the measurements cost together."""
         return self.tree.cost
