@@ -6,12 +6,12 @@ import math
 import re
 import shutil
 import subprocess
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import special
-from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from skdpsurv import (
@@ -27,7 +27,6 @@ from skdpsurv import (
 from skdpsurv.preprocessing.feature import Expression, Feature, raw_features
 from skdpsurv.scoring import formula_of, units_of
 from tests.support.extensions import extension
-from tests.support.small_r import functions_of
 
 #: To the eye a column, to a parser trouble.
 ODD = 'a "quoted\\" größe\n# x'
@@ -124,20 +123,7 @@ def matrix(table):
     return np.column_stack([values_of(e, table) for e in EXPRESSIONS])
 
 
-# ---- Reading the two languages.
-
-
-def run_r(model, features=FEATURES):
-    return functions_of(formula_of(model, features, "R"))
-
-
-def as_r_has_it(table):
-    """Return columns as R reads them from a file: dates are text."""
-    frame = {name: table[name].to_numpy() for name in table}
-    if "first day" in frame:
-        text = table["first day"].dt.strftime("%Y-%m-%d")
-        frame["first day"] = text.astype(object).where(text.notna(), None).to_numpy()
-    return frame
+# ---- Reading the formula.
 
 
 MEANINGS = {
@@ -167,7 +153,7 @@ MEANINGS = {
 
 def run_text(model, table, features=FEATURES):
     """Run text as Python, in which a definition needs some more words."""
-    text = formula_of(model, features, "text")
+    text = formula_of(model, features)
     code = re.sub(r"^(\w+\([\w, ]+\)) = (.+(?:\n .+)*)", r"def \1: return (\2)", text, flags=re.M)
     names = {name: table[name].to_numpy() for name in table}
     scope = {name: value for name, value in names.items() if name.isidentifier()}
@@ -248,78 +234,10 @@ def stack(combiner, classes, partition="features"):
 
 def test_features_of_raw_rows(table, matrix):
     model = survival_model()
-    in_r = run_r(model)["features"](as_r_has_it(table))
-    np.testing.assert_allclose(in_r, matrix, rtol=1e-15)
     scope = run_text(model, table)
     for place in range(N_FEATURES):
         values = np.broadcast_to(scope[f"z{place + 1}"], len(table))
         np.testing.assert_allclose(values, matrix[:, place], rtol=1e-15)
-
-
-DATED = PublicColumns(
-    {
-        "opened": {
-            "dates": ("2001-01-01", "2010-12-31"),
-            "format": "%d.%m.%Y",
-            "missing": "category",
-        }
-    }
-)
-OPENED = ["31.12.2001", "2001-12-31", "1.2.2003", None, "2009-07-04", "05.06.1999"]
-UNREAD = ["31/12/2001", "31.12.01", "12.31.2001", "2001-13-45", "soon"]
-
-
-def dated():
-    """Return a model of one date, whose text has a form that its columns state."""
-    frame = pd.DataFrame({"opened": OPENED * 10})
-    model = DPLogisticRegression(classes=[0, 1], columns=DATED)
-    return model.fit(frame, [0, 1] * 30)
-
-
-def test_r_reads_dates_as_the_columns_have_them():
-    code = dated().release_.formula("R")
-    frame = pd.DataFrame({"opened": OPENED})
-    expected = DATED.fit_transform(frame)
-    found = functions_of(code)["features"]({"opened": np.array(OPENED, dtype=object)})
-    np.testing.assert_allclose(found, expected, rtol=1e-15)
-    for text in UNREAD:
-        with pytest.raises(AssertionError, match="stopifnot"):
-            functions_of(code)["features"]({"opened": np.array(["31.12.2001", text], dtype=object)})
-    iso = clone(DATED).set_params(
-        columns={"opened": {"dates": ("2001-01-01", "2010-12-31"), "missing": "category"}}
-    )
-    model = DPLogisticRegression(classes=[0, 1], columns=iso)
-    plain = model.fit(pd.DataFrame({"opened": ["2001-12-31"] * 60}), [0, 1] * 30)
-    assert 'as.Date(x[["opened"]])' in plain.release_.formula("R")
-
-
-@pytest.mark.skipif(shutil.which("Rscript") is None, reason="needs R")
-def test_r_itself_reads_dates_as_the_columns_have_them(tmp_path):
-    script = tmp_path / "model.R"
-    texts = ", ".join("NA" if text is None else f'"{text}"' for text in OPENED)
-    script.write_text(
-        dated().release_.formula("R")
-        + f"x <- data.frame(opened = c({texts}), stringsAsFactors = FALSE)\n"
-        + "write(format(t(features(x)), digits = 15), stdout(), ncolumns = 2)\n"
-        + "".join(
-            f'x <- data.frame(opened = "{text}")\n'
-            'stopifnot(inherits(try(features(x), TRUE), "try-error"))\n'
-            for text in UNREAD
-        )
-    )
-    run = subprocess.run(["Rscript", script], capture_output=True, text=True, check=True)
-    expected = DATED.fit_transform(pd.DataFrame({"opened": OPENED}))
-    np.testing.assert_allclose(np.loadtxt(run.stdout.splitlines()), expected, rtol=1e-12)
-
-
-@pytest.mark.parametrize("n_rows", [0, 1])
-def test_r_scores_few_rows(table, matrix, n_rows):
-    model = survival_model()
-    defined = run_r(model)
-    frame = as_r_has_it(table.iloc[:n_rows])
-    assert defined["features"](frame).shape == (n_rows, N_FEATURES)
-    score = defined["score"](frame)
-    np.testing.assert_allclose(score, matrix[:n_rows] @ model.coef_, **CLOSE)
 
 
 @pytest.mark.parametrize("link", ["logit", "cloglog", "probit"])
@@ -327,19 +245,13 @@ def test_r_scores_few_rows(table, matrix, n_rows):
 @pytest.mark.parametrize(("n_knots", "n_intervals"), [(1, 1), (1, 12), (2, 12), (3, 3), (5, 12)])
 def test_survival(table, matrix, link, n_knots, n_intervals, recalibrated):
     model = survival_model(link, n_knots, n_intervals, recalibrated=recalibrated)
-    defined, frame = run_r(model), as_r_has_it(table)
-    np.testing.assert_allclose(defined["score"](frame), model.predict(matrix), **CLOSE)
     times = np.array([0.0, 5.3, 0.1, *model.unique_times_, *np.nextafter(model.unique_times_, 0)])
     wanted = np.array([[f(t) for t in times] for f in model.predict_survival_function(matrix)])
-    np.testing.assert_allclose(defined["survival"](frame, times), wanted, **CLOSE)
     scope = run_text(model, table)
     np.testing.assert_allclose(scope["score"], model.predict(matrix), **CLOSE)
     for place, time in enumerate(times):
         survival = np.broadcast_to(scope["survival"](time), len(table))
         np.testing.assert_allclose(survival, wanted[:, place], **CLOSE)
-    for beyond in (-1e-9, 5.31):
-        with pytest.raises(AssertionError, match="stopifnot"):
-            defined["survival"](frame, np.array([beyond]))
 
 
 CLASSIFIERS = {
@@ -371,9 +283,6 @@ def test_classes(table, matrix, make):
     n_classes = model.classes_.size
     if n_classes < 3:
         likely = likely[:, -1]
-    defined, frame = run_r(model), as_r_has_it(table)
-    np.testing.assert_allclose(defined["score"](frame), score, **CLOSE)
-    np.testing.assert_allclose(defined["probability"](frame), likely, **CLOSE)
     scope = run_text(model, table)
     endings = [""] if n_classes < 3 else [f"_{k + 1}" for k in range(n_classes)]
     for ending, s, p in zip(endings, np.atleast_2d(score.T), np.atleast_2d(likely.T), strict=True):
@@ -383,6 +292,40 @@ def test_classes(table, matrix, make):
         )
 
 
+GUIDE = Path(__file__).parents[1] / "docs/user_guide/read_release.R"
+
+
+def has_jsonlite():
+    command = ["Rscript", "-e", "library(jsonlite)"]
+    return shutil.which("Rscript") and not subprocess.run(command, capture_output=True).returncode
+
+
+@pytest.mark.slow
+def test_r_reads_a_release_as_the_guide_says(tmp_path):
+    if not has_jsonlite():
+        pytest.skip("needs R with jsonlite")
+    columns = PublicColumns({"age": (18, 100), "stage": ["I", "II", "III"], "smoker": bool})
+    rows = pd.concat([columns.example()] * 60, ignore_index=True)
+    rows["age"], rows["smoker"] = np.linspace(10, 110, 60), np.arange(60) % 4 == 0
+    rows["stage"] = ["I", "II", "III"] * 20
+    model = DPDiscreteTimeSurvival(epsilon=5.0, max_time=7.0, columns=columns, n_intervals=5)
+    model.fit(rows, (np.arange(60) % 2 == 0, np.linspace(0.1, 7.0, 60)))
+    model.release_.save(tmp_path / "model.json")
+    rows.assign(smoker=rows["smoker"].map({True: "TRUE", False: "FALSE"})).to_csv(
+        tmp_path / "rows.csv", index=False
+    )
+    (tmp_path / "run.R").write_text(
+        f'source("{GUIDE.as_posix()}")\nx <- read.csv("rows.csv")\n'
+        "write(format(t(cbind(score(x), survival(x))), digits = 15), stdout(), ncolumns = 6)\n"
+    )
+    run = subprocess.run(
+        ["Rscript", "run.R"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    survival = model.predict_survival_function(rows, return_array=True)
+    found = np.loadtxt(run.stdout.splitlines())
+    np.testing.assert_allclose(found, np.column_stack([model.predict(rows), survival]), rtol=1e-10)
+
+
 def test_classes_of_which_none_is_likely():
     model = logistic_model([0, 1, 2], n_features=1)
     model.coef_[:], model.intercept_[:] = -800.0, 0.0
@@ -390,8 +333,6 @@ def test_classes_of_which_none_is_likely():
     wanted = model.predict_proba(table.to_numpy())
     assert wanted[0].tolist() == [1 / 3] * 3
     features = raw_features(["x1"])
-    likely = run_r(model, features)["probability"](as_r_has_it(table))
-    np.testing.assert_allclose(likely, wanted, **CLOSE)
     with np.errstate(invalid="ignore"):
         scope = run_text(model, table, features)
     np.testing.assert_allclose(scope["probability_2"], wanted[:, 1], **CLOSE)
@@ -399,19 +340,14 @@ def test_classes_of_which_none_is_likely():
 
 class DPPoissonRegressor(extension("poisson").DPPoissonRegressor):
     def _mean_formula(self):
-        top = math.log(self.largest_count)
-        return {"text": f"exp(min(score, {top!r}))", "R": f"exp(pmin(score, {top!r}))"}
+        return f"exp(min(score, {math.log(self.largest_count)!r}))"
 
 
 def test_linear_model(table, matrix):
     y = np.arange(len(table)) % 4
     model = DPPoissonRegressor(epsilon=5.0, largest_count=5).fit(matrix, y)
-    defined, frame = run_r(model), as_r_has_it(table)
-    np.testing.assert_allclose(
-        defined["score"](frame), matrix @ model.coef_ + model.intercept_, **CLOSE
-    )
-    np.testing.assert_allclose(defined["mean_outcome"](frame), model.predict(matrix), **CLOSE)
     scope = run_text(model, table)
+    np.testing.assert_allclose(scope["score"], matrix @ model.coef_ + model.intercept_, **CLOSE)
     np.testing.assert_allclose(scope["mean_outcome"], model.predict(matrix), **CLOSE)
     table_of_units = units_of(model, [Feature(f.name, f.expression, per_unit=2) for f in FEATURES])
     np.testing.assert_array_equal(table_of_units["coef"], 2 * model.coef_)
@@ -420,9 +356,6 @@ def test_linear_model(table, matrix):
 def test_weibull_has_no_columns():
     model = DPWeibullFitter(max_time=10.0).fit(np.arange(1.0, 9.0))
     times = np.array([0.0, 1e-3, 2.0, 9.0, 1e6])
-    defined = run_r(model, raw_features(["x1"]))
-    assert set(defined) == {"survival"}
-    np.testing.assert_allclose(defined["survival"](times), model.predict(times), **CLOSE)
     scope = run_text(model, pd.DataFrame(), [])
     np.testing.assert_allclose(scope["survival"](times), model.predict(times), **CLOSE)
 
@@ -435,11 +368,10 @@ def test_numbers_come_back_and_round_ones_are_round():
     model = survival_model(n_features=len(numbers))
     model.coef_[:] = numbers
     names = [f"x{k}" for k in range(len(numbers))]
-    for language in ("text", "R"):
-        code = formula_of(model, raw_features(names), language)
-        score = code.split("score")[1].split("\n\n")[0]
-        for number in map(abs, numbers):
-            assert repr(number).removesuffix(".0") in re.findall(r"[\d.]+(?:e[+-]?\d+)?", score)
+    code = formula_of(model, raw_features(names))
+    score = code.split("score")[1].split("\n\n")[0]
+    for number in map(abs, numbers):
+        assert repr(number).removesuffix(".0") in re.findall(r"[\d.]+(?:e[+-]?\d+)?", score)
     assert "scale" not in code
     scaled = [Feature("age", Expression("scale", (AGE,), (-5, 10)))]
     text = formula_of(survival_model(n_features=1), scaled)
@@ -471,25 +403,10 @@ def test_odd_names(name):
         pd.DataFrame({name: [1.0, 2], "other": [3.0, 4]}),
     )
     wanted = model.predict(table.to_numpy())
-    np.testing.assert_allclose(run_r(model, features)["score"](as_r_has_it(table)), wanted)
     np.testing.assert_allclose(run_text(model, table, features)["score"], wanted)
 
 
-def test_names_that_r_cannot_have():
-    for name in ("a\0", "\ud800"):
-        with pytest.raises(ValueError, match="names and labels in a formula must be text"):
-            formula_of(survival_model(n_features=1), raw_features([name]), "R")
-
-
-def test_r_says_which_columns_are_missing(table):
-    defined = run_r(survival_model())
-    frame = as_r_has_it(table.drop(columns="sex"))
-    with pytest.raises(AssertionError, match="stopifnot"):
-        defined["score"](frame)
-
-
-@pytest.mark.parametrize("language", ["text", "R"])
-def test_text_is_linear_in_the_number_of_columns(language):
+def test_text_is_linear_in_the_number_of_columns():
     def n_characters(p):
         columns = [column(f"column_{k:04d}") for k in range(p)]
         # Even where the norm is not the same object.
@@ -501,7 +418,7 @@ def test_text_is_linear_in_the_number_of_columns(language):
             Feature(c.numbers[0], Expression("share", (c, sizes[k % 2])))
             for k, c in enumerate(columns)
         ]
-        code = formula_of(survival_model(n_features=p), features, language)
+        code = formula_of(survival_model(n_features=p), features)
         assert "n2 " not in code
         assert max(len(line.split("#")[0]) for line in code.split("\n")) <= 100
         return len(code)
@@ -511,8 +428,6 @@ def test_text_is_linear_in_the_number_of_columns(language):
 
 def test_refusals():
     model = survival_model(n_features=1)
-    with pytest.raises(ValueError, match="language must be one of 'text', 'R'"):
-        formula_of(model, raw_features(["a"]), "SAS")
     with pytest.raises(ValueError, match="as many as the estimator has coefficients"):
         formula_of(model, raw_features(["a", "b"]))
     with pytest.raises(ValueError, match="known expressions, got 'spline'"):

@@ -462,7 +462,7 @@ def test_what_is_said_of_a_release(setting):
     said = release.explain()
     for word in (*release.feature_names_in, "-0.5 to 0.5", "epsilon", "Not covered"):
         assert word in said
-    for ask in (release.formula, lambda: release.formula("R"), lambda: release.units()):
+    for ask in (release.formula, release.units):
         if re.search("Hybrid|Histogram|Stacking|Poisson", setting.name):
             continue
         assert "age" in str(ask())

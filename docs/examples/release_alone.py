@@ -76,9 +76,9 @@ ax.set_title("Survival of three patients from a released file alone, 95 % interv
 # %%
 # Elsewhere, without Python
 # -------------------------
-# A few lines of R, and a page that a privacy officer can read and sign.
+# A formula for any language, and a page that a privacy officer can read and sign.
 
-print(release.formula("R")[:1200], "...")
+print(release.formula())
 release.save_html(Path(folder.name, "report.html"))
 print(f"\nThe page has {Path(folder.name, 'report.html').stat().st_size:,} bytes.")
 folder.cleanup()

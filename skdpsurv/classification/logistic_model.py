@@ -160,10 +160,10 @@ class LogisticModel(Summarised, PrivateClassifier, ABC):
             assumed=ASSUMPTIONS,
         )
 
-    def _formula(self, script: Script) -> None:
+    def _formula(self, script: Script) -> str:
         scores = list(map(script.linear, self.coef_, self.intercept_))
         likely = chance(script, "{}", self.max_residual_, self.recalibration_slope_)
-        write_classes(script, self.classes_, scores, likely)
+        return write_classes(script, self.classes_, scores, likely)
 
 
 def _checked_slope(release: Release) -> float:

@@ -278,7 +278,7 @@ class StackingModel(PrivateClassifier):
         votes_on_columns = self._columns_parted is not None and self._top is None
         return VOTE_RIDGE if votes_on_columns and n_groups > 1 else 1.0
 
-    def _formula(self, script: Script) -> None:
+    def _formula(self, script: Script) -> str:
         models = list(
             zip(self.low_level_coef_, self.low_level_intercept_, self.feature_groups_, strict=True)
         )
@@ -301,4 +301,4 @@ class StackingModel(PrivateClassifier):
         likely = "(1 + {}) / 2"
         if self._combiner == "logistic":
             likely = chance(script, "{}", self.high_level_max_residual_)
-        write_classes(script, self.classes_, scores, likely, cast)
+        return write_classes(script, self.classes_, scores, likely, cast)

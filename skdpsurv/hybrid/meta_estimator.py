@@ -135,7 +135,7 @@ class PrivateMetaEstimator(TabularEstimator):
         tags.target_tags.required = True
         return tags
 
-    def _formula(self, script: Any) -> None:
+    def _formula(self, script: Any) -> str:
         raise ValueError(
             f"A {type(self).__name__} has no formula: the estimator that it fits is not in the "
             "release."

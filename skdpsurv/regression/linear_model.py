@@ -262,32 +262,16 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
         tags.regressor_tags.poor_score = True
         return tags
 
-    def _mean_formula(self) -> dict[str, str]:
-        """Return ``_mean`` as an expression of ``score``: {"text": ..., "R": ...}.
-
-        Text is in Python's grammar, with functions by their mathematical names.
-        """
+    def _mean_formula(self) -> str:
+        """Return ``_mean`` as an expression of ``score`` in Python's grammar."""
         raise ValueError(
             f"A {type(self).__name__} has no formula: its class must say in _mean_formula what "
             "_mean computes."
         )
 
-    def _formula(self, script: Script) -> None:
+    def _formula(self, script: Script) -> str:
         mean, score = self._mean_formula(), script.linear(self.coef_, self.intercept_)
-        script.write(
-            text=f"score = {score}\nmean_outcome = {mean['text']}",
-            R=f"""
-            score <- function(x) {{
-              z <- features(x)
-              {score}
-            }}
-
-            mean_outcome <- function(x) {{
-              score <- score(x)
-              {mean["R"]}
-            }}
-            """,
-        )
+        return f"score = {score}\nmean_outcome = {mean}"
 
 
 def plain(value: Any) -> Any:

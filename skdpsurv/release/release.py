@@ -373,13 +373,8 @@ class Release:
         """
         return explanation(self)
 
-    def formula(self, language: str = "text") -> str:
+    def formula(self) -> str:
         """Return the model as a formula of raw columns, for whoever has not got this package.
-
-        Parameters
-        ----------
-        language : {"text", "R"}, default="text"
-            "R" is a few lines that define functions of a data.frame of raw rows.
 
         Returns
         -------
@@ -390,7 +385,7 @@ class Release:
         ValueError
             If the model has no formula.
         """
-        return formula_of(self._model, self.features, language)
+        return formula_of(self._model, self.features)
 
     def units(self) -> pd.DataFrame:
         """Return coefficients per unit of the raw columns, and of categories against the reference.

@@ -1,63 +1,160 @@
-"""Script: what an estimator writes its formula with."""
+"""Formulas of released models, for those who have neither this package nor Python.
+
+Text is Python's grammar of expressions, so that it can be tested; it has no other reason to be.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from textwrap import dedent
+import keyword
+import math
+import re
+import unicodedata
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.preprocessing.feature import Expression, Feature
-from skdpsurv.scoring.language import Language
 
-__all__ = ["Script"]
+__all__ = ["Script", "formula_of"]
 
 #: Characters of one feature; powers of powers have more.
 LONGEST = 100_000
+#: Longer sums and lists are broken.
+WIDTH = 72
+#: Functions that formulas use: what they are.
+HELPERS = {
+    "clip": "clip(v, low, high): the nearest number in [low, high]",
+    "fill": "fill(v, number): that number where v is missing",
+    "missing": "missing(v): 1 where v is missing, else 0",
+    "indicator": "indicator(...): 1 where that is true, else 0",
+    "date": "days(v - date(d)): days since that date",
+    "l1": "l1(...): sum of the sizes",
+    "l2": "l2(...): square root of the sum of squares",
+    "largest": "largest(...): the largest of the sizes",
+    "nonzero": "nonzero(v): 1 where v is below 2.2e-15, else v",
+    "expit": "expit(v): 1 / (1 + exp(-v))",
+    "log_expit": "log_expit(v): log(expit(v)), computed as such",
+    "normal_cdf": "normal_cdf(v): the standard normal distribution function",
+    "where": "where(condition, a, b): a where that is true, else b",
+    "integers": "integers(a, b): a, a + 1, ..., b",
+}
 
 
-class Script:
-    """A formula in one of the languages, while it is being written.
-
-    An estimator that has a formula has a method ``_formula(script)``, which calls :meth:`write`.
-    In text, ``z1``, ``z2``, ... are the features; in R, ``features(x)`` returns all of them, and
-    :meth:`linear` expects them in a matrix ``z``.
+def formula_of(estimator: Any, features: Sequence[Feature]) -> str:
+    """Return a fitted model as a formula of raw columns, in plain text.
 
     Parameters
     ----------
-    language : Language
+    estimator : PrivateEstimator
+        Fitted, or built from a release.
+    features : sequence of Feature
+        What its coefficients belong to: those of its public transformer, or else
+        :func:`~skdpsurv.preprocessing.feature.raw_features`.
+
+    Returns
+    -------
+    str
+        Numbers have all their digits.
+
+    Raises
+    ------
+    ValueError
+        If the model has no formula, or there is not one feature for each coefficient.
+
+    Examples
+    --------
+    >>> from skdpsurv import DPLogisticRegression, PrivacyGuarantee, Release
+    >>> from skdpsurv.preprocessing.feature import Expression, Feature
+    >>> from skdpsurv.scoring import formula_of
+    >>> age, sex = (Expression("column", numbers=(name,)) for name in ("age", "sex"))
+    >>> features = [
+    ...     Feature("age", Expression("scale", (age,), (50, 25))),
+    ...     Feature("sex_female", Expression("is", (sex,), ("female",))),
+    ... ]
+    >>> values = {"coef": [[1.5, -0.25]], "intercept": [0.125], "max_residual": 1.0}
+    >>> release = Release(
+    ...     "DPLogisticRegression", PrivacyGuarantee(1.0), {"classes": ["no", "yes"]}, values, 2
+    ... )
+    >>> model = DPLogisticRegression.from_release(release)
+    >>> print(formula_of(model, features))
+    # DPLogisticRegression, epsilon = 1, status proved
+    <BLANKLINE>
+    z1 = clip((age - 50) / 25, -1, 1)  # age
+    z2 = indicator(sex == "female")  # sex_female
+    <BLANKLINE>
+    score = 1.5 * z1 - 0.25 * z2 + 0.125
+    # Of "yes", which is predicted where the score is above 0, else "no":
+    probability = expit(score)
+    <BLANKLINE>
+    # clip(v, low, high): the nearest number in [low, high]
+    # indicator(...): 1 where that is true, else 0
+    # expit(v): 1 / (1 + exp(-v))
+    <BLANKLINE>
+    """
+    check_is_fitted(estimator, "release_")
+    kind, guarantee = type(estimator).__name__, estimator.guarantee_
+    hook = getattr(estimator, "_formula", None)
+    if hook is None:
+        raise ValueError(f"A {kind} has no formula: none is known for what it predicts.")
+    script = Script(features)
+    model = hook(script)
+    made = script.features(set(re.findall(r"\w+", re.sub(r"#.*", "", model))))
+    title = f"# {kind}, epsilon = {guarantee.epsilon:g}, status {guarantee.status}"
+    parts = [title, made, model] if script.needs_features else [title, model]
+    meant = [
+        f"# {said}" for word, said in HELPERS.items() if re.search(rf"\b{word}\(", "\n".join(parts))
+    ]
+    return "\n\n".join([*parts, *(["\n".join(meant)] if meant else [])]) + "\n"
+
+
+class Script:
+    """What an estimator writes its formula with, in a method ``_formula(script)`` that returns it.
+
+    The features are ``z1``, ``z2``, ...
+
+    Parameters
+    ----------
     features : sequence of Feature
     """
 
-    def __init__(self, language: Language, features: Sequence[Feature]) -> None:
-        self.language = language
-        self.body = ""
+    def __init__(self, features: Sequence[Feature]) -> None:
         self.needs_features = False
         self._features = features
+        self._reserved = {*HELPERS, "x", "days", "inf"}
         self._codes: dict[int, str] = {}
-        self._norm_names: dict[int, str] = {}
         self._norms: dict[str, str] = {}
 
-    def write(self, *, text: str, R: str) -> None:
-        """Add lines of the model, in one of the languages."""
-        lines = dedent(R if self.language.name == "R" else text).strip().split("\n")
-        # A template may leave a line out, which leaves its indentation.
-        kept = (line for line in lines if not line or line.strip())
-        self.body += "\n".join(["", *kept, ""])
-
     def number(self, value: Any) -> str:
-        """Return a number, which comes back to the last bit."""
-        return self.language.number(value)
+        """Return a number, which comes back to the last bit; round ones stay round."""
+        return repr(float(value)).removesuffix(".0")
+
+    def signed(self, number: float) -> str:
+        """Return a number that is added."""
+        return f" {'-' if number < 0 else '+'} {self.number(abs(number))}"
 
     def label(self, label: Any) -> str:
-        """Return a category, as it is written in code."""
-        return self.language.label(label)
+        """Return a category: text, a number, or a truth value."""
+        if isinstance(label, str):
+            return _quoted(label)
+        return str(bool(label)) if isinstance(label, bool | np.bool_) else self.number(label)
 
     def weighted(self, weights: ArrayLike, terms: Sequence[str]) -> str:
         """Return a weighted sum of terms; the term 1 is not written."""
-        return self.language.weighted(np.asarray(weights).tolist(), terms)
+        return self.total(
+            f"{'-' if math.copysign(1.0, weight) < 0 else '+'} {self.number(abs(weight))}"
+            + ("" if term == "1" else f" * {term}")
+            for weight, term in zip(np.asarray(weights).tolist(), terms, strict=True)
+        )
+
+    def total(self, terms: Iterable[str]) -> str:
+        """Return a sum of terms that begin with their signs; a long one has a line for each."""
+        first, *others = terms
+        parts = [first[2:] if first[0] == "+" else f"-{first[2:]}", *others]
+        whole = " ".join(parts)
+        return whole if len(whole) <= WIDTH else "(" + "\n    ".join(parts) + ")"
 
     def linear(
         self, coef: ArrayLike, intercept: float = 0.0, places: Sequence[int] | None = None
@@ -72,20 +169,21 @@ class Script:
         self.needs_features = True
         every = range(len(self._features))
         chosen = every if places is None else places
-        weights = np.asarray(coef).tolist()
-        if len(weights) != len(chosen) or not set(chosen).issubset(every):
+        if np.size(coef) != len(chosen) or not set(chosen).issubset(every):
             raise ValueError("features must be as many as the estimator has coefficients.")
-        sum_ = self.language.linear(weights, chosen, places is None)
-        return sum_ if intercept == 0 else f"{sum_}{self.signed(intercept)}"
+        whole = self.weighted(coef, [f"z{place + 1}" for place in chosen])
+        return whole if intercept == 0 else f"{whole}{self.signed(intercept)}"
 
-    def signed(self, number: float) -> str:
-        """Return a number that is added."""
-        return f" {'-' if number < 0 else '+'} {self.number(abs(number))}"
-
-    def features(self) -> str:
-        """Return the lines that compute the features."""
+    def features(self, taken: Collection[str] = ()) -> str:
+        """Return the lines that compute the features; words that are taken name no column."""
+        self._reserved |= set(taken)
         codes = [self._code(feature.expression) for feature in self._features]
-        return self.language.features(self._norms, codes, [f.name for f in self._features])
+        lines = [f"{name} = {code}" for code, name in self._norms.items()]
+        for place, (code, feature) in enumerate(zip(codes, self._features, strict=True), start=1):
+            name = feature.name
+            said = name if name.isprintable() else _quoted(name)
+            lines.append(f"z{place} = {code}" + ("" if code == name else f"  # {said}"))
+        return "\n".join(lines)
 
     def _code(self, expression: Expression) -> str:
         # Features share parts: those of a row that is divided by its norm share all of it.
@@ -97,31 +195,40 @@ class Script:
         return known
 
     def _written(self, expression: Expression) -> str:
-        language, kind, numbers = self.language, expression.kind, expression.numbers
-        if kind == "column":
-            return language.column(str(numbers[0]))
-        if kind == "share":
-            first, norm = expression.of
-            return f"{self._inner(first)} / {self._norm(norm)}"
-        if kind == "product":
-            return language.product([self._inner(factor) for factor in expression.of])
-        (of,) = expression.of
-        value = self._code(of)
-        if kind == "days":
-            return language.days(value, language.string(str(numbers[0])), expression.form)
-        if kind == "scale":
-            # What is scaled to bounds is clipped to them: once will do, where nothing overflows.
-            (inside,) = of.of if of.kind == "clip" else (of,)
-            return self._scaled(self._inner(inside), *map(float, numbers))
-        if kind == "missing":
-            return language.missing(value)
-        if kind == "is":
-            return language.equal(self._inner(of), language.label(numbers[0]))
-        if kind == "above":
-            return language.above(self._inner(of), self.number(numbers[0]))
-        if kind in ("clip", "fill"):
-            return f"{kind}({', '.join([value, *map(self.number, numbers)])})"
+        kind, numbers, of = expression.kind, expression.numbers, expression.of
+        match kind:
+            case "column":
+                return self._column(str(numbers[0]))
+            case "days":
+                return f"days({self._code(of[0])} - date({_quoted(str(numbers[0]))}))"
+            case "scale":
+                # What is scaled to bounds is clipped to them: once will do.
+                inside = of[0].of[0] if of[0].kind == "clip" else of[0]
+                return self._scaled(self._inner(inside), *map(float, numbers))
+            case "clip" | "fill":
+                return f"{kind}({', '.join([self._code(of[0]), *map(self.number, numbers)])})"
+            case "missing":
+                return f"missing({self._code(of[0])})"
+            case "is":
+                return f"indicator({self._inner(of[0])} == {self.label(numbers[0])})"
+            case "above":
+                return f"indicator({self._inner(of[0])} > {self.number(numbers[0])})"
+            case "product":
+                return " * ".join(map(self._inner, of)) or "1"
+            case "share":
+                return f"{self._inner(of[0])} / {self._code(of[1])}"
+            case "norm":  # all features that share it are divided by its name
+                word = {"l1": "l1", "l2": "l2", "max": "largest"}[numbers[0]]
+                parts = list(map(self._code, of))
+                between = ",\n    " if sum(map(len, parts)) > WIDTH else ", "
+                code = f"nonzero({word}({between.join(parts)}))"
+                return self._norms.setdefault(code, f"n{len(self._norms) + 1}")
         raise ValueError(f"features must be made of known expressions, got {kind!r}.")
+
+    def _column(self, name: str) -> str:
+        plain = name.isidentifier() and unicodedata.normalize("NFKC", name) == name
+        ours = name in self._reserved or (name[:1] in ("z", "n") and name[1:].isdigit())
+        return name if plain and not ours and not keyword.iskeyword(name) else f"x[{_quoted(name)}]"
 
     def _inner(self, expression: Expression) -> str:
         """Return what can stand next to an operator."""
@@ -135,13 +242,8 @@ class Script:
             return f"clip({moved}, -1, 1)"
         return f"clip({moved if centre == 0 else f'({moved})'} / {self.number(half_width)}, -1, 1)"
 
-    def _norm(self, norm: Expression) -> str:
-        """Return the name of a norm, which all features that share it are divided by."""
-        if id(norm) not in self._norm_names:
-            word = {"l1": "l1", "l2": "l2", "max": "largest"}[norm.numbers[0]]
-            code = f"nonzero({word}({', '.join(map(self._code, norm.of))}))"
-            same = (name for name, known in self._norms.items() if known == code)
-            name = next(same, f"n{len(self._norms) + 1}")
-            self._norms[name] = code
-            self._norm_names[id(norm)] = name
-        return self._norm_names[id(norm)]
+
+def _quoted(text: str) -> str:
+    """Return text in quotes, on one line."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{"".join(c if c.isprintable() else ascii(c)[1:-1] for c in escaped)}"'

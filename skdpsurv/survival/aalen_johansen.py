@@ -334,25 +334,12 @@ class DPAalenJohansenFitter(ExitCurves):
         part = np.where(np.abs(total) < 1e-12, 1.0, -np.expm1(-safe) / safe)
         return np.cumsum(entering * hazards[..., number, :] * part, axis=-1)
 
-    def _formula(self, script: Script) -> None:
+    def _formula(self, script: Script) -> str:
         times = self._curve.timeline
-        knots = ", ".join(script.number(t) for t in times)
+        knots = ", ".join(map(script.number, times))
         found = self.cumulative_density_at_times(times).to_numpy()
-        incidence = ", ".join(script.number(p) for p in found)
-        script.write(
-            text=f"""
-            incidence(time) is linear between
-            times     {knots}
-            incidence {incidence}
-            """,
-            R=f"""
-            incidence <- function(time) {{
-              times <- c({knots})
-              incidence <- c({incidence})
-              approx(times, incidence, time, rule = 2)$y
-            }}
-            """,
-        )
+        incidence = ", ".join(map(script.number, found))
+        return f"incidence(time) is linear between\ntimes     {knots}\nincidence {incidence}"
 
 
 def _require_one_of(name: str, label: Any, causes: list[Any]) -> None:

@@ -162,7 +162,9 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
         eta = baseline + self.recalibration_.slope * risk[:, None]
         return np.cumsum(LINKS[parameters["link"]].survival(eta).value, axis=1)
 
-    def _formula(self, script: Script) -> None:
+    def _formula(self, script: Script) -> str:
         stated = self.release_.parameters
         public = {name: stated[name] for name in ("max_time", "n_intervals", "link")}
-        write_survival(script, self.coef_, self.baseline_coef_, self.recalibration_, **public)
+        return write_survival(
+            script, self.coef_, self.baseline_coef_, self.recalibration_, **public
+        )

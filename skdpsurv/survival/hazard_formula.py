@@ -1,4 +1,4 @@
-"""A discrete hazard model as a formula, in plain text and in R."""
+"""A discrete hazard model as a formula."""
 
 from __future__ import annotations
 
@@ -13,11 +13,7 @@ if TYPE_CHECKING:
     from skdpsurv.survival.recalibration import Recalibration
 
 #: Inverse links.
-HAZARDS = {
-    "logit": {"text": "expit({})", "R": "plogis({})"},
-    "cloglog": {"text": "1 - exp(-exp({}))", "R": "(1 - exp(-exp({})))"},
-    "probit": {"text": "normal_cdf({})", "R": "pnorm({})"},
-}
+HAZARDS = {"logit": "expit({})", "cloglog": "1 - exp(-exp({}))", "probit": "normal_cdf({})"}
 
 
 def write_survival(
@@ -29,45 +25,23 @@ def write_survival(
     max_time: float,
     n_intervals: int,
     link: str,
-) -> None:
-    """Write the risk score, and survival as a step function of time."""
-    end, q, inverse = script.number(max_time), script.number(n_intervals), HAZARDS[link]
+) -> str:
+    """Return the risk score, and survival as a step function of time."""
+    end, q = script.number(max_time), script.number(n_intervals)
     spline = script.weighted(baseline_coef, _basis(baseline_coef.size, script))
-    cubes = baseline_coef.size > 2
     line = _broken_line(recalibration, script)
     slope = "" if recalibration.slope == 1 else f"{script.number(recalibration.slope)} * "
-    script.write(
-        text=f"""
-        score = {script.linear(coef)}
-
-        # Survival up to a time in [0, {end}], on {q} intervals:
-        {"d(t, k) = max(t - k, 0) ** 3 / (1 - k)" if cubes else ""}
-        {"bend(t, k) = max(t - k, 0)" if line else ""}
-        baseline(t) = {spline}{line}
-        hazard(s) = {inverse["text"].format(f"baseline(s / {q}) + {slope}score")}
-        end(s) = {end} * (s / {q})
-        survival(time) = product(1 - hazard(s) for s in integers(1, {q}) if end(s) <= time)
-        """,
-        R=f"""
-        score <- function(x) {{
-          z <- features(x)
-          {script.linear(coef)}
-        }}
-
-        # Survival up to times in [0, {end}]: a row for each of x, a column for each time.
-        survival <- function(x, time) {{
-          stopifnot(time >= 0, time <= {end})
-          {"d <- function(t, k) pmax(t - k, 0)^3 / (1 - k)" if cubes else ""}
-          {"bend <- function(t, k) pmax(t - k, 0)" if line else ""}
-          baseline <- function(t) {spline}{line}
-          u <- (1:{q}) / {q}
-          eta <- baseline(u) + 0 * u
-          curve <- function(risk) c(1, cumprod(1 - {inverse["R"].format(f"eta + {slope}risk")}))
-          curves <- vapply(score(x), curve, numeric({script.number(n_intervals + 1)}))
-          t(curves[1 + findInterval(time, {end} * u), , drop = FALSE])
-        }}
-        """,
-    )
+    lines = [
+        f"score = {script.linear(coef)}",
+        f"\n# Survival up to a time in [0, {end}], on {q} intervals:",
+        "d(t, k) = max(t - k, 0) ** 3 / (1 - k)" if baseline_coef.size > 2 else "",
+        "bend(t, k) = max(t - k, 0)" if line else "",
+        f"baseline(t) = {spline}{line}",
+        f"hazard(s) = {HAZARDS[link].format(f'baseline(s / {q}) + {slope}score')}",
+        f"end(s) = {end} * (s / {q})",
+        f"survival(time) = product(1 - hazard(s) for s in integers(1, {q}) if end(s) <= time)",
+    ]
+    return "\n".join(filter(None, lines))
 
 
 def _basis(n_knots: int, script: Script) -> list[str]:

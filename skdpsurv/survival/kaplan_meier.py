@@ -127,22 +127,12 @@ class DPKaplanMeierFitter(ExitCurves):
 
     _curve_type: ClassVar[type[TableCurve]] = KaplanMeierCurve
 
-    def _formula(self, script: Script) -> None:
-        knots = ", ".join(script.number(t) for t in self._exits.timeline)
-        hazards = ", ".join(script.number(h) for h in self._exits.at_knots)
-        script.write(
-            text=f"""
-            survival(time) = exp(-hazard(time)), hazard linear between
-            times   {knots}
-            hazards {hazards}
-            """,
-            R=f"""
-            survival <- function(time) {{
-              times <- c({knots})
-              hazards <- c({hazards})
-              exp(-approx(times, hazards, time, rule = 2)$y)
-            }}
-            """,
+    def _formula(self, script: Script) -> str:
+        knots = ", ".join(map(script.number, self._exits.timeline))
+        hazards = ", ".join(map(script.number, self._exits.at_knots))
+        return (
+            "survival(time) = exp(-hazard(time)), hazard linear between\n"
+            f"times   {knots}\nhazards {hazards}"
         )
 
 

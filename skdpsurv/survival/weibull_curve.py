@@ -193,12 +193,9 @@ class WeibullCurve(UnivariateFitter, released=False):
         fitted: Self = super()._publish(shape, published._replace(values=values))
         return fitted
 
-    def _formula(self, script: Script) -> None:
+    def _formula(self, script: Script) -> str:
         scale, shape = map(script.number, self._curve.estimates)
-        script.write(
-            text=f"survival(time) = exp(-((time / {scale}) ** {shape}))",
-            R=f"survival <- function(time) exp(-((time / {scale})^{shape}))",
-        )
+        return f"survival(time) = exp(-((time / {scale}) ** {shape}))"
 
 
 def _log_covariance(release: Release) -> FloatArray | None:

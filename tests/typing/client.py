@@ -60,7 +60,7 @@ def published(release: Release, rows: pd.DataFrame) -> str:
     assert_type(Release.from_json(again.to_json()), Release)
     assert_type(again.made_by, PrivacyGuarantee)
     assert_type(again.units(), pd.DataFrame)
-    assert_type(again.formula("R"), str)
+    assert_type(again.formula(), str)
     return again.explain()
 
 
