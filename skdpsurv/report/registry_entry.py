@@ -6,48 +6,49 @@ most of it; who publishes it, where and what for, only the publisher knows.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, datetime
 from typing import Any
 
 import yaml
 
-from skdpsurv.checks import one_of
-from skdpsurv.privacy import PrivacyGuarantee
-from skdpsurv.report import registry_words as words_of
-from skdpsurv.report.plain_words import ESTIMATORS
-from skdpsurv.report.promise import WORLDS, unit_of
-from skdpsurv.report.registry_arguments import checked_date, checked_text, checked_texts
+from skdpsurv.checks import choice
+from skdpsurv.preprocessing.public_steps import known_names
+from skdpsurv.release.explanation import column_words
+from skdpsurv.report.templates import WORDS, templates
+from skdpsurv.version import __version__
 
 __all__ = ["registry_entry"]
 
 #: Words of the registry.
-PRODUCTS = (
-    "Summary statistics",
-    "Machine learning model",
-    "Dataset",
-    "Synthetic data",
-    "Interactive API",
-    "SQL queries",
-)
-SECTORS = ("Technology", "Healthcare", "Education", "Government", "Energy", "Finance")
-RELEASES = ("One release", "Many releases")
-SOURCES = ("Static", "Dynamic")
-
-#: Estimators of a distribution; all others of ``ESTIMATORS`` predict from columns.
-DISTRIBUTIONS = {
-    "DPAalenJohansenFitter",
-    "DPKaplanMeierFitter",
-    "DPNelsonAalenFitter",
-    "DPWeibullFitter",
-    "LaplaceWeibullFitter",
-    "PublishedWeibullFitter",
-    "SampleAggregateWeibullFitter",
+CHOICES = {
+    "data_product_type": (
+        "Summary statistics",
+        "Machine learning model",
+        "Dataset",
+        "Synthetic data",
+        "Interactive API",
+        "SQL queries",
+    ),
+    "data_product_sector": (
+        "Technology",
+        "Healthcare",
+        "Education",
+        "Government",
+        "Energy",
+        "Finance",
+    ),
+    "release_type": ("One release", "Many releases"),
+    "data_source_type": ("Static", "Dynamic"),
 }
+LISTS = ("data_curators", "registry_authors")
+REQUIRED = ("name", "data_curators", "intended_use", "data_product_region", "publication_date")
 #: What each tier of the registry asks for, among what only the publisher knows.
-SECOND_TIER = ("release_type", "data_source_type")
-THIRD_TIER = ("release_type_details", "actors", "justification", "preprocessing")
+SECOND_TIER = {"release_type", "data_source_type"}
+THIRD_TIER = {"release_type_details", "actors", "justification", "preprocessing"}
+MOST_COLUMNS = 500
 
 
 def registry_entry(
@@ -142,99 +143,44 @@ def registry_entry(
     >>> print(entry.splitlines()[0])
     url_slug: survival-on-ward-7-general-hospital-2026
     """
+    known = locals()
+    del known["release"]
     guarantee = release.guarantee
-    _refuse_unproved(guarantee)
-    said = {
-        "name": name,
-        "intended_use": intended_use,
-        "data_product_region": data_product_region,
-        "description": words_of.description(release) if description is None else description,
-        "actors": actors,
-        "release_type_details": release_type_details,
-        "preprocessing": preprocessing,
-        "justification": justification,
-        "security": security,
-        "sources": sources,
-        "notes": notes,
-    }
-    texts = {key: checked_text(key, text) for key, text in said.items() if text is not None}
+    if guarantee.status != "proved":
+        raise ValueError(
+            "guarantee of the release must be proved for an entry in a registry of differential "
+            f"privacy; its status is {guarantee.status!r}, which promises nothing."
+        )
+    if guarantee.neighbours == "other" or guarantee.neighbours not in WORDS["neighbours"]:
+        raise ValueError(
+            "neighbours of the guarantee must be replace-one or replace-one-person for an entry, "
+            f"got {guarantee.neighbours!r:.60}."
+        )
+    if data_product_type is None:
+        known["data_product_type"] = _product(release.estimator)
     if registry_authors is None and (sources is not None or notes is not None):
         raise ValueError("registry_authors must be given with sources or notes.")
-    words = {
-        "data_product_type": (_product(release, data_product_type), PRODUCTS),
-        "data_product_sector": (data_product_sector, SECTORS),
-        "release_type": (release_type, RELEASES),
-        "data_source_type": (data_source_type, SOURCES),
+    said = {
+        key: None if given is None and key not in REQUIRED else _checked(key, given)
+        for key, given in known.items()
     }
-    for key, (word, allowed) in words.items():
-        if word is not None:
-            one_of(key, word, allowed)
-    chosen = {key: word for key, (word, _) in words.items() if word is not None}
-    curators = checked_texts("data_curators", data_curators)
-    day = checked_date(publication_date)
-    own = {**texts, **chosen}
-    deployment = {
-        "basic": {
-            "name": texts["name"],
-            "data_curators": curators,
-            "intended_use": texts["intended_use"],
-            "data_product_type": chosen["data_product_type"],
-            "data_product_region": texts["data_product_region"],
-            "description": texts["description"],
-            "publication_date": day,
-            "data_product_sector": chosen.get("data_product_sector"),
-        },
-        "dp_variant": {
-            "variant_name": "Approximate DP" if guarantee.delta else "Pure DP",
-            "data_domain": words_of.data_domain(release),
-            "unprotected_quantities": words_of.unprotected(release),
-        },
-        "privacy_loss": {
-            "privacy_unit": unit_of(guarantee),
-            "privacy_unit_details": words_of.unit_details(guarantee),
-            "privacy_parameters": {
-                "epsilon": guarantee.epsilon,
-                "delta": guarantee.delta or None,
-            },
-            "privacy_parameters_details": words_of.parameter_details(release),
-        },
-        "deployment_model": {
-            "model_name": "Central",
-            "model_name_details": "Whoever fitted the model had the records, and added the noise.",
-            "actors": texts.get("actors"),
-            "release_type": chosen.get("release_type"),
-            "release_type_details": texts.get("release_type_details"),
-            "data_source_type": chosen.get("data_source_type"),
-            "access_type": "Non-interactive",
-            "access_type_details": "The release is a file, which asks the records nothing.",
-        },
-        "accounting": {
-            "post_processing": words_of.POST_PROCESSING,
-            "composition": words_of.composition(release),
-        },
-        "implementation": {
-            "preprocessing_and_hyperparameter_tuning": words_of.preparation(
-                release, texts.get("preprocessing")
-            ),
-            "mechanisms": words_of.mechanisms(release, texts.get("security")),
-            "justification": texts.get("justification"),
-        },
-        "administrative": None
-        if registry_authors is None
-        else {
-            "sources": texts.get("sources"),
-            "notes": texts.get("notes"),
-            "registry_authors": checked_texts("registry_authors", registry_authors),
-        },
-    }
-    entry = {
-        "url_slug": _slug(texts["name"], curators, day),
-        "status": "Draft",
-        "tier": _tier(own),
-        "deployment": deployment,
-    }
+    names = known_names(release.feature_names_in, release.n_features_in)
+    entry = (
+        templates(html=False)
+        .get_template("registry.yaml.jinja")
+        .render(
+            release=release,
+            said=said,
+            slug=_slug(said),
+            tier=_tier({key for key, given in said.items() if given is not None}),
+            columns=[] if release.columns is None else list(column_words(release.columns, names)),
+            most=MOST_COLUMNS,
+            sha=hashlib.sha256(release.to_json().encode()).hexdigest(),
+            version=__version__,
+        )
+    )
     return yaml.dump(
-        _without_gaps(entry),
+        _without_gaps(yaml.safe_load(entry)),
         Dumper=_Dumper,
         sort_keys=False,
         allow_unicode=True,
@@ -254,42 +200,61 @@ def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 _Dumper.add_representer(str, _write_text)
 
 
-def _refuse_unproved(guarantee: PrivacyGuarantee) -> None:
-    if guarantee.status != "proved":
-        raise ValueError(
-            "guarantee of the release must be proved for an entry in a registry of differential "
-            f"privacy; its status is {guarantee.status!r}, which promises nothing."
-        )
-    if guarantee.neighbours not in WORLDS:
-        raise ValueError(
-            f"neighbours of the guarantee must be one of {', '.join(WORLDS)} for an entry, got "
-            f"{guarantee.neighbours!r:.60}."
-        )
+def _checked(name: str, given: Any) -> Any:
+    """Return what a publisher says as the entry has it."""
+    if name in CHOICES:
+        choice(*CHOICES[name])(name, given)
+    if name in LISTS:
+        if isinstance(given, str) or not isinstance(given, Sequence):
+            raise TypeError(f"{name} must be a list of texts, got {type(given).__name__}.")
+        if not given:
+            raise ValueError(f"{name} must hold at least one name.")
+        return [_text(name, one) for one in given]
+    return _day(given) if name == "publication_date" else _text(name, given)
 
 
-def _product(release: Any, given: str | None) -> str:
-    if given is not None:
-        return given
-    if release.estimator not in ESTIMATORS:
+def _text(name: str, text: Any) -> str:
+    """Return text without blanks at the ends of lines, which YAML would not keep in a block."""
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be text, got {type(text).__name__}.")
+    kept = "\n".join(line.rstrip() for line in text.strip().splitlines())
+    if not kept:
+        raise ValueError(f"{name} must not be empty.")
+    return kept
+
+
+def _day(given: Any) -> str:
+    """Return a day as the registry has it."""
+    if isinstance(given, date):
+        return f"{given:%Y-%m-%d}"
+    says = "publication_date must be a date, or text such as '2026-03-01', got"
+    if not isinstance(given, str):
+        raise TypeError(f"{says} {type(given).__name__}.")
+    try:
+        return f"{datetime.strptime(given, '%Y-%m-%d'):%Y-%m-%d}"
+    except ValueError:
+        raise ValueError(f"{says} {given!r:.40}.") from None
+
+
+def _product(estimator: str) -> str:
+    """Return what the registry calls what an estimator makes: it fits curves, or reads columns."""
+    if estimator not in WORDS["estimators"]:
         raise ValueError(
             "data_product_type must be given: it is not known what an estimator "
-            f"{release.estimator!r:.60} makes."
+            f"{estimator!r:.60} makes."
         )
-    of_one = release.estimator in DISTRIBUTIONS
-    return "Summary statistics" if of_one else "Machine learning model"
+    return "Summary statistics" if estimator.endswith("Fitter") else "Machine learning model"
 
 
-def _slug(name: str, curators: Sequence[str], day: str) -> str:
+def _slug(said: Mapping[str, Any]) -> str:
     """Return what the registry's own check makes of name, curators and year."""
-    parts = (name, "-".join(curators), day[:4])
+    parts = (said["name"], "-".join(said["data_curators"]), said["publication_date"][:4])
     return "-".join(re.sub(r"\W+|_", "-", part.lower()) for part in parts)
 
 
-def _tier(own: Mapping[str, str]) -> int:
+def _tier(said: set[str]) -> int:
     """Return how complete an entry is: all else of each tier the release knows."""
-    if not all(key in own for key in SECOND_TIER):
-        return 1
-    return 3 if all(key in own for key in THIRD_TIER) else 2
+    return 1 + (said >= SECOND_TIER) + (said >= SECOND_TIER | THIRD_TIER)
 
 
 def _without_gaps(part: Any) -> Any:

@@ -7,14 +7,19 @@ parts of it, or cannot be written to a file at all.
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, Decimal
 from typing import Any
 
-from skdpsurv.report.blocks import Markup
+import yaml
+from markupsafe import Markup
 
 __all__ = ["by_end", "distinct", "exact", "listed", "percent_up", "short", "shown", "up", "value"]
+
+#: What templates use.
+FILTERS = "exact listed percent_up short shown up value plain code word prose scalar".split()
 
 #: Controls, formats (which turn lines around, or show nothing), surrogates, and breaks of lines.
 HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -170,3 +175,57 @@ def value(of: Any, deep: int = 0) -> str:
     if isinstance(of, int):
         return f"{of:,}" if abs(of) < 10**15 else f"about {Decimal(of):.3e}"
     return shown(of)
+
+
+# ---- Markdown with LaTeX, in YAML: words are to stay words.
+
+
+def plain(text: object) -> str:
+    r"""Return text that is shown as it is: nothing in it begins markup, HTML or a formula.
+
+    Examples
+    --------
+    >>> print(plain("a <b> costs $1 \\ 2"))
+    a &#60;b&#62; costs &#36;1 \u005c 2
+    """
+    return re.sub(r"[<>&`*\[\]$|]", lambda one: f"&#{ord(one.group())};", _one_backslash(text))
+
+
+def code(name: object) -> str:
+    """Return a name as code.
+
+    Examples
+    --------
+    >>> code("n_records"), code("a`b")
+    ('`n_records`', "`a'b`")
+    """
+    return f"`{_one_backslash(name).replace('`', chr(39))}`"
+
+
+def word(text: str) -> str:
+    """Return a value as it is if nothing in it is markup, else as code.
+
+    Examples
+    --------
+    >>> word("0.5"), word("[0, 2], [1]")
+    ('0.5', '`[0, 2], [1]`')
+    """
+    return text if plain(text) == text else code(text)
+
+
+def prose(text: str) -> str:
+    """Return paragraphs, which a template may leave out."""
+    return re.sub(r"\n{3,}", "\n\n", text.strip())
+
+
+def scalar(value: Any) -> str:
+    """Return a value in a line of YAML."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(scalar, value))}]"
+    style = '"' if isinstance(value, str) else None
+    return yaml.dump(value, default_style=style, width=10**9).split("\n")[0] + "\n"
+
+
+def _one_backslash(text: object) -> str:
+    """Return text in which every character can be seen, and no backslash begins a formula."""
+    return "\\u005c".join(map(shown, str(text).split("\\")))

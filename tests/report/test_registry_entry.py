@@ -13,9 +13,8 @@ import yaml
 from skdpsurv import DPKaplanMeierFitter, PrivacyGuarantee, Release
 from skdpsurv.privacy.guarantee import PERSON
 from skdpsurv.report import registry_entry
-from skdpsurv.report.markdown import word
-from skdpsurv.report.registry_entry import PRODUCTS, RELEASES, SECTORS, SOURCES
-from skdpsurv.report.text import value
+from skdpsurv.report.registry_entry import CHOICES
+from skdpsurv.report.text import value, word
 from tests.report.releases import proved, with_status
 from tests.support import checks
 from tests.support.registry import PRIVATE, PROTECTED
@@ -184,10 +183,8 @@ class TestWhatOnlyThePublisherKnows:
 def test_words_are_those_of_the_schema():
     fields = SCHEMA["properties"]["deployment"]["properties"]
     basic, model = fields["basic"]["properties"], fields["deployment_model"]["properties"]
-    assert list(PRODUCTS) == basic["data_product_type"]["enum"]
-    assert list(SECTORS) == basic["data_product_sector"]["enum"]
-    assert list(RELEASES) == model["release_type"]["enum"]
-    assert list(SOURCES) == model["data_source_type"]["enum"]
+    for name, words in CHOICES.items():
+        assert list(words) == {**basic, **model}[name]["enum"]
 
 
 @pytest.mark.parametrize(
@@ -241,7 +238,11 @@ def test_delta():
     deployment = read(release.to_registry_yaml(**KNOWN))["deployment"]
     assert deployment["dp_variant"]["variant_name"] == "Approximate DP"
     parameters = {"epsilon": 1e-5, "delta": 1e-9}
-    assert deployment["privacy_loss"]["privacy_parameters"] == parameters
+    loss = deployment["privacy_loss"]
+    assert loss["privacy_parameters"] == parameters
+    assert "more than k times delta" in loss["privacy_unit_details"]
+    without = read(one_release().to_registry_yaml(**KNOWN))["deployment"]["privacy_loss"]
+    assert "delta" not in without["privacy_unit_details"]
 
 
 def test_search_says_that_its_choice_is_paid_for():
