@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import getpass
 import html
-import json
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from skdpsurv.checks import choice, fraction, positive_number
+from skdpsurv.checks import boolean, choice, fraction, instance, list_of, optional, positive_number
 from skdpsurv.privacy.budget import (
     COMPOSITIONS,
     BudgetExceededError,
@@ -23,7 +22,6 @@ from skdpsurv.privacy.budget import (
     exact_sum,
     float_above,
     largest_pure,
-    limited_together,
     remaining,
     spent_pair,
     text,
@@ -32,7 +30,7 @@ from skdpsurv.privacy.chain import Receipt, digest
 from skdpsurv.privacy.composition import compose
 from skdpsurv.privacy.concentrated import MARGIN, SLACK, epsilon_at
 from skdpsurv.privacy.guarantee import PrivacyGuarantee, weakest_status
-from skdpsurv.privacy.ledger import Ledger, MemoryLedger
+from skdpsurv.privacy.ledger import Ledger, MemoryLedger, verify
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,6 +46,15 @@ class _Omitted(float):
 
 _UNLIMITED = _Omitted("inf")
 _PURE = _Omitted(0.0)
+
+
+def _of_terms(name: str, doc: str) -> property:
+    return property(lambda self: getattr(self._ledger.terms, name), doc=doc)
+
+
+def _of_place(name: str, doc: str) -> property:
+    # A ledger in memory has no place, and a place is a file or a server.
+    return property(lambda self: getattr(getattr(self._ledger, "place", None), name, None), doc=doc)
 
 
 class PrivacyAccountant:
@@ -155,23 +162,21 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         purpose: str = "",
         who: str | None = None,
     ) -> None:
-        if composition is not None:
-            choice(*COMPOSITIONS)("composition", composition)
+        optional(choice(*COMPOSITIONS))("composition", composition)
+        optional(boolean)("rehearsal", rehearsal)
+        optional(boolean)("charge_refusals", charge_refusals)
         terms = Terms(
             positive_number("epsilon", epsilon, allow_inf=True),
             fraction("delta", delta, closed="left"),
-            _flag("rehearsal", rehearsal),
-            _flag("charge_refusals", charge_refusals),
+            bool(rehearsal),
+            bool(charge_refusals),
             composition or "basic",
         )
         self._dataset = _DEFAULT_DATASET
-        self._purpose = _words("purpose", purpose)
-        self._who = None if who is None else _words("who", who)
-        self._ledger: Ledger
-        if path is not None and url is not None:
-            raise ValueError("path and url must not be given together: a ledger is in one place.")
+        self._purpose = text("purpose", purpose)
+        self._who = None if who is None else text("who", who)
         if path is None and url is None:
-            self._ledger = MemoryLedger(terms.settled())
+            self._ledger: Ledger = MemoryLedger(terms.settled())
             return
         arguments = (epsilon, delta, rehearsal, charge_refusals, composition)
         given = {
@@ -181,45 +186,23 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         }
         self._ledger = _opened(path, url, given)
 
-    @property
-    def epsilon(self) -> float:
-        """Budget of each data set."""
-        return self._ledger.terms.epsilon
-
-    @property
-    def delta(self) -> float:
-        """Budget of each data set for delta."""
-        return self._ledger.terms.delta
-
-    @property
-    def rehearsal(self) -> bool:
-        """Whether what is not proved stands apart, at its nominal epsilon."""
-        return self._ledger.terms.rehearsal
-
-    @property
-    def charge_refusals(self) -> bool:
-        """Whether a fit that is refused for what its records hold is charged as if it had run."""
-        return self._ledger.terms.charge_refusals
-
-    @property
-    def composition(self) -> str:
-        """How charges add up: "basic" or "renyi"."""
-        return self._ledger.terms.composition
+    epsilon = _of_terms("epsilon", "Budget of each data set.")
+    delta = _of_terms("delta", "Budget of each data set for delta.")
+    rehearsal = _of_terms(
+        "rehearsal", "Whether what is not proved stands apart, at its nominal epsilon."
+    )
+    charge_refusals = _of_terms(
+        "charge_refusals",
+        "Whether a fit that is refused for what its records hold is charged as if it had run.",
+    )
+    composition = _of_terms("composition", 'How charges add up: "basic" or "renyi".')
+    path = _of_place("path", "Absolute path of the SQLite ledger, links resolved, or None.")
+    url = _of_place("url", "Address of the server that keeps the ledger, or None.")
 
     @property
     def dataset(self) -> str:
         """Name of the data set that this accountant charges unless told otherwise."""
         return self._dataset
-
-    @property
-    def path(self) -> str | None:
-        """Absolute path of the SQLite ledger, links resolved; None for a ledger elsewhere."""
-        return getattr(getattr(self._ledger, "place", None), "path", None)
-
-    @property
-    def url(self) -> str | None:
-        """Address of the server that keeps the ledger; None for a ledger elsewhere."""
-        return getattr(getattr(self._ledger, "place", None), "url", None)
 
     @property
     def purpose(self) -> str:
@@ -255,7 +238,7 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         -------
         PrivacyAccountant
         """
-        return _restore(self._ledger, self._dataset, _words("purpose", purpose), self._who)
+        return _restore(self._ledger, self._dataset, text("purpose", purpose), self._who)
 
     def check(self, guarantee: PrivacyGuarantee, dataset: str | None = None) -> None:
         """Raise if the guarantee would not fit the budget now; record nothing.
@@ -273,7 +256,7 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         RuntimeError
             If this is a copy, in another process, of an accountant without a path.
         """
-        self._ledger.check(self._entry(_guarantee(guarantee), dataset, ""))
+        self._ledger.check(self._entry(guarantee, dataset, ""))
 
     def charge(
         self, guarantee: PrivacyGuarantee, dataset: str | None = None, *, estimator: str = ""
@@ -307,7 +290,7 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
             If this is a copy, in another process, of an accountant without a path; if the ledger
             cannot be used.
         """
-        return self._ledger.charge(self._entry(_guarantee(guarantee), dataset, estimator))
+        return self._ledger.charge(self._entry(guarantee, dataset, estimator))
 
     def charge_parallel(
         self,
@@ -358,11 +341,12 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
                 "that share no record. Otherwise charge each guarantee."
             )
         guarantees = list(guarantees)
+        list_of(instance(PrivacyGuarantee))("guarantees", guarantees)
         if not guarantees:
             raise ValueError("guarantees must hold at least one PrivacyGuarantee.")
-        if len({_guarantee(g).neighbours for g in guarantees}) > 1:
+        if len({g.neighbours for g in guarantees}) > 1:
             raise ValueError("guarantees must all be for the same neighbours.")
-        groups = [list(guarantees)]
+        groups = [guarantees]
         if self.rehearsal:
             # Together they would be one rehearsal, and the proved parts, which are released
             # for good, would cost nothing.
@@ -432,10 +416,14 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         -------
         float
         """
-        entries = limited_together(
-            self._ledger.entries(), self._ledger.terms, self._dataset, proved=True
+        return compose(
+            [
+                (entry.epsilon, entry.delta)
+                for entry in self._ledger.entries()
+                if entry.dataset == self._dataset and (entry.proved or not self.rehearsal)
+            ],
+            delta,
         )
-        return compose([(e.epsilon, e.delta) for e in entries], delta)
 
     def remaining(self, delta: float = 0.0) -> float:
         """Return what is left of this data set's epsilon; infinite if the budget is.
@@ -531,8 +519,8 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
                 {
                     "estimator": type(estimator).__name__,
                     "charges": len(charges),
-                    "epsilon": _summed(charge.epsilon for charge in charges),
-                    "delta": _summed(charge.delta for charge in charges),
+                    "epsilon": float_above(exact_sum(charge.epsilon for charge in charges)),
+                    "delta": float_above(exact_sum(charge.delta for charge in charges)),
                     "status": weakest_status(charge.status for charge in charges),
                     "allowed": allowed,
                     "remaining": rehearsed.remaining(),
@@ -574,39 +562,7 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         1
         >>> accountant.verify(receipt)
         """
-        receipts = self._ledger.receipts()
-        entries = self._ledger.entries()
-        witnessed: dict[int, object] = {}
-        for number, release in enumerate(releases):
-            receipt = getattr(release, "receipt", release)
-            if not isinstance(receipt, Receipt):
-                raise ValueError(f"release {number} was charged to no ledger: it has no receipt.")
-            if receipt.ledger != self._ledger.identity:
-                raise ValueError(f"release {number} was charged to another ledger.")
-            if receipt.entries >= len(receipts):
-                raise ValueError(
-                    f"release {number} is entry {receipt.entries} of this ledger, which has "
-                    f"{len(receipts) - 1} now: it was cut off, or restored from an older copy."
-                )
-            if receipt != receipts[receipt.entries]:
-                raise ValueError(
-                    f"release {number} was charged to another history of this ledger: it was "
-                    "edited, or restored from an older copy and charged again."
-                )
-            guarantee = getattr(release, "guarantee", None)
-            if guarantee is None:
-                continue
-            if not receipt.entries or not _charged(entries[receipt.entries - 1], guarantee):
-                raise ValueError(
-                    f"release {number} states another guarantee than the one that was charged "
-                    "for it."
-                )
-            values = json.loads(release.to_json())["values"]  # type: ignore[attr-defined]
-            if witnessed.setdefault(receipt.entries, values) != values:
-                raise ValueError(
-                    f"release {number} has the receipt of another release with other values: one "
-                    "charge was made, which pays for one of them."
-                )
+        verify(self._ledger, releases)
 
     def _holds(self, receipt: Receipt | None) -> bool:
         """Say whether a receipt is of a charge to this ledger and data set."""
@@ -628,6 +584,7 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
         return entry._replace(renyi=max(part.renyi_at(order) for part in parts))
 
     def _entry(self, guarantee: PrivacyGuarantee, dataset: str | None, estimator: str) -> Entry:
+        instance(PrivacyGuarantee)("guarantee", guarantee)
         counts = self.rehearsal or guarantee.status == "proved"
         order = self._ledger.terms.order
         return Entry(
@@ -671,27 +628,17 @@ not allow this: it asks for epsilon=0.5, but only 0.25 is left. Nothing was char
                 shown.append(f"rehearsed={self.rehearsed():g}")
         except (OSError, RuntimeError, ValueError):
             # Printing a model must work where the ledger is out of reach.
-            shown.append("detached" if self._is_detached() else "ledger unavailable")
+            detached = isinstance(self._ledger, MemoryLedger)
+            shown.append("detached" if detached else "ledger unavailable")
         return f"PrivacyAccountant({', '.join(shown)})"
 
     def _repr_html_(self) -> str:
-        caption = html.escape(repr(self))
+        caption = f"<p>{html.escape(repr(self))}</p>"
         try:
-            entries = self._ledger.entries()
+            table: str = self.entries().to_html(index=False)
         except (OSError, RuntimeError, ValueError):
-            return f"<p>{caption}</p>"
-        head = "".join(f"<th>{name}</th>" for name in Entry._fields)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(_cell(v))}</td>" for v in entry) + "</tr>"
-            for entry in entries
-        )
-        return (
-            f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table>"
-        )
-
-    def _is_detached(self) -> bool:
-        return isinstance(self._ledger, MemoryLedger) and self._ledger.detached
+            return caption
+        return caption + table
 
 
 def _restore(
@@ -709,19 +656,17 @@ def _opened(
     path: str | os.PathLike[str] | None, url: str | None, given: dict[str, object]
 ) -> Ledger:
     # Databases are not needed for a ledger in memory, and take a while to import.
+    from skdpsurv.privacy.postgresql_server import PostgreSQLServer
     from skdpsurv.privacy.sql_ledger import SQLLedger
-
-    if url is not None:
-        from skdpsurv.privacy.postgresql_server import PostgreSQLServer
-
-        if not isinstance(url, str):
-            raise TypeError(f"url must be a str or None, got {type(url).__name__}.")
-        return SQLLedger.open(PostgreSQLServer(url), given)
     from skdpsurv.privacy.sqlite_file import SQLiteFile
 
-    name = os.fspath(path) if path is not None else None
-    if not isinstance(name, str):
-        raise TypeError("path must be a str or an os.PathLike of str.")
+    if path is not None and url is not None:
+        raise ValueError("path and url must not be given together: a ledger is in one place.")
+    if url is not None:
+        instance(str, "a str or None")("url", url)
+        return SQLLedger.open(PostgreSQLServer(url), given)
+    name = os.fspath(path) if path is not None else ""
+    instance(str, "a str or an os.PathLike of str")("path", name)
     return SQLLedger.open(SQLiteFile(name), given)
 
 
@@ -733,30 +678,6 @@ def user_name() -> str:
         return ""
 
 
-def _charged(entry: Entry, guarantee: PrivacyGuarantee) -> bool:
-    """Return whether an entry is the charge of a guarantee."""
-    if entry.guarantee:
-        return entry.guarantee == digest(guarantee.to_dict())
-    # Of a file from before entries had one, the fields that it kept.
-    stated = guarantee.mechanism, guarantee.delta, guarantee.status
-    return stated == (entry.mechanism, entry.delta, entry.status) and entry.epsilon in (
-        guarantee.epsilon,
-        math.inf,
-    )
-
-
-def _words(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be text, got {type(value).__name__}.")
-    return text(name, value)
-
-
-def _guarantee(value: object) -> PrivacyGuarantee:
-    if not isinstance(value, PrivacyGuarantee):
-        raise TypeError(f"guarantee must be a PrivacyGuarantee, got {type(value).__name__}.")
-    return value
-
-
 def _together(parts: Sequence[PrivacyGuarantee]) -> PrivacyGuarantee:
     mechanisms = ", ".join(dict.fromkeys(g.mechanism for g in parts if g.mechanism))
     return PrivacyGuarantee(
@@ -766,17 +687,3 @@ def _together(parts: Sequence[PrivacyGuarantee]) -> PrivacyGuarantee:
         mechanism=f"{len(parts)} disjoint parts: {mechanisms or 'unnamed'}",
         status=weakest_status(g.status for g in parts),
     )
-
-
-def _summed(values: Iterable[float]) -> float:
-    return float_above(exact_sum(values))
-
-
-def _flag(name: str, value: object) -> bool:
-    if value is not None and not isinstance(value, bool):
-        raise TypeError(f"{name} must be True, False or None, got {value!r}.")
-    return bool(value)
-
-
-def _cell(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)

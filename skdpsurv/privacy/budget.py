@@ -115,38 +115,34 @@ class BudgetExceededError(RuntimeError):
         quantity: str = "epsilon",
         status: str = "proved",
     ) -> None:
-        message = (
-            f"The privacy budget of data set {dataset!r} does not allow this: it asks for "
-            f"{quantity}={requested!r}, but only {remaining!r} is left. Nothing was charged."
-        )
-        if quantity.startswith("Renyi") and status == "proved" and math.isinf(requested):
-            message += (
-                " A guarantee with a delta must say its rho, or its Renyi divergences of this or a "
-                "higher order, to be added up in them."
-            )
-        if status != "proved" and math.isinf(requested):
-            message += (
-                f" A guarantee with status {status!r} costs infinity, whatever its epsilon: only "
-                "what is proved costs its epsilon (random_state=None, classes given). To count "
-                "fits that are not private, use PrivacyAccountant(..., rehearsal=True)."
-            )
-        super().__init__(message)
+        super().__init__(requested, remaining, dataset, quantity, status)
         self.requested = requested
         self.remaining = remaining
         self.dataset = dataset
         self.quantity = quantity
         self.status = status
 
-    def __reduce__(self) -> tuple[type[BudgetExceededError], tuple[float, float, str, str, str]]:
-        # The default would call the class with the message: the error must reach the parent
-        # process from a worker.
-        return type(self), (
-            self.requested,
-            self.remaining,
-            self.dataset,
-            self.quantity,
-            self.status,
+    def __str__(self) -> str:
+        said = (
+            f"The privacy budget of data set {self.dataset!r} does not allow this: it asks for "
+            f"{self.quantity}={self.requested!r}, but only {self.remaining!r} is left. Nothing was "
+            "charged."
         )
+        if not math.isinf(self.requested):
+            return said
+        if self.status != "proved":
+            return (
+                f"{said} A guarantee with status {self.status!r} costs infinity, whatever its "
+                "epsilon: only what is proved costs its epsilon (random_state=None, classes "
+                "given). To count fits that are not private, use PrivacyAccountant(..., "
+                "rehearsal=True)."
+            )
+        if self.quantity.startswith("Renyi"):
+            return (
+                f"{said} A guarantee with a delta must say its rho, or its Renyi divergences of "
+                "this or a higher order, to be added up in them."
+            )
+        return said
 
 
 def exact_sum(values: Iterable[float]) -> Decimal:
@@ -183,21 +179,6 @@ def remaining(spent: Decimal, budget: float) -> float:
 
 
 COMPOSITIONS = ("basic", "renyi")
-
-
-def limited_together(
-    entries: Iterable[Entry], terms: Terms, dataset: str, *, proved: bool
-) -> list[Entry]:
-    """Return the entries that share one budget with a charge of this kind.
-
-    All those of a data set, but in a ledger for rehearsals, where what is proved and what is not
-    stand apart.
-    """
-    return [
-        entry
-        for entry in entries
-        if entry.dataset == dataset and (not terms.rehearsal or entry.proved == proved)
-    ]
 
 
 class Sums(NamedTuple):
@@ -318,17 +299,13 @@ def dataset_name(name: object) -> str:
     what cannot be written in a ledger. Letters that look alike, of two alphabets, or of two widths,
     are different letters, and so are capitals and small ones.
     """
-    if not isinstance(name, str):
-        raise TypeError(f"dataset must be a string, got {type(name).__name__}.")
-    plain = unicodedata.normalize("NFC", name).strip()
-    if not plain:
-        raise ValueError("dataset must be a name, not an empty string.")
-    if any(_unseen(c) for c in plain):
+    plain = unicodedata.normalize("NFC", text("dataset", name)).strip()
+    if not plain or any(map(_unseen, plain)):
         raise ValueError(
-            "dataset must be a name without control and formatting characters, and without others "
-            "that cannot be seen."
+            "dataset must be a name, not empty and without control and formatting characters, and "
+            "others that cannot be seen."
         )
-    return text("dataset", " ".join(plain.split()))
+    return " ".join(plain.split())
 
 
 def seen_name(name: str) -> str:
@@ -354,8 +331,10 @@ def _unseen(character: str) -> bool:
     )
 
 
-def text(field: str, value: str) -> str:
-    """Return a text that a ledger can keep, or raise ValueError."""
+def text(field: str, value: object) -> str:
+    """Return a text that a ledger can keep, or raise TypeError or ValueError."""
+    if not isinstance(value, str):
+        raise TypeError(f"{field} must be text, got {type(value).__name__}.")
     if any(c == "\0" or unicodedata.category(c) == "Cs" for c in value):
         raise ValueError(f"{field} must be text without NUL characters and lone surrogates.")
     return str(value)

@@ -7,12 +7,15 @@ face.
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import threading
 import uuid
 import weakref
-from collections.abc import Iterable
-from typing import ClassVar, Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
 
 from skdpsurv.privacy.budget import (
     NOTHING,
@@ -24,152 +27,173 @@ from skdpsurv.privacy.budget import (
     budget_of,
     require_room,
 )
-from skdpsurv.privacy.chain import Receipt, linked, start
+from skdpsurv.privacy.chain import Receipt, digest, linked, start
+from skdpsurv.privacy.guarantee import PrivacyGuarantee
 
-_ADVICE = (
-    "Make it with a path, PrivacyAccountant(epsilon=..., path='ledger.sqlite'), to share one "
-    "ledger between processes, or with the url of a server, to share it between machines."
-)
+__all__ = ["Ledger", "MemoryLedger", "Row", "entry_of", "linked_rows", "verify"]
+
+#: Number, nonce, the fields of an entry, and its hash.
+Row = tuple[Any, ...]
 
 
-class Ledger(Protocol):
-    """What an accountant asks of a ledger."""
+def linked_rows(head: Receipt, entries: Iterable[Entry], nonces: Iterable[str]) -> list[Row]:
+    """Return rows that go on with a ledger."""
+    rows: list[Row] = []
+    before = head.hash
+    for number, (entry, nonce) in enumerate(zip(entries, nonces, strict=False), head.entries + 1):
+        before = linked(before, nonce, entry)
+        rows.append((number, nonce, *entry, before))
+    return rows
 
-    @property
-    def terms(self) -> Terms:
-        """What it was made with."""
 
-    @property
-    def identity(self) -> str:
-        """Made at random with it."""
+def entry_of(row: Row) -> Entry:
+    """Return the entry in a row."""
+    return Entry._make(row[2:-1])
 
-    def entries(self) -> list[Entry]:
-        """All entries, oldest first."""
 
-    def sums(self, dataset: str, *, proved: bool = True) -> Sums:
-        """Return what was charged to a data set; in rehearsals, of what is proved or is not."""
+class Ledger(ABC):
+    """Entries chained by hashes, and what they add up to, as far as they were looked at."""
 
-    def check(self, *requests: Entry) -> None:
-        """Raise BudgetExceededError if the requests do not fit now."""
+    def __init__(self, identity: str, terms: Terms) -> None:
+        self.identity = identity
+        self.terms = terms
+        self._rows: list[Row] = []
+        self._held: Held = {}
 
-    def receipts(self) -> list[Receipt]:
-        """Return the receipt of the ledger as it was made, and of each entry, oldest first."""
+    @abstractmethod
+    def _look(self) -> None:
+        """See what there is now, or raise if that cannot be known."""
 
+    @abstractmethod
     def charge(self, *requests: Entry) -> Receipt:
         """Check and record in one step: all of them, or nothing."""
 
+    def check(self, *requests: Entry) -> None:
+        """Raise BudgetExceededError if the requests do not fit now."""
+        self._look()
+        require_room(self._held, requests, self.terms)
 
-class MemoryLedger:
+    def entries(self) -> list[Entry]:
+        """All entries, oldest first."""
+        self._look()
+        return list(map(entry_of, self._rows))
+
+    def sums(self, dataset: str, *, proved: bool = True) -> Sums:
+        """Return what was charged to a data set; in rehearsals, of what is proved or is not."""
+        self._look()
+        return self._held.get(budget_of(self.terms, dataset, proved=proved), NOTHING)
+
+    def receipts(self) -> list[Receipt]:
+        """Return the receipt of the ledger as it was made, and of each entry, oldest first."""
+        self._look()
+        made = start(self.identity, self.terms)
+        return [made, *(Receipt(self.identity, row[0], row[-1]) for row in self._rows)]
+
+
+class MemoryLedger(Ledger):
     """Entries in the memory of one process.
 
     A copy in another process, unpickled or forked, cannot see later charges made here, nor be
     seen; it is *detached*: neither read nor charged. A pickle holds no entry, since it travels
     with a model to people who may not know what else was fitted.
-
-    Parameters
-    ----------
-    terms : Terms
-    entries : iterable of Entry, default=()
-        What was charged before, to another ledger.
     """
 
     # Ledgers alive in this process, so that unpickling finds the original again.
     _alive: ClassVar[weakref.WeakValueDictionary[str, MemoryLedger]] = weakref.WeakValueDictionary()
 
     def __init__(self, terms: Terms, entries: Iterable[Entry] = ()) -> None:
-        self._terms = terms
-        self._entries: list[Entry] = []
+        super().__init__(uuid.uuid4().hex, terms)
         self._lock = threading.Lock()
-        self._id = uuid.uuid4().hex
-        self._receipts = [start(self._id, terms)]
-        self._held: Held = {}
         self._pid: int | None = os.getpid()
-        self._alive[self._id] = self
-        for entry in entries:
-            self._append(entry)
-
-    @property
-    def terms(self) -> Terms:
-        """What it was made with."""
-        return self._terms
-
-    @property
-    def identity(self) -> str:
-        """Made at random with it."""
-        return self._id
+        self._alive[self.identity] = self
+        self._add(entries)
 
     @property
     def detached(self) -> bool:
         """Whether this is a copy in another process than the one that made the ledger."""
         return self._pid != os.getpid()
 
-    def entries(self) -> list[Entry]:
-        """All entries, oldest first."""
-        self._refuse_unknown()
-        # No lock: copying a list is atomic.
-        return list(self._entries)
-
-    def sums(self, dataset: str, *, proved: bool = True) -> Sums:
-        """Return what was charged to a data set; in rehearsals, of what is proved or is not."""
-        self._refuse_unknown()
-        return self._held.get(budget_of(self._terms, dataset, proved=proved), NOTHING)
-
-    def check(self, *requests: Entry) -> None:
-        """Raise BudgetExceededError if the requests do not fit now."""
-        self._refuse_detached()
-        require_room(self._held, requests, self._terms)
-
-    def receipts(self) -> list[Receipt]:
-        """Return the receipt of the ledger as it was made, and of each entry, oldest first."""
-        self._refuse_detached()
-        return list(self._receipts)
-
     def charge(self, *requests: Entry) -> Receipt:
         """Check and record in one step: all of them, or nothing."""
-        self._refuse_detached()
         with self._lock:
-            require_room(self._held, requests, self._terms)
-            for request in requests:
-                self._append(request)
-            return self._receipts[-1]
+            self.check(*requests)
+            self._add(requests)
+            return Receipt(self.identity, self._rows[-1][0], self._rows[-1][-1])
 
-    def _append(self, entry: Entry) -> None:
-        head = self._receipts[-1]
-        link = linked(head.hash, uuid.uuid4().hex, entry)
-        self._receipts.append(Receipt(self._id, head.entries + 1, link))
-        self._entries.append(entry)
-        self._held = added_up([entry], self._terms, self._held)
-
-    def _refuse_unknown(self) -> None:
+    def _look(self) -> None:
         if self.detached:
             raise RuntimeError(
                 "This PrivacyAccountant is a copy in another process than the one that made it, "
-                f"and does not know what was charged there. {_ADVICE}"
+                "does not know what was charged there, and a charge here would not be seen there. "
+                "Make it with a path, PrivacyAccountant(epsilon=..., path='ledger.sqlite'), to "
+                "share one ledger between processes, or with the url of a server, to share it "
+                "between machines."
             )
 
-    def _refuse_detached(self) -> None:
-        if self.detached:
-            raise RuntimeError(
-                "This PrivacyAccountant is a copy in another process than the one that made it, "
-                f"and a charge here would not be seen there. {_ADVICE}"
-            )
+    def _add(self, entries: Iterable[Entry]) -> None:
+        added = list(entries)
+        head = start(self.identity, self.terms)
+        if self._rows:
+            head = Receipt(self.identity, self._rows[-1][0], self._rows[-1][-1])
+        self._rows += linked_rows(head, added, (uuid.uuid4().hex for _ in added))
+        self._held = added_up(added, self.terms, self._held)
 
     def __reduce__(self) -> tuple[object, tuple[str, Terms]]:
-        return MemoryLedger._find_or_detach, (self._id, self._terms)
+        return _original, (self.identity, self.terms)
 
-    @classmethod
-    def _find_or_detach(cls, key: str, terms: Terms) -> MemoryLedger:
-        original = cls._alive.get(key)
-        if original is not None and not original.detached:
-            return original
-        # Not registered: also in the process that made it, once the original is gone, nobody
-        # knows what was spent.
-        copy = cls.__new__(cls)
-        copy._terms = terms
-        copy._entries = []
-        copy._receipts = []
-        copy._held = {}
-        copy._lock = threading.Lock()
-        copy._id = key
-        copy._pid = None
-        return copy
+
+def _original(identity: str, terms: Terms) -> MemoryLedger:
+    """Return the ledger of this process, or a detached copy: once it is gone nobody knows it."""
+    original = MemoryLedger._alive.get(identity)
+    if original is not None and not original.detached:
+        return original
+    copy = MemoryLedger(terms)
+    copy.identity, copy._pid = identity, None
+    return copy
+
+
+def verify(ledger: Ledger, releases: Sequence[object]) -> None:
+    """Raise ValueError if a release does not fit the ledger, or two have one receipt."""
+    receipts, entries = ledger.receipts(), ledger.entries()
+    witnessed: dict[int, object] = {}
+    for number, release in enumerate(releases):
+        receipt = getattr(release, "receipt", release)
+        if not isinstance(receipt, Receipt):
+            raise ValueError(f"release {number} was charged to no ledger: it has no receipt.")
+        if receipt.ledger != ledger.identity:
+            raise ValueError(f"release {number} was charged to another ledger.")
+        if receipt.entries >= len(receipts):
+            raise ValueError(
+                f"release {number} is entry {receipt.entries} of this ledger, which has "
+                f"{len(receipts) - 1} now: it was cut off, or restored from an older copy."
+            )
+        if receipt != receipts[receipt.entries]:
+            raise ValueError(
+                f"release {number} was charged to another history of this ledger: it was "
+                "edited, or restored from an older copy and charged again."
+            )
+        guarantee = getattr(release, "guarantee", None)
+        if guarantee is None:
+            continue
+        if not receipt.entries or not _charged(entries[receipt.entries - 1], guarantee):
+            raise ValueError(
+                f"release {number} states another guarantee than the one that was charged for it."
+            )
+        values = json.loads(release.to_json())["values"]  # type: ignore[attr-defined]
+        if witnessed.setdefault(receipt.entries, values) != values:
+            raise ValueError(
+                f"release {number} has the receipt of another release with other values: one "
+                "charge was made, which pays for one of them."
+            )
+
+
+def _charged(entry: Entry, guarantee: PrivacyGuarantee) -> bool:
+    """Return whether an entry is the charge of a guarantee."""
+    if entry.guarantee:
+        return entry.guarantee == digest(guarantee.to_dict())
+    # Of a file from before entries had one, the fields that it kept.
+    stated = guarantee.mechanism, guarantee.delta, guarantee.status
+    return stated == (entry.mechanism, entry.delta, entry.status) and entry.epsilon in (
+        guarantee.epsilon,
+        math.inf,
+    )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
 
 import sqlalchemy as sa
 
-from skdpsurv.privacy import ledger_place
+from skdpsurv.privacy import sql_ledger
 
 __all__ = ["SCHEMA", "PostgreSQLServer"]
 
@@ -20,46 +18,16 @@ SCHEMA = "skdpsurv"
 _LOCK = int.from_bytes(b"skdpsurv", "big")
 _CONNECT_SECONDS = 10
 #: Settings of libpq that may stand in an address: none of them is a secret, or may hold one.
-_SETTINGS = frozenset(
-    [
-        "application_name",
-        "channel_binding",
-        "connect_timeout",
-        "gssencmode",
-        "gsslib",
-        "host",
-        "hostaddr",
-        "keepalives",
-        "keepalives_count",
-        "keepalives_idle",
-        "keepalives_interval",
-        "krbsrvname",
-        "load_balance_hosts",
-        "passfile",
-        "port",
-        "require_auth",
-        "requirepeer",
-        "service",
-        "ssl_max_protocol_version",
-        "ssl_min_protocol_version",
-        "sslcert",
-        "sslcertmode",
-        "sslcompression",
-        "sslcrl",
-        "sslcrldir",
-        "sslkey",
-        "sslmode",
-        "sslnegotiation",
-        "sslrootcert",
-        "sslsni",
-        "target_session_attrs",
-        "tcp_user_timeout",
-        "user",
-    ]
+_SETTINGS = (
+    "application_name channel_binding connect_timeout gssencmode gsslib host hostaddr keepalives "
+    "keepalives_count keepalives_idle keepalives_interval krbsrvname load_balance_hosts passfile "
+    "port require_auth requirepeer service ssl_max_protocol_version ssl_min_protocol_version "
+    "sslcert sslcertmode sslcompression sslcrl sslcrldir sslkey sslmode sslnegotiation sslrootcert "
+    "sslsni target_session_attrs tcp_user_timeout user"
 )
 
 
-class PostgreSQLServer:
+class PostgreSQLServer(sql_ledger.Place):
     """A ledger's database.
 
     Parameters
@@ -75,6 +43,8 @@ class PostgreSQLServer:
     ImportError
         Without psycopg: ``pip install "skdpsurv[server]"``.
     """
+
+    schema = SCHEMA
 
     def __init__(self, url: str) -> None:
         try:
@@ -95,51 +65,33 @@ class PostgreSQLServer:
                 "url must hold no password: it is kept in models and shown in messages. Put the "
                 "password into ~/.pgpass (or the file that PGPASSFILE names), or into PGPASSWORD."
             )
-        if not _SETTINGS.issuperset(parsed.query):
+        if not set(_SETTINGS.split()).issuperset(parsed.query):
             raise ValueError(
                 "url must hold no settings but sslmode and the like, as it is kept in models and "
-                f"shown in messages: {', '.join(sorted(_SETTINGS))}."
+                f"shown in messages: {_SETTINGS}."
             )
-        if importlib.util.find_spec("psycopg") is None:
-            raise ImportError('a ledger on a server needs psycopg: pip install "skdpsurv[server]"')
-        self.url = parsed.set(drivername="postgresql").render_as_string()
+        try:
+            import psycopg  # noqa: F401
+        except ImportError as error:
+            raise ImportError(
+                'a ledger on a server needs psycopg: pip install "skdpsurv[server]"'
+            ) from error
+        self.name = self.url = parsed.set(drivername="postgresql").render_as_string()
 
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        return self.url
-
-    def require(self) -> None:
-        """Raise FileNotFoundError if the database keeps no ledger."""
+    def exists(self) -> bool:
+        """Say whether the database has a ledger."""
         with self.transaction() as connection:
-            if not self._found(connection):
-                raise FileNotFoundError(
-                    f"There is no privacy ledger at {self.url!r}. To make one, state its budget: "
-                    "PrivacyAccountant(epsilon=..., url=...)."
-                )
+            return sa.inspect(connection).has_table("ledger", schema=SCHEMA)
 
     def make_if_missing(self, write: Callable[[sa.Connection], None]) -> None:
         """Make the ledger where there is none: whole, or not at all."""
-        try:
-            with self.transaction() as connection:
-                if self._found(connection):  # also who may only write entries may ask
-                    return
-            with self.transaction(write=True) as connection:
-                if self._found(connection):
-                    return
-                encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
-                if encoding != "UTF8":
-                    raise ValueError(
-                        f"The database at {self.url!r} has encoding {encoding}: a ledger needs "
-                        "UTF8, for the names of data sets."
-                    )
+        if self.exists():  # also who may only write entries may ask
+            return
+        with self.transaction(write=True) as connection:
+            if not sa.inspect(connection).has_table("ledger", schema=SCHEMA):
                 connection.execute(sa.schema.CreateSchema(SCHEMA, if_not_exists=True))
                 write(connection)
                 self.commit(connection)
-        except ledger_place.UnansweredCommitError as error:
-            raise ledger_place.UnansweredCommitError(
-                f"The privacy ledger {self.url!r} may not have been made ({error})."
-            ) from error
 
     @contextmanager
     def transaction(self, *, write: bool = False) -> Iterator[sa.Connection]:
@@ -149,7 +101,7 @@ class PostgreSQLServer:
         somebody is about to add to. A lost connection undoes what was not committed.
         """
         shared = "" if write else "_shared"
-        milliseconds = int(1000 * ledger_place.BUSY_SECONDS)
+        milliseconds = int(1000 * sql_ledger.BUSY_SECONDS)
         try:
             with _engine(self.url).connect() as connection:
                 # Texts and floats as they are, whatever the server, the role or the environment
@@ -178,49 +130,10 @@ class PostgreSQLServer:
         try:
             connection.commit()
         except sa.exc.DBAPIError as error:
-            raise ledger_place.UnansweredCommitError(_first_line(error)) from error
-
-    def mark(self, connection: sa.Connection, number: int) -> Any:
-        """Return how many of these rows there are, and which transactions wrote them."""
-        return tuple(
-            connection.execute(
-                sa.text(
-                    "SELECT count(*), coalesce(sum(xmin::text::bigint), 0)::text "
-                    f"FROM {SCHEMA}.entries WHERE id <= :number"
-                ),
-                {"number": number},
-            ).one()
-        )
-
-    def mark_of_commit(self, before: Any) -> Any:
-        """Return the mark after a commit: rows know their transaction before it."""
-        return before
-
-    def has_only_added(self, connection: sa.Connection, mark: Any, number: int, added: int) -> bool:
-        """Say whether the rows of a mark are what they were, and the others so many."""
-        count = connection.exec_driver_sql(f"SELECT count(*) FROM {SCHEMA}.entries").scalar()
-        return count == number + added and self.mark(connection, number) == mark
-
-    def columns(self, connection: sa.Connection) -> set[tuple[str, str]]:
-        """Return the tables that are there, and their columns."""
-        found = self._found(connection)
-        if not found:
-            raise FileNotFoundError(
-                f"The privacy ledger {self.url!r} does not exist (any more, or not for this user)."
-            )
-        return found
-
-    def _found(self, connection: sa.Connection) -> set[tuple[str, str]]:
-        found = connection.execute(
-            sa.text(
-                "SELECT c.relname, a.attname FROM pg_class c "
-                "JOIN pg_namespace n ON n.oid = c.relnamespace "
-                "JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 "
-                "WHERE n.nspname = :schema AND c.relkind = 'r' AND NOT a.attisdropped"
-            ),
-            {"schema": SCHEMA},
-        ).fetchall()
-        return {(table, column) for table, column in found}
+            raise sql_ledger.UnansweredCommitError(
+                f"The privacy ledger {self.url!r} did not say whether it committed "
+                f"({_first_line(error)})."
+            ) from error
 
 
 @lru_cache(maxsize=16)  # it keeps compiled statements, and no connection

@@ -10,8 +10,10 @@ from __future__ import annotations
 import math
 import time
 import uuid
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
 
 import sqlalchemy as sa
 
@@ -19,28 +21,25 @@ from skdpsurv.privacy.budget import (
     CLOSED,
     COMPOSITIONS,
     MOVED,
-    NOTHING,
     Entry,
-    Held,
-    Sums,
     Terms,
     added_up,
-    budget_of,
     dataset_name,
     require_room,
 )
 from skdpsurv.privacy.chain import Receipt, linked, start
 from skdpsurv.privacy.guarantee import PrivacyGuarantee
-from skdpsurv.privacy.ledger_place import Place, UnansweredCommitError
+from skdpsurv.privacy.ledger import Ledger, Row, entry_of, linked_rows
 
-__all__ = ["SQLLedger", "linked_rows", "moved_away", "say_where", "step", "write_ledger"]
+__all__ = ["BUSY_SECONDS", "Place", "SQLLedger", "UnansweredCommitError", "write_ledger"]
 
-_SCHEMA_VERSION = 4
-# How long a server that went away during a commit is waited for, to ask whether it committed.
+#: A charge takes milliseconds; a queue of workers must never turn into an error.
+BUSY_SECONDS = 120.0
+#: How long a server that went away during a commit is waited for, to ask whether it committed.
 _RETURN_SECONDS = 60.0
+_SCHEMA_VERSION = 4
 
 _TABLES = sa.MetaData()
-_NUMBERS = ("epsilon", "delta", "renyi")
 
 
 def _column(name: str, kind: type[Any]) -> sa.Column[Any]:
@@ -58,7 +57,7 @@ _LEDGER = sa.Table(
     _column("charge_refusals", sa.Integer),
     _column("composition", sa.Text),
     _column("renyi_order", sa.Double),
-    # Where it went, if it was moved; its last entry says so, too.
+    # Where it went, if it was moved, which is not for who may only add entries; its last says so.
     _column("moved_to", sa.Text),
 )
 # id: 1, 2, 3, ..., given here, so that two charges that did not see each other are one too many.
@@ -67,52 +66,69 @@ _ENTRIES = sa.Table(
     _TABLES,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
     _column("nonce", sa.Text),
-    *(_column(name, sa.Double if name in _NUMBERS else sa.Text) for name in Entry._fields),
+    *(
+        _column(name, sa.Double if name in ("epsilon", "delta", "renyi") else sa.Text)
+        for name in Entry._fields
+    ),
     _column("link", sa.Text),
 )
-_OWN = {(table.name, column.name) for table in (_LEDGER, _ENTRIES) for column in table.columns}
 
 
-class _Known(NamedTuple):
-    """What was read and checked: what has not changed is not checked again."""
-
-    rows: list[tuple[Any, ...]]
-    entries: list[Entry]
-    held: Held
-    #: Of the place: another one, once somebody may have written to these rows.
-    mark: Any
+class UnansweredCommitError(RuntimeError):
+    """A transaction was to be committed, and nobody said whether it was."""
 
 
-_UNKNOWN = _Known([], [], {}, None)
+class Place(ABC):
+    """A file or a server that keeps one ledger.
+
+    Places hold no connection: each transaction opens its own, so that they can be pickled and
+    forked, and a server may be restarted between two charges.
+    """
+
+    #: What messages call it; it holds no password.
+    name: str
+    schema: ClassVar[str | None] = None
+
+    @abstractmethod
+    def exists(self) -> bool:
+        """Say whether there is something that could be a ledger."""
+
+    @abstractmethod
+    def make_if_missing(self, write: Callable[[sa.Connection], None]) -> None:
+        """Make the ledger where there is none: whole, or not at all.
+
+        Raises UnansweredCommitError if nobody knows which.
+        """
+
+    @abstractmethod
+    def transaction(self, *, write: bool = False) -> AbstractContextManager[sa.Connection]:
+        """Return a connection in a transaction that nobody else can get between.
+
+        Raises RuntimeError where the place does not work. What is not committed is rolled back.
+        """
+
+    def commit(self, connection: sa.Connection) -> None:
+        """Commit, or raise UnansweredCommitError."""
+        connection.commit()
 
 
-class SQLLedger:
+class SQLLedger(Ledger):
     """Entries in a database.
 
     It remembers which ledger it is and how far it had come; a pickle carries that, and no entry.
-
-    Parameters
-    ----------
-    place : Place
-        The file or server.
-    identity : str
-        As stored.
-    terms : Terms
-        As stored.
     """
 
-    def __init__(self, place: Place, identity: str, terms: Terms) -> None:
+    def __init__(self, place: Place, identity: str, terms: Terms, destination: str = "") -> None:
+        super().__init__(identity, terms)
         self.place = place
-        self._identity = identity
-        self._terms = terms
         self._seen = start(identity, terms)
-        self._known = _UNKNOWN
+        self._destination = destination
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_known": _UNKNOWN}
+        return {**self.__dict__, "_rows": [], "_held": {}}
 
     @classmethod
-    def open(cls, place: Place, given: Mapping[str, Any]) -> SQLLedger:
+    def open(cls, place: Place, given: Mapping[str, Any], destination: str = "") -> SQLLedger:
         """Open the ledger at a place, or make it where there is none and epsilon is given.
 
         Parameters
@@ -121,10 +137,8 @@ class SQLLedger:
         given : mapping
             Those of the :class:`Terms` that the caller has stated. An existing ledger must have
             been made with them.
-
-        Returns
-        -------
-        SQLLedger
+        destination : str, default=""
+            Where it is to be moved; one that was closed for that can be read.
 
         Raises
         ------
@@ -139,70 +153,36 @@ class SQLLedger:
             terms = Terms(**{"delta": 0.0, **given}).settled()
             identity = uuid.uuid4().hex
             place.make_if_missing(lambda there: write_ledger(there, identity, terms, []))
-        else:
-            place.require()
+        elif not place.exists():
+            raise FileNotFoundError(
+                f"There is no privacy ledger at {place.name!r}. To make one, state its budget: "
+                "PrivacyAccountant(epsilon=..., ...)."
+            )
         with place.transaction() as connection:
-            identity, stored = _stored_terms(connection, place)
+            identity, stored, _ = _stored(connection, place)
             for name, value in given.items():
                 if value != getattr(stored, name):
+                    said = ", ".join(f"{term}={kept!r}" for term, kept in stored._asdict().items())
                     raise ValueError(
-                        f"The ledger at {place.name!r} was made with {_said(stored)}; this is "
-                        f"fixed and it cannot be reopened with {name}={_shown(value)}. Omit "
-                        f"{name} to use what is stored."
+                        f"The ledger at {place.name!r} was made with {said}; this is fixed and it "
+                        f"cannot be reopened with {name}={value!r}. Omit {name} to use what is "
+                        "stored."
                     )
-            ledger = cls(place, identity, stored)
+            ledger = cls(place, identity, stored, destination)
             ledger._read(connection)
         return ledger
 
-    @classmethod
-    def on(cls, connection: sa.Connection, place: Place, destination: str) -> SQLLedger:
-        """Return the ledger that a transaction looks at, to be moved to a destination."""
-        return cls(place, *_stored_terms(connection, place, destination))
-
-    @property
-    def terms(self) -> Terms:
-        """What it was made with."""
-        return self._terms
-
-    @property
-    def identity(self) -> str:
-        """Made at random with it."""
-        return self._identity
-
-    def entries(self) -> list[Entry]:
-        """All entries, oldest first."""
-        with self.place.transaction() as connection:
-            return list(self._read(connection, whole=True).entries)
-
-    def rows(self, connection: sa.Connection) -> list[tuple[Any, ...]]:
-        """Return the rows that hold the entries, checked, also of a ledger that is closed."""
-        rows = self._fetched(connection)
-        self._chained(rows, 0)
-        for row in rows:
-            self._entry(row)
-        return rows
-
-    def sums(self, dataset: str, *, proved: bool = True) -> Sums:
-        """Return what was charged to a data set; in rehearsals, of what is proved or is not."""
-        with self.place.transaction() as connection:
-            held = self._read(connection).held
-        return held.get(budget_of(self._terms, dataset, proved=proved), NOTHING)
-
-    def receipts(self) -> list[Receipt]:
-        """Return the receipt of the ledger as it was made, and of each entry, oldest first."""
-        with self.place.transaction() as connection:
-            rows = self._read(connection, whole=True).rows
-        made = start(self._identity, self._terms)
-        return [made, *(Receipt(self._identity, row[0], row[-1]) for row in rows)]
-
-    def check(self, *requests: Entry) -> None:
-        """Raise BudgetExceededError if the requests do not fit now."""
-        with self.place.transaction() as connection:
-            held = self._read(connection).held
-        require_room(held, requests, self._terms)
+    def rows(self) -> list[Row]:
+        """Return all rows, oldest first."""
+        self._look()
+        return list(self._rows)
 
     def charge(self, *requests: Entry) -> Receipt:
-        """Check and record in one transaction: all of them, or nothing.
+        """Check and record in one transaction: all of them, or nothing."""
+        return self.record(requests)
+
+    def record(self, requests: Sequence[Entry], moved_to: str | None = None) -> Receipt:
+        """Check and record charges, or a step of a move, in one transaction.
 
         What was recorded is read in another transaction: a deferred trigger, say, acts as it is
         committed.
@@ -211,41 +191,22 @@ class SQLLedger:
         nonces = [uuid.uuid4().hex for _ in requests]
         try:
             with self.place.transaction(write=True) as connection:
-                known = self._read(connection)
-                require_room(known.held, requests, self._terms)
-                rows = linked_rows(self._seen, nonces, requests)
-                self.append(connection, rows, known)
-                mark = self.place.mark(connection, len(known.rows) + len(rows))
+                self._read(connection)
+                require_room(self._held, requests, self.terms)
+                rows = linked_rows(self._seen, requests, nonces)
+                connection.execute(_ENTRIES.insert(), _named(rows))
+                if moved_to is not None:
+                    connection.execute(_LEDGER.update().values(moved_to=moved_to))
+                if _fetched(connection) != self._rows + rows:  # a trigger, say, wrote something
+                    raise ValueError(
+                        f"The ledger at {self.place.name!r} does not keep what is written to it: "
+                        "it was altered."
+                    )
                 self.place.commit(connection)
-                self._seen = Receipt(self._identity, rows[-1][0], rows[-1][-1])
-                self._known = _Known(
-                    known.rows + rows,
-                    known.entries + list(requests),
-                    added_up(requests, self._terms, known.held),
-                    self.place.mark_of_commit(mark),
-                )
+                self._seen = Receipt(self.identity, rows[-1][0], rows[-1][-1])
         except UnansweredCommitError as error:
             unanswered = error
         return self._read_back(nonces[-1], unanswered)
-
-    def append(
-        self, connection: sa.Connection, rows: Sequence[tuple[Any, ...]], known: _Known | None
-    ) -> None:
-        """Write rows behind those that are known, and see that this is what was done.
-
-        A trigger, say, could write something else.
-        """
-        held = self._fetched(connection) if known is None else known.rows
-        mark = self.place.mark(connection, len(held)) if known is None else known.mark
-        connection.execute(_ENTRIES.insert(), _named(rows))
-        if not (
-            self._fetched(connection, after=len(held)) == list(rows)
-            and self.place.has_only_added(connection, mark, len(held), len(rows))
-        ):
-            raise ValueError(
-                f"The ledger at {self.place.name!r} does not keep what is written to it: "
-                "it was altered."
-            )
 
     def _read_back(self, nonce: str, unanswered: UnansweredCommitError | None) -> Receipt:
         """Find out whether a charge was recorded: once there, it stays.
@@ -255,8 +216,7 @@ class SQLLedger:
         deadline = time.monotonic() + _RETURN_SECONDS
         while True:
             try:
-                with self.place.transaction() as connection:
-                    rows = self._read(connection).rows
+                rows = self.rows()
                 break
             except RuntimeError as failure:
                 error = unanswered or failure
@@ -273,115 +233,65 @@ class SQLLedger:
                 f"The privacy ledger {self.place.name!r} could not be used ({unanswered}). Nothing "
                 "was charged."
             ) from unanswered
-        return Receipt(self._identity, row[0], row[-1])
+        return Receipt(self.identity, row[0], row[-1])
 
-    def _read(self, connection: sa.Connection, *, whole: bool = False) -> _Known:
-        """Return all that the ledger holds that this was made with, or raise ValueError.
+    def _look(self) -> None:
+        with self.place.transaction() as connection:
+            self._read(connection)
 
-        What was checked before is not read again, unless the whole is asked for, or somebody may
-        have written to it. In the transaction: otherwise a slower thread might set back what was
-        seen.
+    def _read(self, connection: sa.Connection) -> None:
+        """Read all that the ledger holds that this was made with, or raise ValueError.
+
+        In the transaction: otherwise a slower thread might set back what was seen.
         """
-        if _stored_terms(connection, self.place) != (self._identity, self._terms):
+        identity, terms, moved_to = _stored(connection, self.place)
+        if (identity, terms) != (self.identity, self.terms):
             raise ValueError(
                 f"The ledger at {self.place.name!r} is not the one this accountant was made with: "
                 "it was replaced by another ledger, or its terms were changed."
             )
-        known = self._known
-        n_known = len(known.rows)
-        rows: list[tuple[Any, ...]] = []
-        if n_known and not whole and self.place.mark(connection, n_known) == known.mark:
-            last, *later = self._fetched(connection, after=n_known - 1) or [None]
-            if last == known.rows[-1]:  # with its hash, all before it
-                rows = known.rows + later
-        if not rows:
-            rows = self._fetched(connection)
-            if rows[:n_known] != known.rows:
-                known, n_known = _UNKNOWN, 0
-        seen = self._chained(rows, n_known)
-        new = [self._entry(row) for row in rows[n_known:]]
-        entries = known.entries + new
-        if entries and entries[-1].status in (CLOSED, MOVED):
-            raise moved_away(self.place, entries[-1].mechanism)
-        held = added_up((one for one in new if one.is_charge), self._terms, known.held)
-        mark = self.place.mark(connection, len(rows))
-        self._seen, self._known = seen, _Known(rows, entries, held, mark)
-        return self._known
-
-    def _fetched(self, connection: sa.Connection, after: int | None = None) -> list[Any]:
-        rows = sa.select(_ENTRIES).order_by("id")
-        if after is not None:
-            rows = rows.where(_ENTRIES.c.id > after)
-        return [tuple(row) for row in connection.execute(rows)]
-
-    def _chained(self, rows: Sequence[tuple[Any, ...]], n_checked: int) -> Receipt:
-        """Return how far the ledger has come, or raise ValueError if this is not its history."""
-        seen = self._seen
+        rows, seen = _fetched(connection), self._seen
         if len(rows) < seen.entries or (seen.entries and rows[seen.entries - 1][-1] != seen.hash):
             raise ValueError(
                 f"The ledger at {self.place.name!r} has lost or changed entries that this "
                 "accountant has seen: it was restored from an older copy, or altered."
             )
-        head = start(self._identity, self._terms)
+        n_checked = len(self._rows) if rows[: len(self._rows)] == self._rows else 0
+        head = start(identity, terms)
         if n_checked:
-            head = Receipt(self._identity, n_checked, rows[n_checked - 1][-1])
+            head = Receipt(identity, n_checked, rows[n_checked - 1][-1])
         for row in rows[n_checked:]:
-            number, nonce, *entry, link = row
-            try:
-                fits = (number, link) == (head.entries + 1, linked(head.hash, nonce, entry))
-            except TypeError:  # no text and no number
-                fits = False
-            if not fits:
-                raise ValueError(
-                    f"The ledger at {self.place.name!r} holds an entry that was never charged (it "
-                    "does not fit its hash, those before it, and the ledger's terms): it was "
-                    "altered."
-                )
-            head = Receipt(self._identity, number, link)
-        return head
+            head = self._checked(head, row)
+        if rows and entry_of(rows[-1]).status in (CLOSED, MOVED):
+            moved_to = entry_of(rows[-1]).mechanism
+        if moved_to and moved_to != self._destination:
+            raise ValueError(
+                f"The ledger at {self.place.name!r} was moved to {moved_to!r}: use it there. "
+                "Nothing was charged."
+            )
+        new = filter(lambda entry: entry.is_charge, map(entry_of, rows[n_checked:]))
+        self._held = added_up(new, terms, self._held if n_checked else {})
+        self._rows, self._seen = rows, head
 
-    def _entry(self, row: Sequence[Any]) -> Entry:
-        """Return an entry, checked as if it were charged now."""
-        entry = Entry._make(row[2:-1])
+    def _checked(self, head: Receipt, row: Row) -> Receipt:
+        """Return how far a ledger has come with a row, checked as if it were charged now."""
+        number, nonce, *fields, link = row
         try:
-            texts = [value for name, value in entry._asdict().items() if name not in _NUMBERS]
-            if not all(isinstance(value, str) for value in texts):
-                raise ValueError("a text is none")
-            if not entry.is_charge:
-                if entry != step(entry.when, entry.status, entry.mechanism, entry.who):
-                    raise ValueError("a step of a move costs nothing")
-                return entry
-            nominal = entry.epsilon
-            if not (self._terms.rehearsal or entry.proved):
-                if nominal != math.inf:
-                    raise ValueError("what is not proved costs infinity")
-                nominal = 0.0
-            PrivacyGuarantee(nominal, entry.delta, status=entry.status)
-            if not (isinstance(entry.renyi, float) and entry.renyi >= 0.0):
-                raise ValueError("a Renyi divergence is a number that is not negative")
-            if entry.dataset != dataset_name(entry.dataset):
-                raise ValueError("the data set is not named in its only form")
+            if (number, link) != (head.entries + 1, linked(head.hash, nonce, fields)):
+                raise ValueError(
+                    "it does not fit its hash, those before it, and the ledger's terms"
+                )
+            _require_possible(entry_of(row), self.terms)
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"The ledger at {self.place.name!r} holds an entry that was never charged "
                 f"({error}): it was altered."
             ) from error
-        return entry
-
-
-def linked_rows(
-    head: Receipt, nonces: Sequence[str], entries: Sequence[Entry]
-) -> list[tuple[Any, ...]]:
-    """Return rows that go on with a ledger."""
-    rows: list[tuple[Any, ...]] = []
-    for number, (nonce, entry) in enumerate(zip(nonces, entries, strict=True), head.entries + 1):
-        before = rows[-1][-1] if rows else head.hash
-        rows.append((number, nonce, *entry, linked(before, nonce, entry)))
-    return rows
+        return Receipt(self.identity, number, link)
 
 
 def write_ledger(
-    connection: sa.Connection, identity: str, terms: Terms, rows: Sequence[tuple[Any, ...]]
+    connection: sa.Connection, identity: str, terms: Terms, rows: Sequence[Row]
 ) -> None:
     """Make a ledger's tables and fill them."""
     _TABLES.create_all(connection)
@@ -391,75 +301,58 @@ def write_ledger(
         connection.execute(_ENTRIES.insert(), _named(rows))
 
 
-def say_where(connection: sa.Connection, destination: str) -> None:
-    """Write into a ledger's row where it is moved to; that is not for who may only add entries."""
-    connection.execute(_LEDGER.update().values(moved_to=destination))
-
-
-def step(when: str, status: str, place: str, who: str) -> Entry:
-    """Return the entry that a step of a move makes: to or at a place."""
-    return Entry(when, "", place, 0.0, 0.0, status, "", renyi=0.0, who=who)
-
-
-def moved_away(place: Place, destination: str) -> ValueError:
-    """Return what is raised where a ledger was moved to a destination."""
-    return ValueError(
-        f"The ledger at {place.name!r} was moved to {destination!r}: use it there. Nothing was "
-        "charged."
-    )
-
-
-def _named(rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
+def _named(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return [dict(zip(_ENTRIES.columns.keys(), row, strict=True)) for row in rows]
 
 
-def _stored_terms(
-    connection: sa.Connection, place: Place, destination: str = ""
-) -> tuple[str, Terms]:
-    """Return the ledger's identity and terms, or raise ValueError if this is no ledger.
+def _fetched(connection: sa.Connection) -> list[Row]:
+    return list(map(tuple, connection.execute(sa.select(_ENTRIES).order_by("id"))))
 
-    One that was moved is none, but for whoever moves it to the same destination again.
-    """
-    columns = place.columns(connection)
-    if ("ledger", "schema_version") not in columns:
-        raise ValueError(f"What is at {place.name!r} is a database, but not a privacy ledger.")
-    versions = connection.scalars(sa.select(_LEDGER.c.schema_version)).all()
-    if len(versions) != 1:
-        raise ValueError(f"What is at {place.name!r} is a database, but not a privacy ledger.")
-    if versions[0] != _SCHEMA_VERSION:
-        raise ValueError(
-            f"The ledger at {place.name!r} has schema version {versions[0]}; this version of the "
-            f"package reads version {_SCHEMA_VERSION}."
+
+def _require_possible(entry: Entry, terms: Terms) -> None:
+    if not entry.is_charge:
+        return
+    nominal = entry.epsilon
+    if not (terms.rehearsal or entry.proved):
+        if nominal != math.inf:
+            raise ValueError("what is not proved costs infinity")
+        nominal = 0.0
+    PrivacyGuarantee(nominal, entry.delta, status=entry.status)
+    if not (isinstance(entry.renyi, float) and entry.renyi >= 0.0):
+        raise ValueError("a Renyi divergence is a number that is not negative")
+    if entry.dataset != dataset_name(entry.dataset):
+        raise ValueError("the data set is not named in its only form")
+
+
+def _stored(connection: sa.Connection, place: Place) -> tuple[str, Terms, str]:
+    """Return identity, terms and where it was moved, or raise ValueError if this is no ledger."""
+    inspected = sa.inspect(connection)
+    found = [inspected.has_table(one.name, schema=place.schema) for one in (_LEDGER, _ENTRIES)]
+    if place.schema and not any(found):
+        raise FileNotFoundError(
+            f"The privacy ledger {place.name!r} does not exist (any more, or not for this user)."
         )
-    if not columns >= _OWN:
-        raise ValueError(f"What is at {place.name!r} lacks columns of a privacy ledger.")
-    _, identity, epsilon, delta, *flags, composition, order, moved_to = connection.execute(
-        sa.select(_LEDGER)
-    ).one()
+    if not all(found):
+        raise ValueError(
+            f"What is at {place.name!r} is not a privacy ledger: it was cut off, or is another "
+            "database."
+        )
+    versions = connection.scalars(sa.select(_LEDGER.c.schema_version)).all()
+    if versions != [_SCHEMA_VERSION]:
+        raise ValueError(
+            f"The ledger at {place.name!r} has schema version {', '.join(map(str, versions))}; "
+            f"this version of the package reads version {_SCHEMA_VERSION}."
+        )
+    _, identity, epsilon, delta, rehearsal, refusals, composition, order, moved_to = (
+        connection.execute(sa.select(_LEDGER)).one()
+    )
     if not (
-        isinstance(identity, str)
-        and isinstance(epsilon, float)
-        and isinstance(delta, float)
+        all(isinstance(number, float) for number in (epsilon, delta, order))
         and epsilon > 0
         and 0 <= delta < 1
-        and set(flags) <= {0, 1}
         and composition in COMPOSITIONS
-        and isinstance(order, float)
         and (order > 1 if composition == "renyi" else order == 0)
     ):
         raise ValueError(f"The ledger at {place.name!r} has terms that no ledger is made with.")
-    if moved_to not in ("", destination):
-        raise moved_away(place, moved_to)
-    rehearsal, charge_refusals = map(bool, flags)
-    return identity, Terms(epsilon, delta, rehearsal, charge_refusals, composition, order)
-
-
-def _said(terms: Terms) -> str:
-    said = [f"epsilon={_shown(terms.epsilon)} and delta={_shown(terms.delta)}"]
-    said += [f"{name}=True" for name in Terms._fields[2:4] if getattr(terms, name)]
-    said += [f"composition={terms.composition!r}"] * (terms.composition != "basic")
-    return ", ".join(said)
-
-
-def _shown(value: float | bool | str) -> str:
-    return f"{value:g}" if isinstance(value, float) else repr(value)
+    terms = Terms(epsilon, delta, bool(rehearsal), bool(refusals), composition, order)
+    return identity, terms, moved_to

@@ -1,26 +1,43 @@
-"""A file that keeps a ledger: SQLite, with a lock of its own beside it."""
+"""A file that keeps a ledger: SQLite, with a lock of its own beside it.
+
+SQLite locks its file by POSIX record locks, which a process loses as soon as any of its threads
+closes any descriptor of that file: somebody who only reads the ledger, or copies it, opens it to
+all. ``flock`` belongs to one opening of a file instead. Only closing that opening ends it, so it
+holds whatever else the process opens and closes; and as each holder opens the file for itself, it
+excludes the threads of one process as well. There is no lock in memory besides, which a fork could
+copy while it is held. Locks of Windows belong to a handle: there SQLite's own are enough.
+
+The locked file is not the ledger but one beside it: over NFS a ``flock`` is a record lock of the
+whole file and would meet SQLite's own.
+"""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 
-from skdpsurv.privacy import ledger_place
-from skdpsurv.privacy.file_lock import acquire, is_named, release
+from skdpsurv.privacy import sql_ledger
 
-__all__ = ["SQLiteFile"]
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["SQLiteFile", "locked"]
+
+# A turn takes milliseconds: look again soon.
+_WAIT = 0.002
 
 
-class SQLiteFile:
+class SQLiteFile(sql_ledger.Place):
     """A ledger's file, shared by all processes that can lock it.
 
     Parameters
@@ -35,27 +52,19 @@ class SQLiteFile:
     """
 
     def __init__(self, path: str) -> None:
-        self.path = os.path.realpath(path)
+        self.name = self.path = os.path.realpath(path)
+        self.lock = f"{self.path}.lock"
         if not os.path.isdir(os.path.dirname(self.path)):
             raise FileNotFoundError(f"The directory of path does not exist: {self.path!r}.")
 
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        return self.path
-
-    def require(self) -> None:
-        """Raise FileNotFoundError if there is no file."""
-        if not os.path.exists(self.path):
-            raise FileNotFoundError(
-                f"There is no privacy ledger at {self.path!r}. To make one, state its budget: "
-                "PrivacyAccountant(epsilon=..., path=...)."
-            )
+    def exists(self) -> bool:
+        """Say whether there is a file."""
+        return os.path.lexists(self.path)
 
     def make_if_missing(self, write: Callable[[sa.Connection], None]) -> None:
         """Make the ledger where there is no file: whole, or not at all."""
-        with self._locked():
-            if os.path.lexists(self.path):
+        with locked(self.lock, sql_ledger.BUSY_SECONDS):
+            if self.exists():
                 return
             for ending in ("-journal", "-wal"):
                 if os.path.exists(self.path + ending):
@@ -65,7 +74,7 @@ class SQLiteFile:
                     )
             draft = f"{self.path}.{uuid.uuid4().hex}"
             try:
-                with self._connection(draft, mode="rwc", begin="BEGIN IMMEDIATE") as connection:
+                with self._connection(draft, "rwc", "BEGIN IMMEDIATE") as connection:
                     write(connection)
                     connection.commit()
                 os.rename(draft, self.path)
@@ -81,48 +90,20 @@ class SQLiteFile:
         Readers too: one that finds the journal of somebody's charge unlocked would undo the charge.
         """
         self._require_whole()  # before a lock is left where there is no ledger
-        with self._locked():
-            self._require_whole()
-            begin = "BEGIN IMMEDIATE" if write else "BEGIN"
-            # mode=rw never makes a file: a deleted ledger must not come back empty.
-            with self._connection(self.path, mode="rw", begin=begin) as connection:
-                yield connection
-
-    def commit(self, connection: sa.Connection) -> None:
-        """Commit: what SQLite does not commit it rolls back."""
-        connection.commit()
-
-    def mark(self, connection: sa.Connection, number: int) -> Any:
-        """Return how often SQLite has written to the file, but for adding one later entry each."""
-        later = connection.exec_driver_sql("SELECT count(*) FROM entries WHERE id > ?", (number,))
-        return _change_counter(self.path) - int(later.scalar_one())
-
-    def mark_of_commit(self, before: Any) -> Any:
-        """Return the mark after a commit, which is one more writing."""
-        return before + 1
-
-    def has_only_added(self, connection: sa.Connection, mark: Any, number: int, added: int) -> bool:
-        """Say whether so many rows were changed in all, by triggers, too."""
-        driver = connection.connection.dbapi_connection
-        return isinstance(driver, sqlite3.Connection) and driver.total_changes == added
-
-    def columns(self, connection: sa.Connection) -> set[tuple[str, str]]:
-        """Return the tables that are there, and their columns."""
-        mode = connection.exec_driver_sql("PRAGMA journal_mode").scalar()
-        if mode != "delete":
-            raise ValueError(
-                f"The ledger at {self.path!r} keeps a journal in mode {mode!r}, beside the file "
-                "that holds it: a copy would lack the last charges. Set PRAGMA "
-                "journal_mode=delete."
-            )
-        found = connection.exec_driver_sql(
-            "SELECT t.name, c.name FROM sqlite_master t JOIN pragma_table_info(t.name) c"
-        ).fetchall()
-        if not found:
-            raise ValueError(
-                f"{self.path!r} is empty, and not a privacy ledger: it was cut off, perhaps."
-            )
-        return {(table, column) for table, column in found}
+        begin = "BEGIN IMMEDIATE" if write else "BEGIN"
+        # mode=rw never makes a file: a deleted ledger must not come back empty.
+        with (
+            locked(self.lock, sql_ledger.BUSY_SECONDS),
+            self._connection(self.path, "rw", begin) as connection,
+        ):
+            mode = connection.exec_driver_sql("PRAGMA journal_mode").scalar()
+            if mode != "delete":
+                raise ValueError(
+                    f"The ledger at {self.path!r} keeps a journal in mode {mode!r}, beside the "
+                    "file that holds it: a copy would lack the last charges. Set PRAGMA "
+                    "journal_mode=delete."
+                )
+            yield connection
 
     def _require_whole(self) -> None:
         # Said before SQLite says it: its message names neither the file nor the reason.
@@ -140,30 +121,13 @@ class SQLiteFile:
             )
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
-        beside = f"{self.path}.lock"
-        try:
-            lock = acquire(beside, ledger_place.BUSY_SECONDS)
-        except OSError as error:
-            raise RuntimeError(
-                f"The privacy ledger {self.path!r} could not be locked ({error}). Nothing was "
-                "charged."
-            ) from error
-        try:
-            yield
-            if not is_named(beside, lock):
-                raise RuntimeError(
-                    f"The lock of the privacy ledger {self.path!r} was removed while it was held: "
-                    "somebody may have undone what was just written. Leave the file there."
-                )
-        finally:
-            release(lock)
-
-    @contextmanager
-    def _connection(self, path: str, *, mode: str, begin: str) -> Iterator[sa.Connection]:
+    def _connection(self, path: str, mode: str, begin: str) -> Iterator[sa.Connection]:
         try:
             with _engine(path, mode).connect() as connection:
-                connection.execution_options(begin=begin)
+                # The folder is synced, too: a journal that came back after a power cut would undo
+                # a charge that was acknowledged.
+                connection.exec_driver_sql("PRAGMA synchronous=EXTRA")
+                connection.exec_driver_sql(begin)
                 # What the block does not commit is rolled back as the connection is closed.
                 yield connection
         except sa.exc.OperationalError as error:
@@ -177,45 +141,89 @@ class SQLiteFile:
 
 @lru_cache(maxsize=16)  # it keeps compiled statements, and no connection
 def _engine(path: str, mode: str) -> sa.Engine:
-    address = f"{Path(path).as_uri()}?mode={mode}"
-
     def connect() -> sqlite3.Connection:
         # isolation_level=None: transactions begin where this file says so, and not at the first
         # statement that writes.
-        connection = sqlite3.connect(
-            address, uri=True, timeout=ledger_place.BUSY_SECONDS, isolation_level=None
+        return sqlite3.connect(
+            f"{Path(path).as_uri()}?mode={mode}",
+            uri=True,
+            timeout=sql_ledger.BUSY_SECONDS,
+            isolation_level=None,
         )
-        # The folder is synced, too: a journal that came back after a power cut would undo a charge
-        # that was acknowledged.
-        connection.execute("PRAGMA synchronous=EXTRA")
-        return connection
 
-    engine = sa.create_engine("sqlite://", creator=connect, poolclass=sa.NullPool)
-    sa.event.listen(engine, "begin", _begin)
-    return engine
+    return sa.create_engine("sqlite://", creator=connect, poolclass=sa.NullPool)
 
 
-#: Files whose headers were read. They stay open: to close one ends all locks that SQLite has on it
-#: in this process.
-_HEADERS: dict[str, int] = {}
-_READING = threading.Lock()
+@contextmanager
+def locked(path: str, seconds: float) -> Iterator[None]:
+    """Hold the lock at ``path``, which nobody else holds then, other threads included.
+
+    Parameters
+    ----------
+    path : str
+        File to lock; made if missing, and left there, since removing a lock that somebody waits
+        for would make two of it.
+    seconds : float
+        How long to wait for others.
+
+    Raises
+    ------
+    RuntimeError
+        If somebody else holds it for longer, the file cannot be made, or its file system has no
+        locks; or if it was removed while it was held.
+    """
+    if fcntl is None:
+        yield
+        return
+    try:
+        descriptor = _acquired(path, time.monotonic() + seconds)
+    except OSError as error:
+        raise RuntimeError(
+            f"{path!r} could not be locked ({error}). Nothing was charged."
+        ) from error
+    try:
+        yield
+        if not _is_named(path, descriptor):
+            raise RuntimeError(
+                f"The lock {path!r} was removed while it was held: somebody may have undone what "
+                "was just written. Leave the file there."
+            )
+    finally:
+        # Not by closing alone: a child forked meanwhile has inherited the opening.
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+        os.close(descriptor)
 
 
-def _change_counter(path: str) -> int:
-    """Return how often SQLite has written to a file: the number in bytes 24 to 27 of its header."""
-    if os.name != "posix":  # no such locks, and no file can be removed that is open
-        with open(path, "rb", buffering=0) as file:
-            return int.from_bytes(file.read(28)[24:], "big")
-    with _READING:
-        held = _HEADERS.get(path)
-        if held is not None and not os.path.samestat(os.fstat(held), os.stat(path)):
-            os.close(_HEADERS.pop(path))  # another file has this name now
-            held = None
-        if held is None:
-            held = _HEADERS[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        while len(_HEADERS) > 64:
-            os.close(_HEADERS.pop(next(iter(_HEADERS))))
-        return int.from_bytes(os.pread(held, 4, 24), "big")
+def _acquired(path: str, deadline: float) -> int:
+    while True:
+        descriptor = _opened(path)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if _is_named(path, descriptor):  # else it was removed, and guards nothing
+                return descriptor
+        except BlockingIOError:
+            pass
+        except OSError:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        if time.monotonic() > deadline:
+            raise TimeoutError("by another process")
+        time.sleep(_WAIT)
+
+
+def _opened(path: str) -> int:
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    except PermissionError:  # somebody else's lock file can be locked
+        return os.open(path, os.O_RDONLY)
+
+
+def _is_named(path: str, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 def _sync_folder(path: str) -> None:
@@ -224,12 +232,7 @@ def _sync_folder(path: str) -> None:
         return
     folder = os.open(path, os.O_RDONLY)
     try:
-        os.fsync(folder)
-    except OSError:  # a file system that does not do it
-        pass
+        with suppress(OSError):  # a file system that does not do it
+            os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def _begin(connection: sa.Connection) -> None:
-    connection.exec_driver_sql(connection.get_execution_options()["begin"])

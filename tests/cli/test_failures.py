@@ -15,7 +15,8 @@ import pytest
 import skdpsurv.cli.fitting as fitting
 from skdpsurv import PrivacyAccountant, Release
 from skdpsurv.cli.failures import EXIT_CODES
-from skdpsurv.privacy import file_lock, ledger_place
+from skdpsurv.privacy import sql_ledger
+from skdpsurv.privacy.sqlite_file import locked
 from skdpsurv.release import layout
 from tests.cli.study import HORIZON, TARGET
 
@@ -206,12 +207,9 @@ def test_ledgers_that_are_none(study):
 
 def test_a_ledger_that_somebody_holds(study, monkeypatch):
     assert study.km(*LEDGER).exit_code == 0
-    monkeypatch.setattr(ledger_place, "BUSY_SECONDS", 0.2)
-    lock = file_lock.acquire(study.path("study.sqlite.lock"), 1.0)
-    try:
+    monkeypatch.setattr(sql_ledger, "BUSY_SECONDS", 0.2)
+    with locked(study.path("study.sqlite.lock"), 1.0):
         line = one_line(study.km(*LEDGER, out="@second.json"), "ledger")
-    finally:
-        file_lock.release(lock)
     assert "Nothing was charged" in line
     assert spent(study) == 1.0
 

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 
 from skdpsurv.privacy import PrivacyAccountant
-from skdpsurv.privacy.file_lock import acquire, release
+from skdpsurv.privacy.sqlite_file import locked
 
 
 @pytest.fixture(params=["memory", "file", "server"])
@@ -41,13 +41,11 @@ def server():
         pytest.skip("as root it adds a user to the system: set CI or SKDPSURV_TEST_SERVER")
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
         # One after another: two processes at once would add the same user.
-        held = acquire(f"{tempfile.gettempdir()}/skdpsurv-test-server.lock", 120.0)
         try:
-            running = pgserver.get_server(f"{folder}/data", cleanup_mode="stop")
+            with locked(f"{tempfile.gettempdir()}/skdpsurv-test-server.lock", 120.0):
+                running = pgserver.get_server(f"{folder}/data", cleanup_mode="stop")
         except Exception as error:
             pytest.skip(f"no PostgreSQL server can be started here: {error}")
-        finally:
-            release(held)
         yield running
         running.cleanup()
 

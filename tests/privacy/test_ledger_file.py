@@ -15,8 +15,7 @@ from contextlib import closing
 import pytest
 
 from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, sql_ledger
-from skdpsurv.privacy.file_lock import acquire, release
-from skdpsurv.privacy.sqlite_file import SQLiteFile
+from skdpsurv.privacy.sqlite_file import SQLiteFile, locked
 
 from .costs import cost
 
@@ -33,7 +32,7 @@ class TestFile:
     @pytest.mark.parametrize("budget", [(2.0,), (math.inf,), (1.0, 0.5), (1.0, 0.0)])
     def test_another_budget_is_refused(self, path, budget):
         PrivacyAccountant(1.0, 0.1, path=path)
-        with pytest.raises(ValueError, match=r"made with epsilon=1 and delta=0\.1"):
+        with pytest.raises(ValueError, match=r"made with epsilon=1\.0, delta=0\.1"):
             PrivacyAccountant(*budget, path=path)
 
     def test_omitted_budget_is_adopted(self, path):
@@ -184,7 +183,7 @@ class TestIdentity:
             lambda: PrivacyAccountant(1.0, path=path),
             lambda: PrivacyAccountant(path=path),
         ):
-            with pytest.raises(ValueError, match="is empty, and not a privacy ledger"):
+            with pytest.raises(ValueError, match="is not a privacy ledger"):
                 call()
         assert path.read_bytes() == b""
 
@@ -354,50 +353,58 @@ class TestLock:
             assert len(accountant.entries()) == 10
 
     def test_charges_and_reads_wait_for_it(self, path, monkeypatch):
-        monkeypatch.setattr("skdpsurv.privacy.ledger_place.BUSY_SECONDS", 0.05)
+        monkeypatch.setattr("skdpsurv.privacy.sql_ledger.BUSY_SECONDS", 0.05)
         accountant = PrivacyAccountant(1.0, path=path)
-        held = acquire(f"{path}.lock", 1.0)
-        path.read_bytes()  # closes the file again
-        for call in (lambda: accountant.charge(cost(0.5)), accountant.entries):
-            with pytest.raises(RuntimeError, match="could not be locked"):
-                call()
-        release(held)
+        with locked(f"{path}.lock", 1.0):
+            path.read_bytes()  # closes the file again
+            for call in (lambda: accountant.charge(cost(0.5)), accountant.entries):
+                with pytest.raises(RuntimeError, match="could not be locked"):
+                    call()
         accountant.charge(cost(0.5))
         assert accountant.spent() == 0.5
 
     def test_another_opening_of_the_lock_does_not_end_it(self, path):
-        held = acquire(str(path), 1.0)
-        path.read_bytes()
-        with pytest.raises(TimeoutError):
-            acquire(str(path), 0.0)
-        release(held)
-        release(acquire(str(path), 0.0))
+        with locked(str(path), 1.0):
+            path.read_bytes()
+            with pytest.raises(RuntimeError, match="by another process"), locked(str(path), 0.0):
+                pass
+        with locked(str(path), 0.0):
+            pass
 
     def test_a_lock_removed_while_waited_for_is_none(self, path):
         """Who waited for the removed file would be alone with it."""
-        held = acquire(str(path), 1.0)
-        later = []
-        waiting = threading.Thread(target=lambda: later.append(acquire(str(path), 30.0)))
-        waiting.start()
-        time.sleep(0.05)
-        path.unlink()
-        release(held)
+        entered, leave = threading.Event(), threading.Event()
+
+        def wait():
+            with locked(str(path), 30.0):
+                entered.set()
+                leave.wait(30.0)
+
+        def remove():
+            waiting.start()
+            time.sleep(0.05)
+            path.unlink()
+
+        waiting = threading.Thread(target=wait)
+        with pytest.raises(RuntimeError, match="removed while it was held"), locked(str(path), 1.0):
+            remove()
+        assert entered.wait(30.0)
+        with pytest.raises(RuntimeError, match="by another process"), locked(str(path), 0.0):
+            pass
+        leave.set()
         waiting.join()
-        with pytest.raises(TimeoutError):
-            acquire(str(path), 0.0)
-        release(later[0])
 
     @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
     def test_a_child_forked_meanwhile_does_not_keep_it(self, path):
-        held = acquire(str(path), 1.0)
         end, other_end = os.pipe()
-        child = os.fork()
-        if child == 0:
-            os.close(other_end)
-            os.read(end, 1)  # until the parent closes the pipe
-            os._exit(0)
-        release(held)
-        release(acquire(str(path), 0.0))
+        with locked(str(path), 1.0):
+            child = os.fork()
+            if child == 0:
+                os.close(other_end)
+                os.read(end, 1)  # until the parent closes the pipe
+                os._exit(0)
+        with locked(str(path), 0.0):
+            pass
         os.close(other_end)
         os.waitpid(child, 0)
         os.close(end)

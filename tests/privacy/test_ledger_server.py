@@ -16,8 +16,8 @@ from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, PrivacyGuar
 from skdpsurv.privacy.budget import Terms
 from skdpsurv.privacy.chain import digest, linked, start
 from skdpsurv.privacy.ledger_copy import copy_ledger
-from skdpsurv.privacy.ledger_place import UnansweredCommitError
 from skdpsurv.privacy.postgresql_server import SCHEMA, PostgreSQLServer
+from skdpsurv.privacy.sql_ledger import UnansweredCommitError
 
 from .conftest import run
 from .costs import cost
@@ -195,7 +195,7 @@ class TestServer:
 
     def test_a_lock_that_somebody_holds(self, url, monkeypatch):
         accountant = PrivacyAccountant(1.0, url=url)
-        monkeypatch.setattr("skdpsurv.privacy.ledger_place.BUSY_SECONDS", 0.2)
+        monkeypatch.setattr("skdpsurv.privacy.sql_ledger.BUSY_SECONDS", 0.2)
         held = PostgreSQLServer(url).transaction(write=True)
         with held, pytest.raises(RuntimeError, match=r"timeout.*Nothing was charged"):
             accountant.charge(cost(0.5))
@@ -285,7 +285,7 @@ class TestCommit:
 
     def test_so_is_the_end_of_a_ledger_that_is_copied(self, forgetful, tmp_path):
         destination = str(tmp_path / "copy.sqlite")
-        with pytest.raises(ValueError, match="does not stay closed"):
+        with pytest.raises(ValueError, match="has lost or changed entries"):
             copy_ledger(forgetful.url, destination)
         assert not (tmp_path / "copy.sqlite").exists()
 
