@@ -14,10 +14,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from sksurv.functions import StepFunction
-from sksurv.metrics import integrated_brier_score
-from sksurv.nonparametric import kaplan_meier_estimator
 
 from skdpsurv.datasets import load_flchain
 from skdpsurv.metrics import concordance_index, relative_error
@@ -25,8 +21,10 @@ from skdpsurv.preprocessing import PublicBoundsScaler
 from skdpsurv.privacy import PrivacyAccountant, PrivacyLeakWarning
 from skdpsurv.reference import fit_cox
 from skdpsurv.survival import DPDiscreteTimeSurvival
+from skdpsurv.survival.step_function import StepFunction
 from skdpsurv.target import event_and_time
 from skdpsurv.types import FloatArray
+from skdpsurv.version import extra
 
 __all__ = ["Comparison", "Score", "compare_on_flchain", "save_figure"]
 
@@ -114,7 +112,15 @@ def compare_on_flchain(
     Returns
     -------
     Comparison
+
+    Raises
+    ------
+    ImportError
+        If scikit-survival is not installed.
     """
+    with extra("reference", "scikit-survival", "The demo"):
+        from sksurv.metrics import integrated_brier_score
+        from sksurv.nonparametric import kaplan_meier_estimator
     data = load_flchain()
     scaler = PublicBoundsScaler.from_bounds(data.bounds, missing="midpoint")
     Z = scaler.fit_transform(data.X)
@@ -125,14 +131,17 @@ def compare_on_flchain(
     grid = np.linspace(0.0, data.max_time, 41)[1:]
     grid = grid[grid < y_test["futime"].max()]
 
+    def brier(functions: Sequence[Any]) -> float:
+        curves = np.broadcast_to(_at(functions, grid), (len(test), grid.size))
+        return float(integrated_brier_score(y_train, y_test, curves, grid))
+
     def score(name: str, model: Any, epsilon: float, status: str) -> Score:
-        curves = _at(model.predict_survival_function(Z[test]), grid)
         return Score(
             name,
             epsilon,
             status,
             concordance_index(y_test, model.predict(Z[test])),
-            float(integrated_brier_score(y_train, y_test, curves, grid)),
+            brier(model.predict_survival_function(Z[test])),
             relative_error(model.coef_, cox.coef_),
         )
 
@@ -156,7 +165,9 @@ def compare_on_flchain(
         name = "Private hazard model" if private else "Hazard model"
         scores.append(score(name, model, epsilon, model.guarantee_.status))
         models[f"ε = {epsilon:g}" if private else "No privacy"] = model
-    scores.append(_kaplan_meier(y_train, y_test, grid))
+    # The same curve for everybody is what covariates have to beat.
+    everybody = StepFunction(*kaplan_meier_estimator(*event_and_time(y_train)))
+    scores.append(Score("Kaplan-Meier", math.inf, "none", 0.5, brier([everybody]), math.nan))
     people = scaler.transform(PEOPLE[list(data.X)])
     # One of the two sums is zero.
     total = ledger.spent() + ledger.rehearsed()
@@ -177,11 +188,9 @@ def save_figure(comparison: Comparison, path: str | os.PathLike[str]) -> None:
     ImportError
         If matplotlib is not installed.
     """
-    try:
+    with extra("plot", "matplotlib", "The figure"):
         # Not pyplot, which would look for a screen.
         from matplotlib.figure import Figure
-    except ImportError as error:
-        raise ImportError('The figure needs matplotlib: pip install "skdpsurv[plot]"') from error
     from skdpsurv.plotting import plot_survival_curves
 
     figure = Figure(figsize=(9.0, 5.2), layout="constrained")
@@ -210,16 +219,8 @@ def save_figure(comparison: Comparison, path: str | os.PathLike[str]) -> None:
     figure.savefig(path, dpi=150)
 
 
-def _at(functions: Sequence[StepFunction], times: FloatArray) -> FloatArray:
+def _at(functions: Sequence[Any], times: FloatArray) -> FloatArray:
     """Survival of each person at each time; 1 before a function's first step."""
     return np.vstack(
         [np.where(times < f.x[0], 1.0, f(np.maximum(times, f.x[0]))) for f in functions]
     )
-
-
-def _kaplan_meier(y_train: NDArray[Any], y_test: NDArray[Any], grid: FloatArray) -> Score:
-    """Score the same curve for everybody: what covariates have to beat."""
-    curve = StepFunction(*kaplan_meier_estimator(*event_and_time(y_train)))
-    curves = np.repeat(_at([curve], grid), len(y_test), axis=0)
-    brier = float(integrated_brier_score(y_train, y_test, curves, grid))
-    return Score("Kaplan-Meier", math.inf, "none", 0.5, brier, math.nan)

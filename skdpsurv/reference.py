@@ -1,24 +1,30 @@
 """NON-PRIVATE reference fits, to compare private releases with.
 
+They need lifelines and scikit-survival: ``pip install "skdpsurv[reference]"``.
+
 Nothing here is differentially private. Every function reads the records without noise and returns
 something that depends on each of them: keep the results where the records are kept.
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from lifelines import WeibullFitter
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array
-from sksurv.linear_model import CoxPHSurvivalAnalysis
-from sksurv.util import Surv
 
 from skdpsurv.checks import positive_int, positive_number
 from skdpsurv.likelihoods.weibull import BEFORE_PART
 from skdpsurv.metrics import relative_error
 from skdpsurv.privacy import clip_times
-from skdpsurv.target import event_and_time
+from skdpsurv.target import event_and_time, survival_target
 from skdpsurv.types import FloatArray
+from skdpsurv.version import extra
+
+if TYPE_CHECKING:
+    from lifelines import WeibullFitter
+    from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 __all__ = [
     "cox_coefficients",
@@ -54,8 +60,10 @@ def fit_cox(X: ArrayLike, y: ArrayLike) -> CoxPHSurvivalAnalysis:
     --------
     cox_coefficients : Only the coefficients.
     """
-    event, time = event_and_time(y)
-    return CoxPHSurvivalAnalysis(alpha=0, ties="efron").fit(X, Surv.from_arrays(event, time))
+    with extra("reference", "scikit-survival", "fit_cox"):
+        from sksurv.linear_model import CoxPHSurvivalAnalysis
+    target = survival_target(*event_and_time(y))
+    return CoxPHSurvivalAnalysis(alpha=0, ties="efron").fit(X, target)
 
 
 def cox_coefficients(X: ArrayLike, y: ArrayLike) -> FloatArray:
@@ -158,6 +166,8 @@ def fit_weibull(y: ArrayLike, *, max_time: float, omega: float = 5.0) -> Weibull
     >>> print(f"{fitter.rho_:.3f}")
     0.956
     """
+    with extra("reference", "lifelines", "fit_weibull"):
+        from lifelines import WeibullFitter
     event, time = event_and_time(y)
     time, event = clip_times(time, event, max_time)
     least = max_time * np.exp(-omega)

@@ -531,6 +531,13 @@ def _is_span(times: Any) -> bool:
     return np.datetime_data(times.dtype)[0] not in ("M", "Y", "generic")
 
 
+def survival_target(event: ArrayLike, time: ArrayLike) -> NDArray[Any]:
+    """Return events and times as scikit-survival has them: a structured array of both."""
+    y = np.empty(np.shape(time), dtype=[("event", "?"), ("time", "f8")])
+    y["event"], y["time"] = event, time
+    return y
+
+
 def single_column(X: Any) -> Any:
     """Return the column of a frame or array that has one only; anything else as it is."""
     if getattr(X, "ndim", 0) != 2 or hasattr(X, "tocsr") or X.shape[1] != 1:

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from skdpsurv.cli.failures import guarded
 from skdpsurv.demo import DEFAULT_EPSILONS, Comparison, compare_on_flchain, save_figure
 
 __all__ = ["demo"]
@@ -30,6 +31,7 @@ def _checked_output(output: Path) -> Path:
     return output
 
 
+@guarded
 def demo(
     epsilon: Annotated[
         list[float],

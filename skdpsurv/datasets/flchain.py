@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pandas as pd
-import sksurv.datasets
 from sklearn.utils import Bunch
+
+from skdpsurv.version import extra
 
 __all__ = ["load_flchain"]
 
@@ -61,7 +62,7 @@ light chains to predict overall survival in the general population. Mayo Clinic 
 def load_flchain() -> Bunch:
     """Load flchain: serum free light chain and mortality, 7,874 records, 2,169 deaths.
 
-    Bundled with scikit-survival, so no network is needed.
+    Bundled with scikit-survival (``pip install "skdpsurv[reference]"``): no network is needed.
 
     Returns
     -------
@@ -80,6 +81,11 @@ def load_flchain() -> Bunch:
         description : str
             Source, columns, units and what the public numbers rest on.
 
+    Raises
+    ------
+    ImportError
+        If scikit-survival is not installed.
+
     References
     ----------
     A. Dispenzieri et al., "Use of nonclonal serum immunoglobulin free light chains to predict
@@ -94,6 +100,8 @@ def load_flchain() -> Bunch:
     >>> scaler.fit_transform(data.X).shape
     (7874, 7)
     """
+    with extra("reference", "scikit-survival", "load_flchain"):
+        import sksurv.datasets
     raw, y = sksurv.datasets.load_flchain()
     X = pd.DataFrame(
         {

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from sklearn.utils import Bunch, check_random_state
-from sksurv.util import Surv
 
 from skdpsurv.checks import fraction, one_of, positive_int, positive_number
+from skdpsurv.target import survival_target
 from skdpsurv.types import FloatArray
 
 __all__ = ["make_discrete_time_survival"]
@@ -111,7 +111,7 @@ def make_discrete_time_survival(
     time = np.minimum(np.minimum(lifetime, dropout), max_time)
     return Bunch(
         X=X,
-        y=Surv.from_arrays(lifetime <= np.minimum(dropout, max_time), time),
+        y=survival_target(lifetime <= np.minimum(dropout, max_time), time),
         max_time=max_time,
         coef=beta,
         shape=shape,

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from sksurv.util import Surv
+
+from skdpsurv.target import survival_target
 
 __all__ = ["load_survival_csv"]
 
@@ -62,5 +63,4 @@ def load_survival_csv(
     events = frame[event]
     if not events.isin([0, 1]).all():
         raise ValueError(f"column {event!r} must hold 0 (censored) and 1 (event) only.")
-    y = Surv.from_arrays(events.to_numpy(dtype=bool), times)
-    return frame.drop(columns=[time, event]), y
+    return frame.drop(columns=[time, event]), survival_target(events.to_numpy(dtype=bool), times)

@@ -11,47 +11,54 @@ prediction has NaN: a failure must not show.
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from joblib import parallel_config
-from sklearn import ensemble, linear_model, tree
 
 from skdpsurv.privacy import silence
 from skdpsurv.privacy.silence import attempted
 from skdpsurv.types import FloatArray
 
-__all__ = ["ROW_WISE", "predicted_numbers", "predicted_probabilities", "prediction_assumptions"]
+__all__ = ["predicted_numbers", "predicted_probabilities", "prediction_assumptions", "row_wise"]
 
 
-#: Their predictions are sums over columns, or walks down trees, of each row. A table of finite
-#: numbers within the public range makes none of them fail: what they check is that numbers are
-#: finite (trees: as single precision, too), which the public rows, with the same range, have passed
-#: in fit; an overflow stays in its row. Subclasses may do anything, and do not count.
-ROW_WISE: frozenset[type] = frozenset(
-    {
-        linear_model.ElasticNet,
-        linear_model.GammaRegressor,
-        linear_model.HuberRegressor,
-        linear_model.Lasso,
-        linear_model.LinearRegression,
-        linear_model.LogisticRegression,
-        linear_model.PoissonRegressor,
-        linear_model.QuantileRegressor,
-        linear_model.Ridge,
-        linear_model.RidgeClassifier,
-        linear_model.SGDClassifier,
-        linear_model.SGDRegressor,
-        linear_model.TweedieRegressor,
-        tree.DecisionTreeClassifier,
-        tree.DecisionTreeRegressor,
-        ensemble.ExtraTreesClassifier,
-        ensemble.ExtraTreesRegressor,
-        ensemble.RandomForestClassifier,
-        ensemble.RandomForestRegressor,
-    }
-)
+@functools.cache
+def row_wise() -> frozenset[type]:
+    """Return the types that are known to predict row by row; subclasses may do anything.
+
+    Their predictions are sums over columns, or walks down trees, of each row. A table of finite
+    numbers within the public range makes none of them fail: what they check is that numbers are
+    finite (trees: as single precision, too), which the public rows, with the same range, have
+    passed in fit; an overflow stays in its row.
+    """
+    from sklearn import ensemble, linear_model, tree
+
+    return frozenset(
+        {
+            linear_model.ElasticNet,
+            linear_model.GammaRegressor,
+            linear_model.HuberRegressor,
+            linear_model.Lasso,
+            linear_model.LinearRegression,
+            linear_model.LogisticRegression,
+            linear_model.PoissonRegressor,
+            linear_model.QuantileRegressor,
+            linear_model.Ridge,
+            linear_model.RidgeClassifier,
+            linear_model.SGDClassifier,
+            linear_model.SGDRegressor,
+            linear_model.TweedieRegressor,
+            tree.DecisionTreeClassifier,
+            tree.DecisionTreeRegressor,
+            ensemble.ExtraTreesClassifier,
+            ensemble.ExtraTreesRegressor,
+            ensemble.RandomForestClassifier,
+            ensemble.RandomForestRegressor,
+        }
+    )
 
 
 def prediction_assumptions(estimator: Any) -> tuple[str, ...]:
@@ -67,7 +74,7 @@ def prediction_assumptions(estimator: Any) -> tuple[str, ...]:
     tuple of str
         Empty if it is known to predict row by row.
     """
-    if type(estimator) in ROW_WISE:
+    if type(estimator) in row_wise():
         return ()
     return (
         f"what {type(estimator).__name__} predicts for a record depends on that record alone, and "
@@ -105,7 +112,7 @@ def _row_by_row(
     fitted: Any, X: FloatArray, predict: Callable[[Any, FloatArray], FloatArray], width: int
 ) -> FloatArray:
     # Which way is taken is decided by the type: no record decides for another one.
-    known = type(fitted) in ROW_WISE
+    known = type(fitted) in row_wise()
     if not X.shape[0]:  # a block of public records alone
         return np.empty((0, width))
     parts = [X] if known else [row[None, :].copy() for row in X]

@@ -14,7 +14,6 @@ from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import KMeans
 
 from skdpsurv.blocks import Blocks
 from skdpsurv.hybrid.hybrid_records import PROOF, PointMap, PrivateRecords, PublicRecords
@@ -70,6 +69,8 @@ class CellCounts(NoisySum):
     @cached_property
     def _cells(self) -> tuple[PointMap, FloatArray, IntArray]:
         """The map of records to points, centres of cells, and each public record's cell."""
+        from sklearn.cluster import KMeans
+
         point_map = self.public.point_map(CLIPPED_SHARE)
         theirs = point_map.points(self.public.public, self.public.y_public)
         kmeans = KMeans(self.n_cells, n_init=1, max_iter=KMEANS_STEPS, random_state=KMEANS_SEED)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import io
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
@@ -18,8 +19,6 @@ import numpy as np
 from joblib import parallel_config
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
-from sksurv.ensemble import ExtraSurvivalTrees, RandomSurvivalForest
-from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
 from skdpsurv.preprocessing.lone_rows import LoneRows
@@ -37,15 +36,18 @@ UNKNOWN = 0.5
 #: They are not changed by being asked.
 UNCHANGED: frozenset[type] = frozenset(
     {
-        CoxPHSurvivalAnalysis,
         DPDiscreteTimeSurvival,
-        ExtraSurvivalTrees,
         Normalizer,
         PublishedDiscreteTimeSurvival,
         PublicBoundsScaler,
-        RandomSurvivalForest,
         StandardScaler,
     }
+)
+#: Nor are these, of packages that need not be there: a model of such a type has loaded its module.
+UNCHANGED_OF_OTHERS = (
+    ("sksurv.ensemble", "ExtraSurvivalTrees"),
+    ("sksurv.ensemble", "RandomSurvivalForest"),
+    ("sksurv.linear_model", "CoxPHSurvivalAnalysis"),
 )
 
 
@@ -66,7 +68,8 @@ def unknown_steps(model: Any) -> list[str]:
     A subclass of Pipeline is one: it may remember the row before.
     """
     kinds = dict.fromkeys(type(step) for step in _steps(model, lambda one: type(one) is Pipeline))
-    return [kind.__name__ for kind in kinds if kind not in UNCHANGED]
+    others = {getattr(sys.modules.get(module), name, None) for module, name in UNCHANGED_OF_OTHERS}
+    return [kind.__name__ for kind in kinds if kind not in UNCHANGED | others]
 
 
 def refuse_short_reach(model: Any, X: Any, horizon: float) -> None:

@@ -20,7 +20,7 @@ from sklearn.utils import check_array, get_tags
 
 from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
-from skdpsurv.hybrid.predictions import ROW_WISE
+from skdpsurv.hybrid.predictions import row_wise
 from skdpsurv.mechanisms.sums import LOSS
 from skdpsurv.model_selection.candidates import flat_steps, unprotected_steps
 from skdpsurv.model_selection.losses import Loss, SurvivalLoss, brier_loss, error_loss
@@ -123,7 +123,7 @@ def _goes_row_by_row(loss: Loss, model: Any) -> bool:
     """Say whether losses of many rows are known to be those of each row, by types alone."""
     *_, final = flat_steps(model)
     ours = isinstance(loss, SurvivalLoss) or loss in (error_loss, brier_loss)
-    inside = isinstance(final, PrivateMetaEstimator) and type(final.estimator_) in ROW_WISE
+    inside = isinstance(final, PrivateMetaEstimator) and type(final.estimator_) in row_wise()
     known = inside or type(final) in ROW_BY_ROW
     return ours and known and not unprotected_steps(model)
 

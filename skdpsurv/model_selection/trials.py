@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.hybrid.masks import boolean_mask
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
-from skdpsurv.hybrid.predictions import ROW_WISE
+from skdpsurv.hybrid.predictions import row_wise
 from skdpsurv.mechanisms.sums import LOSS, Sums
 from skdpsurv.model_selection.candidates import Candidate, Fit, one_of_each, private_step
 from skdpsurv.model_selection.losses import Loss, through_pipeline
@@ -365,7 +365,7 @@ def never_asked(model: Any, public: tuple[Any, Any]) -> Any:
     copies: a new one is fitted to the released weights, of public records alone.
     """
     _, step = private_step(model) if model is not None else ("", None)
-    if not isinstance(step, PrivateMetaEstimator) or type(step.estimator_) in ROW_WISE:
+    if not isinstance(step, PrivateMetaEstimator) or type(step.estimator_) in row_wise():
         return model
     arguments = {"estimator": clone(step.estimator)}
     if isinstance(step, HybridMEstimator):

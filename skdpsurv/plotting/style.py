@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from skdpsurv.types import FloatArray
+from skdpsurv.version import extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,10 +94,8 @@ def pyplot(function: str) -> Any:
     ImportError
         If matplotlib is not installed.
     """
-    try:
+    with extra("plot", "matplotlib", function):
         import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError(f'{function} needs matplotlib: pip install "skdpsurv[plot]"') from error
     return plt
 
 

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sksurv.functions import StepFunction
 
 from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.concordance import concordance_index
@@ -18,6 +17,7 @@ from skdpsurv.privacy import check_unclipped
 from skdpsurv.rows import refuse_no_target, require_one_each
 from skdpsurv.shape import Shape
 from skdpsurv.sources import require_in_memory
+from skdpsurv.survival.step_function import StepFunction
 from skdpsurv.tabular import TabularEstimator
 from skdpsurv.target import event_and_time, no_events, paired
 from skdpsurv.types import BoolArray, FloatArray
@@ -185,7 +185,7 @@ class SurvivalRegression(TabularEstimator, ABC):
         return mean
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return Harrell's concordance index, in O(n log n), which is not private.
+        """Return Harrell's concordance index, in O(n log² n), which is not private.
 
         Parameters
         ----------

@@ -20,7 +20,7 @@ from sklearn.utils import get_tags
 from skdpsurv import HybridMEstimator, PrivacyAccountant
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.hybrid.hybrid_plan import METHODS
-from skdpsurv.hybrid.predictions import ROW_WISE, predicted_numbers, predicted_probabilities
+from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities, row_wise
 from skdpsurv.hybrid.weighted_fit import fit_weighted, is_minimum
 from skdpsurv.published import PerturbedHistogramMEstimator
 
@@ -280,7 +280,7 @@ class TestEstimatorsThatAreNotToBeTrusted:
 class TestTables:
     """Of estimators that are known to predict row by row."""
 
-    @pytest.mark.parametrize("kind", sorted(ROW_WISE, key=lambda kind: kind.__name__))
+    @pytest.mark.parametrize("kind", sorted(row_wise(), key=lambda kind: kind.__name__))
     def test_no_row_moves_another_one(self, data, kind):
         """To the last bit, with rows at the ends of a wide public range."""
         X, y, _ = data

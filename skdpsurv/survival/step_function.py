@@ -1,0 +1,77 @@
+"""Step functions, as survival regressions predict them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skdpsurv.types import FloatArray
+
+__all__ = ["StepFunction"]
+
+
+@dataclass(eq=False)
+class StepFunction:
+    r"""A function that is constant between its steps, with the interface of scikit-survival's.
+
+    At t it is :math:`a y_i + b` for the last :math:`x_i \le t`, and :math:`a y_0 + b` before the
+    first.
+
+    Parameters
+    ----------
+    x : ndarray of shape (n_steps,)
+        Where steps are, rising.
+    y : ndarray of shape (n_steps,)
+        Values from each of them on.
+    a, b : float
+        Factor and offset of the values.
+    domain : tuple of float or None
+        Both ends of where the function is defined. None: the first or the last of ``x``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> survival = StepFunction(np.array([0.0, 2.0, 5.0]), np.array([1.0, 0.9, 0.6]))
+    >>> survival([0.0, 2.5, 5.0])
+    array([1. , 0.9, 0.6])
+    """
+
+    x: FloatArray
+    y: FloatArray
+    a: float = field(default=1.0, kw_only=True)
+    b: float = field(default=0.0, kw_only=True)
+    domain: tuple[Any, Any] = field(default=(0.0, None), kw_only=True)
+
+    def __post_init__(self) -> None:
+        low, high = self.domain
+        self.domain = (
+            float(self.x[0] if low is None else low),
+            float(self.x[-1] if high is None else high),
+        )
+
+    def __call__(self, x: ArrayLike) -> Any:
+        """Return values at x, which must be within ``domain``: one for one number.
+
+        Parameters
+        ----------
+        x : float or array-like
+
+        Returns
+        -------
+        float or ndarray
+
+        Raises
+        ------
+        ValueError
+            If an x is not within ``domain``.
+        """
+        at = np.atleast_1d(x)
+        low, high = self.domain
+        if not ((low <= at) & (at <= high)).all():
+            raise ValueError(f"x must be within [{low:g}, {high:g}].")
+        place = np.searchsorted(self.x, at, side="right") - 1
+        values = self.a * self.y[np.maximum(place, 0)] + self.b
+        return values[0] if values.shape[0] == 1 else values
