@@ -98,7 +98,7 @@ PINS := pyproject.toml constraints.txt
 
 $(VENV)/.installed-demo: $(PINS) | $(VENV)/pyvenv.cfg
 	@echo "installing skdpsurv into $(VENV)"
-	@$(INSTALL) --editable '.[plot]'
+	@$(INSTALL) --editable '.[reference,plot]'
 	@touch $@
 
 $(VENV)/.installed-test: $(PINS) | $(VENV)/pyvenv.cfg

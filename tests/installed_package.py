@@ -1,15 +1,18 @@
 """What `make dist` runs in an empty environment, outside of the repository: does a package work?"""
 
+import contextlib
 import subprocess
 import sys
 import tempfile
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 import skdpsurv
+from skdpsurv.datasets import load_flchain
 
 SCHEMA = '[columns]\nage = [30, 95]\nstage = ["I", "II"]\n'
 
@@ -19,6 +22,10 @@ def main():
     files = resources.files("skdpsurv")
     assert files.joinpath("py.typed").is_file()
     assert files.joinpath("report", "report.html.jinja").is_file()
+    assert find_spec("sksurv") is None, "the package alone must not bring what is under the GPL"
+    with contextlib.suppress(ImportError):
+        load_flchain()
+        raise AssertionError("flchain comes with an extra")
     rng = np.random.default_rng(0)
     n = 400
     with tempfile.TemporaryDirectory() as name:

@@ -111,7 +111,7 @@ def says(release: Release, model: str, outputs: Any = None) -> tuple[Evidence, T
     ValueError
         If it is of another model, or does not say how sure it is.
     """
-    kind: Any = Release.kinds.get(release.estimator)
+    kind: Any = Release.kinds[release.estimator]
     if model not in getattr(kind, "_is_evidence_of", ()):
         wanted = {"hazard": "hazards (DPDiscreteTimeSurvival)", "odds": "log odds"}[model]
         raise ValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -33,6 +33,17 @@ __all__ = ["Release", "check_parameters", "released_array"]
 
 #: More columns than any table has: a release with more was crafted.
 MOST_COLUMNS = 10_000_000
+
+
+class Kinds(dict[str, Any]):
+    """Estimators by their names; None is one that nobody knows."""
+
+    #: Imports those of this package: nobody may have asked for them yet.
+    import_all: Callable[[], object] = staticmethod(lambda: None)
+
+    def __missing__(self, name: str) -> Any:
+        self.import_all()
+        return self.get(name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +108,8 @@ class Release:
     made_with: str = f"skdpsurv {__version__}"
     receipt: Receipt | None = None
 
-    #: Estimators by their names: each class enters itself.
-    kinds: ClassVar[dict[str, Any]] = {}
+    #: Estimators by their names: each class enters itself when it is imported.
+    kinds: ClassVar[Kinds] = Kinds()
 
     def __post_init__(self) -> None:
         arrays = {name: _read_only(name, value) for name, value in self.values.items()}
@@ -282,7 +293,7 @@ class Release:
 
     @property
     def _kind(self) -> Any:
-        kind = self.kinds.get(self.estimator)
+        kind = self.kinds[self.estimator]
         if kind is None:
             raise ValueError(
                 f"estimator of the release must be a class of this package, got "

@@ -33,7 +33,7 @@ def results(release: Any) -> list[Block]:
         blocks.append(
             Note("No figures are drawn: matplotlib is not installed. Tables stand in their place.")
         )
-    kind = release.kinds.get(release.estimator)
+    kind = release.kinds[release.estimator]
     if kind is None:
         blocks.append(
             Note(

@@ -1,0 +1,103 @@
+"""What importing the package loads, and what of it works without the packages of its extras."""
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import skdpsurv
+
+#: Refuses to find some packages, as if they were not installed.
+WITHOUT = """
+import sys
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {names}:
+            raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
+sys.meta_path.insert(0, Missing())
+"""
+EXTRAS = ("dask", "dp_accounting", "lifelines", "matplotlib", "psycopg", "sksurv")
+
+
+def told(script: str, without: tuple[str, ...] = ()) -> str:
+    script = WITHOUT.format(names=set(without) or "()") + textwrap.dedent(script)
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        cwd=Path(skdpsurv.__file__).parents[1],
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_importing_the_package_loads_little():
+    loaded = told(
+        """
+        import skdpsurv
+        heavy = {"dask", "lifelines", "matplotlib", "sksurv", "typer", "sqlalchemy"}
+        print(sorted(heavy & set(sys.modules)), "skdpsurv.survival" in sys.modules)
+        for name in skdpsurv.__all__:
+            getattr(skdpsurv, name)
+        print(sorted(heavy & set(sys.modules)), set(skdpsurv.__all__) <= set(dir(skdpsurv)))
+        """
+    )
+    assert loaded.split("\n") == ["[] False", "[] True"]
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="module 'skdpsurv' has no attribute 'DPCox'"):
+        skdpsurv.DPCox  # noqa: B018
+
+
+def test_a_release_finds_estimators_that_nobody_has_imported(tmp_path):
+    fitter = skdpsurv.DPKaplanMeierFitter(epsilon=5.0, max_time=10.0)
+    fitter.fit([2.0, 5.0, 9.5] * 20, [1, 0, 1] * 20).release_.save(tmp_path / "curve.json")
+    found = told(
+        f"""
+        from skdpsurv.release import Release
+        print(type(Release.load({str(tmp_path / "curve.json")!r}).to_estimator()).__name__)
+        """
+    )
+    assert found == "DPKaplanMeierFitter"
+
+
+def test_the_package_works_without_its_extras():
+    found = told(
+        """
+        import numpy as np
+        from skdpsurv import DPDiscreteTimeSurvival
+        from skdpsurv.datasets import load_flchain, make_discrete_time_survival
+        from skdpsurv.demo import compare_on_flchain
+        from skdpsurv.metrics import private_survival_metrics
+        from skdpsurv.reference import cox_coefficients, fit_weibull
+        data = make_discrete_time_survival(500, 2, random_state=0)
+        model = DPDiscreteTimeSurvival(1.0, max_time=1.0).fit(data.X, data.y)
+        assert 0.0 <= model.score(data.X, data.y) <= 1.0
+        assert model.predict_survival_function(data.X)[0](0.5) <= 1.0
+        exact = private_survival_metrics(model, data.X, data.y, np.inf, max_time=1.0)
+        assert 0.0 <= exact.c_index.value <= 1.0
+        calls = (
+            compare_on_flchain,
+            load_flchain,
+            lambda: cox_coefficients(data.X, data.y),
+            lambda: fit_weibull(data.y, max_time=1.0),
+        )
+        for call in calls:
+            try:
+                call()
+            except ImportError as error:
+                print(error)
+        """,
+        without=EXTRAS,
+    )
+    said = ' needs {}: pip install "skdpsurv[reference]"'.format
+    assert found.split("\n") == [
+        "The demo" + said("scikit-survival"),
+        "load_flchain" + said("scikit-survival"),
+        "fit_cox" + said("scikit-survival"),
+        "fit_weibull" + said("lifelines"),
+    ]
