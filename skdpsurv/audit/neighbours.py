@@ -1,63 +1,107 @@
 """worst_neighbours: pairs of data sets that are hard on an estimator's guarantee.
 
-One table, :data:`PAIRS`, says who makes the pairs of which estimator; a new estimator adds a line.
+Pairs are changes of one record, each among several sorts of other records. One table,
+:data:`PAIRS`, says who makes them for which estimator; a new family of estimators adds a line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from skdpsurv.audit.exit_pairs import exit_pairs
-from skdpsurv.audit.hybrid_pairs import histogram_pairs, hybrid_pairs
-from skdpsurv.audit.labelled_pairs import labelled_pairs
-from skdpsurv.audit.linear_pairs import linear_pairs
-from skdpsurv.audit.neighbour_pair import NeighbourPair, PairSetting
-from skdpsurv.audit.survival_pairs import survival_pairs
-from skdpsurv.audit.weibull_pairs import weibull_pairs
+import numpy as np
+from sklearn.base import is_classifier
+
 from skdpsurv.checks import positive_int, seed
-from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
+from skdpsurv.classification.private_classifier import PrivateClassifier
 from skdpsurv.hybrid import HybridMEstimator
-from skdpsurv.published import (
-    LaplaceWeibullFitter,
-    PerturbedHistogramMEstimator,
-    PublishedDiscreteTimeSurvival,
-    PublishedLogisticRegression,
-    PublishedStackingClassifier,
-    PublishedWeibullFitter,
-    SampleAggregateWeibullFitter,
-)
+from skdpsurv.published import PerturbedHistogramMEstimator
 from skdpsurv.regression import PrivateLinearModel
-from skdpsurv.survival import (
-    DPAalenJohansenFitter,
-    DPDiscreteTimeSurvival,
-    DPKaplanMeierFitter,
-    DPNelsonAalenFitter,
-    DPWeibullFitter,
-)
+from skdpsurv.survival.discrete_time_model import DiscreteTimeModel
+from skdpsurv.survival.exit_curves import ExitCurves
+from skdpsurv.survival.weibull_curve import WeibullCurve
+from skdpsurv.types import FloatArray
 
-__all__ = ["PAIRS", "worst_neighbours"]
+__all__ = ["PAIRS", "NeighbourPair", "worst_neighbours"]
 
-#: Who makes the pairs: a function of the estimator and a PairSetting for each class, and its
-#: subclasses.
-PAIRS: dict[type, Callable[[Any, PairSetting], Iterator[NeighbourPair]]] = {
-    DPDiscreteTimeSurvival: survival_pairs,
-    PublishedDiscreteTimeSurvival: survival_pairs,
-    DPWeibullFitter: weibull_pairs,
-    PublishedWeibullFitter: weibull_pairs,
-    LaplaceWeibullFitter: weibull_pairs,
-    SampleAggregateWeibullFitter: weibull_pairs,
-    DPKaplanMeierFitter: exit_pairs,
-    DPNelsonAalenFitter: exit_pairs,
-    DPAalenJohansenFitter: exit_pairs,
-    DPLogisticRegression: labelled_pairs,
-    PublishedLogisticRegression: labelled_pairs,
-    PrivateStackingClassifier: labelled_pairs,
-    PublishedStackingClassifier: labelled_pairs,
-    PrivateLinearModel: linear_pairs,
-    HybridMEstimator: hybrid_pairs,
-    PerturbedHistogramMEstimator: histogram_pairs,
-}
+#: How far beyond a bound records go that clipping must catch.
+FAR = 1e9
+#: Public records for each private one, and at least.
+PUBLIC_SHARE, LEAST_PUBLIC = 2, 12
+
+#: One value for each argument of ``fit``.
+Record = tuple[Any, ...]
+
+
+class NeighbourPair(NamedTuple):
+    """Two data sets that differ in their first private record.
+
+    Parameters
+    ----------
+    name : str
+        What differs, and what the other records are.
+    data, neighbour : tuple
+        Arguments of ``fit``.
+    """
+
+    name: str
+    data: tuple[Any, ...]
+    neighbour: tuple[Any, ...]
+
+
+class _Sizes(NamedTuple):
+    """Sizes of the data sets, and typical rows."""
+
+    n: int
+    n_features: int
+    seed: int
+
+    @property
+    def n_others(self) -> int:
+        return self.n - 1
+
+    def along(self, size: float, column: int = 0) -> FloatArray:
+        """Return a row along one column."""
+        return size * np.eye(self.n_features)[column]
+
+    def shared(self, size: float) -> FloatArray:
+        """Return a row that all columns have an equal part in."""
+        return np.full(self.n_features, size / np.sqrt(self.n_features))
+
+    def uniform(self, low: Any, high: Any, *shape: int) -> FloatArray:
+        """Return values that are spread out, for the others."""
+        return np.random.default_rng(self.seed).uniform(low, high, (self.n_others, *shape))
+
+    def spread(self, size: float) -> FloatArray:
+        """Return rows of norm at most ``size`` in all directions, for the others."""
+        return size * self.uniform(-1.0, 1.0, self.n_features) / np.sqrt(self.n_features)
+
+    def turns(self, first: Any, second: Any) -> list[Any]:
+        """Return values that take turns, for the others."""
+        return [(first, second)[i % 2] for i in range(self.n_others)]
+
+
+class _Family(NamedTuple):
+    """What differs, among whom, and how records become arguments of ``fit``.
+
+    The first ``n_strongest`` changes are made among all sorts of others, the rest among those with
+    the numbers ``usual``.
+    """
+
+    changes: Mapping[str, tuple[Record, Record]]
+    crowds: Callable[[Record], Mapping[str, Sequence[Record]]]
+    data: Callable[..., tuple[Any, ...]]
+    n_strongest: int = 0
+    usual: tuple[int, ...] = (0, 1, 2)
+
+    def pairs(self, n_others: int) -> Iterator[NeighbourPair]:
+        for i, (change, pair) in enumerate(self.changes.items()):
+            crowds = list(self.crowds(pair[0]).items())
+            chosen = crowds if i < self.n_strongest else [crowds[j] for j in self.usual]
+            for name, others in chosen if n_others else [("alone", ())]:
+                made = (self.data(*zip(record, *others, strict=True)) for record in pair)
+                yield NeighbourPair(f"{change}, {name}", *made)
 
 
 def worst_neighbours(
@@ -114,17 +158,242 @@ def worst_neighbours(
     positive_int("n_features", n_features)
     seed("random_state", random_state)
     model = estimator
-    while (make := _maker(model)) is None:
+    while (family := _family_of(model)) is None:
         # What a search chooses among.
         if not (hasattr(model, "estimator") and hasattr(model, "epsilon")):
-            known = ", ".join(kind.__name__ for kind in PAIRS)
             raise TypeError(
-                f"estimator must be one of {known}, or a search over one, got "
+                "estimator must be a private estimator of this package, or a search over one, got "
                 f"{type(estimator).__name__}."
             )
         model = model.estimator
-    return make(model, PairSetting(int(n), int(n_features), int(random_state or 0)))
+    sizes = _Sizes(int(n), int(n_features), int(random_state or 0))
+    return family(model, sizes).pairs(sizes.n_others)
 
 
-def _maker(estimator: Any) -> Callable[[Any, PairSetting], Iterator[NeighbourPair]] | None:
-    return next((PAIRS[kind] for kind in type(estimator).__mro__ if kind in PAIRS), None)
+def _family_of(model: Any) -> Callable[[Any, _Sizes], _Family] | None:
+    return next((make for kind, make in PAIRS.items() if isinstance(model, kind)), None)
+
+
+def _rows(rows: Sequence[FloatArray], outcomes: Sequence[Any]) -> tuple[Any, ...]:
+    return np.vstack(rows), np.array(outcomes)
+
+
+def _linear(estimator: Any, sizes: _Sizes) -> _Family:
+    """Rows at their bound, labels or outcomes at either end, the intercept alone."""
+    bound, n = estimator._norm, sizes.n_others
+    if labelled := isinstance(estimator, PrivateClassifier):
+        stated = [0, 1] if estimator.classes is None else np.unique(estimator.classes).tolist()
+    else:
+        stated = list(estimator._outcome_range())
+    what, low, high = "label" if labelled else "outcome", stated[0], stated[-1]
+    top, zero = sizes.along(bound), sizes.along(0.0)
+    changes = {
+        f"{what} flipped": ((top, low), (top, high)),
+        "row and its negative": ((top, high), (-top, high)),
+        "row at zero or at its bound": ((zero, low), (top, low)),
+        f"row and {what} turned around": ((top, low), (-top, high)),
+        f"{what} flipped at a row of zeros": ((zero, low), (zero, high)),
+        "rows far beyond the bound": ((FAR * top, high), (-FAR * top, high)),
+        "row far beyond the bound or at zero": ((FAR * top, high), (zero, high)),
+    }
+    if sizes.n_features > 1:
+        shared, other = sizes.shared(bound), sizes.along(bound, sizes.n_features - 1)
+        changes[f"{what} flipped at a row of all columns"] = ((shared, low), (shared, high))
+        changes["rows at right angles"] = ((top, high), (other, high))
+        changes["row of all columns and its negative"] = ((shared, high), (-shared, high))
+    if not labelled:
+        beyond = FAR * max(high, 1.0)
+        changes["outcome far beyond its range"] = ((FAR * top, beyond), (-FAR * top, high))
+    elif len(stated) > 2:
+        changes["label of one class or of another"] = ((top, stated[0]), (top, stated[1]))
+    outcomes = sizes.turns(high, low)
+    crowds = {
+        "others alike": [(top, low)] * n,
+        "others at zero": [(zero, outcome) for outcome in outcomes],
+        f"others at zero with one {what}": [(zero, low)] * n,
+        "others separable": sizes.turns((top, high), (-top, low)),
+        "others spread out": list(zip(sizes.spread(bound), outcomes, strict=True)),
+    }
+    return _Family(changes, lambda _: crowds, _rows, 3, (0, 1))
+
+
+def _survival(estimator: Any, sizes: _Sizes) -> _Family:
+    """Rows at their bound, times at the ends of the grid."""
+    end = float(estimator.max_time)
+    first = 0.5 * end / int(estimator.n_intervals)
+    given = estimator.data_norm
+    bound = math.sqrt(sizes.n_features) / 2.0 if isinstance(given, str) else float(given)
+    top, zero = sizes.along(bound), sizes.along(0.0)
+    early, late, healthy = (top, True, first), (top, True, end), (top, False, end)
+
+    def moved(record: Record, row: FloatArray) -> Record:
+        return (row, *record[1:])
+
+    changes = {
+        "event at once or censored at the end": (early, healthy),
+        "event in the first or the last interval": (early, late),
+        "event or censored in the last interval": (late, healthy),
+        "opposite rows, events at once": (early, moved(early, -top)),
+        "opposite rows, both censored at the end": (healthy, moved(healthy, -top)),
+        "opposite rows, event at once or censored": (early, moved(healthy, -top)),
+        "row at zero or at its bound": (moved(early, zero), early),
+        "rows far beyond the bound": (moved(early, FAR * top), moved(early, -FAR * top)),
+        "time far beyond the horizon or at once": ((top, True, FAR * end), early),
+        "row at zero, event at once or censored": (moved(early, zero), moved(healthy, zero)),
+    }
+    if sizes.n_features > 1:
+        shared, other = sizes.shared(bound), sizes.along(bound, 1)
+        changes["rows at right angles"] = (early, moved(early, other))
+        changes["row of all columns and its negative"] = (
+            moved(early, shared),
+            moved(early, -shared),
+        )
+    n, times = sizes.n_others, end * sizes.uniform(0.0, 1.0)
+    spread = zip(sizes.spread(bound), sizes.turns(True, False), times.tolist(), strict=True)
+    crowds = {
+        "others at zero and censored": [moved(healthy, zero)] * n,
+        "others with events at once": [early] * n,
+        "others censored at the end": [healthy] * n,
+        "others separable": sizes.turns(early, moved(healthy, -top)),
+        "others spread out": list(spread),
+    }
+
+    def data(rows: Any, events: Any, times: Any) -> tuple[Any, ...]:
+        y = np.array(list(zip(events, times, strict=True)), dtype=[("event", "?"), ("time", "f8")])
+        return np.vstack(rows), y
+
+    # The strongest changes among all sorts of others, the rest among two.
+    return _Family(changes, lambda _: crowds, data, 2, (0, 1))
+
+
+def _weibull(estimator: Any, sizes: _Sizes) -> _Family:
+    """Durations at zero, at the horizon, and beyond."""
+    end, n = float(estimator.max_time), sizes.n_others
+    least, mid = end * math.exp(-float(estimator.omega)), end * math.exp(-1.0)
+    early, late, healthy = (0.0, True), (end, True), (end, False)
+    changes = {
+        "event at zero or censored at the horizon": (early, healthy),
+        "event at zero or at the horizon": (early, late),
+        "event or censored at the horizon": (late, healthy),
+        "event or censored at zero": (early, (0.0, False)),
+        "censored at zero or at the horizon": ((0.0, False), healthy),
+        "event far beyond the horizon or at zero": ((FAR * end, True), early),
+        "event in mid course or at the horizon": ((mid, True), late),
+        "event in mid course or at zero": ((mid, True), early),
+        # As far below the least time as can be.
+        "event at the least time or far below": ((least, True), (least / FAR, True)),
+    }
+    times = (end * sizes.uniform(0.0, 1.0)).tolist()
+    crowds = {
+        "others censored at the horizon": [healthy] * n,
+        "others with events at the horizon": [late] * n,
+        "others with events at zero": [early] * n,
+        "one event among others": [(0.5 * end, True), *[healthy] * n][:n],
+        "others half at zero, half censored": sizes.turns(early, healthy),
+        "others spread out": list(zip(times, sizes.turns(True, False), strict=True)),
+    }
+    return _Family(
+        changes,
+        lambda _: crowds,
+        lambda times, events: (np.array(times, dtype=float), np.array(events)),
+        3,
+        (1, 5),
+    )
+
+
+def _exits(estimator: Any, sizes: _Sizes) -> _Family:
+    """Durations, events or causes, and groups: a record from one cell to any other."""
+    end, n = float(estimator.max_time), sizes.n_others
+    causes = getattr(estimator, "causes", None)
+    none, *seen = (False, True) if causes is None else (estimator.censored, *list(causes))
+    here, *_, there = (None, None) if estimator.groups is None else [*estimator.groups] * 2
+    early, late = (0.0, seen[0], here), (end, seen[-1], there)
+    stayed, gone = (end, none, here), (0.0, none, there)
+    changes = {
+        "event at zero or at the horizon": (early, late),
+        "event at zero or still there at the horizon": (early, stayed),
+        "event or still there at the horizon": (late, stayed),
+        "event or censored at zero": (early, gone),
+        "censored at zero or still there at the horizon": (gone, stayed),
+        "event far beyond the horizon or at zero": ((FAR * end, seen[0], here), early),
+        "event or censored in mid course": ((end / 2, seen[-1], there), (end / 2, none, here)),
+    }
+    crowds = {
+        "others still there": [stayed] * n,
+        "others with events at zero": [early] * n,
+        "others spread out": [
+            (time, seen[i % len(seen)] if i % 2 else none, (here, there)[i % 2])
+            for i, time in enumerate(sizes.uniform(0.0, end).tolist())
+        ],
+    }
+
+    def data(times: Any, events: Any, groups: Any) -> tuple[Any, ...]:
+        grouped = [] if estimator.groups is None else [{"group": np.array(groups)}]
+        return np.array(times), np.array(events), *grouped
+
+    return _Family(changes, lambda _: crowds, data)
+
+
+def _cells(estimator: Any, sizes: _Sizes) -> _Family:
+    """Rows and outcomes in cells that a record enters, leaves or empties.
+
+    Beside the n private records of a HybridMEstimator there are public ones, an even grid from -1
+    to 1; a PerturbedHistogramMEstimator's bounds say the number of columns.
+    """
+    classifies = estimator.estimator is None or is_classifier(estimator.estimator)
+    hybrid, n = isinstance(estimator, HybridMEstimator), sizes.n_others
+    n_public = max(PUBLIC_SHARE * sizes.n, LEAST_PUBLIC)
+    steps = np.linspace(-1.0, 1.0, n_public)
+    signs = (-1.0) ** np.arange(n_public)
+    y = np.arange(n_public) % 2 if classifies else 0.5 * steps + 0.25 * signs
+    # Columns take the grid's values in other orders, so that they are no multiples of each other.
+    public = np.column_stack([np.roll(steps, 5 * j) for j in range(sizes.n_features)])
+    bounds = [(-1.0, 1.0)] * sizes.n_features if hybrid else estimator.bounds
+    bottom, top = np.asarray(bounds, dtype=float).T
+    middle, reach = (bottom + top) / 2.0, FAR * (top - bottom)
+    stated = np.unique(y if hybrid else estimator.outcome).tolist()
+    low, high = stated[0], stated[-1]
+    changes = {
+        "at opposite ends, other outcomes": ((bottom, low), (top, high)),
+        "at opposite ends, one outcome": ((bottom, low), (top, low)),
+        "outcome flipped at the end": ((top, low), (top, high)),
+        "outcome flipped in the middle": ((middle, low), (middle, high)),
+        "far beyond the range": ((bottom - reach, low), (top + reach, high)),
+    }
+    if hybrid:
+        changes["at a public record or next to it"] = ((public[0], low), (public[1], low))
+        unknown = 9 if classifies else FAR
+        changes["outcome that no public record has"] = ((top, unknown), (top, low))
+    elif not classifies:
+        changes["outcome far beyond its range"] = ((middle, low - FAR), (middle, high + FAR))
+    rows = sizes.spread(1.0) if hybrid else sizes.uniform(bottom, top, top.size)
+    spread = list(zip(rows, sizes.turns(low, high), strict=True))
+
+    def crowds(record: Record) -> dict[str, Sequence[Record]]:
+        row, outcome = record
+        return {
+            "others in its cell": [record] * n,
+            "its cell emptied": [(bottom + top - row, high if outcome == low else low)] * n,
+            "others at one end": [(bottom, low)] * n,
+            "others spread out": spread,
+        }
+
+    def data(rows: Any, outcomes: Any) -> tuple[Any, ...]:
+        if not hybrid:
+            return _rows(rows, outcomes)
+        X = np.vstack([public, *rows])
+        return X, np.append(y, outcomes), np.arange(len(X)) < n_public
+
+    return _Family(changes, crowds, data, 1, (0, 1) if hybrid else (0, 1, 3))
+
+
+#: Who makes the pairs: a function of the estimator and of sizes for each family.
+PAIRS: dict[type, Callable[[Any, _Sizes], _Family]] = {
+    DiscreteTimeModel: _survival,
+    WeibullCurve: _weibull,
+    ExitCurves: _exits,
+    PrivateClassifier: _linear,
+    PrivateLinearModel: _linear,
+    HybridMEstimator: _cells,
+    PerturbedHistogramMEstimator: _cells,
+}

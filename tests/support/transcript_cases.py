@@ -236,12 +236,12 @@ CASES = {
     ),
     "Poisson": Case(
         poisson(max_residual=2.0, alpha=10.0),
-        {"outcome at either end, others alike": {"n": 4}},
+        {"outcome flipped, others alike": {"n": 4}},
         2,
     ),
     "Poisson, output": Case(
         poisson(max_residual=2.0, alpha=10.0, method="out_pert"),
-        {"outcome at either end, others alike": {"n": 4}},
+        {"outcome flipped, others alike": {"n": 4}},
         1,
     ),
     "Kaplan-Meier": Case(
@@ -273,7 +273,7 @@ CASES = {
     ),
     "histogram": Case(
         PerturbedHistogramMEstimator(bounds=[(-1, 1)], outcome=[0, 1]),
-        {"outcome flipped, others in its cell": {"n": 4}},
+        {"outcome flipped in the middle, others in its cell": {"n": 4}},
         1,
     ),
     "search": Case(search(refit=0.5), rolled(search(), [FLIPPED], n=6), 5),
