@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from skdpsurv.audit.density_ratio import DensityRatioResult, density_ratio_audit
-from skdpsurv.audit.epsilon import audit_epsilon
+from skdpsurv.audit.epsilon import AuditResult, audit_epsilon
 from skdpsurv.audit.measurements import MeasuredDistance, MeasurementResult, measurement_audit
 from skdpsurv.audit.neighbours import NeighbourPair, worst_neighbours
 from skdpsurv.audit.posterior_chains import PosteriorChains, nonprivate_posterior_chains
 from skdpsurv.audit.privacy_curve import PrivacyCurveResult, privacy_curve_audit
-from skdpsurv.audit.result import AuditResult
 
 __all__ = [
     "AuditResult",

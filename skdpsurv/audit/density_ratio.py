@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from skdpsurv.audit.ladder_law import ladder_ratio, plan_and_tables
-from skdpsurv.audit.perturbation_law import largest_ratio, laws_of
-from skdpsurv.audit.result import at_most
-from skdpsurv.audit.subject import Subject, check_neighbours
-from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
+import numpy as np
+from scipy import optimize
+
+from skdpsurv.audit.subject import at_most, audited
+from skdpsurv.audit.walk import planned
+from skdpsurv.checks import integer
+from skdpsurv.mechanisms.certificate import Center, certificate
+from skdpsurv.mechanisms.ladder import UNIT, Rungs, highest_level
+from skdpsurv.mechanisms.newton import Objective, minimize
+from skdpsurv.mechanisms.noisy_descent import DescentCalibration
+from skdpsurv.mechanisms.perturbation import Minimisers, Problem
+from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalGaussian
 from skdpsurv.privacy import silent_arithmetic
-from skdpsurv.published import (
-    PublishedDiscreteTimeSurvival,
-    PublishedLogisticRegression,
-    PublishedStackingClassifier,
-)
-from skdpsurv.regression import PrivateLinearModel
-from skdpsurv.survival import DPDiscreteTimeSurvival
-from skdpsurv.survival.weibull_curve import WeibullCurve
+from skdpsurv.privacy.plan import Plan, Sequential, Total, leaves
+from skdpsurv.survival.weibull_counts import CountTable
+from skdpsurv.survival.weibull_measurements import Ladder
+from skdpsurv.types import FloatArray
 
 __all__ = ["DensityRatioResult", "density_ratio_audit"]
+
+#: Of any release: audits ask for laws, and draw nothing.
+SAMPLERS = "samplers, and that drawn noise follows its stated law"
+#: Distances at which densities are compared: in units of what one record can move a minimum by.
+DISTANCES = (0.01, 0.3, 1.0, 3.0, 10.0, 100.0, 1e3)
+#: The same, for where losses bend.
+NEAR = (1.0, 5.0)
+N_DIRECTIONS = 16
+#: Points from which the ratio is climbed, in either direction, and steps of the climb.
+N_CLIMBS, CLIMB_STEPS = 2, 150
+#: Means of log event times, in parts of omega, that the tight ladder may have been given.
+MEANS = (0.02, 0.1, 0.2, 0.4, 0.7, 0.95)
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,71 +158,218 @@ def density_ratio_audit(
     >>> result.passed, bool(result.largest > 0.8)
     (True, True)
     """
-    subject = Subject.of(estimator)
-    arguments = [subject.fit_arguments(data, "data"), subject.fit_arguments(neighbour, "neighbour")]
-    check_neighbours(*arguments)
+    integer(at_least=2)("n_cells", n_cells)
+    subject, arguments = audited(estimator, data, neighbour)
+    (plan, one), (_, other) = (planned(subject.seeded(None), each) for each in arguments)
     with silent_arithmetic():
-        return _comparer(subject.step)(subject, arguments, n_cells)
-
-
-#: What these release are minimisers with noise: their plans have ``problems``.
-MINIMISERS = (
-    DPDiscreteTimeSurvival,
-    PublishedDiscreteTimeSurvival,
-    DPLogisticRegression,
-    PublishedLogisticRegression,
-    PrivateStackingClassifier,
-    PublishedStackingClassifier,
-    PrivateLinearModel,
-)
-Comparer = Callable[[Subject, list[Mapping[str, Any]], int], DensityRatioResult]
-
-#: Of any release: audits ask for laws, and draw nothing.
-SAMPLERS = "samplers, and that drawn noise follows its stated law"
-
-
-def _comparer(model: Any) -> Comparer:
-    if isinstance(model, WeibullCurve):
-        return _compare_ladders
-    if isinstance(model, MINIMISERS):
-        return _compare_minimisers
-    known = ", ".join(kind.__name__ for kind in MINIMISERS)
-    raise TypeError(
-        f"estimator must be a {known} or DPWeibullFitter, got {type(model).__name__}: the law of "
-        "others is not known in closed form."
-    )
-
-
-def _compare_minimisers(
-    subject: Subject, arguments: list[Mapping[str, Any]], n_cells: int
-) -> DensityRatioResult:
-    models = [subject.seeded(None) for _ in arguments]
-    laws = [laws_of(model, each) for model, each in zip(models, arguments, strict=True)]
-    ratios = [largest_ratio(one, other) for one, other in zip(*laws, strict=True)]
+        if any(isinstance(leaf, Ladder) for leaf in plan.leaves):
+            return _compare_ladders(plan, one, other, n_cells)
+        both = zip(minimisations(plan, one), minimisations(plan, other), strict=True)
+        ratios = [largest_ratio(*map(_law, pair)) for pair in both]
     # In either direction, the same for all models.
     directions = list(zip(*ratios, strict=True))
-    sums = [sum(ratio.largest for ratio in direction) for direction in directions]
-    best = directions[sums.index(max(sums))]
-    where = tuple(value for ratio in best for value in ratio.where)
-    name = "minimiser" if len(best) == 1 else f"{len(best)} minimisers together"
+    best = max(directions, key=lambda found: sum(ratio.largest for ratio in found))
+    name = several("minimiser", len(best))
     return DensityRatioResult(
-        max(sums),
-        float(models[0].epsilon),
-        where,
+        sum(ratio.largest for ratio in best),
+        subject.epsilon,
+        tuple(value for ratio in best for value in ratio.where),
         f"law of the {name}",
         audited=(name,),
         not_audited=("noise that hides the solver", SAMPLERS),
     )
 
 
+def several(name: str, number: int) -> str:
+    """Return what was compared, in words."""
+    return name if number == 1 else f"{number} {name}s together"
+
+
+def problems_of(model: Any, arguments: Mapping[str, Any]) -> list[Problem]:
+    """Return all minimisations of a fit that releases nothing else; the model is of no more use."""
+    return minimisations(*planned(model, arguments))
+
+
+def minimisations(plan: Plan, records: Any) -> list[Problem]:
+    """Return all minimisations of a plan, and refuse one that releases more."""
+    if not isinstance(plan.alone, Minimisers):
+        raise TypeError(
+            "estimator must have a law that is known in closed form: it must release perturbed "
+            "minimisers and nothing else, with shares of 0 for the rest, or have a ladder; got: "
+            f"{plan.mechanism}."
+        )
+    return plan.alone.problems(plan.known, records)
+
+
+def is_gaussian(problem: Problem) -> bool:
+    """Say whether privacy rests on Gaussian noise."""
+    how = problem.calibration
+    return isinstance(how, DescentCalibration) or isinstance(how.output, SphericalGaussian)
+
+
+@dataclass(frozen=True)
+class Law:
+    """The law of one released minimiser: of the plan, likelihood and calibration of the estimator.
+
+    Parameters
+    ----------
+    objective : Objective
+        Without its linear term.
+    linear, output : NoiseLaw or None
+        Of the noise in the objective, and on the minimiser.
+    """
+
+    objective: Objective
+    linear: NoiseLaw | None
+    output: NoiseLaw | None
+
+    @classmethod
+    def of(cls, problem: Problem) -> Law:
+        """Return the objective that a problem minimises, and its noise of whatever law."""
+        how, likelihood = problem.calibration, problem.likelihood
+        zero = np.zeros(likelihood.n_params)
+        objective = Objective(likelihood, problem.blocks, how.kappa, problem.center, zero)
+        return cls(objective, how.linear, how.output)
+
+    @property
+    def minimum(self) -> FloatArray:
+        """Where the objective without noise is least."""
+        task = self.objective
+        constants, center = task.likelihood.constants, float(np.linalg.norm(task.center))
+        reached = certificate(constants, task.n_records, task.kappa, 0.0, Center(center))
+        return minimize(task, reached)
+
+    def log_density(self, point: FloatArray) -> float:
+        """Return the log density, up to a constant of public numbers."""
+        gradient, hessian = self.objective.derivatives(point - self.objective.center)
+        assert self.linear is not None
+        bend = np.linalg.slogdet(np.asarray(hessian))[1]
+        return float(self.linear.log_density(gradient) + bend)
+
+
+def _law(problem: Problem) -> Law:
+    if is_gaussian(problem):
+        raise ValueError(
+            "delta of the estimator must be 0, or buy no Gaussian noise, whose density ratio has "
+            "no bound: use privacy_curve_audit."
+        )
+    return Law.of(problem)
+
+
+class Ratio(NamedTuple):
+    """The largest log ratio found, and the point where it is attained."""
+
+    largest: float
+    where: tuple[float, ...]
+
+
+def largest_ratio(one: Law, other: Law) -> tuple[Ratio, Ratio]:
+    """Return the largest log p(f | one) / p(f | other) found, and the largest of its inverse."""
+    minima = one.minimum, other.minimum
+    if one.linear is None:
+        assert one.output is not None
+        gap = one.output.cost(float(np.linalg.norm(minima[0] - minima[1])))
+        return Ratio(gap, tuple(minima[0])), Ratio(gap, tuple(minima[1]))
+    # Around the minima, and around where no record pulls.
+    centers = np.unique([*minima, one.objective.center, np.zeros(minima[0].size)], axis=0)
+    rng = np.random.default_rng(0)  # of points to look at, not of noise
+    random = rng.standard_normal((N_DIRECTIONS, minima[0].size))
+    around = offsets(one, [*random, minima[1] - minima[0], minima[0] - minima[1]])
+    points = np.vstack([center + around for center in centers])
+
+    def gap_at(point: FloatArray, sign: float = 1.0) -> float:
+        return sign * (one.log_density(point) - other.log_density(point))
+
+    gaps = np.array([gap_at(point) for point in points])
+
+    def climbed(sign: float) -> Ratio:
+        # Where densities vanish there is no ratio.
+        values = np.where(np.isfinite(gaps), sign * gaps, -np.inf)
+        best = np.argsort(-values)[:N_CLIMBS]
+        found = Ratio(float(values[best[0]]), tuple(points[best[0]].tolist()))
+        for start in points[best]:
+            end = optimize.minimize(
+                gap_at, start, (-sign,), "Nelder-Mead", options={"maxfev": CLIMB_STEPS}
+            )
+            found = max(found, Ratio(-float(end.fun), tuple(end.x.tolist())), key=lambda r: r[0])
+        return found
+
+    return climbed(1.0), climbed(-1.0)
+
+
+def offsets(law: Law, ways: list[FloatArray]) -> FloatArray:
+    """Return steps in these directions and along each parameter, far and near."""
+    d = law.objective.center.size
+    rows = np.vstack([*ways, np.eye(d), -np.eye(d)])
+    rows = rows[np.linalg.norm(rows, axis=1) > 0]
+    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    assert law.linear is not None
+    sensitivity = law.objective.likelihood.constants.gradient_sensitivity
+    reach = max(law.linear.scale, sensitivity) / law.objective.kappa
+    steps = [*(distance * reach for distance in DISTANCES), *NEAR]
+    return np.vstack([np.zeros((1, d)), *(step * rows for step in steps)])
+
+
+def log_law(rungs: Rungs, epsilon: float, n_rungs: int | None, n_cells: int) -> FloatArray:
+    """Return the log probabilities of a ladder's draw among every so many nodes of the grid.
+
+    Parameters
+    ----------
+    rungs : Rungs
+    epsilon : float
+    n_rungs : int or None
+        As for :func:`~skdpsurv.mechanisms.ladder.draw_cell`.
+    n_cells : int
+        How many cells there are, or a few more if that does not divide those of the grid.
+    """
+    top, step = highest_level(epsilon, n_rungs), grid_step(rungs, n_cells)
+    n_cells = rungs.n_cells // step
+    levels = np.zeros(n_cells)
+
+    # The level of a cell is the largest bound on the way to it, as the mechanism defines it.
+    blocks = [(0, n_cells)]
+    while blocks:
+        start, end = blocks.pop()
+        if end - start > 1:
+            middle = (start + end) // 2
+            below, above = levels[start:middle], levels[middle:end]
+            np.maximum(below, min(rungs.down_to(middle * step), top), out=below)
+            np.maximum(above, min(rungs.up_to(middle * step), top), out=above)
+            blocks += [(start, middle), (middle, end)]
+    logs = -0.5 * epsilon * levels / UNIT
+    return np.asarray(logs - np.log(np.sum(np.exp(logs))))
+
+
+def grid_step(rungs: Rungs, n_cells: int) -> int:
+    """Return every how many nodes of the grid one is looked at."""
+    return max(1, rungs.n_cells // n_cells)
+
+
 def _compare_ladders(
-    subject: Subject, arguments: list[Mapping[str, Any]], n_cells: int
+    plan: Plan, one: CountTable, other: CountTable, n_cells: int
 ) -> DensityRatioResult:
-    plan, tables = plan_and_tables(subject.seeded(None), arguments, n_cells)
-    largest, shape, claimed = ladder_ratio(plan, tables, n_cells)
+    node = plan.tree
+    knowns: list[dict[str, float]] = [{}]
+    if isinstance(node, Sequential) and isinstance(total := node.nodes[-1], Total):
+        # The ladder that may be drawn, and what may have been released before it.
+        n_events = min(max(int(one.events.sum()), 1), one.n_records)
+        follow_up = float(np.exp(one.log_time) @ one.records)
+        node = total.choose({"n_events": n_events, "follow_up": follow_up})
+        knowns = [{"mean_log_event": -part * one.omega} for part in MEANS]
+    ladder = next(leaf for leaf in leaves(node) if isinstance(leaf, Ladder))
+    best, shape = -math.inf, math.nan
+    for known in knowns:
+        rungs = [ladder.rungs(known, table) for table in (one, other)]
+        way = ladder.public.way
+        laws = [log_law(each, ladder.price, way.n_rungs, n_cells) for each in rungs]
+        gaps = np.abs(laws[0] - laws[1])
+        cell = int(np.argmax(gaps))
+        if gaps[cell] > best:
+            best = float(gaps[cell])
+            shape = ladder.shape_at((cell + 0.5) * grid_step(rungs[0], n_cells))
     return DensityRatioResult(
-        largest,
-        claimed,
+        best,
+        ladder.price,
         (shape,),
         "law of the shape",
         audited=("draw of the shape",),

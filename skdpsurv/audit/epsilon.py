@@ -3,24 +3,150 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from skdpsurv.audit.bounds import epsilon_bound, fewest_trials, largest_bound
-from skdpsurv.audit.distinguishers import Event, Scores, best_events, learned_scores
+from skdpsurv.audit.events import (
+    Scores,
+    best_events,
+    epsilon_bound,
+    fewest_trials,
+    largest_bound,
+    learned_scores,
+)
 from skdpsurv.audit.repeated_fits import Statistic, released_table, run_trials
-from skdpsurv.audit.result import AuditResult
-from skdpsurv.audit.subject import Subject, check_neighbours
+from skdpsurv.audit.subject import audited
 from skdpsurv.checks import fraction, positive_int, seed, verbosity
+from skdpsurv.plotting.style import colour, pyplot
+from skdpsurv.types import FloatArray
 
-__all__ = ["audit_epsilon"]
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
+__all__ = ["AuditResult", "audit_epsilon"]
 
 #: Events that are counted on the held-out half; the error is split among them.
 N_EVENTS = 3
+#: Bins of the histograms of scores.
+N_BINS = 60
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AuditResult:
+    """A lower bound on the epsilon of a mechanism, found by experiment.
+
+    Parameters
+    ----------
+    lower_bound : float
+        Epsilon is at least this, with probability ``confidence``; 0 if nothing was found.
+    claimed : float
+        Epsilon as the estimator states it.
+    delta : float
+        As the estimator states it.
+    confidence : float
+        Probability, at least, with which ``lower_bound`` does not exceed the true epsilon.
+    n_trials : int
+        Fits of each of the two data sets.
+    resolution : float
+        The largest bound that so many fits can give: an epsilon beyond it goes unnoticed.
+    statistic : str
+        What told the data sets apart best: "linear", "quadratic", "forest", or "given".
+    threshold : float
+        Of the scores by that statistic.
+    n_failed : tuple of (int, int)
+        Fits of ``data`` and of ``neighbour`` that raised an error. That they did is looked at, too;
+        if nearly all did, the audit has seen nothing else.
+    rates : tuple of (float, float)
+        Shares of the held-out releases of ``data`` and of ``neighbour`` on the event's side of the
+        threshold.
+    scores : tuple of ndarray
+        Scores of the held-out releases of ``data`` and of ``neighbour``.
+
+    Notes
+    -----
+    A bound below the claim proves nothing: another pair of neighbours, or a cleverer attack, may
+    find more. A bound above it refutes the claim.
+    """
+
+    lower_bound: float
+    claimed: float
+    delta: float
+    confidence: float
+    n_trials: int
+    resolution: float
+    statistic: str
+    threshold: float = math.nan
+    n_failed: tuple[int, int] = (0, 0)
+    rates: tuple[float, float] = (math.nan, math.nan)
+    scores: tuple[FloatArray, FloatArray] = field(
+        default_factory=lambda: (np.zeros(0), np.zeros(0))
+    )
+
+    @property
+    def passed(self) -> bool:
+        """Whether the claim was not refuted."""
+        return self.lower_bound <= self.claimed
+
+    def __repr__(self) -> str:
+        verdict = "not refuted" if self.passed else "REFUTED"
+        delta = f", delta={self.delta:g}" if self.delta else ""
+        failed = f"; {sum(self.n_failed):,} fits failed" if any(self.n_failed) else ""
+        sure = self.confidence
+        return (
+            f"AuditResult(claim of epsilon={self.claimed:g}{delta} {verdict}: "
+            f"epsilon >= {self.lower_bound:.3g} at confidence "
+            f"{f'{sure:g}' if sure <= 0.999 else f'1 - {1.0 - sure:.2g}'}; "
+            f"{self.n_trials:,} fits of each data set can show up to {self.resolution:.3g}; "
+            f"statistic={self.statistic!r}{failed})"
+        )
+
+    def plot(self) -> Figure:
+        """Draw the held-out scores, and how well they tell the data sets apart.
+
+        Left: histograms of the scores, with the threshold. Right: how often scores beyond each
+        threshold happen on one data set and on the other, beside the most that the claim allows.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+
+        Raises
+        ------
+        ImportError
+            If matplotlib is not installed.
+        """
+        figure, (left, right) = pyplot("AuditResult.plot").subplots(
+            1, 2, figsize=(10.0, 4.5), layout="constrained"
+        )
+        pooled = np.concatenate(self.scores)
+        least = 0.5 / max(self.scores[0].size, 1)
+        rates = np.geomspace(least, 1.0, 200)
+        most = np.minimum(1.0, math.exp(self.claimed) * rates + self.delta)
+        right.plot(rates, most, color="black", label="most that is allowed")
+        if pooled.size:
+            low, high = np.quantile(pooled, [0.002, 0.998])
+            bins = np.histogram_bin_edges([], N_BINS, (low, high))
+            left.axvline(self.threshold, color="black", linewidth=1.0)
+            thresholds = np.unique(pooled)
+            above = [
+                1.0 - np.searchsorted(np.sort(one), thresholds, "right") / one.size
+                for one in self.scores
+            ]
+            for i, name in enumerate(("data", "neighbour")):
+                inside = np.clip(self.scores[i], bins[0], bins[-1])
+                left.hist(inside, bins=bins, color=colour(i), alpha=0.5, label=name)
+                x, y = (np.r_[above[j], 1.0 - above[j]] for j in (1 - i, i))
+                drawn = np.maximum([x, y], least)[:, y >= x]  # the rest are the other data set's
+                right.plot(*drawn, ".", markersize=2.5, color=colour(i), label=f"events of {name}")
+            left.legend(frameon=False)
+        left.set(xlabel=f"Score ({self.statistic})", ylabel="Held-out fits")
+        right.set(xlabel="Rate on the other data set", ylabel="Rate on this data set")
+        right.set(xscale="log", yscale="log")
+        right.legend(frameon=False, loc="lower right")
+        figure.suptitle(f"found: epsilon ≥ {self.lower_bound:.2f}, claimed: {self.claimed:g}")
+        return figure
 
 
 def audit_epsilon(
@@ -119,88 +245,61 @@ def audit_epsilon(
     >>> result.passed, bool(result.resolution > 2.0)
     (True, True)
     """
-    subject = Subject.of(estimator)
     error = 1.0 - fraction("confidence", confidence)
     if statistic is not None and not callable(statistic):
         raise TypeError("statistic must be None or a function of a fitted estimator.")
     seed("random_state", random_state)
     verbosity("verbose", verbose)
     positive_int("n_trials", n_trials)
-    arguments = [subject.fit_arguments(data, "data"), subject.fit_arguments(neighbour, "neighbour")]
-    check_neighbours(*arguments)
+    subject, arguments = audited(estimator, data, neighbour)
     n_events = N_EVENTS if statistic is None else 1
-    resolution = _resolution(n_trials, error / n_events, subject, confidence)
-
-    seeds: NDArray[np.uint64] | None = None
+    half, n_held_out = n_trials // 2, n_trials - n_trials // 2
+    limits = (error / n_events, subject.delta)
+    resolution = largest_bound(n_held_out, *limits)
+    if resolution <= subject.epsilon:
+        # Of n trials, (n + 1) // 2 are held out.
+        needed = 2 * fewest_trials(subject.epsilon, *limits) - 1
+        raise ValueError(
+            f"n_trials must be at least {needed} to refute epsilon={subject.epsilon:g} at "
+            f"confidence {confidence:g}, got {n_trials}: with fewer, every estimator would pass."
+        )
+    seeds = np.full((2, n_trials), None)
     if random_state is not None:
         words = np.random.SeedSequence(random_state).generate_state(2 * n_trials, np.uint64)
-        seeds = words.astype(np.uint64).reshape(2, n_trials)
+        seeds = words.reshape(2, n_trials)
     found = run_trials(
-        subject, arguments, n_trials, seeds, statistic, n_jobs=n_jobs, verbose=verbose
+        subject, arguments, seeds.tolist(), statistic, n_jobs=n_jobs, verbose=verbose
     )
-    tables, _ = released_table(found)
-    half = n_trials // 2
-    learn, held_out = ((tables[0][part], tables[1][part]) for part in _halves(half, n_trials))
+    one, other = released_table(found)[0]
+    learn, held_out = (one[:half], other[:half]), (one[half:], other[half:])
     if statistic is None:
         scores = learned_scores(learn, held_out)
-    elif tables[0].shape[1]:
-        own, others = ((one[:, -1], other[:, -1]) for one, other in (learn, held_out))
-        scores = [Scores("given", own, others)]
+    elif one.shape[1]:
+        scores = [Scores("given", *((a[:, -1], b[:, -1]) for a, b in (learn, held_out)))]
     else:
         scores = []
-    events = best_events(scores, n_events, error / n_events, subject.delta)
-    result = _counted(scores, events, error / n_events, subject, n_trials, confidence, resolution)
-    first, second = (sum("failed" in numbers for numbers in some) for some in found)
-    return replace(result, n_failed=(first, second))
-
-
-def _halves(half: int, n_trials: int) -> tuple[slice, slice]:
-    return slice(0, half), slice(half, n_trials)
-
-
-def _counted(
-    scores: list[Scores],
-    events: list[Event],
-    error: float,
-    subject: Subject,
-    n_trials: int,
-    confidence: float,
-    resolution: float,
-) -> AuditResult:
-    """Count the events on the held-out half, and keep the one that says most."""
-    n = n_trials - n_trials // 2
-    best, bound = None, -math.inf
-    for event in events:
-        hits = event.hits(scores[event.scores].held_out)
-        found = float(epsilon_bound(*hits, n, error, subject.delta))
-        if best is None or found > bound:
-            best, bound = event, found
     stated: dict[str, Any] = {
-        "lower_bound": max(bound, 0.0),
         "claimed": subject.epsilon,
         "delta": subject.delta,
         "confidence": float(confidence),
         "n_trials": int(n_trials),
         "resolution": resolution,
+        "n_failed": tuple(sum("failed" in numbers for numbers in some) for some in found),
     }
-    if best is None:  # all releases were equal
-        return AuditResult(**stated, statistic="none")
-    one = scores[best.scores]
-    hits = best.hits(one.held_out)
-    rates = (hits[best.likelier] / n, hits[1 - best.likelier] / n)
+    # Counted on the held-out half; the one that says most is kept.
+    bounds = [
+        (float(epsilon_bound(*event.hits, n_held_out, *limits)), event)
+        for event in best_events(scores, n_events, *limits)
+    ]
+    if not bounds:  # all releases were equal
+        return AuditResult(lower_bound=0.0, statistic="none", **stated)
+    bound, best = max(bounds, key=lambda pair: pair[0])
+    shares = [hits / n_held_out for hits in best.hits]
     return AuditResult(
-        **stated, statistic=one.name, threshold=best.threshold, rates=rates, scores=one.held_out
+        lower_bound=max(bound, 0.0),
+        statistic=best.scores.name,
+        threshold=best.threshold,
+        rates=(shares[best.likelier], shares[1 - best.likelier]),
+        scores=best.scores.held_out,
+        **stated,
     )
-
-
-def _resolution(n_trials: int, error: float, subject: Subject, confidence: float) -> float:
-    """Return the largest bound that can be found, which must be above the claim."""
-    resolution = largest_bound(n_trials - n_trials // 2, error, subject.delta)
-    if resolution <= subject.epsilon:
-        # Of n trials, (n + 1) // 2 are held out.
-        needed = 2 * fewest_trials(subject.epsilon, error, subject.delta) - 1
-        raise ValueError(
-            f"n_trials must be at least {needed} to refute epsilon={subject.epsilon:g} at "
-            f"confidence {confidence:g}, got {n_trials}: with fewer, every estimator would pass."
-        )
-    return resolution

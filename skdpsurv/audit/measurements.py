@@ -6,7 +6,7 @@ import functools
 import inspect
 import math
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass, fields, replace
 from typing import Any
@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skdpsurv.audit.result import at_most
-from skdpsurv.audit.subject import Subject, check_neighbours, private_step
-from skdpsurv.audit.walk import Visit, plan_and_records, visits
-from skdpsurv.base import PrivateEstimator
+from skdpsurv.audit.subject import at_most, audited, check_neighbours
+from skdpsurv.audit.walk import Ready, Visit, plan_and_records, ready, visits
 from skdpsurv.blocks import same_records
 from skdpsurv.metrics.evaluation import Evaluation, private_survival_metrics
 from skdpsurv.privacy import random_source, silence, silent_arithmetic
@@ -37,9 +35,6 @@ NOT_AUDITED = (
 PROMISES_NOTHING = "the claim: this fit has the status 'none', and promises nothing"
 #: Public fits within a private one may draw, as of a tree: for both data sets the same.
 PUBLIC_SEED = 0
-
-#: A private estimator, and what has it fitted to some records.
-Ready = tuple[PrivateEstimator, Callable[[], Any]]
 
 
 @dataclass(frozen=True)
@@ -207,13 +202,12 @@ def measurement_audit(
     1    1.0  in squared L2    2.0      2.0
     """
     make = _evaluation if isinstance(estimator, functools.partial) else _fit
-    arguments, ready = make(estimator, data, neighbour)
-    check_neighbours(*arguments)
+    both = make(estimator, data, neighbour)
     with silence(), silent_arithmetic(), _same_streams():
-        plan, found, silent = _compared(ready, random_state)
+        plan, found, silent = _compared(both, random_state)
     if math.isinf(plan.epsilon):
         raise ValueError("epsilon of the estimator must be finite: there is no claim to audit.")
-    weak = [one.status for one in ready[0][0]._weaknesses(None)]
+    weak = [one.status for one in both[0][0]._weaknesses(None)]
     void = "none" in (plan.guarantee("proved").status, *weak)
     return MeasurementResult(
         tuple(found),
@@ -223,43 +217,32 @@ def measurement_audit(
     )
 
 
-def _fit(estimator: Any, data: Any, neighbour: Any) -> tuple[list[Mapping[str, Any]], list[Ready]]:
-    subject = Subject.of(estimator)
-    arguments = [subject.fit_arguments(data, "data"), subject.fit_arguments(neighbour, "neighbour")]
-    return arguments, [_ready(subject.seeded(0), **each) for each in arguments]
+def _fit(estimator: Any, data: Any, neighbour: Any) -> list[Ready]:
+    subject, arguments = audited(estimator, data, neighbour)
+    return [ready(subject.seeded(0), **each) for each in arguments]
 
 
-def _evaluation(
-    function: functools.partial[Any], data: Any, neighbour: Any
-) -> tuple[list[Mapping[str, Any]], list[Ready]]:
+def _evaluation(function: functools.partial[Any], data: Any, neighbour: Any) -> list[Ready]:
     if function.func is not private_survival_metrics:
         raise TypeError("estimator must be an estimator, or a partial of private_survival_metrics.")
     signature = inspect.signature(private_survival_metrics)
     stated = signature.bind_partial(*function.args, **function.keywords).arguments
-    model, others = stated.pop("model"), {"epsilon": 1.0, **stated, "random_state": 0}
-    arguments: list[Mapping[str, Any]] = [
-        dict(zip(("X", "y"), each, strict=True)) for each in (data, neighbour)
-    ]
-    ready: list[Ready] = []
-    for each in arguments:
-        evaluation = Evaluation(model, **{**others, "accountant": None})
-        ready.append((evaluation, functools.partial(evaluation._fit, **each)))
-    return arguments, ready
-
-
-def _ready(model: Any, *data: Any, **named: Any) -> Ready:
-    step = private_step(model)
-    if not isinstance(step, PrivateEstimator):
-        raise TypeError(
-            "estimator must be a private estimator of this package, or derived from its bases, got "
-            f"{type(step).__name__}: the plan of others is not known."
-        )
-    return step, functools.partial(model.fit, *data, **named)
+    stated = {"epsilon": 1.0, **stated, "random_state": 0, "accountant": None}
+    arguments = [dict(zip(("X", "y"), each, strict=True)) for each in (data, neighbour)]
+    check_neighbours(*arguments)
+    model = stated.pop("model")
+    evaluations = [(Evaluation(model, **stated), each) for each in arguments]
+    return [(one, functools.partial(one._fit, **each)) for one, each in evaluations]
 
 
 def _compared(both: Sequence[Ready], seed: int) -> tuple[Plan, list[MeasuredDistance], list[str]]:
     """Return the plan, how far all that is asked is apart, and what does not say how far it is."""
-    (plan, records), (another, others) = (plan_and_records(*_seeded(each)) for each in both)
+    plans = []
+    for each in both:
+        np.random.seed(PUBLIC_SEED)  # noqa: NPY002
+        random.seed(PUBLIC_SEED)
+        plans.append(plan_and_records(*each))
+    (plan, records), (another, others) = plans
     found: list[MeasuredDistance] = []
     silent: list[str] = []
     if plan.guarantee("seeded") != another.guarantee("seeded"):
@@ -272,17 +255,6 @@ def _compared(both: Sequence[Ready], seed: int) -> tuple[Plan, list[MeasuredDist
         found += own
         silent += unsaid
     return plan, found, silent
-
-
-def _seeded(ready: Ready) -> Ready:
-    step, fit = ready
-
-    def seeded() -> Any:
-        np.random.seed(PUBLIC_SEED)  # noqa: NPY002
-        random.seed(PUBLIC_SEED)
-        return fit()
-
-    return step, seeded
 
 
 def _of_sets(visit: Visit, node: Disjoint) -> MeasuredDistance:
@@ -305,7 +277,7 @@ def _of_measurement(
     for number, ((model, mine), (again, theirs)) in enumerate(zip(*fits, strict=True)):
         if same_records(mine, theirs):
             continue
-        both = _ready(model, *mine[:2], **mine[2]), _ready(again, *theirs[:2], **theirs[2])
+        both = ready(model, *mine[:2], **mine[2]), ready(again, *theirs[:2], **theirs[2])
         plan, own, unsaid = _compared(both, seed)
         name = f"{leaf.name}, number {number}"
         found.append(MeasuredDistance(name, price, "what is promised", _number(plan.cost), price))

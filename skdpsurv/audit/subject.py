@@ -1,4 +1,4 @@
-"""What is audited: an estimator that promises an epsilon, checked before it is fitted."""
+"""What is audited: an estimator that promises an epsilon, and two neighbours, checked before."""
 
 from __future__ import annotations
 
@@ -10,28 +10,25 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-__all__ = ["Subject"]
+from skdpsurv.types import BoolArray
+
+__all__ = ["Subject", "at_most", "audited", "check_neighbours", "private_step"]
+
+
+def at_most(found: float, allowed: float) -> bool:
+    """Say whether what was found is allowed: sums over thousands of records are rounded."""
+    return found <= allowed * (1.0 + 1e-9)
 
 
 @dataclass(frozen=True)
 class Subject:
-    """An estimator to be audited, without accountant, and what it claims.
-
-    Parameters
-    ----------
-    estimator : estimator
-        A clone.
-    prefix : str
-        Of the private step's parameters, in a pipeline.
-    epsilon, delta : float
-        What is claimed, read from the parameters.
-    """
+    """An estimator to be audited, a clone without accountant, and what its parameters claim."""
 
     estimator: Any
-    prefix: str
     epsilon: float
     delta: float
 
@@ -44,53 +41,37 @@ class Subject:
         TypeError, ValueError
             If it makes no claim, or is fitted already.
         """
-        if isinstance(estimator, type) or not (
-            hasattr(estimator, "fit") and hasattr(estimator, "get_params")
-        ):
-            raise TypeError(
-                "estimator must be a private estimator, or a Pipeline that ends in one, got "
-                f"{_name(estimator)}."
-            )
-        step, prefix = estimator, ""
-        while isinstance(step, Pipeline):
-            name, step = step.steps[-1]
-            prefix += f"{name}__"
-        parameters = step.get_params(deep=False) if hasattr(step, "get_params") else {}
-        epsilon = parameters.get("epsilon")
+        step = private_step(estimator)
+        is_made = hasattr(step, "get_params") and not isinstance(step, type)
+        parameters = step.get_params(deep=False) if is_made else {}
+        epsilon, delta = parameters.get("epsilon"), parameters.get("delta", 0.0)
         if isinstance(epsilon, bool) or not isinstance(epsilon, Real):
             raise TypeError(
                 "estimator must be a private estimator, with a number for its parameter epsilon, "
-                f"got {_name(step)}."
+                f"or a Pipeline that ends in one, got {getattr(step, '__name__', repr(step))}."
             )
         if any(name.endswith("_") and not name.startswith("_") for name in vars(step)):
             raise ValueError(
                 "estimator must not be fitted: what it claims is read before any fit, and clones "
                 "of it are fitted. Pass sklearn.base.clone(estimator)."
             )
-        if not 0.0 < float(epsilon) < math.inf:
-            raise ValueError(
-                f"epsilon of the estimator must be positive and finite, got {epsilon}: there is no "
-                "claim to audit."
-            )
-        delta = parameters.get("delta", 0.0)
         delta = float(delta) if isinstance(delta, Real) else 0.0
-        if not 0.0 <= delta < 1.0:
-            raise ValueError(f"delta of the estimator must be in [0, 1), got {delta}.")
+        if not (0.0 < float(epsilon) < math.inf and 0.0 <= delta < 1.0):
+            raise ValueError(
+                "epsilon of the estimator must be positive and finite, and its delta in [0, 1), "
+                f"got {epsilon} and {delta}: there is no claim to audit."
+            )
         copy = clone(estimator)
         ledgers = [name for name in copy.get_params() if name.split("__")[-1] == "accountant"]
-        return cls(copy.set_params(**dict.fromkeys(ledgers)), prefix, float(epsilon), float(delta))
+        return cls(copy.set_params(**dict.fromkeys(ledgers)), float(epsilon), delta)
 
     def seeded(self, seed: int | None) -> Any:
         """Return an unfitted clone with another seed, or none."""
         copy = clone(self.estimator)
-        if f"{self.prefix}random_state" in copy.get_params():
-            copy.set_params(**{f"{self.prefix}random_state": seed})
+        step = private_step(copy)
+        if "random_state" in step.get_params(deep=False):
+            step.set_params(random_state=seed)
         return copy
-
-    @property
-    def step(self) -> Any:
-        """The private step, unfitted."""
-        return private_step(self.estimator)
 
     def fit_arguments(self, data: object, name: str) -> Mapping[str, Any]:
         """Return the arguments of ``fit`` by name; see :func:`~skdpsurv.audit.audit_epsilon`.
@@ -102,11 +83,10 @@ class Subject:
         """
         if not isinstance(data, tuple) or not data:
             raise TypeError(f"{name} must be a tuple (X, y) of arguments of fit.")
-        *positional, last = data
-        named = dict(last) if isinstance(last, Mapping) and positional else {}
-        if not named:
-            positional = list(data)
-        names = _argument_names(self.estimator)
+        named = data[-1] if isinstance(data[-1], Mapping) and len(data) > 1 else {}
+        positional = data[:-1] if named else data
+        found = inspect.signature(self.estimator.fit).parameters.values()
+        names = [each.name for each in found if each.kind is each.POSITIONAL_OR_KEYWORD]
         if len(positional) > len(names):
             raise TypeError(
                 f"{name} must hold at most {len(names)} arguments, and further ones as a dict."
@@ -114,21 +94,19 @@ class Subject:
         return {**dict(zip(names, positional, strict=False)), **named}
 
 
+def audited(estimator: Any, data: Any, neighbour: Any) -> tuple[Subject, list[Mapping[str, Any]]]:
+    """Return what is audited, and the arguments of ``fit`` of two neighbours."""
+    subject = Subject.of(estimator)
+    arguments = [subject.fit_arguments(data, "data"), subject.fit_arguments(neighbour, "neighbour")]
+    check_neighbours(*arguments)
+    return subject, arguments
+
+
 def private_step(estimator: Any) -> Any:
     """Return the last step of a pipeline, or the estimator itself."""
     while isinstance(estimator, Pipeline):
         estimator = estimator.steps[-1][1]
     return estimator
-
-
-def _argument_names(estimator: Any) -> list[str]:
-    found = inspect.signature(estimator.fit).parameters.values()
-    return [p.name for p in found if p.kind is p.POSITIONAL_OR_KEYWORD]
-
-
-def _name(estimator: object) -> str:
-    kind = estimator if isinstance(estimator, type) else type(estimator)
-    return f"the class {kind.__name__}" if isinstance(estimator, type) else kind.__name__
 
 
 def check_neighbours(data: Mapping[str, Any], neighbour: Mapping[str, Any]) -> None:
@@ -140,69 +118,46 @@ def check_neighbours(data: Mapping[str, Any], neighbour: Mapping[str, Any]) -> N
     """
     if set(data) != set(neighbour):
         raise ValueError("data and neighbour must hold the same arguments of fit.")
-    changed: Any = None
-    for name, ours in data.items():
-        rows = _changed_rows(ours, neighbour[name], name)
-        if rows is None:
-            continue
-        if changed is not None and changed.size != rows.size:
-            raise ValueError("all arguments of fit in data must have the same number of records.")
-        changed = rows if changed is None else changed | rows
-    if changed is None or not changed.any():
-        raise ValueError("data and neighbour must differ in one record, they are identical.")
-    if np.count_nonzero(changed) > 1:
-        raise ValueError("data and neighbour must differ in one record, they differ in more.")
-    # Of a HybridMEstimator, be it inside a pipeline.
-    masks = [name for name in data if name.split("__")[-1] == "public" and data[name] is not None]
-    for name in masks:
-        if _changed_rows(data[name], neighbour[name], name).any():
-            raise ValueError("public must be the same in data and neighbour: it is no secret.")
-        if np.asarray(data[name], dtype=bool)[changed].any():
-            raise ValueError("the record that differs must be private, but public is True for it.")
+    compared = ((name, _changed_rows(data[name], neighbour[name], name)) for name in data)
+    changes = {name: rows for name, rows in compared if rows is not None}
+    if len({rows.size for rows in changes.values()}) > 1:
+        raise ValueError("all arguments of fit in data must have the same number of records.")
+    changed = np.any(list(changes.values()), axis=0)
+    if np.count_nonzero(changed) != 1:
+        found = "differ in more" if np.any(changed) else "are identical"
+        raise ValueError(f"data and neighbour must differ in one record, they {found}.")
+    for name, rows in changes.items():
+        # Of a HybridMEstimator, be it inside a pipeline.
+        if name.split("__")[-1] == "public":
+            if rows.any():
+                raise ValueError("public must be the same in data and neighbour: it is no secret.")
+            if np.asarray(data[name], dtype=bool)[changed].any():
+                raise ValueError("the record that differs must be private, but public is True.")
 
 
-def _changed_rows(one: Any, other: Any, name: str) -> Any:
+def _changed_rows(one: Any, other: Any, name: str) -> BoolArray | None:
     """Return which rows differ, or None for an argument without rows."""
-    if one is None and other is None:
-        return None
-    if hasattr(one, "columns") or hasattr(other, "columns"):
-        columns = [list(getattr(each, "columns", ())) for each in (one, other)]
-        if columns[0] != columns[1]:
-            raise ValueError(f"{name} must have the same columns in data and neighbour.")
-    a, b = _table(one), _table(other)
-    if a.ndim == 0 or b.ndim == 0:
-        if type(one) is not type(other) or bool(a != b):
+    if np.ndim(one) == 0 and not hasattr(one, "shape"):
+        if type(one) is not type(other) or one != other:
             raise ValueError(f"{name} is no array of records, and must not differ.")
         return None
-    if a.shape[0] != b.shape[0]:
+    a, b = _table(one), _table(other)
+    if len(a) != len(b):
         raise ValueError(
             f"{name} must have the same number of records in data and neighbour: neighbours "
             "differ by the replacement of one record."
         )
-    if a.shape != b.shape:
+    if list(a.columns) != list(b.columns):
         raise ValueError(f"{name} must have the same columns in data and neighbour.")
-    same = np.frompyfunc(_same, 2, 1)(a, b).astype(bool)
-    return ~same.reshape(a.shape[0], -1).all(axis=1)
+    # Missing values are not equal to themselves.
+    same = (a == b) | (a.isna() & b.isna())
+    return np.asarray(~same.to_numpy(dtype=bool).all(axis=1))
 
 
-def _table(values: Any) -> Any:
-    """Return an array of objects; the fields of a structured array become columns."""
+def _table(values: Any) -> pd.DataFrame:
+    """Return a frame of objects; the fields of a structured array are its columns."""
     if hasattr(values, "toarray"):
         values = values.toarray()
-    if hasattr(values, "to_numpy"):
-        values = values.to_numpy(dtype=object)
-    array = np.asarray(values)
-    if array.dtype.names:
-        columns = [array[field].astype(object) for field in array.dtype.names]
-        return np.column_stack(columns)
-    return array.astype(object)
-
-
-def _same(one: Any, other: Any) -> bool:
-    if one is other:
-        return True
-    try:
-        # Missing values are not equal to themselves.
-        return bool(one == other) or bool(one != one and other != other)
-    except (TypeError, ValueError):
-        return False
+    if not isinstance(values, pd.DataFrame | pd.Series):
+        values = np.asarray(values)
+    return pd.DataFrame(values).astype(object).reset_index(drop=True)

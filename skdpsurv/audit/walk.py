@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+import functools
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import fields
 from typing import Any, NamedTuple
 
+from skdpsurv.audit.subject import private_step
 from skdpsurv.base import PrivateEstimator
-from skdpsurv.privacy import RandomSource, random_source
+from skdpsurv.privacy import RandomSource, random_source, silence
 from skdpsurv.privacy.measurement import Known, Measurement
 from skdpsurv.privacy.plan import Disjoint, Node, Plan, RandomlyMany, Total
 
-__all__ = ["Visit", "plan_and_records", "visits"]
+__all__ = ["Ready", "Visit", "plan_and_records", "planned", "ready", "visits"]
+
+#: A private estimator, and what has it fitted to some records.
+Ready = tuple[PrivateEstimator, Callable[[], Any]]
 
 #: Of how records are dealt out: alike for both data sets.
 DEAL = 0
@@ -112,3 +117,20 @@ def plan_and_records(step: PrivateEstimator, fit: Any) -> tuple[Plan, Any]:
         plan, records = taken.args
         return plan, records
     raise AssertionError("A fit must run its plan.")
+
+
+def ready(model: Any, *data: Any, **named: Any) -> Ready:
+    """Return the private step of an estimator, and what has it fitted."""
+    step = private_step(model)
+    if not isinstance(step, PrivateEstimator):
+        raise TypeError(
+            "estimator must be a private estimator of this package, or derived from its bases, got "
+            f"{type(step).__name__}: the plan of others is not known."
+        )
+    return step, functools.partial(model.fit, *data, **named)
+
+
+def planned(model: Any, arguments: Mapping[str, Any]) -> tuple[Plan, Any]:
+    """Return the plan of a fit and the records as it reads them; the model is of no more use."""
+    with silence():
+        return plan_and_records(*ready(model, **arguments))

@@ -28,13 +28,13 @@ from skdpsurv import (
     PrivateStackingClassifier,
     PublicBoundsScaler,
 )
-from skdpsurv.audit.bounds import (
+from skdpsurv.audit.epsilon import audit_epsilon
+from skdpsurv.audit.events import (
     epsilon_bound,
     fewest_trials,
     largest_bound,
     probability_bounds,
 )
-from skdpsurv.audit.epsilon import audit_epsilon
 from skdpsurv.audit.repeated_fits import released_numbers, released_table
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.model_selection import PrivateSearchCV

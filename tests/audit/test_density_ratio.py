@@ -15,9 +15,7 @@ from skdpsurv import (
     HybridMEstimator,
     PrivateStackingClassifier,
 )
-from skdpsurv.audit.density_ratio import density_ratio_audit
-from skdpsurv.audit.ladder_law import log_law
-from skdpsurv.audit.perturbation_law import laws_of
+from skdpsurv.audit.density_ratio import Law, density_ratio_audit, log_law, problems_of
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms.ladder import UNIT
@@ -94,7 +92,8 @@ class TestMinimisers:
     def test_the_ratio_is_that_of_the_densities_at_the_point(self):
         model = logistic(fit_intercept=False)
         result = density_ratio_audit(model, *FLIPPED)
-        laws = [laws_of(model, {"X": np.array(X), "y": np.array(y)})[0] for X, y in FLIPPED]
+        problems = [problems_of(clone(model), {"X": np.array(X), "y": y})[0] for X, y in FLIPPED]
+        laws = [Law.of(problem) for problem in problems]
         points = np.linspace(-3000.0, 3000.0, 400_001)[:, None]
         mass = np.exp([law.log_density(points[200_000]) for law in laws])
         densities = [np.exp([law.log_density(p) for p in points[::100]]) for law in laws]
@@ -200,7 +199,8 @@ class TestRefusals:
         survival = isinstance(model, DPDiscreteTimeSurvival | LaplaceWeibullFitter)
         data = (([[1.0]], y), ([[1.0]], other)) if survival else FLIPPED
         if isinstance(model, HybridMEstimator):
-            data = tuple((*each, [False]) for each in data)
+            X, public = [[1.0], [0.0], [1.0]], [False, True, True]
+            data = tuple((X, [label, 0, 1], public) for label in (0, 1))
         with pytest.raises((TypeError, ValueError), match=match):
             density_ratio_audit(model, *data)
 

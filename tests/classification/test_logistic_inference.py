@@ -11,7 +11,7 @@ import statsmodels.api as sm
 from scipy import special, stats
 
 from skdpsurv import DPLogisticRegression, PrivacyAccountant
-from skdpsurv.audit.perturbation_law import problems_of
+from skdpsurv.audit.density_ratio import problems_of
 from skdpsurv.blocks import InMemory
 from skdpsurv.classification.column_group import ColumnGroup
 from skdpsurv.classification.group_fit import GroupFit, SignedRows
@@ -114,7 +114,7 @@ class TestBudget:
 
     def test_an_audit_attacks_a_minimiser_only(self, data):
         one = model(recalibration_share=0.0, random_state=None)
-        with pytest.raises(ValueError, match=r"minimisers and nothing else.*second moments"):
+        with pytest.raises(TypeError, match=r"minimisers and nothing else.*second moments"):
             problems_of(one, dict(zip(("X", "y"), data, strict=True)))
 
 

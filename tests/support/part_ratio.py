@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from skdpsurv.audit.result import at_most
+from skdpsurv.audit.subject import at_most
 from skdpsurv.mechanisms.noisy_descent import DescentCalibration
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.mechanisms.sums import Sum

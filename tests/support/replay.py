@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.audit.perturbation_law import Law
+from skdpsurv.audit.density_ratio import Law
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.privacy import round_to_lattice
 from skdpsurv.privacy.exact_vectors import ExactVector
@@ -186,7 +186,7 @@ class AskedVector(ExactVector):
         if not isinstance(problem, Problem):
             asked.part.refuse()
             raise TypeError("Noise that is added to nothing cannot be asked for.")
-        asked.law, asked.used = Law.of_minimum(problem), asked.used + 1
+        asked.law, asked.used = Law.of(problem), asked.used + 1
         asked.answer = replay.known(place, replay.chosen.get(place, problem.center))
         objective = asked.law.objective
         return -objective.derivatives(asked.answer - objective.center, order=1).gradient

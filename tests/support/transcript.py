@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.audit.repeated_fits import released_numbers
-from skdpsurv.audit.result import at_most
-from skdpsurv.audit.subject import Subject, check_neighbours
+from skdpsurv.audit.subject import Subject, at_most, check_neighbours
 from skdpsurv.checks import integer
 from skdpsurv.privacy import silence, silent_arithmetic
 from tests.support.draw_ratio import best_answer, comparable
