@@ -9,13 +9,16 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
-from skdpsurv.preprocessing.column_cells import LARGEST_FLOAT
+from skdpsurv.preprocessing.column_cells import places
 from skdpsurv.privacy import RefusedValueError, call_without_data, refuse_masked
+from skdpsurv.privacy.plain_cells import NUMBERS, TEXT
 from skdpsurv.privacy.silence import attempted
 from skdpsurv.rows import refuse_no_target, require_one_each
 from skdpsurv.types import FloatArray, IndexArray
 
 __all__ = ["class_indices", "label_places", "one_vs_rest", "stated_classes", "stated_labels"]
+
+LABELS = NUMBERS | TEXT | {bool, np.bool_}
 
 
 def stated_labels(name: str, labels: ArrayLike) -> NDArray[Any]:
@@ -129,48 +132,11 @@ def label_places(values: ArrayLike, name: str, stated: NDArray[Any], among: str)
 
 
 def _places(values: Any, stated: NDArray[Any], foreign: str) -> IndexArray:
-    """Return the place of each record's label among stated ones, by Python's equality.
-
-    A record's place is a function of its own label alone. Lists and object arrays are therefore
-    read value by value: in one array, one record's 1.0 makes 2^53 + 1 of another 2^53, and one
-    record's text makes text of all.
-    """
-    places = {label: place for place, label in enumerate(stated.tolist())}
-    whole = stated.dtype.kind != "f"
-
-    def read() -> Any:
-        labels = values if isinstance(values, list | tuple | range) else np.asarray(values)
-        if not isinstance(labels, np.ndarray):
-            return [places[_plain(label, whole)] for label in labels]
-        if labels.ndim == 1 and labels.dtype.kind == "O":
-            return [places[_plain(label, whole)] for label in labels.tolist()]
-        if labels.ndim == 1 and labels.dtype.kind in "biufUT":
-            unique, index = np.unique(labels, return_inverse=True)
-            return np.array([places[_plain(one, whole)] for one in unique.tolist()], np.intp)[index]
-        return None
-
-    # None of a label that is none, or whose own methods raise what they like.
-    found = attempted(read)
-    if found is None:
+    """Return the place of each record's label among stated ones: a function of that label alone."""
+    found: IndexArray | None = attempted(places, values, stated.tolist(), LABELS)
+    if found is None or (found < 0).any():
         raise ValueError(foreign)
-    return np.asarray(found, dtype=np.intp)
-
-
-def _plain(label: Any, whole: bool) -> Any:
-    """Return a label of Python's own types; subclasses may answer what they like.
-
-    Raises
-    ------
-    TypeError
-        If it is none or, where stated labels are whole numbers, a float that stands for several.
-    """
-    if isinstance(label, np.generic) and label.dtype.type is type(label):
-        label = label.item()
-    if type(label) not in (bool, int, float, str):
-        raise TypeError
-    if whole and type(label) is float and abs(label) >= LARGEST_FLOAT:
-        raise TypeError
-    return label
+    return found
 
 
 def one_vs_rest(index: IndexArray, n_classes: int) -> FloatArray:

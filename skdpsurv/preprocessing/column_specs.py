@@ -6,7 +6,6 @@ keys and rules, and show no other value.
 
 from __future__ import annotations
 
-import math
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -17,14 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.checks import one_of
-from skdpsurv.preprocessing.column_kind import ColumnKind
-from skdpsurv.preprocessing.column_kinds import Boolean, Category, Date, Number
+from skdpsurv.checks import choice, one_of, optional
+from skdpsurv.preprocessing.column_cells import quietly
+from skdpsurv.preprocessing.column_kinds import Boolean, Category, ColumnKind, Date, Number
 
-__all__ = ["DROPS", "MISSING", "column_kinds"]
+__all__ = ["column_kinds"]
 
 MISSING = ("error", "midpoint", "category")
-DROPS = ("first", "if_binary")
 #: What else a specification may say, by the key that says its kind.
 _KEYS = {
     "bounds": ("unit", "missing", "typical"),
@@ -43,16 +41,7 @@ _text = str.__str__
 
 
 def column_kinds(columns: Any, missing: Any, drop: Any) -> list[ColumnKind]:
-    """Return what columns are, and raise if parameters break a rule.
-
-    Parameters
-    ----------
-    columns, missing, drop
-        As of ``PublicColumns``.
-
-    Returns
-    -------
-    list of ColumnKind
+    """Return what columns are, as ``PublicColumns`` is told.
 
     Raises
     ------
@@ -60,8 +49,7 @@ def column_kinds(columns: Any, missing: Any, drop: Any) -> list[ColumnKind]:
         Naming the parameter and the rule.
     """
     one_of("missing", missing, MISSING)
-    if drop is not None and not (isinstance(drop, str) and drop in DROPS):
-        raise ValueError("drop must be 'first', 'if_binary' or None.")
+    optional(choice("first", "if_binary"))("drop", drop)
     kinds = [_kind(*named, missing, drop) for named in _named(columns)]
     makers: dict[str, str] = {}
     for kind in kinds:
@@ -77,15 +65,13 @@ def column_kinds(columns: Any, missing: Any, drop: Any) -> list[ColumnKind]:
     return kinds
 
 
-def _named(columns: Any) -> Iterable[tuple[str, Any]]:
+def _named(columns: Any) -> list[tuple[str, Any]]:
     """Return names and specifications; of tables that say their names themselves, too."""
     if isinstance(columns, list | tuple):
         if not all(isinstance(table, Mapping) and "name" in table for table in columns):
             raise TypeError("columns must hold mappings with a 'name', where it is a list.")
-        pairs = [
-            (table["name"], {key: table[key] for key in table if key != "name"})
-            for table in columns
-        ]
+        tables = [dict(table) for table in columns]
+        pairs = [(table.pop("name"), table) for table in tables]
     elif isinstance(columns, Mapping):
         pairs = list(columns.items())
     else:
@@ -108,6 +94,10 @@ def _of(column: str) -> str:
     return f"columns[{column!r}]"
 
 
+def _listed(words: Iterable[str]) -> str:
+    return ", ".join(map(repr, words))
+
+
 def _kind(column: str, specification: Any, missing: str, drop: str | None) -> ColumnKind:
     column = _text(column)
     said = _expanded(column, specification)
@@ -115,7 +105,7 @@ def _kind(column: str, specification: Any, missing: str, drop: str | None) -> Co
     if len(kinds) != 1:
         raise ValueError(
             f"{_of(column)} must hold exactly one of {_listed(_KEYS)}, got "
-            f"{_listed(kinds) if kinds else 'none'}."
+            f"{_listed(kinds) or 'none'}."
         )
     kind = kinds[0]
     allowed = (kind, *_KEYS[kind])
@@ -125,12 +115,13 @@ def _kind(column: str, specification: Any, missing: str, drop: str | None) -> Co
             raise ValueError(
                 f"{_of(column)} must hold no other key than {_listed(allowed)}, got {what}."
             )
-    if kind == "categories" and "missing" not in said and missing == "midpoint":
-        missing = "error"
-    missing = said.get("missing", missing)
-    words = [word for word in MISSING if word != "midpoint" or kind != "categories"]
+    words: list[str] = list(MISSING)
+    middle = ""
+    if kind == "categories":
+        words.remove("midpoint")
+        middle = ": categories have no middle"
+    missing = said.get("missing", missing if missing in words else "error")
     if not isinstance(missing, str) or missing not in words:
-        middle = ": categories have no middle" if kind == "categories" else ""
         raise ValueError(f"{_of(column)} must have missing as one of {_listed(words)}{middle}.")
     missing = _text(missing)
     found: ColumnKind
@@ -140,39 +131,24 @@ def _kind(column: str, specification: Any, missing: str, drop: str | None) -> Co
         found = _dates(column, missing, said["dates"], said.get("format", ""))
     elif kind == "categories":
         found = _category(column, missing, said["categories"], drop)
-    elif isinstance(said["boolean"], bool) and said["boolean"]:
+    elif said["boolean"] is True:
         found = Boolean(column, missing)
     else:
         raise ValueError(f"{_of(column)} must have boolean as true, or another kind.")
     return _with_typical(found, said["typical"]) if "typical" in said else found
 
 
-def _with_typical(kind: Any, value: Any) -> ColumnKind:
+def _with_typical(kind: ColumnKind, value: Any) -> ColumnKind:
     """Return a kind with a value that is typical, which the column must be able to hold."""
-    rule = f"{_of(kind.column)} must have as typical"
-    if isinstance(kind, Number):
-        if not (_is_number(value) and kind.low <= value <= kind.high):
-            raise ValueError(f"{rule} a number within its bounds.")
-        value = float(value)
-    elif isinstance(kind, Date):
-        day = _date(kind.column, value)
-        if not kind.first <= day <= kind.last:
-            raise ValueError(f"{rule} a date between its two.")
-        value = day.isoformat()
-    elif isinstance(kind, Boolean):
-        if not isinstance(value, bool | np.bool_):
-            raise ValueError(f"{rule} true or false.")
-        value = bool(value)
-    else:
-        plain = isinstance(value, str) or (isinstance(value, Integral) and _is_number(value))
-        if not plain or value not in kind.labels:
-            raise ValueError(f"{rule} one of its categories.")
-        value = kind.labels[kind.labels.index(value)]
-    return replace(kind, typical=value)
-
-
-def _listed(words: Iterable[str]) -> str:
-    return ", ".join(map(repr, words))
+    cells = np.fromiter([value], dtype=object, count=1)
+    flag = isinstance(value, bool | np.bool_)
+    read = quietly(replace(kind, missing="error").read, cells)
+    if read is None or flag != isinstance(kind, Boolean) or kind.beyond(read):
+        raise ValueError(
+            f"{_of(kind.column)} must have as typical what it may hold: a number or a date within "
+            "its bounds, one of its categories, true or false."
+        )
+    return replace(kind, typical=kind.cell(read[0]))
 
 
 def _expanded(column: str, specification: Any) -> Mapping[Any, Any]:
@@ -183,15 +159,15 @@ def _expanded(column: str, specification: Any) -> Mapping[Any, Any]:
         return {"boolean": True}
     if isinstance(specification, tuple):
         return {"bounds": specification}
-    if isinstance(specification, list):
-        if len(specification) == 2 and all(map(_is_number, specification)):
-            raise ValueError(
-                f"{_of(column)} must not be a list of two numbers, which may be bounds or "
-                "categories: write (low, high) or {'bounds': [low, high]}, or "
-                "{'categories': [one, other]}; the type bool for 0 and 1."
-            )
-        return {"categories": specification}
-    raise TypeError(f"{_of(column)} must be {_FORMS}, got {type(specification).__name__}.")
+    if not isinstance(specification, list):
+        raise TypeError(f"{_of(column)} must be {_FORMS}, got {type(specification).__name__}.")
+    if len(specification) == 2 and all(map(_is_number, specification)):
+        raise ValueError(
+            f"{_of(column)} must not be a list of two numbers, which may be bounds or "
+            "categories: write (low, high) or {'bounds': [low, high]}, or "
+            "{'categories': [one, other]}; the type bool for 0 and 1."
+        )
+    return {"categories": specification}
 
 
 def _is_number(value: Any) -> bool:
@@ -210,16 +186,18 @@ def _number(column: str, missing: str, bounds: Any, unit: Any) -> Number:
     if not all(map(_is_number, ends)):
         raise TypeError(f"{_of(column)} must have numbers as bounds.")
     try:
-        low, high = (float(end) for end in ends)
+        low, high = map(float, ends)
     except (ValueError, OverflowError):
-        low = high = math.nan
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ValueError(f"{_of(column)} must have two finite bounds, the lower one first.")
-    if high / 2 - low / 2 < _SMALLEST_HALF_WIDTH:
-        raise ValueError(f"{_of(column)} must have bounds that lie further apart.")
+        low = high = np.nan
+    apart = high / 2 - low / 2 >= _SMALLEST_HALF_WIDTH
+    if not (apart and np.isfinite([low, high]).all()):
+        raise ValueError(
+            f"{_of(column)} must have two finite bounds, the lower one first, and not too near "
+            "each other."
+        )
     if not isinstance(unit, str):
         raise TypeError(f"{_of(column)} must have text as unit, got {type(unit).__name__}.")
-    return Number(column, missing, low, high, _text(unit))
+    return Number(column, missing, low, high, unit=_text(unit))
 
 
 def _category(column: str, missing: str, categories: Any, drop: str | None) -> Category:

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 
 from skdpsurv.lazy import is_lazy, lazily, one_row
-from skdpsurv.preprocessing.column_kind import ColumnKind
+from skdpsurv.preprocessing.column_kinds import ColumnKind
 from skdpsurv.preprocessing.column_specs import column_kinds
 from skdpsurv.preprocessing.feature import Feature
 from skdpsurv.preprocessing.public_doubts import warn_of_wide_bounds
@@ -407,11 +407,11 @@ class PublicColumns(TransformerMixin, BaseEstimator):
             kinds = self._kinds()
         except (TypeError, ValueError):  # said by fit
             return f"<pre>{html.escape(repr(self))}</pre>"
-        head = "".join(f"<th>{n}</th>" for n in ("column", "what", "unit", "missing", "features"))
+        head = "".join(f"<th>{name}</th>" for name in ("column", "what", "missing", "features"))
         rows = []
         for kind in kinds:
             names = ", ".join(feature.name for feature in kind.features())
-            cells = (kind.column, *kind.shown(), kind.missing, names)
+            cells = (kind.column, kind.words(), kind.missing, names)
             rows.append("".join(f"<td>{html.escape(cell)}</td>" for cell in cells))
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         return (
