@@ -124,7 +124,7 @@ def test_dates_and_spans_are_no_numbers_of_nanoseconds(cells):
         for table in (rows, pl.from_pandas(rows)):
             with pytest.raises(TypeError, match=r"in wait: PublicColumns takes dates"):
                 refuse(table)
-        with pytest.raises(TypeError, match="and not dates or spans"):
+        with pytest.raises(TypeError, match="and no dates or spans"):
             refuse(rows[["wait"]].to_numpy())
 
 

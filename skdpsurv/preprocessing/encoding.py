@@ -118,7 +118,9 @@ def _through(step: Any, X: Any, inputs: list[Feature], beyond: list[str] | None)
         check_finite(X, "X")
     if beyond is not None and hasattr(step, "_beyond"):
         beyond += call_without_data(step._beyond, X)
-    return call_without_data(clone(step).fit_transform, X)
+    own = clone(step)
+    needs_no_fit = isinstance(step, PublicColumns)
+    return call_without_data(own.transform if needs_no_fit else own.fit_transform, X)
 
 
 def _columns(X: Any, places: list[int]) -> Any:

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Expression", "Feature", "raw_features", "require_same_units", "same_features"]
-
 
 @dataclass(frozen=True, eq=False)
 class Expression:
@@ -91,6 +89,11 @@ def raw_features(names: Sequence[str]) -> list[Feature]:
         Feature(name, Expression("column", numbers=(name,)), column=name, per_unit=1.0)
         for name in names
     ]
+
+
+def known_names(names: Sequence[str] | None, n_features: int) -> list[str]:
+    """Return names of columns; x0, x1 and so on, as scikit-learn has it, of those without."""
+    return [f"x{j}" for j in range(n_features)] if names is None else list(names)
 
 
 def same_features(some: Sequence[Feature], others: Sequence[Feature]) -> bool:

@@ -56,22 +56,20 @@ class LoneRows:
         """
         X = X.toarray() if hasattr(X, "tocsr") else X
         names = tuple(X.columns) if is_frame(X) else None
-        width = np.shape(X[0])[0] if isinstance(X, list | tuple) else X.shape[1]
-        table = as_table(X, [str(j) for j in range(width)])
-        columns = [table.iloc[:, j] for j in range(width)]
+        table = as_table(X, None)
+        labels = names or tuple(range(table.shape[1]))
+        columns = [table.iloc[:, j] for j in range(len(labels))]
         if raw:
-            return cls(list(map(_cells, columns)), names or tuple(range(width)))
+            return cls(list(map(_cells, columns)), labels)
         found = [quietly(numbers, column) for column in columns]
-        wrong = [
-            str(j if names is None else names[j]) for j, one in enumerate(found) if one is None
-        ]
+        wrong = [str(name) for name, one in zip(labels, found, strict=True) if one is None]
         if wrong:
             raise RefusedValueError(
                 f"X must hold numbers alone for this model, unlike in {', '.join(wrong)}: let the "
                 "model state columns=PublicColumns(...), or encode the columns beforehand, row by "
                 "row."
             )
-        return cls(np.column_stack([np.asarray(one, dtype=np.float64) for one in found]), names)
+        return cls(np.column_stack(found), names)
 
     def __len__(self) -> int:
         return len(self.cells) if isinstance(self.cells, np.ndarray) else len(self.cells[0])

@@ -11,12 +11,12 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import Tags, check_array
+from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
 from skdpsurv.checks import one_of
 from skdpsurv.lazy import is_lazy, lazily, one_row
-from skdpsurv.preprocessing.feature import Expression, Feature, raw_features
+from skdpsurv.preprocessing.feature import Expression, Feature, known_names, raw_features
 from skdpsurv.preprocessing.public_doubts import warn_of_wide_bounds
 from skdpsurv.preprocessing.raw_table import refuse_moments
 from skdpsurv.privacy import RefusedValueError, call_without_data, refuse_masked, silence
@@ -151,12 +151,8 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         if is_lazy(X):  # whose values are looked at where they are used
             X = one_row(X)
-        values = _validated(self, X, reset=True)
-        names = self._names(X)
-        self._centre_and_half_width(names, values.shape[1])
-        self._refuse_bad_values(values, names)
-        known = names or [f"x{j}" for j in range(values.shape[1])]
-        warn_of_wide_bounds(self._features(raw_features(known)))
+        values, names, _ = self._read(self, X, reset=True)
+        warn_of_wide_bounds(self._features(raw_features(known_names(names, values.shape[1]))))
         return self
 
     @lazily(lambda self: self.n_features_in_)
@@ -183,10 +179,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             with silence():
                 made: FloatArray = clone(self).fit(X).transform(X)
             return made
-        values = _validated(self, X, reset=False)
-        names = self._names(X)
-        centre, half_width = self._centre_and_half_width(names, values.shape[1])
-        self._refuse_bad_values(values, names)
+        values, _, (centre, half_width) = self._read(self, X)
         # First clip, then scale: differences of finite floats may overflow.
         values = np.clip(values, centre - half_width, centre + half_width)
         values = np.clip((values - centre) / half_width, -1.0, 1.0)
@@ -210,23 +203,11 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         ndarray of shape (n_samples, n_features)
             Values in the units of ``lower`` and ``upper``.
         """
-        values = call_without_data(
-            check_array,
-            X,
-            dtype=np.float64,
-            ensure_all_finite=False,
-            estimator=self,
-            input_name="X",
-        )
-        n_features = getattr(self, "n_features_in_", values.shape[1])
-        if values.shape[1] != n_features:
-            raise ValueError(
-                f"X has {values.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{n_features} features as input."
+        fitted = hasattr(self, "n_features_in_")
+        with silence():  # what was scaled may have lost its names
+            values, _, (centre, half_width) = self._read(
+                self if fitted else clone(self), X, reset=not fitted
             )
-        names = self._names(X)
-        centre, half_width = self._centre_and_half_width(names, n_features)
-        self._refuse_bad_values(values, names)
         return np.asarray(centre + half_width * values)
 
     def __sklearn_tags__(self) -> Tags:
@@ -279,36 +260,43 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _described(self) -> dict[str, Any]:
         """Return the parameters as JSON has them."""
-
-        def plain(bound: Any) -> Any:
-            if isinstance(bound, pd.Series) and all(isinstance(name, str) for name in bound.index):
-                bound = bound.to_dict()
+        ends = {}
+        for name in ("lower", "upper"):
+            bound = _by_label(getattr(self, name))
             if isinstance(bound, Mapping):
-                return {str(name): float(value) for name, value in bound.items()}
-            return np.asarray(bound, dtype=np.float64).tolist()
-
-        return {
-            "lower": plain(self.lower),
-            "upper": plain(self.upper),
-            "missing": self.missing,
-        }
+                ends[name] = {str(column): float(value) for column, value in bound.items()}
+            else:
+                ends[name] = np.asarray(bound, dtype=np.float64).tolist()
+        return ends | {"missing": self.missing}
 
     def _beyond(self, X: ArrayLike) -> list[str]:
         """Return the columns of which some value lies beyond the bounds."""
-        values, names = _validated(self, X, reset=False), self._names(X)
-        centre, half_width = self._centre_and_half_width(names, values.shape[1])
+        values, names, (centre, half_width) = self._read(clone(self), X, reset=True)
         outside = (values < centre - half_width) | (values > centre + half_width)
-        return [_label(names, int(j)) for j in np.flatnonzero(outside.any(axis=0))]
+        return [_label(names, j) for j in np.flatnonzero(outside.any(axis=0))]
 
-    def _names(self, X: object) -> list[str] | None:
-        """Column names seen in fit, or else those of X."""
-        fitted = getattr(self, "feature_names_in_", None)
-        if fitted is not None:
-            return list(fitted)
-        columns = getattr(X, "columns", None)
-        if columns is None or not all(isinstance(name, str) for name in columns):
-            return None
-        return list(columns)
+    def _read(
+        self, noting: Any, X: Any, *, reset: bool = False
+    ) -> tuple[FloatArray, list[str] | None, tuple[FloatArray, FloatArray]]:
+        """Return numbers, names of columns, and centres and half widths of the bounds."""
+        refuse_masked(X, "X")
+        refuse_moments(X)
+        refuse_foreign_cells(X)
+        options = {"dtype": np.float64, "ensure_all_finite": False}
+        values = np.asarray(call_without_data(validate_data, noting, X, reset=reset, **options))
+        found = getattr(noting, "feature_names_in_", None)
+        names = None if found is None else list(found)
+        scale = self._centre_and_half_width(names, values.shape[1])
+        if (infinite := np.isinf(values).any(axis=0)).any():
+            raise RefusedValueError(
+                f"X must not contain infinity (inf), found in {_label(names, infinite.argmax())}."
+            )
+        if self.missing == "error" and (missing := np.isnan(values).any(axis=0)).any():
+            raise RefusedValueError(
+                f"X must not contain NaN, found in {_label(names, missing.argmax())}. "
+                "missing='midpoint' replaces NaN by the middle of the public bounds."
+            )
+        return values, names, scale
 
     def _ends(self, names: Sequence[str] | None, n_features: int) -> tuple[FloatArray, FloatArray]:
         """Return the bounds of each column."""
@@ -323,57 +311,38 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         one_of("missing", self.missing, ("error", "midpoint"))
         lower, upper = self._ends(names, n_features)
         # Halve first: upper - lower may overflow where the bounds do not.
-        centre = lower / 2 + upper / 2
-        half_width = upper / 2 - lower / 2
-        wrong = np.flatnonzero(~(half_width > 0))
-        if wrong.size:
-            j = int(wrong[0])
+        centre, half_width = lower / 2 + upper / 2, upper / 2 - lower / 2
+        if (wrong := ~(half_width > 0)).any():
+            j = wrong.argmax()
             raise ValueError(
                 "lower must be smaller than upper in every column, got "
                 f"lower={lower[j]:g} and upper={upper[j]:g} for {_label(names, j)}."
             )
         return centre, half_width
 
-    def _refuse_bad_values(self, values: FloatArray, names: Sequence[str] | None) -> None:
-        """Refuse what has no place in the public domain, naming the column and never the row."""
-        infinite = np.flatnonzero(np.isinf(values).any(axis=0))
-        if infinite.size:
-            raise RefusedValueError(
-                f"X must not contain infinity (inf), found in {_label(names, int(infinite[0]))}."
-            )
-        if self.missing == "error":
-            missing = np.flatnonzero(np.isnan(values).any(axis=0))
-            if missing.size:
-                raise RefusedValueError(
-                    f"X must not contain NaN, found in {_label(names, int(missing[0]))}. "
-                    "missing='midpoint' replaces NaN by the middle of the public bounds."
-                )
+
+def _by_label(bound: Any) -> Any:
+    # Taking a labelled series by position would silently swap the columns' bounds.
+    labelled = isinstance(bound, pd.Series) and all(isinstance(name, str) for name in bound.index)
+    return bound.to_dict() if labelled else bound
 
 
-def _validated(estimator: BaseEstimator, X: ArrayLike, *, reset: bool) -> FloatArray:
-    """X as a float64 matrix; finiteness is checked later, by column."""
-    refuse_masked(X, "X")
-    refuse_moments(X)
-    refuse_foreign_cells(X)
-    options: dict[str, Any] = {"dtype": np.float64, "ensure_all_finite": False}
-    if reset or hasattr(estimator, "n_features_in_"):
-        values = call_without_data(validate_data, estimator, X, reset=reset, **options)
-    else:  # not fitted: there is nothing to be consistent with
-        values = call_without_data(check_array, X, estimator=estimator, input_name="X", **options)
-    return np.asarray(values, dtype=np.float64)
-
-
-def _per_column(
-    name: str, bound: object, names: Sequence[str] | None, n_features: int
-) -> FloatArray:
+def _per_column(name: str, bound: Any, names: Sequence[str] | None, n_features: int) -> FloatArray:
     """One finite bound per column from a scalar, an array or a dict by column name."""
     if is_lazy(bound):
         raise TypeError(f"{name} must be public, and in memory; got a collection of rows.")
-    if isinstance(bound, pd.Series) and all(isinstance(label, str) for label in bound.index):
-        # Taking a labelled series by position would silently swap the columns' bounds.
-        bound = bound.to_dict()
+    bound = _by_label(bound)
     if isinstance(bound, Mapping):
-        bound = _by_name(name, bound, names, n_features)
+        if names is None:
+            raise ValueError(
+                f"{name} is given by column name, so X must be a DataFrame with text column names."
+            )
+        if wrong := set(bound).symmetric_difference(names):
+            raise ValueError(
+                f"{name} must hold a bound for every column of X and for no other, which is wrong "
+                f"of {', '.join(sorted(map(repr, wrong)))}."
+            )
+        bound = [bound[column] for column in names]
     try:
         values = np.asarray(bound, dtype=np.float64)
     except (TypeError, ValueError):
@@ -388,29 +357,11 @@ def _per_column(
             f"{name} must be a scalar or have shape (n_features,) = ({n_features},), "
             f"got shape {values.shape}."
         )
-    if not np.isfinite(values).all():
-        j = int(np.flatnonzero(~np.isfinite(values))[0])
+    if not (finite := np.isfinite(values)).all():
+        j = finite.argmin()
         raise ValueError(f"{name} must be finite, got {values[j]} for {_label(names, j)}.")
     return values
 
 
-def _by_name(
-    name: str, bound: Mapping[str, float], names: Sequence[str] | None, n_features: int
-) -> list[float]:
-    if names is None or len(names) != n_features:
-        raise ValueError(
-            f"{name} is given by column name, so X must be a DataFrame with text column names."
-        )
-    for column in names:
-        if column not in bound:
-            raise ValueError(
-                f"{name} must hold a bound for every column of X, none for {column!r}."
-            )
-    for column in bound:
-        if column not in names:
-            raise ValueError(f"{name} holds a bound for {column!r}, which is not a column of X.")
-    return [bound[column] for column in names]
-
-
-def _label(names: Sequence[str] | None, j: int) -> str:
+def _label(names: Sequence[str] | None, j: Any) -> str:
     return f"column {j}" if names is None else f"column {names[j]!r}"

@@ -207,7 +207,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
             raise ValueError(f"{path}: {error}") from None
         return columns
 
-    def fit(self, X: ArrayLike, y: object = None) -> Self:
+    def fit(self, X: Any, y: object = None) -> Self:
         """Check the table against its description; nothing is learnt from values.
 
         Parameters
@@ -228,51 +228,17 @@ class PublicColumns(TransformerMixin, BaseEstimator):
             If the description breaks a rule, if the table has other columns, or if a column holds
             what it should not.
         """
-        self._note(X, self._checked(X))
-        return self
-
-    def fit_transform(self, X: ArrayLike, y: object = None) -> FloatArray:
-        """Check the table and make features of it, reading it once.
-
-        Parameters
-        ----------
-        X : DataFrame, array-like of shape (n_samples, n_columns)
-            Records (private).
-        y : None
-            Ignored.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_features_out)
-            Values in [-1, 1]: encoded, not anonymised.
-
-        Raises
-        ------
-        ValueError, TypeError
-            As in ``fit``.
-        """
-        if is_lazy(X):
-            transformed: FloatArray = self.fit(X).transform(X)
-            return transformed
-        read = self._read(X, None)
-        self._note(X, read)
-        return _encoded(read)
-
-    def _checked(self, X: Any) -> list[tuple[ColumnKind, Any]]:
-        """Return the columns; where their values are looked at later, none of these."""
-        if not is_lazy(X):
-            return self._read(X, None)
-        columns = raw_columns(one_row(X), self._names(), type(self).__name__)
-        return list(zip(self._kinds(), columns, strict=True))
-
-    def _note(self, X: Any, read: list[tuple[ColumnKind, Any]]) -> None:
-        self.n_features_in_ = len(read)
+        if is_lazy(X):  # whose values are looked at where they are used
+            raw_columns(one_row(X), self._names(), type(self).__name__)
+        else:
+            self._read(X, None)
+        self.n_features_in_ = len(self._names())
         warn_of_wide_bounds(self._features())
         if is_frame(X):
-            names = [str.__str__(name) for name in X.columns]
-            self.feature_names_in_ = np.array(names, dtype=object)
+            self.feature_names_in_ = np.array([str.__str__(name) for name in X.columns], object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
+        return self
 
     @lazily(lambda self: len(self._features()))
     def transform(self, X: ArrayLike) -> FloatArray:
@@ -293,7 +259,10 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         ValueError, TypeError
             As in ``fit``.
         """
-        return _encoded(self._read(X, getattr(self, "feature_names_in_", None)))
+        read = self._read(X, getattr(self, "feature_names_in_", None))
+        with silent_arithmetic():
+            features = [feature for kind, values in read for feature in kind.encode(values)]
+        return np.column_stack(features).astype(np.float64, copy=False)
 
     def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
         """Return the names of the features; they need no ``fit``.
@@ -312,12 +281,11 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         ValueError
             If ``input_features`` are others.
         """
-        kinds = self._kinds()
         if input_features is not None:
-            given = np.asarray(input_features, dtype=object).ravel().tolist()
-            if sorted(map(str, given)) != sorted(kind.column for kind in kinds):
+            given = np.asarray(input_features, dtype=object).ravel()
+            if sorted(map(str, given)) != sorted(self._names()):
                 raise ValueError("input_features must be the names in columns.")
-        return np.array([f.name for kind in kinds for f in kind.features()], dtype=object)
+        return np.array([feature.name for feature in self._features()], dtype=object)
 
     def example(self) -> pd.DataFrame:
         """Return somebody who does not exist, for predictions and figures: a table of one row.
@@ -407,17 +375,12 @@ class PublicColumns(TransformerMixin, BaseEstimator):
             kinds = self._kinds()
         except (TypeError, ValueError):  # said by fit
             return f"<pre>{html.escape(repr(self))}</pre>"
-        head = "".join(f"<th>{name}</th>" for name in ("column", "what", "missing", "features"))
-        rows = []
-        for kind in kinds:
-            names = ", ".join(feature.name for feature in kind.features())
-            cells = (kind.column, kind.words(), kind.missing, names)
-            rows.append("".join(f"<td>{html.escape(cell)}</td>" for cell in cells))
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        return (
-            f"<table><caption>{type(self).__name__}</caption><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table>"
-        )
+        names = [", ".join(feature.name for feature in kind.features()) for kind in kinds]
+        rows = [(kind.column, kind.words(), kind.missing) for kind in kinds]
+        table = pd.DataFrame(rows, columns=["column", "what", "missing"]).assign(features=names)
+        with pd.option_context("display.max_colwidth", None):
+            html_table: str = table.to_html(index=False)
+        return html_table
 
     def _repr_mimebundle_(self, **options: object) -> dict[str, str]:
         # Notebooks ask for this first, and scikit-learn's shows no columns.
@@ -439,9 +402,3 @@ def _specification(name: str, said: Any) -> Any:
         )
     numbers = isinstance(said, list) and all(type(one) in (int, float) for one in said)
     return tuple(said) if numbers and len(said) == 2 else said
-
-
-def _encoded(read: list[tuple[ColumnKind, Any]]) -> FloatArray:
-    with silent_arithmetic():
-        features = [feature for kind, values in read for feature in kind.encode(values)]
-    return np.column_stack(features).astype(np.float64, copy=False)

@@ -13,19 +13,6 @@ from collections.abc import Sequence
 
 from skdpsurv.preprocessing.feature import Expression, Feature
 
-__all__ = [
-    "PublicInputWarning",
-    "doubtful_delta",
-    "few_intervals",
-    "large_epsilon",
-    "missing_from_prior",
-    "short_horizon",
-    "small_budget",
-    "unstated_norm",
-    "warn_of_wide_bounds",
-    "wide_bounds",
-]
-
 #: Of a span, or of an upper bound in units of a lower one.
 WIDE = 1e6
 #: Horizons up to this many are of years, as a rule; bounds of this many horizons are then of days.

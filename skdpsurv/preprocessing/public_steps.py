@@ -15,22 +15,10 @@ import numpy as np
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
+from skdpsurv.preprocessing.feature import known_names as known_names
 from skdpsurv.preprocessing.feature import raw_features
 from skdpsurv.preprocessing.public_columns import PublicColumns
 from skdpsurv.preprocessing.public_leaves import LEAVES, MOST_FEATURES, Features
-
-__all__ = [
-    "branches",
-    "column_names",
-    "features_in",
-    "features_of",
-    "input_names",
-    "is_dropped",
-    "is_nothing",
-    "known_names",
-    "learned_steps",
-    "public_transformer",
-]
 
 
 def is_nothing(step: Any) -> bool:
@@ -91,6 +79,15 @@ def _places(columns: Any, names: Sequence[str]) -> list[int]:
     return places
 
 
+def _inner(step: Any) -> list[tuple[str, Any]] | None:
+    """Return the steps that a pipeline or column transformer is made of; None of others."""
+    if type(step) is Pipeline:
+        return list(step.steps)
+    if type(step) is ColumnTransformer:
+        return [*(part[:2] for part in step.transformers), ("remainder", step.remainder)]
+    return None
+
+
 def learned_steps(step: Any, name: str = "") -> list[str]:
     """Return the steps that may learn from records, by their names; none if it is public.
 
@@ -101,37 +98,29 @@ def learned_steps(step: Any, name: str = "") -> list[str]:
     name : str
         What it is called where it comes from.
     """
+    if is_nothing(step) or is_dropped(step) or type(step) in LEAVES:
+        return []
     inside = f"{name}." if name else ""
-    if is_nothing(step) or is_dropped(step):
-        return []
-    if type(step) is Pipeline:
-        return [one for key, inner in step.steps for one in learned_steps(inner, inside + key)]
+    parts = _inner(step)
+    if parts is None:
+        kind = type(step).__name__
+        return [f"{name} ({kind})" if name and name != kind.lower() else kind]
+    found = [one for key, inner in parts for one in learned_steps(inner, inside + key)]
     if type(step) is ColumnTransformer:
-        if step.transformer_weights is not None:
-            return [f"{inside}transformer_weights"]
-        parts = [(key, inner) for key, inner, _ in step.transformers]
-        parts.append(("remainder", step.remainder))
-        found = [one for key, inner in parts for one in learned_steps(inner, inside + key)]
+        stated = dict(parts)
+        weighted = step.transformer_weights is not None
+        found += [f"{inside}transformer_weights"] * weighted
         # A function sees the records, and may choose by what they hold.
+        chosen = [key for key, _, which in step.transformers if callable(which)]
+        found += [f"columns of {inside}{key}" for key in chosen]
+        # What was fitted as something else than it is stated to be now.
+        fitted = [part[:2] for part in getattr(step, "transformers_", ()) if part[0] in stated]
         found += [
-            f"columns of {inside}{key}" for key, _, which in step.transformers if callable(which)
+            f"{inside}{key}"
+            for key, inner in fitted
+            if not isinstance(stated[key], str) and type(inner) is not type(stated[key])
         ]
-        return list(dict.fromkeys(found + _otherwise_fitted(step, inside)))
-    if type(step) in LEAVES:
-        return []
-    kind = type(step).__name__
-    return [f"{name} ({kind})" if name and name != kind.lower() else kind]
-
-
-def _otherwise_fitted(step: ColumnTransformer, inside: str) -> list[str]:
-    """Return the parts that were fitted as something else than they are stated to be now."""
-    stated = {key: inner for key, inner, _ in step.transformers}
-    fitted = [part[:2] for part in getattr(step, "transformers_", ()) if part[0] in stated]
-    return [
-        f"{inside}{key}"
-        for key, inner in fitted
-        if not isinstance(stated[key], str) and type(inner) is not type(stated[key])
-    ]
+    return list(dict.fromkeys(found))
 
 
 def public_transformer(name: str, value: Any) -> None:
@@ -151,18 +140,14 @@ def public_transformer(name: str, value: Any) -> None:
             f"{name} must learn nothing from records, and {', '.join(learned)} may. Use "
             "PublicColumns or PublicBoundsScaler, whose bounds and categories are public."
         )
-    for leaf in _leaves(value):
-        if isinstance(leaf, PublicColumns):
-            leaf._check()
+    _check(value)
 
 
-def _leaves(step: Any) -> list[Any]:
-    if type(step) is Pipeline:
-        return [leaf for _, inner in step.steps for leaf in _leaves(inner)]
-    if type(step) is ColumnTransformer:
-        inner = [part[1] for part in step.transformers] + [step.remainder]
-        return [leaf for one in inner for leaf in _leaves(one)]
-    return [] if isinstance(step, str) or step is None else [step]
+def _check(step: Any) -> None:
+    for _, inner in _inner(step) or ():
+        _check(inner)
+    if isinstance(step, PublicColumns):
+        step._check()
 
 
 def features_of(step: Any, inputs: Features) -> Features:
@@ -224,11 +209,6 @@ def input_names(step: Any, n_features: int, names: Sequence[str] | None) -> list
         step = step.steps[0][1]
     stated = step._names() if isinstance(step, PublicColumns) else []
     return stated if len(stated) == n_features else None
-
-
-def known_names(names: Sequence[str] | None, n_features: int) -> list[str]:
-    """Return names of columns; x0, x1 and so on, as scikit-learn has it, of those without."""
-    return [f"x{j}" for j in range(n_features)] if names is None else list(names)
 
 
 def column_names(step: Any, n_features: int, names: Sequence[str] | None) -> list[str]:

@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from skdpsurv.preprocessing.column_cells import quietly
 from skdpsurv.privacy import refuse_masked
 from skdpsurv.privacy.refusals import NO_TABLE
 
 __all__ = ["as_table", "is_frame", "raw_columns", "refuse_moments"]
+
+PANDAS_MOMENTS = [f"datetime64[{unit}]" for unit in ("s", "ms", "us", "ns")]
 
 
 def is_frame(X: Any) -> bool:
@@ -29,28 +32,19 @@ def refuse_moments(X: Any) -> None:
     TypeError
         Naming the columns, by their types alone.
     """
-    remedy = (
-        "PublicColumns takes dates; of a span, divide by its unit, as in "
-        "X['wait'] / pd.Timedelta('1D')."
-    )
+    found = ""
     if is_frame(X):
-        found = [str(name) for name, kind in _types(X) if kind.startswith(("date", "timedelta"))]
-        if found:
-            raise TypeError(
-                f"X must hold numbers, and dates or spans of time are in {', '.join(found)}: "
-                f"{remedy}"
-            )
-    elif getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
-        raise TypeError(f"X must hold numbers, and not dates or spans of time: {remedy}")
-
-
-def _types(X: Any) -> list[tuple[Any, str]]:
-    """Return the names of columns, and those of their types in small letters."""
-    kinds = getattr(X, "dtypes", ())
-    return [
-        (name, str(kind).lower().replace("duration", "timedelta"))
-        for name, kind in zip(X.columns, kinds, strict=False)
-    ]
+        kinds = [str(kind).lower() for kind in getattr(X, "dtypes", ())]
+        moments = [kind.startswith(("date", "timedelta", "duration")) for kind in kinds]
+        found = ", ".join(
+            str(name) for name, wrong in zip(X.columns, moments, strict=False) if wrong
+        )
+    if found or getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
+        raise TypeError(
+            f"X must hold numbers, and no dates or spans of time{found and ', found in '}{found}: "
+            "PublicColumns takes dates; of a span, divide by its unit, as in "
+            "X['wait'] / pd.Timedelta('1D')."
+        )
 
 
 def raw_columns(X: Any, names: Sequence[str], estimator: str) -> list[Any]:
@@ -65,80 +59,36 @@ def raw_columns(X: Any, names: Sequence[str], estimator: str) -> list[Any]:
     estimator : str
         For messages.
 
-    Returns
-    -------
-    list
-        Of series or one-dimensional arrays.
-
     Raises
     ------
     ValueError, TypeError
         If the table is masked, sparse, empty, not two-dimensional, or has other columns.
     """
-    _refuse_masked_and_sparse(X)
-    columns = _by_name(X, names) if is_frame(X) else _by_position(X, names, estimator)
-    if not len(columns[0]):
+    table = as_table(X, _names(X, names) if is_frame(X) else names, estimator)
+    if not len(table):
         raise ValueError(
             f"Found array with 0 sample(s) while a minimum of 1 is required by {estimator}."
         )
-    return columns
+    return [table[name] for name in names]
 
 
-def _refuse_masked_and_sparse(X: Any) -> None:
-    refuse_masked(X, "X")
-    if hasattr(X, "tocsr"):
-        raise TypeError("X must be dense: sparse data is not supported.")
-
-
-def _by_name(X: Any, names: Sequence[str]) -> list[Any]:
+def _names(X: Any, names: Sequence[str]) -> list[str]:
+    """Return the names of a frame, which must be some names in any order."""
     found = quietly(list, X.columns)
     if found is None or not all(isinstance(name, str) for name in found):
         raise ValueError("X must have text column names.")
     found = [str.__str__(name) for name in found]
     for what, some in (
-        ("lacks", [name for name in names if name not in found]),
+        ("lacks", set(names) - set(found)),
         ("must hold no other columns than those described, got", set(found) - set(names)),
         ("must not have two columns of one name, got", {n for n in found if found.count(n) > 1}),
     ):
         if some:
             raise ValueError(f"X {what} {', '.join(map(repr, sorted(some)))}.")
-    if isinstance(X, pd.DataFrame):
-        return [X.iloc[:, found.index(name)] for name in names]
-    columns = quietly(lambda: [X[name] for name in names])
-    lengths = quietly(lambda: {len(column) for column in columns})
-    if lengths is None or len(lengths) != 1:
-        raise ValueError("X must be a table of columns of one length.")
-    return list(columns)
+    return found
 
 
-def _by_position(X: Any, names: Sequence[str], estimator: str) -> list[Any]:
-    columns = quietly(_of_rows if isinstance(X, list | tuple) else _of_array, X)
-    if columns is None:
-        raise ValueError(NO_TABLE)
-    if len(columns) != len(names):
-        raise ValueError(
-            f"X has {len(columns)} features, but {estimator} is expecting {len(names)} features "
-            "as input."
-        )
-    return list(columns)
-
-
-def _of_array(X: Any) -> list[Any] | None:
-    array = np.asarray(X)
-    return [array[:, j] for j in range(array.shape[1])] if array.ndim == 2 else None
-
-
-def _of_rows(rows: Sequence[Any]) -> list[Any] | None:
-    # NumPy would make text of numbers beside text, and look into cells that are sequences.
-    for row in rows:
-        listed = isinstance(row, list | tuple) or (isinstance(row, np.ndarray) and row.ndim == 1)
-        if not listed or isinstance(row, np.ma.MaskedArray):
-            return None
-    columns = zip(*rows, strict=True)
-    return [np.fromiter(column, dtype=object, count=len(rows)) for column in columns]
-
-
-def as_table(X: Any, names: Sequence[str]) -> pd.DataFrame:
+def as_table(X: Any, names: Sequence[str] | None, estimator: str = "") -> pd.DataFrame:
     """Return rows as a data frame of pandas with known columns, in order.
 
     Cells stay what they are. NumPy and pandas look for a type that fits all of them: one text makes
@@ -148,40 +98,63 @@ def as_table(X: Any, names: Sequence[str]) -> pd.DataFrame:
     ----------
     X : data frame of pandas or polars, array, or list of rows
         Private. A frame's columns are in order.
-    names : sequence of str
+    names : sequence of str, or None for the places of columns
+    estimator : str
+        For messages.
 
     Raises
     ------
     ValueError, TypeError
         If it is no table of so many columns.
     """
-    _refuse_masked_and_sparse(X)
-    if isinstance(X, pd.DataFrame):
-        table = X
-    elif is_frame(X):
-        table = quietly(lambda: _of_columns([_cells(X[name]) for name in X.columns]))
-    elif isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf":
-        table = pd.DataFrame(X)
-    else:
-        split = _of_rows if isinstance(X, list | tuple) else _of_array
-        table = quietly(lambda: _of_columns(split(X)))
+    refuse_masked(X, "X")
+    if hasattr(X, "tocsr"):
+        raise TypeError("X must be dense: sparse data is not supported.")
+    table = X if isinstance(X, pd.DataFrame) else quietly(_table, X)
     if table is None:
         raise ValueError(NO_TABLE)
-    if table.shape[1] != len(names):
-        raise ValueError(
-            f"X has {table.shape[1]} features, but {len(names)} features are expected."
-        )
-    return table.set_axis(list(names), axis=1)
+    width = table.shape[1]
+    names = [str(j) for j in range(width)] if names is None else list(names)
+    if width != len(names):
+        expected = f"{estimator} is expecting {len(names)} features as input"
+        expected = expected if estimator else f"{len(names)} features are expected"
+        raise ValueError(f"X has {width} features, but {expected}.")
+    return table.set_axis(names, axis=1)
 
 
-def _cells(series: Any) -> Any:
-    if str(series.dtype).startswith("Float"):
-        return series.to_numpy()
-    listed = series.to_list()
-    return np.fromiter(listed, dtype=object, count=len(listed))
-
-
-def _of_columns(columns: list[Any] | None) -> pd.DataFrame | None:
-    if columns is None:
+def _table(X: Any) -> pd.DataFrame | None:
+    if is_frame(X):
+        columns = [_of_series(X[name]) for name in X.columns]
+    elif isinstance(X, list | tuple):
+        # NumPy would make text of numbers beside text, and look into cells that are sequences.
+        arrays = [row for row in X if not isinstance(row, list | tuple)]
+        if not all(type(row) is np.ndarray and row.ndim == 1 for row in arrays):
+            return None
+        columns = [_objects(column) for column in zip(*X, strict=True)]
+    else:
+        array = np.asarray(X)
+        if array.ndim != 2:
+            return None
+        if array.dtype.kind in "biuf":
+            return pd.DataFrame(array)
+        columns = [_of_array(array[:, j]) for j in range(array.shape[1])]
+    if len(set(map(len, columns))) > 1:
         return None
-    return pd.DataFrame({j: pd.Series(cells, dtype=cells.dtype) for j, cells in enumerate(columns)})
+    return pd.DataFrame({j: pd.Series(one, dtype=one.dtype) for j, one in enumerate(columns)})
+
+
+def _objects(cells: Sequence[Any]) -> NDArray[Any]:
+    return np.fromiter(cells, dtype=object, count=len(cells))
+
+
+def _of_series(series: Any) -> NDArray[Any]:
+    if str(series.dtype).startswith("Float"):
+        return np.asarray(series.to_numpy())
+    return _objects(series.to_list())
+
+
+def _of_array(cells: NDArray[Any]) -> NDArray[Any]:
+    """Return cells of a type that pandas has, or as objects."""
+    if cells.dtype.kind == "O" or cells.dtype.name in PANDAS_MOMENTS:
+        return cells
+    return _objects(cells.tolist() if cells.dtype.kind in "UST" else list(cells))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from sklearn.compose import ColumnTransformer
@@ -46,16 +47,12 @@ def describe(step: Any, names: Sequence[str]) -> dict[str, Any] | None:
         return {"step": "Pipeline", "steps": inner}
     if isinstance(step, ColumnTransformer):
         parts = [
-            [key, _part(inner, [names[j] for j in places]), places]
-            for key, inner, places in branches(step, names)
+            [key, DROP if is_dropped(one) else describe(one, [names[j] for j in places]), places]
+            for key, one, places in branches(step, names)
         ]
         verbose = bool(step.verbose_feature_names_out)
         return {"step": "ColumnTransformer", "parts": parts, "verbose_names": verbose}
     return {"step": type(step).__name__, "parameters": LEAVES[type(step)].described(step)}
-
-
-def _part(step: Any, names: Sequence[str]) -> Any:
-    return DROP if is_dropped(step) else describe(step, names)
 
 
 def rebuild(description: Any, depth: int = 0) -> Any:
@@ -69,11 +66,8 @@ def rebuild(description: Any, depth: int = 0) -> Any:
     if description is None:
         return "passthrough"
     found = None
-    try:
-        if depth < MOST_NESTED:
-            found = _rebuilt(description, depth)
-    except (LookupError, TypeError, AttributeError, ArithmeticError):
-        pass
+    with suppress(LookupError, TypeError, AttributeError, ArithmeticError):
+        found = _rebuilt(description, depth) if depth < MOST_NESTED else None
     if found is None:
         raise ValueError("columns of a release must describe public steps, as its schema has it.")
     return found
@@ -86,11 +80,7 @@ def _rebuilt(description: Mapping[str, Any], depth: int) -> Any:
             return Pipeline(steps) if 0 < len(steps) <= MOST_STEPS else None
         case "ColumnTransformer":
             parts = [
-                (
-                    str(key),
-                    DROP if one == DROP else rebuild(one, depth + 1),
-                    [_place(j) for j in _list(places)],
-                )
+                (str(key), DROP if one == DROP else rebuild(one, depth + 1), _places(places))
                 for key, one, places in description["parts"]
             ]
             # Its name is reserved: what remains, after all others.
@@ -107,13 +97,7 @@ def _rebuilt(description: Mapping[str, Any], depth: int) -> Any:
             return leaf.kind(**parameters) if stated == set(leaf.parameters) else None
 
 
-def _place(value: Any) -> int:
-    if type(value) is not int or value < 0:
+def _places(value: Any) -> list[int]:
+    if not isinstance(value, list | tuple) or any(type(j) is not int or j < 0 for j in value):
         raise TypeError
-    return value
-
-
-def _list(value: Any) -> Any:
-    if not isinstance(value, list | tuple):
-        raise TypeError
-    return value
+    return list(value)

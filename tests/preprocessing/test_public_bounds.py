@@ -220,8 +220,8 @@ def test_refusals_print_no_value_of_the_data(X, method):
         (np.nan, 1, "lower must be finite, got nan for column 'age'"),
         (0, [100, np.inf], "upper must be finite, got inf for column 'sex'"),
         ([0, 0, 0], 1, r"lower must be a scalar or have shape \(n_features,\) = \(2,\)"),
-        ({"age": 50}, UPPER, "lower must hold a bound for every column of X, none for 'sex'"),
-        (LOWER, UPPER | {"bmi": 60}, "upper holds a bound for 'bmi', which is not a column"),
+        ({"age": 50}, UPPER, "lower must hold a bound for every column .* wrong of 'sex'"),
+        (LOWER, UPPER | {"bmi": 60}, "upper must hold a bound for every .* wrong of 'bmi'"),
     ],
 )
 def test_bounds_that_do_not_fit_are_refused(frame, lower, upper, message):

@@ -447,7 +447,7 @@ def test_a_notebook_shows_a_table_in_which_no_text_is_markup():
     columns = PublicColumns({"<b>": {"bounds": [0, 0.1], "unit": "<i>"}, "c": ["<u>", "&"]})
     shown = columns._repr_mimebundle_()["text/html"]
     assert "<td>a number from 0 to 0.1 &lt;i&gt;, beyond which it counts as the bound</td>" in shown
-    assert "<td>error</td><td>&lt;b&gt;</td>" in shown
+    assert re.search(r"<td>error</td>\s*<td>&lt;b&gt;</td>", shown)
     assert "one of &lt;u&gt;, &amp;" in shown
     assert not re.search("<[biu]>", shown)
     assert repr(columns).startswith("PublicColumns(columns={'<b>'")
