@@ -8,7 +8,7 @@ from skdpsurv.dask_source import dask_source
 from skdpsurv.frame_chunks import chunk_source
 from skdpsurv.lazy import is_dask, is_lazy
 from skdpsurv.source import Source
-from skdpsurv.target import DURATIONS_ALONE, EVENTS_ALONE, refuse_one_column
+from skdpsurv.target import chosen_target
 
 __all__ = ["as_source", "in_memory", "one_target", "require_in_memory"]
 
@@ -52,18 +52,7 @@ def one_target(
     ValueError, TypeError
         If arguments contradict each other, or some are in memory.
     """
-    if durations is None and X is not None and getattr(X, "ndim", 2) == 1:
-        durations, X = X, None
-        if y is not None and event_observed is not None:
-            raise ValueError("event_observed must not be given twice, as y and by name.")
-        y, event_observed = None, event_observed if y is None else y
-    if durations is None:
-        if event_observed is not None:
-            raise ValueError(EVENTS_ALONE)
-        refuse_one_column(X, y)
-        return X, y, None
-    if X is not None or y is not None:
-        raise ValueError(DURATIONS_ALONE)
-    if event_observed is not None and in_memory(event_observed):
+    values, *events = chosen_target(X, y, durations, event_observed)
+    if events and events[0] is not None and in_memory(events[0]):
         raise TypeError("event_observed must be where durations are, and not in memory.")
-    return None, durations, event_observed
+    return (None, values, events[0]) if events else (X, values, None)

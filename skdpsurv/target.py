@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,9 @@ from skdpsurv.types import BoolArray, FloatArray
 __all__ = ["event_and_time", "split_target"]
 
 
+#: What of a list has entries of its own.
+NESTED: frozenset[type] = frozenset({*ROWS, np.void})
+SPANS: frozenset[type] = frozenset({np.timedelta64})
 #: Reads events and times of its arguments.
 Reader = Callable[..., tuple[NDArray[Any], FloatArray]]
 Arguments = tuple[Any, ...]
@@ -51,7 +55,7 @@ NO_TARGET = (
 )
 
 
-def event_and_time(y: ArrayLike, events: Any = None) -> tuple[NDArray[Any], FloatArray]:
+def event_and_time(y: Any, events: Any = None) -> tuple[NDArray[Any], FloatArray]:
     """Take a survival target apart.
 
     Parameters
@@ -88,38 +92,30 @@ def event_and_time(y: ArrayLike, events: Any = None) -> tuple[NDArray[Any], Floa
     >>> event_and_time(y)
     (array([ True, False]), array([12.5,  3. ]))
     """
-    if is_frame(y):
-        return _event_and_time_columns(y, events)
-    y = _column(_one_by_one(y), "y")
-    if y.dtype.names is None:
+    frame = is_frame(y)
+    y = y if frame else _column(_one_by_one(y), "y")
+    names = tuple(y.columns) if frame else y.dtype.names
+    if names is None:
         if events is not None:
             events(None, "y")
-        event, time, events = np.ones(y.shape, dtype=bool), y, None
-    else:
-        if len(y.dtype.names) != 2:
-            raise ValueError(
-                "y must be a structured array with two fields, event and time, got fields "
-                f"{y.dtype.names}."
-            )
-        event, time = (y[name] for name in event_first(*y.dtype.names))
-    if event.ndim != 1 or time.ndim != 1:
-        raise ValueError("the fields of y must hold one number each.")
-    found = (events or checked_events)(event, "the event field of y")
+        return np.ones(y.shape, dtype=bool), checked_times(y, "the times of y")
+    if len(names) != 2:
+        raise ValueError(
+            "y must be 1-D with two fields, or a data frame with two columns, event and time, got "
+            f"{list(map(str, names))}."
+        )
+    chosen = event_first(*names)
+    event, time = (_column(y[name], "y") for name in chosen)
+    if events is None:
+        how = "the first of two" if chosen[0] == names[0] else "the second, by both names"
+        taken = f"{TAKEN} {chosen[0]!s}, {how}: name the columns event and time."
+        events = partial(checked_events, hint=taken)
+    found = events(event, f"the event {'column' if frame else 'field'} of y")
     return found, checked_times(time, "the times of y")
 
 
 def paired(y: Any) -> Any:
-    """Return two arrays in a tuple as a frame: events and times, unless their names say otherwise.
-
-    Parameters
-    ----------
-    y : object
-        Anything else is returned as it is.
-
-    Returns
-    -------
-    object
-    """
+    """Return two arrays in a tuple as a frame: events and times, unless names say otherwise."""
     # Asked of the class: nothing of the records is looked at yet.
     if not (issubclass(type(y), tuple) and len(y) == 2):
         return y
@@ -191,23 +187,6 @@ def split_target(
     return (X, y) if person is None else (X, y, frame[person])
 
 
-def _event_and_time_columns(y: Any, events: Any) -> tuple[NDArray[Any], FloatArray]:
-    """Take a frame of two columns apart."""
-    if len(y.columns) != 2:
-        raise ValueError(
-            "y must be 1-D, or a data frame with two columns, event and time, got columns "
-            f"{[str(name) for name in y.columns]}."
-        )
-    names = event_first(*y.columns)
-    event, time = (_column(y[name], "y") for name in names)
-    if events is None:
-        how = "the first of two" if names[0] == y.columns[0] else "the second, by both names"
-        taken = f"{TAKEN} {names[0]!s}, {how}: name the columns event and time."
-        events = partial(checked_events, hint=taken)
-    found = events(event, "the event column of y")
-    return found, checked_times(time, "the times of y")
-
-
 def event_first(first: Any, second: Any) -> tuple[Any, Any]:
     """Return the names of events and of times: the first is the event unless names say otherwise.
 
@@ -226,61 +205,27 @@ def _said(name: Any) -> tuple[bool, bool]:
     return times and not events, events and not times
 
 
-def checked_events(event: ArrayLike, name: str, hint: str = "") -> BoolArray:
-    """Return event indicators as booleans.
+def checked_events(event: Any, name: str, hint: str = "") -> BoolArray:
+    """Return event indicators as booleans: a view if they are booleans already.
 
-    Parameters
-    ----------
-    event : array-like of shape (n_samples,)
-        Booleans, also those that are kept as objects, or numbers 0 and 1. Private.
-    name : str
-        What they are, for the message.
-    hint : str
-        What is said behind the rule where they are other numbers.
-
-    Returns
-    -------
-    ndarray of bool, shape (n_samples,)
-        A view if they are booleans already.
-
-    Raises
-    ------
-    ValueError
-        If they are anything else.
+    ``name`` says what they are, and ``hint`` what is said where they are other numbers.
     """
     if isinstance(event, list | tuple):
-        event = [_flag(one) for one in event]
+        event = [one if all_of(REAL | NESTED, [one]) else None for one in event]
     flags = _column(event, name)
-    if flags.dtype.kind == "b":
-        return flags
     if flags.dtype.kind == "O" and all(isinstance(flag, bool | np.bool_) for flag in flags):
-        return flags.astype(bool)
-    if flags.dtype.kind not in "uif" or not np.isin(flags, (0, 1)).all():
-        said = COMPARED if flags.dtype.kind in "OUST" else hint if flags.dtype.kind in "uif" else ""
-        raise ValueError(f"{name} must be boolean, or 0 and 1. {said}".rstrip())
-    return flags.astype(bool)
+        flags = flags.astype(bool)
+    plain = flags.dtype.kind in "buif"
+    if not plain or not np.isin(flags, (0, 1)).all():
+        said = f"{name} must be boolean, or 0 and 1. {hint if plain else COMPARED}"
+        raise ValueError(said.rstrip())
+    return flags.astype(bool, copy=False)
 
 
 def checked_times(time: ArrayLike, name: str) -> FloatArray:
-    """Return times as floats.
+    """Return times as floats: a view if they are doubles already.
 
-    Parameters
-    ----------
-    time : array-like of shape (n_samples,)
-        Numbers, finite and not negative; time differences of NumPy or pandas count in days.
-        Private.
-    name : str
-        What they are, for the message.
-
-    Returns
-    -------
-    ndarray of float64, shape (n_samples,)
-        A view if they are doubles already.
-
-    Raises
-    ------
-    ValueError
-        If they are anything else.
+    They are numbers, finite and not negative; time differences of NumPy or pandas count in days.
     """
     times = _column(_one_by_one(time), name)
     if times.dtype.kind == "m" and _is_span(times):  # what is missing becomes NaN
@@ -302,20 +247,8 @@ def fit_target(
 ) -> tuple[BoolArray, FloatArray]:
     """Find events and times in the arguments of a ``fit`` that speaks lifelines and scikit-learn.
 
-    Parameters
-    ----------
-    X : array-like of shape (n_samples,) or (n_samples, n_features), or None
-        One-dimensional: durations. Two-dimensional: only its length matters.
-    y : array-like of shape (n_samples,) or None
-        A survival target as for :func:`event_and_time`; events, if X is one-dimensional and y has
-        no fields.
-    durations, event_observed : array-like of shape (n_samples,) or None
-        The same by name. Without events all are observed.
-
-    Returns
-    -------
-    event : ndarray of bool, shape (n_samples,)
-    time : ndarray of float64, shape (n_samples,)
+    A one-dimensional X holds durations, and y then events; of a two-dimensional one, only the
+    length matters. Without events all are observed.
 
     Raises
     ------
@@ -329,28 +262,35 @@ def fit_target(
     return event, time
 
 
-def n_targets(X: Any, y: Any, durations: Any, event_observed: Any) -> int:
-    """Return how many records the arguments of :func:`fit_target` hold, which is public.
+def chosen_target(X: Any, y: Any, durations: Any, event_observed: Any) -> Arguments:
+    """Return y, or durations and events: which of the arguments of a fit hold its target."""
+    if durations is None and not (X is None or is_two_dimensional(X) or _has_fields(y)):
+        if y is not None and event_observed is not None:
+            raise ValueError("event_observed must not be given twice, as y and by name.")
+        return X, y if event_observed is None else event_observed
+    if durations is not None:
+        if X is not None or y is not None:
+            raise ValueError(DURATIONS_ALONE)
+        return durations, event_observed
+    if event_observed is not None:
+        raise ValueError(EVENTS_ALONE)
+    if y is None:
+        raise ValueError(NO_TARGET)
+    # A frame of one column may hold the times, unless names say which does.
+    if not (_has_fields(y) or _is_table(y)) and _is_table(X) and len(X.columns) == 1:
+        of_times = [_said(name)[0] for name in (X.columns[0], getattr(y, "name", None))]
+        if of_times != [False, True]:
+            raise ValueError(ONE_COLUMN)
+    return (y,)
 
-    Raises
-    ------
-    ValueError
-        If there is no record, or nothing that could hold one, or two that could.
-    """
-    times = durations
-    if times is None:
-        refuse_one_column(X, y)
-        times = y if X is None or is_two_dimensional(X) or _has_fields(y) else X
-    if times is None:
-        raise ValueError(NO_TARGET if event_observed is None else EVENTS_ALONE)
-    try:
-        number = length(times)
-    except TypeError:
-        number = None
+
+def n_targets(X: Any, y: Any, durations: Any, event_observed: Any) -> int:
+    """Return how many records the arguments of :func:`fit_target` hold, which is public."""
+    number = attempted(length, chosen_target(X, y, durations, event_observed)[0])
     if number is None:
         raise ValueError("durations must be 1-D, as y must be: one entry per record.")
     _refuse_nobody(number)
-    return number
+    return int(number)
 
 
 def target_names(y: Any) -> tuple[str, ...]:
@@ -368,15 +308,7 @@ def _has_fields(y: Any) -> bool:
 def no_events(y: Any) -> list[str]:
     """Return a question, where y holds times alone, so that all of them count as events.
 
-    Parameters
-    ----------
-    y : object
-        A target, of which only the type is asked; a source of records is taken to be one.
-
-    Returns
-    -------
-    list of str
-        For warnings; none where y has fields or columns.
+    Only its type is asked; a source of records is taken to have events.
     """
     if y is None or is_frame(y) or _has_fields(y):
         return []
@@ -394,78 +326,26 @@ def _refuse_nobody(n_records: int) -> None:
 def target_reader(
     X: Any, y: Any, durations: Any, event_observed: Any, events: Any = None
 ) -> tuple[Reader, Arguments]:
-    """Return which arguments of :func:`fit_target` hold the target, and what reads them.
+    """Return what reads the target of a fit, and its arguments: all, or the same part of each.
 
     Decided once, for all records: what X is must not be asked of some of its rows again.
-
-    Parameters
-    ----------
-    X, y, durations, event_observed
-        As for :func:`fit_target`.
-    events : callable or None
-        As for :func:`event_and_time`.
-
-    Returns
-    -------
-    read : callable
-        Returns events and times of what it is given: all of the arguments, or the same part of
-        each.
-    arguments : tuple
-
-    Raises
-    ------
-    ValueError
-        If arguments contradict each other, or lengths differ.
     """
-    two_dimensional = is_two_dimensional(X)
     if isinstance(X, list | tuple) and len({isinstance(row, ROWS) for row in X}) > 1:
         # Else the first of them would say what those of all others mean.
         raise ValueError(
             "durations must be a list of numbers, or X one of rows: not both in one list."
         )
-    if durations is not None:
-        if X is not None or y is not None:
-            raise ValueError(DURATIONS_ALONE)
-    elif X is None or two_dimensional or _has_fields(y):
-        if event_observed is not None:
-            raise ValueError(EVENTS_ALONE)
-        if y is None:
-            raise ValueError(NO_TARGET)
-        refuse_one_column(X, y)
-        _refuse_other_length(X, y)
-        return partial(event_and_time, events=events), (y,)
-    else:
-        if y is not None and event_observed is not None:
-            raise ValueError("event_observed must not be given twice, as y and by name.")
-        durations, event_observed = X, y if event_observed is None else event_observed
-    return partial(_durations_and_events, events=events), (durations, event_observed)
-
-
-def refuse_one_column(X: Any, y: Any) -> None:
-    """Refuse a frame of one column beside a y without fields, unless names say which holds times.
-
-    Raises
-    ------
-    ValueError
-    """
-    if y is None or _has_fields(y) or _is_table(y) or not _is_table(X) or len(X.columns) != 1:
-        return
-    of_times = [_said(name)[0] for name in (X.columns[0], getattr(y, "name", None))]
-    if of_times != [False, True]:
-        raise ValueError(ONE_COLUMN)
+    arguments = chosen_target(X, y, durations, event_observed)
+    if len(arguments) == 2:
+        return partial(_durations_and_events, events=events), arguments
+    with suppress(TypeError):  # which is refused in words of its own
+        require_one_each(length(y), length(y if X is None else X))
+    return partial(event_and_time, events=events), arguments
 
 
 def _is_table(values: Any) -> bool:
     # Of Dask and of chunks, a series has columns, too.
     return is_frame(values) and getattr(values, "ndim", 2) == 2
-
-
-def _refuse_other_length(X: Any, y: Any) -> None:
-    try:
-        sizes = length(y), length(y if X is None else X)
-    except TypeError:
-        return  # which is refused in words of its own
-    require_one_each(*sizes)
 
 
 def event_and_time_of(
@@ -500,30 +380,19 @@ def _one_by_one(times: Any) -> Any:
     In one array, one record's span makes spans, in its own unit, of the numbers of all others, and
     a number makes another of a truth value.
     """
-    return [_time(t) for t in times] if isinstance(times, list | tuple) else times
+    return [_time(time) for time in times] if isinstance(times, list | tuple) else times
 
 
 def _time(time: Any) -> Any:
     """Return a number, of a span its days; None for what is neither; as it is, what has entries."""
-    if type(time) is np.ndarray and time.ndim == 0:
-        time = time[()]
-    if type(time) in (*ROWS, np.void):
+    if all_of(NESTED, [time]):
         return time
-    try:
-        if type(time) is np.timedelta64 and _is_span(time):
-            return float(time / np.timedelta64(1, "D"))
+    with suppress(OverflowError):  # of picoseconds a day has too many
         if all_of(NUMBERS, [time]):
             return float(time)
-    except OverflowError:  # of picoseconds a day has too many
-        pass
+        if all_of(SPANS, [time]) and _is_span(time):
+            return float(time / np.timedelta64(1, "D"))
     return None
-
-
-def _flag(event: Any) -> Any:
-    """Return a truth value or a number as such; None for what is neither."""
-    if type(event) is np.ndarray and event.ndim == 0:
-        event = event[()]
-    return event if all_of(REAL | set(ROWS), [event]) else None
 
 
 def _is_span(times: Any) -> bool:
@@ -547,12 +416,10 @@ def single_column(X: Any) -> Any:
 
 def is_two_dimensional(X: Any) -> bool:
     """Say whether X has rows and columns; of a list, the first entry says it."""
-    if hasattr(X, "tocsr"):
-        return True
-    try:
-        return len(size(X)) == 2
-    except (TypeError, ValueError):
-        return False
+    ndim = getattr(X, "ndim", None)
+    if isinstance(ndim, int):
+        return ndim == 2
+    return len(attempted(size, X) or ()) == 2
 
 
 def _column(values: ArrayLike, name: str) -> NDArray[Any]:

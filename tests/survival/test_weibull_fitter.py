@@ -765,7 +765,7 @@ BAD_DATA = [
     ((GOOD_X, EVENT), "times of y must be numbers"),
     ((GOOD_X, np.zeros(6, dtype=[("t", "f8")])), "two fields"),
     ((GOOD_X, np.zeros(6, dtype=[("a", "?"), ("b", "f8"), ("c", "f8")])), "two fields"),
-    ((GOOD_X, np.zeros(6, dtype=[("a", "?"), ("b", "f8", 2)])), "fields of y"),
+    ((GOOD_X, np.zeros(6, dtype=[("a", "?"), ("b", "f8", 2)])), "y must be 1-D"),
     ((GOOD_X, np.zeros(6, dtype=[("a", "?"), ("b", "U3")])), "times of y must be numbers"),
     ((GOOD_X, np.ma.array(GOOD_Y)), "y must not be a masked array"),
     ((GOOD_X, np.ma.array(TIME)), "y must not be a masked array"),
