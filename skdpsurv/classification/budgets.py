@@ -12,6 +12,13 @@ or, should :math:`\epsilon'` not be positive (here, at least 5 % of epsilon), :m
 \epsilon/2` and :math:`\Lambda` raised to :math:`q_k^2 / (4n(e^{\epsilon q_k/4} - 1))`. With one
 group, q = 1, this is Chaudhuri, Monteleoni and Sarwate (2011). Both pay for inexact minima out of
 epsilon. The outputs of a model of more than two classes have equal shares of epsilon.
+
+Ridge and cap follow from n, the number of columns and epsilon where nobody states them. Their
+constants were found on simulated and real data sets by accuracy on rows that were held out
+(docs/benchmarks/classification). Noise moves a coefficient by about its size over the curvature, so
+the ridge that balances noise against shrinkage grows with the number of columns over epsilon and
+falls with n. Powers below those that theory gives for isotropic rows, :math:`(2cd/(\epsilon\sqrt
+n))^2`, did better on real ones, whose columns are related.
 """
 
 from __future__ import annotations
@@ -22,14 +29,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skdpsurv.classification.column_group import ColumnGroup
-from skdpsurv.classification.group_fit import Coefficients, GroupFit
-from skdpsurv.classification.ridge_and_cap import (
-    CURVATURE_SHARE,
-    auto_max_residual,
-    auto_ridge,
-    output_ridge,
-)
+from skdpsurv.classification.group_fit import Coefficients, ColumnGroup, GroupFit
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms import noisy_descent, output_perturbation
@@ -43,11 +43,22 @@ from skdpsurv.mechanisms.newton import LEAST_RIDGE
 from skdpsurv.mechanisms.objective_perturbation import SOLVER_SHARE
 from skdpsurv.mechanisms.perturbation import Calibrated, Unperturbed
 from skdpsurv.mechanisms.vector_noise import MARGIN, NoiseLaw, SphericalGaussian, SphericalLaplace
-from skdpsurv.privacy.concentrated import Concentrated, as_laplace
+from skdpsurv.privacy.concentrated import Concentrated, Price, amount, as_laplace
 from skdpsurv.types import FloatArray
 
-__all__ = ["CALIBRATIONS", "PLANS", "GroupSetting", "unperturbed"]
-
+#: Share of epsilon that the curvature term of objective perturbation may use.
+CURVATURE_SHARE = 0.2
+#: Objective perturbation: kappa = RIDGE 2c d^1.25 / (n^0.5 epsilon^1.5).
+RIDGE = 1.25
+#: Output perturbation with many records: kappa over the root of n times the noise.
+OUTPUT_SHARE = 0.04
+#: Groups of columns whose models vote want so many times the ridge: their errors add up, and a
+#: model that knows little should vote little.
+VOTE_RIDGE = 2.0
+#: A centre that others have released is worth shrinking to.
+TRANSFER_RIDGE = 5.0
+#: max_residual="auto" is 0.5 up to n epsilon / d = 256, and 1 from 1024.
+RESIDUAL_SCALE = 1.0 / 32.0
 #: Lambda of the published algorithms where ``alpha`` is "auto"; the papers tuned it.
 PUBLISHED_ALPHA = 1e-2
 #: The published algorithms go on with whatever epsilon' is positive. With less than this share of
@@ -62,6 +73,13 @@ REFERENCE_RIDGE, FREE_CONSTANT = 1e-3, 10.0
 LARGEST_CENTER = 1e4
 
 
+def of_each(price: Price, n_outputs: int) -> Price:
+    """Return what the models of one output may cost; all together never more than the price."""
+    if isinstance(price, Concentrated):
+        return Concentrated(price.mu / math.sqrt(n_outputs) / MARGIN)
+    return price if n_outputs == 1 else price / n_outputs / MARGIN
+
+
 @dataclass(frozen=True)
 class GroupSetting:
     """The public description of a fit: all of it comes from the caller.
@@ -69,8 +87,8 @@ class GroupSetting:
     Parameters
     ----------
     n_records, n_outputs : int
-    epsilon : float
-        For all groups and all outputs together.
+    price : float or Concentrated
+        An epsilon, or what Gaussian noise costs: of the models of all groups for one output.
     groups : tuple of tuple of int
         Columns of each group, disjoint.
     weights : tuple of float
@@ -90,15 +108,12 @@ class GroupSetting:
     centers : tuple of Coefficients or None, default=None
         For each group, what its models are shrunk towards, on the scale of X; None for 0.
     law : type of NoiseLaw, default=SphericalLaplace
-    undone : bool, default=False
-        Whether what the ridge does to coefficients is undone after the release.
-    price : Concentrated or None, default=None
-        Of Gaussian noise for all groups and all outputs together, in place of epsilon.
+        Of what epsilon pays for.
     """
 
     n_records: int
     n_outputs: int
-    epsilon: float
+    price: Price
     groups: tuple[tuple[int, ...], ...]
     weights: tuple[float, ...]
     data_norm: float
@@ -109,35 +124,24 @@ class GroupSetting:
     ridge_multiple: float = 1.0
     centers: tuple[Coefficients, ...] | None = None
     law: type[NoiseLaw] = SphericalLaplace
-    undone: bool = False
-    price: Concentrated | None = None
 
     @property
     def n_features(self) -> int:
         """Columns over all groups."""
         return sum(map(len, self.groups))
 
-    @property
-    def epsilon_output(self) -> float:
-        """Share of one output; all together never more than epsilon.
+    def capped(self) -> float:
+        """Return c: as stated, or 1/2, or more where there is little noise to halve."""
+        if self.max_residual is not None:
+            return self.max_residual
+        signal = self.n_records * as_laplace(self.price, self.n_features) / self.n_features
+        return min(max(RESIDUAL_SCALE * math.sqrt(signal), 0.5), 1.0)
 
-        Of Gaussian noise, the epsilon at which Laplace noise would be as large.
-        """
-        if self.price is not None:
-            return as_laplace(self.price_output, self.n_features)
-        if self.n_outputs == 1:
-            return self.epsilon
-        return self.epsilon / self.n_outputs / MARGIN
-
-    @property
-    def price_output(self) -> Concentrated:
-        """Share of one output in the price of Gaussian noise."""
-        assert self.price is not None
-        return Concentrated(self.price.mu / math.sqrt(self.n_outputs) / MARGIN)
-
-    def constants(self, n_params: int, norm: float, max_residual: float) -> PrivacyConstants:
-        """Return S, tau and r of a model of so many parameters, for rows within a norm."""
-        return Logistic(n_params, norm, max_residual).constants
+    def ridge(self, by_rule: float) -> float:
+        """Return kappa of rows in units of ``data_norm``: that of alpha, or of the public rule."""
+        if self.alpha is None:
+            return by_rule
+        return self.n_records * self.alpha / self.data_norm**2
 
     def unit_columns(self) -> tuple[ColumnGroup, ...]:
         """Return the groups in units of ``data_norm``, constants beside them."""
@@ -146,12 +150,6 @@ class GroupSetting:
             ColumnGroup(group, norm, factor, self.constant)
             for group, norm in zip(self.groups, self.group_norms, strict=True)
         )
-
-    def capped(self) -> float:
-        """Return c."""
-        if self.max_residual is not None:
-            return self.max_residual
-        return auto_max_residual(self.n_records, self.n_features, self.epsilon_output)
 
     def model_centers(self, groups: Sequence[ColumnGroup]) -> tuple[FloatArray, ...]:
         """Return centres as parameters of the models, of shape (n_outputs, n_params) each.
@@ -174,69 +172,76 @@ class GroupSetting:
             )
         return centers
 
+    def center_norms(self, groups: Sequence[ColumnGroup]) -> list[float]:
+        """Return the norm of each group's longest centre."""
+        centers = self.model_centers(groups)
+        return [float(np.linalg.norm(rows, axis=1).max()) for rows in centers]
+
     def plan(
         self,
         max_residual: float,
         groups: tuple[ColumnGroup, ...],
         calibrations: Sequence[Calibrated],
-        data_norm: float | None = None,
     ) -> GroupFit:
         """Return the plan."""
         return GroupFit(
             self.n_records,
             self.n_outputs,
-            self.data_norm if data_norm is None else data_norm,
+            self.data_norm,
             max_residual,
             groups,
             tuple(calibrations),
             self.model_centers(groups),
-            epsilon_output=self.epsilon_output,
+            price=self.price,
         )
 
-    def concentrated(
-        self,
-        max_residual: float,
-        groups: tuple[ColumnGroup, ...],
-        calibrations: Sequence[Calibrated],
-    ) -> GroupFit:
-        """Return the plan of models with Gaussian noise."""
-        plan = self.plan(max_residual, groups, calibrations)
-        return replace(plan, prices=(self.price_output,) * self.n_outputs)
+
+def auto_ridge(n_records: int, n_params: int, epsilon: float, max_residual: float) -> float:
+    """Return kappa for objective perturbation, and rows of norm 1; it goes with their square."""
+    return RIDGE * 2.0 * max_residual * n_params**1.25 / (math.sqrt(n_records) * epsilon**1.5)
 
 
-def longest(rows: FloatArray) -> float:
-    """Return the largest norm of a row."""
-    return float(np.linalg.norm(rows, axis=1).max())
+def output_ridge(n_records: int, n_params: int, epsilon: float, max_residual: float) -> float:
+    """Return kappa for output perturbation, from the noise that a margin feels.
+
+    It is that over kappa, and shrinkage is kappa over n, so that with many records the best kappa
+    is a share of the root of n times the noise; with few it must not leave too much noise.
+    """
+    noise = 2.0 * max_residual * math.sqrt(n_params) / epsilon
+    few = 1.5 * noise * (1.0 + 10.0 * noise / math.sqrt(n_records))
+    return max(few, OUTPUT_SHARE * math.sqrt(n_records * noise))
+
+
+def bounds(
+    setting: GroupSetting, groups: Sequence[ColumnGroup], cap: float
+) -> tuple[list[PrivacyConstants], PrivacyConstants]:
+    """Return S, tau and r of each group's models, and of all groups of one row together."""
+    # One row of norm 1 is shared by the groups; each has a constant column of its own.
+    norm = math.sqrt(1.0 + len(groups) * setting.constant**2)
+    each = [Logistic(group.n_params, group.bound, cap).constants for group in groups]
+    return each, Logistic(setting.n_features, norm, cap).constants
 
 
 def tight(setting: GroupSetting) -> GroupFit:
     """Plan objective perturbation with the package's own calibration."""
-    groups, cap, epsilon = setting.unit_columns(), setting.capped(), setting.epsilon_output
-    constants = [setting.constants(g.n_params, g.bound, cap) for g in groups]
-    # One row of norm 1 is shared by the groups; each has a constant column of its own.
-    norm = math.sqrt(1.0 + len(groups) * setting.constant**2)
-    whole = setting.constants(setting.n_features, norm, cap)
+    groups, cap, epsilon = setting.unit_columns(), setting.capped(), amount(setting.price)
+    constants, whole = bounds(setting, groups, cap)
     parts = [
-        Part(c, g.n_params, weight, 0.0, longest(center))
-        for c, g, weight, center in zip(
-            constants, groups, setting.weights, setting.model_centers(groups), strict=True
+        Part(c, group.n_params, weight, 0.0, center)
+        for c, group, weight, center in zip(
+            constants, groups, setting.weights, setting.center_norms(groups), strict=True
         )
     ]
     sensitivity = joint_sensitivity(parts, whole.gradient_sensitivity)
 
     def ridge(part: Part, group: ColumnGroup) -> float:
-        if setting.alpha is not None:
-            return setting.n_records * setting.alpha / setting.data_norm**2
-        # The model of rows of norm R with epsilon_k that has the same noise.
+        # That of the model of rows of norm R with epsilon_k that has the same noise.
         share = part.weight * part.constants.gradient_sensitivity / sensitivity
         wanted = auto_ridge(setting.n_records, part.n_params, share * epsilon, cap)
-        return setting.ridge_multiple * wanted * group.bound**2
+        return setting.ridge(setting.ridge_multiple * wanted * group.bound**2)
 
-    parts = [
-        replace(part, ridge=ridge(part, group)) for part, group in zip(parts, groups, strict=True)
-    ]
     calibrations = calibrate_jointly(
-        parts,
+        [replace(part, ridge=ridge(part, g)) for part, g in zip(parts, groups, strict=True)],
         whole,
         epsilon,
         setting.n_records,
@@ -246,27 +251,21 @@ def tight(setting: GroupSetting) -> GroupFit:
     return setting.plan(cap, groups, calibrations)
 
 
-def output(setting: GroupSetting) -> GroupFit:
-    """Plan output perturbation, of one group."""
+def output(setting: GroupSetting, *, undone: bool = False) -> GroupFit:
+    """Plan output perturbation, of one group; ``undone`` says whether shrinkage will be."""
     (group,), cap = setting.unit_columns(), setting.capped()
-    constants = setting.constants(group.n_params, group.bound, cap)
-    n, epsilon = setting.n_records, setting.epsilon_output
-    if setting.alpha is None:
-        kappa = output_ridge(n, group.n_params, epsilon, cap) * group.bound**2
-        if setting.undone:  # shrinkage does little harm, and noise on the minimiser much
-            usual = output_perturbation.calibrate(constants, epsilon, n, group.n_params)
-            kappa = max(kappa, usual.kappa)
-    else:
-        kappa = n * setting.alpha / setting.data_norm**2
-    if setting.price is None:
-        calibration = output_perturbation.calibrate_at(
-            constants, epsilon, n, group.n_params, kappa, setting.law
-        )
-        return setting.plan(cap, (group,), (calibration,))
+    (constants,), _ = bounds(setting, [group], cap)
+    n, d, epsilon = setting.n_records, group.n_params, as_laplace(setting.price, setting.n_features)
+    kappa = output_ridge(n, d, epsilon, cap) * group.bound**2
+    if (
+        undone and setting.alpha is None
+    ):  # shrinkage does little harm, and noise on the minimiser much
+        kappa = max(kappa, output_perturbation.calibrate(constants, epsilon, n, d).kappa)
+    law = SphericalGaussian if isinstance(setting.price, Concentrated) else setting.law
     calibration = output_perturbation.calibrate_at(
-        constants, setting.price_output.mu, n, group.n_params, kappa, SphericalGaussian
+        constants, amount(setting.price), n, d, setting.ridge(kappa), law
     )
-    return setting.concentrated(cap, (group,), (calibration,))
+    return setting.plan(cap, (group,), (calibration,))
 
 
 def descent(setting: GroupSetting) -> GroupFit:
@@ -277,36 +276,31 @@ def descent(setting: GroupSetting) -> GroupFit:
     :math:`\tfrac12\mu^2` together (docs/proofs/gaussian).
     """
     groups, cap = setting.unit_columns(), setting.capped()
-    n, mu = setting.n_records, setting.price_output.mu
-    constants = [setting.constants(g.n_params, g.bound, cap) for g in groups]
-    # One row of norm 1 is shared by the groups; each has a constant column of its own.
-    norm = math.sqrt(1.0 + len(groups) * setting.constant**2)
-    whole = setting.constants(setting.n_features, norm, cap).gradient_sensitivity
-    centers = [longest(center) for center in setting.model_centers(groups)]
+    n, mu = setting.n_records, amount(setting.price)
+    constants, whole = bounds(setting, groups, cap)
+    centers = setting.center_norms(groups)
     each = [noisy_descent.apart(c, n, center) for c, center in zip(constants, centers, strict=True)]
     rounding = sum(d - c.gradient_sensitivity for d, c in zip(each, constants, strict=True))
-    hidden = noisy_descent.joint_distance(each, setting.weights, MARGIN * whole + rounding)
+    hidden = noisy_descent.joint_distance(
+        each, setting.weights, MARGIN * whole.gradient_sensitivity + rounding
+    )
 
     def calibrated(k: int) -> noisy_descent.DescentCalibration:
         group, own = groups[k], each[k] * setting.weights[k] * mu / hidden
-        if setting.alpha is None:
-            size = as_laplace(Concentrated(own), group.n_params - 1)
-            kappa = auto_ridge(n, group.n_params, size, cap) * group.bound**2
-            kappa *= setting.ridge_multiple
-        else:
-            kappa = n * setting.alpha / setting.data_norm**2
+        size = as_laplace(Concentrated(own), group.n_params - 1)
+        kappa = auto_ridge(n, group.n_params, size, cap) * group.bound**2
+        ridge = setting.ridge(kappa * setting.ridge_multiple)
         return noisy_descent.calibrate(
-            constants[k], own, n, group.n_params, ridge=kappa, center_norm=centers[k]
+            constants[k], own, n, group.n_params, ridge=ridge, center_norm=centers[k]
         )
 
-    calibrations = [calibrated(k) for k in range(len(groups))]
-    return setting.concentrated(cap, groups, calibrations)
+    return setting.plan(cap, groups, [calibrated(k) for k in range(len(groups))])
 
 
-def least_noise(setting: GroupSetting) -> GroupFit:
-    """Plan objective perturbation or, if there is a price for it, descent: what has less noise."""
-    pure = tight(replace(setting, price=None))
-    if setting.price is None:
+def least_noise(setting: GroupSetting, epsilon: float) -> GroupFit:
+    """Plan objective perturbation for an epsilon or, if that is less noise, a Gaussian descent."""
+    pure = tight(replace(setting, price=epsilon))
+    if not isinstance(setting.price, Concentrated):
         return pure
     return min(pure, descent(setting), key=lambda fit: fit.noise(setting.weights))
 
@@ -320,7 +314,7 @@ def published(setting: GroupSetting) -> GroupFit:
         ColumnGroup(group, norm, q / (norm * stretch), q * setting.constant / stretch)
         for group, norm, q in zip(setting.groups, setting.group_norms, weights, strict=True)
     )
-    epsilon = setting.epsilon_output / MARGIN
+    epsilon = amount(setting.price) / MARGIN
     available = (1.0 - SOLVER_SHARE) * epsilon
     ridges = [
         max(n * alpha / norm**2, LEAST_RIDGE * q**2 / 4.0)
@@ -340,9 +334,9 @@ def published(setting: GroupSetting) -> GroupFit:
         for q, kappa in zip(weights, ridges, strict=True)
     ]
     parts = [
-        Part(setting.constants(g.n_params, q, 1.0), g.n_params, q, kappa, longest(center))
+        Part(Logistic(g.n_params, q, 1.0).constants, g.n_params, q, kappa, center)
         for g, q, kappa, center in zip(
-            groups, weights, ridges, setting.model_centers(groups), strict=True
+            groups, weights, ridges, setting.center_norms(groups), strict=True
         )
     ]
     noises = [setting.law.hiding(part.n_params, 2.0, epsilon_noise) for part in parts]
@@ -351,29 +345,20 @@ def published(setting: GroupSetting) -> GroupFit:
 
 def unperturbed(setting: GroupSetting) -> GroupFit:
     """Plan the fit without privacy: no clipping, no cap; by default, hardly any penalty."""
-    n, alpha = setting.n_records, setting.alpha
-    constant = setting.constant if alpha is not None else FREE_CONSTANT * (setting.constant > 0.0)
-    groups = tuple(
-        ColumnGroup(group, math.inf, 1.0, constant * setting.data_norm) for group in setting.groups
-    )
-    calibrations = [
-        Unperturbed(
-            max(n * alpha, LEAST_PENALTY)
-            if alpha is not None
-            else REFERENCE_RIDGE * len(group) * setting.data_norm**2
-        )
-        for group in setting.groups
-    ]
-    return setting.plan(1.0, groups, calibrations, data_norm=math.inf)
+    n, alpha, norm = setting.n_records, setting.alpha, setting.data_norm
+    if alpha is None:
+        constant = FREE_CONSTANT * (setting.constant > 0.0)
+        ridges = [REFERENCE_RIDGE * len(group) * norm**2 for group in setting.groups]
+    else:
+        constant = setting.constant
+        ridges = [max(n * alpha, LEAST_PENALTY)] * len(setting.groups)
+    groups = tuple(ColumnGroup(group, math.inf, 1.0, constant * norm) for group in setting.groups)
+    fit = setting.plan(1.0, groups, list(map(Unperturbed, ridges)))
+    return replace(fit, data_norm=math.inf)
 
 
-#: Of objective perturbation, by the name that an estimator gives them.
-CALIBRATIONS: dict[str, Callable[[GroupSetting], GroupFit]] = {
-    "tight": least_noise,
-    "published": published,
-}
 #: How a model of all columns may be fitted, by method.
-PLANS: dict[str, Callable[[GroupSetting], GroupFit]] = {
+PLANS: dict[str, Callable[..., GroupFit]] = {
     "obj_pert": tight,
     "out_pert": output,
     "noisy_gd": descent,

@@ -1,7 +1,19 @@
-"""Logistic models of one set of records: one for each group of columns and each class.
+r"""Logistic models of one set of records: one for each group of columns and each class.
 
 A plan is made from public numbers alone, before anything is charged: it knows what each model will
 see of a record, and the scale of its noise. :mod:`skdpsurv.classification.budgets` makes plans.
+
+A record's row is clipped to ``data_norm``; each group of columns is clipped to a bound of its own,
+scaled, and gets a constant column for the intercept:
+
+.. math:: x \mapsto \big(\text{factor}\cdot x_{\text{columns}},\ \text{constant}\big),
+    \qquad \text{of norm at most } R = \sqrt{(\text{factor}\cdot\text{norm})^2 + \text{constant}^2}.
+
+The constant counts in R and is regularised like the rest: an intercept outside the norm would be
+released without protection.
+
+Longer columns may be kept as they are where their record counts less often: :math:`R^2/\|s\|^2`
+times, s being all that the model sees of it, the constant too. Those within the bound count once.
 """
 
 from __future__ import annotations
@@ -10,18 +22,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.classification.column_group import ColumnGroup
 from skdpsurv.likelihoods.linear import LinearBlock
 from skdpsurv.likelihoods.logistic import Logistic, log_odds_slope
 from skdpsurv.mechanisms.methods import deviation
 from skdpsurv.mechanisms.perturbation import Calibrated, Problem, SharedPrice, steps_of
 from skdpsurv.priors import Evidence, Prior
-from skdpsurv.privacy import clip_rows
+from skdpsurv.privacy import clip_rows, row_weights
 from skdpsurv.privacy.concentrated import Concentrated, Price
 from skdpsurv.privacy.cost import Cost, in_turn, price_of
 from skdpsurv.rows import row_products
@@ -30,6 +42,58 @@ from skdpsurv.types import FloatArray, IndexArray
 #: What rows tell of a coefficient beside what they would if all directions of rows within their
 #: bound were alike (docs/benchmarks/priors).
 INFORMATION_PART = 0.25
+
+
+@dataclass(frozen=True)
+class ColumnGroup:
+    """The columns that one linear model sees, and how.
+
+    Parameters
+    ----------
+    indices : tuple of int
+        Columns of X.
+    norm : float
+        Public bound on the norm of these columns, in the unit of X.
+    factor : float
+        What they are multiplied with.
+    constant : float
+        The constant column; 0 for none.
+    """
+
+    indices: tuple[int, ...]
+    norm: float
+    factor: float
+    constant: float
+
+    @property
+    def n_params(self) -> int:
+        """Columns, and one for the constant."""
+        return len(self.indices) + (self.constant > 0)
+
+    @property
+    def bound(self) -> float:
+        """R, the largest norm of what the model sees of a record."""
+        return math.hypot(self.factor * self.norm, self.constant)
+
+    def rows(self, X: FloatArray, data_norm: float) -> FloatArray:
+        """Return what the model sees of rows that are within ``data_norm`` already."""
+        part = X if self.indices == tuple(range(X.shape[1])) else X[:, self.indices]
+        if self.norm < data_norm:
+            part = clip_rows(part, self.norm)
+        seen = np.empty((X.shape[0], self.n_params))
+        np.multiply(part, self.factor, out=seen[:, : len(self.indices)])
+        seen[:, len(self.indices) :] = self.constant
+        return seen
+
+    def to_model(self, coef: FloatArray, intercept: float) -> FloatArray:
+        """Return parameters of the model that predict as coefficients on the scale of X do."""
+        constant = [intercept / self.constant] if self.constant else []
+        return np.append(coef / self.factor, constant)
+
+    def from_model(self, parameters: FloatArray) -> tuple[FloatArray, float]:
+        """Return coefficients on the scale of X, and the intercept."""
+        coef = parameters[: len(self.indices)] * self.factor
+        return coef, float(parameters[-1] * self.constant) if self.constant else 0.0
 
 
 class Coefficients(NamedTuple):
@@ -96,10 +160,8 @@ class GroupFit:
     reach : float or None, default=None
         Rows longer than ``data_norm`` are weighed, and clipped at so many times it; for one group
         of all columns. None: they are scaled down to it.
-    prices : tuple of Concentrated, default=()
-        Of Gaussian noise: what the models of each output cost together.
-    epsilon_output : float, default=inf
-        Of other noise, the same.
+    price : float or Concentrated, default=inf
+        What the models of each output cost together.
     """
 
     n_records: int
@@ -110,22 +172,17 @@ class GroupFit:
     calibrations: tuple[Calibrated, ...]
     centers: tuple[FloatArray, ...]
     reach: float | None = None
-    prices: tuple[Concentrated, ...] = ()
-    epsilon_output: float = math.inf
+    price: Price = math.inf
 
     @property
     def cost(self) -> Cost:
         """Of the models of all outputs: the same records, one output after another."""
-        return in_turn(map(price_of, self.each_price))
+        return in_turn([price_of(self.price)] * self.n_outputs)
 
     @property
-    def each_price(self) -> Sequence[Price]:
-        """What the models of each output cost together."""
-        return self.prices or [self.epsilon_output] * self.n_outputs
-
-    def likelihood(self, group: ColumnGroup) -> Logistic:
-        """Return that of the models of a group."""
-        return Logistic(group.n_params, group.bound, self.max_residual)
+    def gaussian(self) -> bool:
+        """Whether noise is Gaussian."""
+        return isinstance(self.price, Concentrated)
 
     def problems(self, records: Blocks[SignedRows]) -> list[Problem]:
         """Return the minimisations, group by group and output by output within.
@@ -139,33 +196,23 @@ class GroupFit:
         """
         longest = self.data_norm * (1.0 if self.reach is None else self.reach)
         clipped = records.map(lambda block: block.within(longest))
+        shared = [SharedPrice(self.price) for _ in range(self.n_outputs)]
         problems = []
-        shared = [SharedPrice(price) for price in self.each_price]
-        for group, calibration, centers in zip(
-            self.groups, self.calibrations, self.centers, strict=True
-        ):
-            likelihood = self.likelihood(group)
+        for group, how, centers in zip(self.groups, self.calibrations, self.centers, strict=True):
+            likelihood = Logistic(group.n_params, group.bound, self.max_residual)
             seen = clipped.map(partial(_seen, group, self.data_norm))
-            labelled = _labelled if self.reach is None else partial(_weighed, group)
-            problems += [
-                Problem(
-                    likelihood,
-                    seen.map(partial(labelled, output)),
-                    calibration,
-                    center,
-                    shared[output],
-                )
-                for output, center in enumerate(centers)
-            ]
+            weighed = None if self.reach is None else group
+            for output, (center, price) in enumerate(zip(centers, shared, strict=True)):
+                blocks = seen.map(partial(_labelled, weighed, output))
+                problems.append(Problem(likelihood, blocks, how, center, price))
         return problems
 
     def coefficients(self, released: Sequence[FloatArray]) -> list[Coefficients]:
         """Return what was released, in the order of :meth:`problems`, on the scale of X."""
-        models = []
-        for k, group in enumerate(self.groups):
-            outputs = released[k * self.n_outputs : (k + 1) * self.n_outputs]
-            coefs, intercepts = zip(*(group.from_model(f) for f in outputs), strict=True)
-            models.append(Coefficients(np.array(coefs), np.array(intercepts)))
+        models, outputs = [], iter(released)
+        for group in self.groups:
+            own = [group.from_model(next(outputs)) for _ in range(self.n_outputs)]
+            models.append(Coefficients(*map(np.array, zip(*own, strict=True))))
         return models
 
     def evidence(self, released: Sequence[FloatArray]) -> Evidence:
@@ -190,30 +237,26 @@ class GroupFit:
         Laws are compared by it. Groups count by what their votes do.
         """
         squares = (
-            group.n_params * (weight * deviation(calibration)) ** 2
-            for group, weight, calibration in zip(
-                self.groups, weights, self.calibrations, strict=True
-            )
+            group.n_params * (weight * deviation(how)) ** 2
+            for group, weight, how in zip(self.groups, weights, self.calibrations, strict=True)
         )
         return math.sqrt(math.fsum(squares)) / self.max_residual
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
-        spans = [group.norm for group in self.groups] + [group.factor for group in self.groups]
-        for calibration in self.calibrations:
-            spans += [calibration.kappa, calibration.noise_scale or 1.0]
-        return spans
+        of_groups = [span for group in self.groups for span in (group.norm, group.factor)]
+        noises = [(how.kappa, how.noise_scale or 1.0) for how in self.calibrations]
+        return [*of_groups, *chain.from_iterable(noises)]
 
     def public_inputs(self) -> dict[str, Any]:
         """Return how epsilon was spent."""
-        stated: dict[str, Any] = {
+        steps = [steps_of(how) for how in self.calibrations]
+        return {
             "max_residual": self.max_residual,
-            "kappa": [calibration.kappa for calibration in self.calibrations],
-            "noise_scale": [calibration.noise_scale for calibration in self.calibrations],
+            "kappa": [how.kappa for how in self.calibrations],
+            "noise_scale": [how.noise_scale for how in self.calibrations],
+            **({"n_steps": steps} if any(steps) else {}),
         }
-        if any(steps := [steps_of(calibration) for calibration in self.calibrations]):
-            stated["n_steps"] = steps
-        return stated
 
 
 def _seen(group: ColumnGroup, data_norm: float, block: SignedRows) -> SignedRows:
@@ -221,11 +264,7 @@ def _seen(group: ColumnGroup, data_norm: float, block: SignedRows) -> SignedRows
     return block._replace(X=group.rows(block.X, data_norm))
 
 
-def _labelled(output: int, block: SignedRows) -> LinearBlock:
-    """Return rows with the labels of one output."""
-    return LinearBlock(block.X, block.signs[output])
-
-
-def _weighed(group: ColumnGroup, output: int, block: SignedRows) -> LinearBlock:
-    """Return rows with the labels of one output, and how often each record counts."""
-    return LinearBlock(block.X, block.signs[output], group.weights(block.X))
+def _labelled(weighed: ColumnGroup | None, output: int, block: SignedRows) -> LinearBlock:
+    """Return rows with the labels of one output, and how often each counts where it is weighed."""
+    weight = None if weighed is None else row_weights(block.X, weighed.bound)
+    return LinearBlock(block.X, block.signs[output], weight)

@@ -15,22 +15,65 @@ and is :math:`1 + C^2` at t = 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from scipy import special
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.classification.column_group import ColumnGroup
 from skdpsurv.classification.group_fit import GroupFit
-from skdpsurv.classification.label_response import LabelResponse
 from skdpsurv.inference import CONSTANT, Indirect, Inference, ReleasedMoments, RowMoments
 from skdpsurv.likelihoods.logistic import LogisticLoss
-from skdpsurv.mechanisms.perturbation import Perturbed
 from skdpsurv.privacy.concentrated import Price, stated_price
 from skdpsurv.privacy.measurement import Known
 from skdpsurv.types import FloatArray
 
-__all__ = ["LabelMoments"]
+#: The cells of a response.
+LABELS = np.array([1.0, -1.0])
+
+
+@dataclass(frozen=True)
+class LabelResponse:
+    """How labels 1 and -1 respond to the coefficient of a constant column, if any, and to rows.
+
+    A record has label 1 with the logistic probability of its predictor; it pulls at a minimiser
+    with its residual there, capped or not.
+
+    Parameters
+    ----------
+    constant : float
+        The constant column; 0 for none.
+    loss : LogisticLoss
+        That of the fit.
+    """
+
+    constant: float
+    loss: LogisticLoss
+
+    @cached_property
+    def _columns(self) -> FloatArray:
+        """What the constant's coefficient and b are multiplied by, shape (k + 1, 1, 1)."""
+        columns = [self.constant, 1.0] if self.constant else [1.0]
+        return np.array(columns)[:, None, None]
+
+    def _predictor(self, a: FloatArray, b: FloatArray) -> FloatArray:
+        return np.asarray(self._columns[:-1, 0, 0] @ a + b)[:, None]
+
+    def chances(
+        self, a: FloatArray, b: FloatArray, slopes: bool = True
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return probabilities of the labels, and perhaps their derivatives by a and b."""
+        eta = self._predictor(a, b)
+        chance = special.expit(eta * LABELS)
+        if not slopes:
+            return chance, np.zeros((0, *chance.shape))
+        return chance, self._columns * (chance * chance[:, ::-1] * LABELS)
+
+    def pulls(self, a: FloatArray, b: FloatArray) -> FloatArray:
+        """Return derivatives of the capped loss by a and b, for each label."""
+        slope, _ = self.loss.derivatives(self._predictor(a, b), LABELS, order=1)
+        return self._columns * slope
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -50,13 +93,8 @@ class LabelMoments(RowMoments):
         """Return the query that has a price."""
         (group,) = fit.groups
         constant = max(CONSTANT, group.constant)
-        return cls(
-            price=price,
-            n_records=fit.n_records,
-            n_features=len(group.indices),
-            constant=constant,
-            fit=fit,
-        )
+        d = len(group.indices)
+        return cls(price=price, n_records=fit.n_records, n_features=d, constant=constant, fit=fit)
 
     def stated(self) -> dict[str, Any]:
         """Return the price."""
@@ -69,11 +107,11 @@ class LabelMoments(RowMoments):
     def after(self, known: Known, noisy: FloatArray) -> dict[str, Any]:
         """Return intercept, if there is one, and coefficients on the scale of X, with errors."""
         (group,), (calibration,) = self.fit.groups, self.fit.calibrations
-        minimiser: Perturbed = known["_minimiser"]
+        minimiser, constants = known["_minimiser"], group.n_params - len(group.indices)
         equation = Indirect.after(
             LabelResponse(group.constant, LogisticLoss(self.fit.max_residual)),
-            _constant_first(group, minimiser.coef),
-            _constant_first(group, minimiser.center),
+            np.roll(minimiser.coef, constants),
+            np.roll(minimiser.center, constants),
             calibration,
             ReleasedMoments(self, noisy),
         )
@@ -81,7 +119,3 @@ class LabelMoments(RowMoments):
         if group.constant:
             sizes[0] = group.constant
         return Inference.of_found(equation.solve(), np.diag(sizes)).values()
-
-
-def _constant_first(group: ColumnGroup, parameters: FloatArray) -> FloatArray:
-    return np.roll(parameters, group.n_params - len(group.indices))

@@ -6,40 +6,90 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from skdpsurv.checks import Check, number_in, word_or
+from skdpsurv.checks import Check, Parameters, auto_or, choice, number_in, positive, word_or
 from skdpsurv.classification import budgets
-from skdpsurv.classification.group_fit import GroupFit
 from skdpsurv.classification.label_inference import LabelMoments
-from skdpsurv.classification.logistic_model import LogisticMinimisers, LogisticModel
-from skdpsurv.classification.margin_table import Margins
-from skdpsurv.classification.perturbation_method import Perturbation
-from skdpsurv.classification.private_classifier import (
-    LabelledShape,
+from skdpsurv.classification.logistic_model import (
+    LogisticMinimisers,
+    LogisticModel,
+    Margins,
+    public_slope,
 )
-from skdpsurv.classification.public_slope import public_slope
+from skdpsurv.classification.private_classifier import LabelledShape
 from skdpsurv.inference import REACH
 from skdpsurv.labels import stated_classes
 from skdpsurv.likelihoods.logistic import log_odds_slope
 from skdpsurv.mechanisms.methods import NAMES, candidates, check_delta
 from skdpsurv.priors import Evidence, Prior, Terms, is_prior
 from skdpsurv.privacy import PrivacyAccountant
-from skdpsurv.privacy.concentrated import Price, parts
+from skdpsurv.privacy.concentrated import Price, as_laplace, parts
 from skdpsurv.privacy.plan import Plan
 from skdpsurv.privacy.shares import what_is_left
 from skdpsurv.release import Release
 
-if TYPE_CHECKING:
-    pass
-
-__all__ = ["DPLogisticRegression"]
+__all__ = ["ENOUGH", "DPLogisticRegression", "Perturbation"]
 
 #: Below this many records, times epsilon, a table of margins sees little but its own noise, and is
 #: skipped; so are second moments.
 ENOUGH = 600.0
+
+
+class Perturbation(Parameters):
+    """How ``DPLogisticRegression(method=...)`` is perturbed.
+
+    A word for ``method`` is this with its defaults.
+
+    Parameters
+    ----------
+    kind : {"auto", "obj_pert", "noisy_gd", "out_pert"}, default="auto"
+        Objective perturbation; noisy gradient descent, which needs a delta; output perturbation
+        (simpler, and less accurate). "auto" takes that of the first two which needs less noise, by
+        public numbers alone.
+    max_residual : float in [0.5, 1] or "auto", default="auto"
+        Cap on the residual, label less probability, with which a record can pull at the fit. 1 is
+        logistic regression, 0.5 halves the noise. "auto" is 0.5 unless there is very little
+        noise. Probabilities allow for the cap; coefficients are log odds ratios at 1 only.
+    intercept_scaling : float, default=0.1
+        Size, in units of ``data_norm``, of the public constant column whose coefficient makes the
+        intercept. It counts in the norm of a row: a large one costs accuracy, a small one means a
+        strong penalty on the intercept.
+    recalibration_share : float in [0, 1), default=0.1
+        Share of epsilon spent, after the coefficients, on a private table of how often they are
+        right, which gives ``recalibration_slope_``; 0 leaves it out. Skipped, with nothing spent,
+        where n times epsilon is below 600.
+
+    Examples
+    --------
+    >>> from skdpsurv import DPLogisticRegression
+    >>> from skdpsurv.classification import Perturbation
+    >>> model = DPLogisticRegression(classes=[0, 1], method=Perturbation(max_residual=1.0))
+    >>> model.set_params(method__recalibration_share=0.0).method
+    Perturbation(max_residual=1.0, recalibration_share=0.0)
+    """
+
+    _rules: ClassVar[dict[str, Check]] = {
+        "kind": choice("auto", *NAMES),
+        "max_residual": auto_or(number_in(0.5, 1.0)),
+        "intercept_scaling": positive(),
+        "recalibration_share": number_in(0.0, 1.0, closed="left"),
+    }
+
+    def __init__(
+        self,
+        kind: str = "auto",
+        *,
+        max_residual: float | str = "auto",
+        intercept_scaling: float = 0.1,
+        recalibration_share: float = 0.1,
+    ) -> None:
+        self.kind = kind
+        self.max_residual = max_residual
+        self.intercept_scaling = intercept_scaling
+        self.recalibration_share = recalibration_share
 
 
 class DPLogisticRegression(LogisticModel):
@@ -230,15 +280,11 @@ class DPLogisticRegression(LogisticModel):
         """What is perturbed, and how."""
         return Perturbation(self.method) if isinstance(self.method, str) else self.method
 
-    @property
-    def max_residual(self) -> float | str:  # type: ignore[override]
-        """The cap on residuals that was asked for: a parameter of ``method``."""
+    def _cap(self) -> float | str:
         return self._perturbation.max_residual
 
-    @property
-    def intercept_scaling(self) -> float:  # type: ignore[override]
-        """The size of the constant column: a parameter of ``method``."""
-        return self._perturbation.intercept_scaling
+    def _constant(self) -> float:
+        return float(self._perturbation.intercept_scaling)
 
     def _stated(self, shape: LabelledShape) -> dict[str, Any]:
         kind = self._perturbation.kind
@@ -258,8 +304,7 @@ class DPLogisticRegression(LogisticModel):
                 f"fit, got {shares[0]} and {shares[1]}."
             )
         classes = stated_classes(self.classes)
-        if classes is not None:
-            self._check_two(classes.size)
+        self._check_two(2 if classes is None else classes.size)
 
     def _check_two(self, n_classes: int) -> None:
         """Refuse standard errors for other than two classes."""
@@ -271,30 +316,25 @@ class DPLogisticRegression(LogisticModel):
 
     def _plan(self, shape: LabelledShape) -> Plan:
         self._check_two(shape.classes.size)
-        if math.isinf(float(self.epsilon)):
+        if math.isinf(self.epsilon):
             return self._without_privacy(shape)
-        setting = self._group_setting(shape)
         prior = self._read_prior("odds", shape.n_features, shape.classes.tolist())
         fits = [
-            self._tight(shape, setting, prior, method, float(self.delta) if gaussian else 0.0)
+            self._measurements(shape, prior, method, float(self.delta) if gaussian else 0.0)
             for method, gaussian in candidates(self._perturbation.kind, float(self.delta))
         ]
         measurements, delta = min(fits, key=lambda fit: fit[0][0].noise)
         return self._as_plan(shape, measurements, delta)
 
-    def _tight(
-        self,
-        shape: LabelledShape,
-        setting: budgets.GroupSetting,
-        prior: Prior | None,
-        method: str,
-        delta: float,
+    def _measurements(
+        self, shape: LabelledShape, prior: Prior | None, method: str, delta: float
     ) -> tuple[list[Any], float]:
-        """Return the measurements of one method, by Gaussian noise if there is a delta."""
-        epsilon = float(self.epsilon)
+        """Return what one method measures, by Gaussian noise if there is a delta, and the delta."""
+        epsilon, n_classes = float(self.epsilon), shape.classes.size
         shares = [float(self._perturbation.recalibration_share), float(self.inference_share)]
-        if shape.n_records * epsilon < ENOUGH or shape.classes.size < 2:
+        if shape.n_records * epsilon < ENOUGH or n_classes < 2:
             shares = [0.0, 0.0]
+        whole: Price
         table: Price
         moments: Price
         if delta:
@@ -302,12 +342,14 @@ class DPLogisticRegression(LogisticModel):
             whole, table, moments = parts(
                 epsilon, delta, [1.0 - sum(shares), *(2 * s for s in shares)]
             )
-            setting = replace(setting, price=whole)
         else:
             table, moments = (share * epsilon for share in shares)
-            setting = replace(setting, epsilon=what_is_left(epsilon, table, moments))
-        fit = budgets.PLANS[method](replace(setting, undone=bool(shares[1])))
-        slope = _slope(fit, setting.epsilon_output, shape.classes.size)
+            whole = what_is_left(epsilon, table, moments)
+        price = budgets.of_each(whole, shape.n_outputs)
+        setting = replace(self._one_group(shape), price=price)
+        undone = {"undone": True} if method == "out_pert" and shares[1] else {}
+        fit = budgets.PLANS[method](setting, **undone)
+        slope = public_slope(fit, as_laplace(price, shape.n_features), n_classes)
         if shares[1]:
             fit = replace(fit, reach=REACH)
         name = f"{NAMES[method]} of a logistic likelihood"
@@ -330,10 +372,3 @@ class DPLogisticRegression(LogisticModel):
         own = Evidence.of(release, built.coef_.shape)
         terms = Terms.of(release.features, release.transformer())
         return None if own is None else own.scaled(log_odds_slope(built.max_residual_)), terms
-
-
-def _slope(fit: GroupFit, epsilon_output: float, n_classes: int) -> float:
-    """Return what log odds of a fit are multiplied with, from its plan alone."""
-    (group,), (calibration,) = fit.groups, fit.calibrations
-    ridge = calibration.kappa / group.bound**2
-    return public_slope(fit.n_records, group.n_params, n_classes, epsilon_output, ridge)

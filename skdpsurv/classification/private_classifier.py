@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,16 +12,9 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 
 from skdpsurv.base import Weakness
-from skdpsurv.blocks import Blocks, in_blocks
-from skdpsurv.checks import (
-    Check,
-    auto_or,
-    boolean,
-    by,
-    optional,
-    positive,
-    zero_or,
-)
+from skdpsurv.blocks import Blocks
+from skdpsurv.checks import Check, auto_or, boolean, by, positive, zero_or
+from skdpsurv.classification.budgets import GroupSetting, of_each
 from skdpsurv.classification.group_fit import SignedRows
 from skdpsurv.labels import class_indices, one_vs_rest, stated_classes
 from skdpsurv.lazy import lazily
@@ -30,10 +22,10 @@ from skdpsurv.priors import Promises
 from skdpsurv.privacy import check_unclipped
 from skdpsurv.privacy.silence import attempted
 from skdpsurv.references import DOUBLES
+from skdpsurv.regression.linear_model import LinearEstimator
 from skdpsurv.release import Release
 from skdpsurv.shape import Shape
 from skdpsurv.sources import require_in_memory
-from skdpsurv.tabular import TabularEstimator
 from skdpsurv.types import FloatArray
 
 CLASSES_FROM_Y = (
@@ -64,19 +56,17 @@ def n_outputs(classes: NDArray[Any]) -> int:
     return classes.size if classes.size > 2 else 1
 
 
-class PrivateClassifier(ClassifierMixin, TabularEstimator):
+class PrivateClassifier(ClassifierMixin, LinearEstimator):
     """Base of the private classifiers: a subclass says how scores are fitted and combined."""
 
     _rules: ClassVar[dict[str, Check]] = {
         "alpha": auto_or(zero_or(positive())),
-        "data_norm": optional(positive()),
         "fit_intercept": boolean,
         "classes": by(stated_classes),
     }
 
     classes: ArrayLike | None
     alpha: float | str
-    data_norm: float | None
     fit_intercept: bool
     intercept_scaling: float
     max_residual: float | str
@@ -87,25 +77,6 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
 
     #: Which constants noise is calibrated by; public.
     calibration = "tight"
-
-    def fit(self, X: ArrayLike, y: ArrayLike, *, person: ArrayLike | None = None) -> Self:
-        """Fit, spending ``epsilon`` on all that is released.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite. Private.
-        y : array-like of shape (n_samples,)
-            Labels. Private.
-        person : array-like of shape (n_samples,), or None
-            Whose each record is, as whole numbers or text: of each person the first record is used,
-            and the guarantee is about people. Private. None: nobody has two records.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, person=person)
 
     def _scores(self, X: FloatArray) -> FloatArray:
         """Return one score a class, or one for two classes, of shape (n_samples, n_outputs)."""
@@ -231,57 +202,65 @@ class PrivateClassifier(ClassifierMixin, TabularEstimator):
 
     def _read(self, shape: LabelledShape, X: ArrayLike, y: ArrayLike) -> Blocks[SignedRows]:
         if math.isinf(self.epsilon):
-            check_unclipped(np.array([float(self.intercept_scaling)]), "intercept_scaling")
-        signed = partial(self._without_ledger()._signed, shape.classes)
-        records = in_blocks(X, y).map(signed).held(self._growth(shape))
-        shape.require(records.map_sum(lambda block: block.n_records))
-        return records
+            check_unclipped(np.array([self._constant()]), "intercept_scaling")
+        return super()._read(shape, X, y)
 
-    def _signed(self, classes: NDArray[Any], block: tuple[Any, ...]) -> SignedRows:
-        """Return some of the records, after refusing what has no place in the public domain."""
+    def _block(self, shape: LabelledShape, block: tuple[Any, ...]) -> SignedRows:
         X, y = block
         rows = self._fitting_rows(X)
         if math.isinf(self.epsilon):
             check_unclipped(rows, "X")
-        _, index = class_indices(y, classes, rows.shape[0])
-        return SignedRows(rows, one_vs_rest(index, classes.size))
+        _, index = class_indices(y, shape.classes, rows.shape[0])
+        return SignedRows(rows, one_vs_rest(index, shape.classes.size))
 
-    @property
-    def _norm(self) -> float:
-        """The bound on the norm of a row that a fit uses."""
-        return 1.0 if self.data_norm is None else float(self.data_norm)
+    def _cap(self) -> float | str:
+        """Return the cap on residuals that is asked for."""
+        return self.max_residual
 
-    def _numbers(self) -> dict[str, Any]:
-        """Return the parameters of a fit that all classifiers have, as Python's own numbers."""
+    def _constant(self) -> float:
+        """Return the size of the constant column in units of ``data_norm``."""
+        return float(self.intercept_scaling)
+
+    def _group_setting(
+        self,
+        shape: LabelledShape,
+        groups: tuple[tuple[int, ...], ...],
+        weights: tuple[float, ...],
+        norms: tuple[float, ...],
+        **options: Any,
+    ) -> GroupSetting:
+        """Return what is public of a fit of some groups of columns."""
+        cap = self._cap()
+        return GroupSetting(
+            n_records=shape.n_records,
+            n_outputs=shape.n_outputs,
+            price=of_each(float(self.epsilon), shape.n_outputs),
+            groups=groups,
+            weights=weights,
+            data_norm=self._norm,
+            group_norms=norms,
+            constant=self._constant() if self.fit_intercept else 0.0,
+            alpha=None if isinstance(self.alpha, str) else float(self.alpha),
+            max_residual=None if isinstance(cap, str) else float(cap),
+            law=self._noise_law,
+            **options,
+        )
+
+    def _stated(self, shape: LabelledShape) -> dict[str, Any]:
         return {
-            "epsilon": float(self.epsilon),
-            "law": self._noise_law,
             "data_norm": self._norm,
-            "constant": float(self.intercept_scaling) if self.fit_intercept else 0.0,
-            "alpha": None if isinstance(self.alpha, str) else float(self.alpha),
-            "max_residual": (
-                None if isinstance(self.max_residual, str) else float(self.max_residual)
-            ),
+            "fit_intercept": bool(self.fit_intercept),
+            "intercept_scaling": self._constant(),
+            "classes": shape.classes.tolist(),
         }
 
     def _public(self, shape: LabelledShape) -> dict[str, Any]:
         """Return what every guarantee takes to be public."""
         return {
             "n_records": shape.n_records,
-            "classes": shape.classes.tolist(),
-            "data_norm": self._norm,
-            "fit_intercept": bool(self.fit_intercept),
-            "intercept_scaling": float(self.intercept_scaling),
+            **PrivateClassifier._stated(self, shape),
             "alpha": self.alpha if isinstance(self.alpha, str) else float(self.alpha),
             "calibration": self.calibration,
-        }
-
-    def _stated(self, shape: LabelledShape) -> dict[str, Any]:
-        return {
-            "data_norm": self._norm,
-            "fit_intercept": bool(self.fit_intercept),
-            "intercept_scaling": float(self.intercept_scaling),
-            "classes": shape.classes.tolist(),
         }
 
     @property

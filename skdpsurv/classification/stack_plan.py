@@ -40,7 +40,7 @@ class _Models(Minimisers):
     @property
     def proof(self) -> str:  # type: ignore[override]
         """Where it is proved."""
-        if any(fit.prices for fit in self.fits):
+        if any(fit.gaussian for fit in self.fits):
             return GAUSSIAN
         return reference("docs/proofs/stacking", "guo", "chaudhuri")
 
@@ -264,8 +264,6 @@ def plan_stack(
         setting,
         n_records=n_high,
         n_outputs=1,
-        epsilon=replace(setting, price=None).epsilon_output,
-        price=None if setting.price is None else setting.price_output,
         groups=(tuple(range(n_parts * len(setting.groups))),),
         weights=(1.0,),
         data_norm=1.0,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -35,13 +36,12 @@ from skdpsurv.classification.private_classifier import (
     PrivateClassifier,
     checked_caps,
 )
-from skdpsurv.classification.ridge_and_cap import TRANSFER_RIDGE, VOTE_RIDGE
 from skdpsurv.classification.stack_plan import Stack, plan_stack
 from skdpsurv.classification.transfer import prior_centers, released_models
 from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.mechanisms.methods import NAMES
 from skdpsurv.priors import Promises, is_prior
-from skdpsurv.privacy.concentrated import Concentrated, parts
+from skdpsurv.privacy.concentrated import parts
 from skdpsurv.privacy.plan import Plan
 from skdpsurv.release import Release, released_array
 from skdpsurv.types import FloatArray
@@ -216,22 +216,24 @@ class StackingModel(PrivateClassifier):
         parted, groups = self._columns_parted, shape.groups
         by_rows, stated = parted is None, None if parted is None else parted.norms
         norms = group_norms(stated, self._norm, 1 if by_rows else len(groups))
-        setting = budgets.GroupSetting(
-            n_records=shape.n_records,
-            n_outputs=shape.n_outputs,
-            groups=groups[:1] if by_rows else groups,
-            weights=(1.0,) if by_rows else shape.weights,
-            group_norms=norms,
+        setting = self._group_setting(
+            shape,
+            groups[:1] if by_rows else groups,
+            (1.0,) if by_rows else shape.weights,
+            norms,
             ridge_multiple=self._ridge_multiple(len(groups)),
             centers=self._centers(shape),
-            price=self._price(),
-            **self._numbers(),
         )
-        n_parts = len(groups) if by_rows else 1
-        holdout = 0.0 if self._top is None else float(self._top.holdout)
-        calibrate = budgets.CALIBRATIONS[self.calibration]
+        calibrate = partial(budgets.least_noise, epsilon=setting.price)
         if math.isinf(self.epsilon):
             calibrate = budgets.unperturbed
+        elif self.calibration == "published":
+            calibrate = budgets.published
+        elif self.delta:
+            (whole,) = parts(float(self.epsilon), float(self.delta), (1.0,))
+            setting = replace(setting, price=budgets.of_each(whole, shape.n_outputs))
+        n_parts = len(groups) if by_rows else 1
+        holdout = 0.0 if self._top is None else float(self._top.holdout)
         stack = plan_stack(setting, n_parts, holdout, calibrate)
         promises, given = Promises.of(self.prior), self._importances is not None
         words = self._mechanism(stack)
@@ -255,16 +257,10 @@ class StackingModel(PrivateClassifier):
             words=words,
         )
 
-    def _price(self) -> Concentrated | None:
-        """Return the price of Gaussian noise, on all rows or on any part of them."""
-        if not self.delta or math.isinf(self.epsilon):
-            return None
-        return parts(float(self.epsilon), float(self.delta), (1.0,))[0]
-
     def _mechanism(self, stack: Stack) -> str:
         kind = "parts of the rows" if self._columns_parted is None else "groups of columns"
         top = ", and on their votes" if stack.high is not None else ""
-        methods = [NAMES["noisy_gd" if plan.prices else "obj_pert"] for plan in stack.levels]
+        methods = [NAMES["noisy_gd" if plan.gaussian else "obj_pert"] for plan in stack.levels]
         if stack.high is not None and methods[0] != methods[-1]:
             top = f", and {methods[-1]} on their votes"
         if math.isinf(self.epsilon):
@@ -274,9 +270,9 @@ class StackingModel(PrivateClassifier):
 
     def _ridge_multiple(self, n_groups: int) -> float:
         if self.prior is not None:
-            return TRANSFER_RIDGE
+            return budgets.TRANSFER_RIDGE
         votes_on_columns = self._columns_parted is not None and self._top is None
-        return VOTE_RIDGE if votes_on_columns and n_groups > 1 else 1.0
+        return budgets.VOTE_RIDGE if votes_on_columns and n_groups > 1 else 1.0
 
     def _formula(self, script: Script) -> str:
         models = list(

@@ -94,6 +94,6 @@ class PublishedLogisticRegression(LogisticModel):
     def _plan(self, shape: LabelledShape) -> Plan:
         if math.isinf(self.epsilon):
             return self._without_privacy(shape)
-        fit = budgets.published(self._group_setting(shape))
+        fit = budgets.published(self._one_group(shape))
         name = f"{NAMES['obj_pert']} of a logistic likelihood, as published"
-        return self._as_plan(shape, [LogisticMinimisers(fit, name, 1.0)], 0.0)
+        return self._as_plan(shape, [LogisticMinimisers(fit, name, 1.0)])

@@ -7,6 +7,7 @@ import math
 import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -44,8 +45,6 @@ from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from skdpsurv.scoring.script import Script
-
-__all__ = ["LinearMinimiser", "PrivateLinearModel"]
 
 ASSUMED = (
     "n, the columns and every constructor parameter are public",
@@ -96,7 +95,49 @@ class LinearMinimiser(Minimisers):
         return {"coef": found[0].coef}
 
 
-class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
+class LinearEstimator(TabularEstimator):
+    """Base of private models of a linear predictor, of rows whose norm has a public bound."""
+
+    _rules: ClassVar[dict[str, Check]] = {"data_norm": optional(positive())}
+
+    data_norm: float | None
+
+    def fit(self, X: ArrayLike, y: ArrayLike, *, person: ArrayLike | None = None) -> Self:
+        """Fit, spending ``epsilon`` on all that is released.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Finite. Private.
+        y : array-like of shape (n_samples,)
+            Outcomes, or labels of classes. Private.
+        person : array-like of shape (n_samples,), or None
+            Whose each record is, as whole numbers or text: of each person the first record is used,
+            and the guarantee is about people. Private. None: nobody has two records.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, y, person=person)
+
+    @property
+    def _norm(self) -> float:
+        """The bound on the norm of a row that a fit uses."""
+        return 1.0 if self.data_norm is None else float(self.data_norm)
+
+    def _read(self, shape: Any, X: ArrayLike, y: ArrayLike) -> Blocks[Any]:
+        block = partial(self._without_ledger()._block, shape)
+        records = in_blocks(X, y).map(block).held(self._growth(shape))
+        shape.require(records.map_sum(lambda block: block.X.shape[0]))
+        return records
+
+    def _block(self, shape: Any, block: tuple[Any, ...]) -> Any:
+        """Return some of the records, after refusing what has no place in the public domain."""
+        raise NotImplementedError
+
+
+class PrivateLinearModel(RegressorMixin, LinearEstimator, ABC):
     """Base of private regressions on a linear predictor, with an intercept.
 
     The intercept is the coefficient of a constant column of size ``data_norm``: it counts in the
@@ -114,7 +155,6 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
     """
 
     _rules: ClassVar[dict[str, Check]] = {
-        "data_norm": optional(positive()),
         "alpha": zero_or(positive()),
         "method": choice(*PURE),
     }
@@ -122,7 +162,6 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
     #: Parameters that no release needs, or holds in another place.
     _not_stated = ("epsilon", "random_state", "accountant", "columns")
 
-    data_norm: float | None
     alpha: float
     method: str
 
@@ -141,30 +180,6 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
     @abstractmethod
     def _mean(self, predictor: FloatArray) -> FloatArray:
         """Return expected outcomes."""
-
-    def fit(self, X: ArrayLike, y: ArrayLike, *, person: ArrayLike | None = None) -> Self:
-        """Fit the model, spending ``epsilon``.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Finite. Private.
-        y : array-like of shape (n_samples,)
-            Outcomes. Private.
-        person : array-like of shape (n_samples,), or None
-            Whose each record is, as whole numbers or text: of each person the first record is used,
-            and the guarantee is about people. Private. None: nobody has two records.
-
-        Returns
-        -------
-        self
-        """
-        return self._fit(X, y, person=person)
-
-    @property
-    def _norm(self) -> float:
-        """The bound on the norm of a row that a fit uses."""
-        return 1.0 if self.data_norm is None else float(self.data_norm)
 
     def _plan(self, shape: Shape) -> Plan:
         # Rows and the constant, each within data_norm.
@@ -191,14 +206,8 @@ class PrivateLinearModel(RegressorMixin, TabularEstimator, ABC):
         minimiser = LinearMinimiser(likelihood, calibration, epsilon, mechanism)
         return Plan(minimiser, epsilon, inputs=stated, assumed=ASSUMED)
 
-    def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Blocks[LinearBlock]:
-        records = in_blocks(X, y).map(self._without_ledger()._block).held(self._growth(shape))
-        shape.require(records.map_sum(lambda block: block.y.size))
-        return records
-
-    def _block(self, arguments: tuple[Any, ...]) -> LinearBlock:
-        """Return some of the records, after refusing what has no place in the public domain."""
-        X, y = arguments
+    def _block(self, shape: Shape, block: tuple[Any, ...]) -> LinearBlock:
+        X, y = block
         rows = self._fitting_rows(X)
         outcomes = self._outcomes(checked_outcomes(y, rows.shape[0]))
         if not np.isfinite(outcomes).all():

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from skdpsurv.classification import budgets
-from skdpsurv.classification.budgets import GroupSetting
-from skdpsurv.classification.ridge_and_cap import output_ridge
+from skdpsurv.classification.budgets import GroupSetting, of_each, output_ridge
 from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms import objective_perturbation
 from skdpsurv.mechanisms.joint_calibration import joint_curvature_cost
@@ -21,7 +20,7 @@ WEIGHTS = (0.5, 0.3, 0.2)
 SETTING = GroupSetting(
     n_records=400,
     n_outputs=1,
-    epsilon=1.0,
+    price=1.0,
     groups=((0, 1), (2,), (3, 4)),
     weights=WEIGHTS,
     data_norm=2.0,
@@ -38,7 +37,7 @@ SINGLE = replace(
 class TestSetting:
     @pytest.mark.parametrize("n_outputs", [1, 3, 7, 10])
     def test_outputs_share_epsilon(self, n_outputs):
-        share = replace(SETTING, n_outputs=n_outputs).epsilon_output
+        share = of_each(1.0, n_outputs)
         assert n_outputs * Fraction(share) <= 1
         assert share == pytest.approx(1.0 / n_outputs)
 
@@ -63,7 +62,11 @@ class TestTight:
     def test_spends_no_more_than_epsilon(self, cap, constant, epsilon, n_outputs):
         """In exact arithmetic; bounds on groups and rows are stated anew, without the package's."""
         setting = replace(
-            SETTING, max_residual=cap, constant=constant, epsilon=epsilon, n_outputs=n_outputs
+            SETTING,
+            max_residual=cap,
+            constant=constant,
+            price=of_each(epsilon, n_outputs),
+            n_outputs=n_outputs,
         )
         plan = budgets.tight(setting)
         # The most that one record does: t_k at most S_k and, together, at most the whole's.
@@ -148,7 +151,7 @@ class TestPublished:
     @pytest.mark.parametrize(("n", "epsilon"), [(400, 1.0), (50, 0.05), (3, 0.5), (10, 8.0)])
     def test_formulas(self, norms, alpha, n, epsilon):
         setting = replace(
-            SETTING, n_records=n, epsilon=epsilon, alpha=alpha, group_norms=norms, data_norm=2.0
+            SETTING, n_records=n, price=epsilon, alpha=alpha, group_norms=norms, data_norm=2.0
         )
         left, ridges = by_hand(WEIGHTS, n, alpha, norms, epsilon)
         plan = budgets.published(setting)
@@ -177,7 +180,7 @@ class TestPublished:
     @pytest.mark.parametrize("n_outputs", [1, 3])
     def test_spends_no_more_than_epsilon_by_the_papers_count(self, epsilon, n, n_outputs):
         plan = budgets.published(
-            replace(SETTING, epsilon=epsilon, n_records=n, n_outputs=n_outputs)
+            replace(SETTING, price=of_each(epsilon, n_outputs), n_records=n, n_outputs=n_outputs)
         )
         noise = sum(
             2 * Fraction(g.bound) / Fraction(c.noise_scale)
@@ -203,7 +206,7 @@ class TestPublished:
 class TestOutput:
     @pytest.mark.parametrize("cap", [0.5, 1.0])
     def test_scale_is_sensitivity_over_ridge_and_epsilon(self, cap):
-        setting = replace(SINGLE, max_residual=cap, alpha=0.1, epsilon=3.0, n_outputs=3)
+        setting = replace(SINGLE, max_residual=cap, alpha=0.1, price=of_each(3.0, 3), n_outputs=3)
         (c,) = budgets.output(setting).calibrations
         S = 2 * cap * math.hypot(1.0, 0.1)
         assert c.kappa == pytest.approx(40.0)
@@ -212,7 +215,7 @@ class TestOutput:
 
     def test_a_public_ridge_by_default(self):
         small, large = (
-            budgets.output(replace(SINGLE, epsilon=epsilon)).calibrations[0]
+            budgets.output(replace(SINGLE, price=epsilon)).calibrations[0]
             for epsilon in (0.1, 10.0)
         )
         assert small.kappa > large.kappa > 0
@@ -227,7 +230,7 @@ class TestOutput:
 
     def test_no_more_noise_than_coefficients_of_a_million_records(self):
         """What it adds to log odds of a row of norm 1 is a twentieth, not a half."""
-        setting = replace(SINGLE, n_records=10**6, epsilon=1.0)
+        setting = replace(SINGLE, n_records=10**6, price=1.0)
         (calibration,) = budgets.output(setting).calibrations
         assert calibration.output.scale * math.sqrt(setting.n_features) < 0.06
 
@@ -235,7 +238,7 @@ class TestOutput:
 class TestUnperturbed:
     @pytest.mark.parametrize(("alpha", "kappa"), [(0.01, 4.0), (0.0, 1e-6)])
     def test_ridge(self, alpha, kappa):
-        plan = budgets.unperturbed(replace(SETTING, alpha=alpha, epsilon=math.inf))
+        plan = budgets.unperturbed(replace(SETTING, alpha=alpha, price=math.inf))
         assert plan.calibrations == (Unperturbed(pytest.approx(kappa)),) * 3
 
     def test_by_default_little_for_each_column_whatever_their_unit(self):
@@ -249,7 +252,7 @@ class TestUnperturbed:
         assert [group.constant for group in plan.groups] == [0.0] * 3
 
     def test_nothing_is_clipped_or_capped(self):
-        setting = replace(SETTING, alpha=0.01, max_residual=0.5, epsilon=math.inf)
+        setting = replace(SETTING, alpha=0.01, max_residual=0.5, price=math.inf)
         plan = budgets.unperturbed(setting)
         assert plan.max_residual == 1.0
         X = 1e6 * np.random.default_rng(0).normal(size=(5, 5))

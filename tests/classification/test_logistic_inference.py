@@ -13,15 +13,13 @@ from scipy import special, stats
 from skdpsurv import DPLogisticRegression, PrivacyAccountant
 from skdpsurv.audit.density_ratio import problems_of
 from skdpsurv.blocks import InMemory
-from skdpsurv.classification.column_group import ColumnGroup
-from skdpsurv.classification.group_fit import GroupFit, SignedRows
-from skdpsurv.classification.label_inference import LabelMoments
-from skdpsurv.classification.label_response import LabelResponse
+from skdpsurv.classification.group_fit import ColumnGroup, GroupFit, SignedRows
+from skdpsurv.classification.label_inference import LabelMoments, LabelResponse
 from skdpsurv.inference import REACH, ReleasedMoments
 from skdpsurv.likelihoods.linear import LinearBlock
 from skdpsurv.likelihoods.logistic import Logistic, LogisticLoss
 from skdpsurv.mechanisms.perturbation import Unperturbed
-from skdpsurv.privacy import random_source
+from skdpsurv.privacy import random_source, row_weights
 from skdpsurv.privacy.shares import what_is_left
 from tests.support.logistic import logistic as perturbed
 
@@ -126,7 +124,7 @@ class TestWeights:
         X = rng.normal(size=(4000, 3)) * rng.uniform(0.0, 6.0, (4000, 1))
         X = SignedRows(X, np.ones((1, 4000))).within(REACH * 2.0).X
         seen = group.rows(X, 2.0)
-        weight, norm = group.weights(seen), np.linalg.norm(seen, axis=1)
+        weight, norm = row_weights(seen, group.bound), np.linalg.norm(seen, axis=1)
         assert norm.max() > 1.1 * group.bound
         assert (weight * norm <= group.bound).all()
         assert (weight * norm**2 <= group.bound**2).all()
@@ -353,7 +351,7 @@ def test_moments_are_those_of_the_rows():
     group = ColumnGroup((0, 1, 2), 1.0, 1.0, 0.8)
     asked = moments_of(group, 1e9)
     seen = group.rows(X, 1.0)
-    blocks = InMemory([LinearBlock(seen, np.ones(4000), group.weights(seen))])
+    blocks = InMemory([LinearBlock(seen, np.ones(4000), row_weights(seen, group.bound))])
     exact = asked.query({}).total(blocks, lambda block: asked.rows(block.X, block.weight))
     law = ReleasedMoments(asked, asked.query({}).release(exact, 1e9, random_source(0))).law
     assert law.mass == pytest.approx(4000, rel=1e-3)

@@ -13,7 +13,7 @@ from sklearn.preprocessing import normalize
 from skdpsurv import DPLogisticRegression
 from skdpsurv.blocks import InMemory
 from skdpsurv.classification.group_fit import SignedRows
-from skdpsurv.classification.margin_table import (
+from skdpsurv.classification.logistic_model import (
     LARGEST_SLOPE,
     LEAST_SLOPE,
     N_GROUPS,

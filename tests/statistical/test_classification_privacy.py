@@ -32,7 +32,7 @@ def setting(cap, ridge, epsilon, constant, groups=((0, 1),), weights=(1.0,)):
     return GroupSetting(
         n_records=N,
         n_outputs=1,
-        epsilon=epsilon,
+        price=epsilon,
         groups=groups,
         weights=weights,
         data_norm=1.0,
@@ -193,8 +193,8 @@ class TestPlantedDefects:
     """Each is caught by the audit above, at the epsilon that was promised."""
 
     def caught(self, made, small):
-        assert audit(made) <= made.epsilon
-        assert audit(made, small) > made.epsilon
+        assert audit(made) <= made.price
+        assert audit(made, small) > made.price
 
     @pytest.mark.parametrize("cap", [0.5, 1.0])
     def test_intercept_left_out_of_the_norm(self, cap):

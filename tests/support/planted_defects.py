@@ -24,7 +24,7 @@ from skdpsurv import (
     PrivacyGuarantee,
     Release,
 )
-from skdpsurv.classification.column_group import ColumnGroup
+from skdpsurv.classification.group_fit import ColumnGroup
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.mechanisms import langevin, sums, vector_noise
 from skdpsurv.mechanisms.langevin import PSGLD
