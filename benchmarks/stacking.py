@@ -36,8 +36,8 @@ from skdpsurv import (
     LogisticCombiner,
     PrivateStackingClassifier,
 )
-from skdpsurv.classification.combiners import votes, weighted_scores
 from skdpsurv.classification.group_fit import Coefficients
+from skdpsurv.classification.stack_plan import votes, weighted_scores
 from skdpsurv.published import PublishedLogisticRegression, PublishedStackingClassifier
 
 EPSILONS = setting((0.1, 0.25, 0.5, 1.0, 2.0, 4.0), quick=(0.5, 1.0))
@@ -162,8 +162,7 @@ def by_power(data: LabelledData, repetition: int) -> dict[Key, float]:
 def cast_votes(model: PrivateStackingClassifier, X: np.ndarray) -> np.ndarray:
     """Return the votes of a stack's models, of shape (n_models, n_samples, 1)."""
     models = map(Coefficients, model.low_level_coef_, model.low_level_intercept_)
-    parts = [X[:, list(group)] for group in model.feature_groups_]
-    return votes(list(models), parts, model.max_residual_)
+    return votes(list(models), X, model.feature_groups_, model.max_residual_)
 
 
 def by_combiner(data: LabelledData, repetition: int) -> dict[Key, float]:

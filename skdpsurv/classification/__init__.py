@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from skdpsurv.classification.combiners import LogisticCombiner
-from skdpsurv.classification.feature_partition import FeaturePartition
+from skdpsurv.classification.feature_groups import FeaturePartition
 from skdpsurv.classification.logistic_regression import DPLogisticRegression, Perturbation
+from skdpsurv.classification.stack_plan import LogisticCombiner
 from skdpsurv.classification.stacking import PrivateStackingClassifier
 
 __all__ = [

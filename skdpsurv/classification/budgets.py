@@ -297,12 +297,12 @@ def descent(setting: GroupSetting) -> GroupFit:
     return setting.plan(cap, groups, [calibrated(k) for k in range(len(groups))])
 
 
-def least_noise(setting: GroupSetting, epsilon: float) -> GroupFit:
+def least_noise(setting: GroupSetting, pure: Price) -> GroupFit:
     """Plan objective perturbation for an epsilon or, if that is less noise, a Gaussian descent."""
-    pure = tight(replace(setting, price=epsilon))
+    fit = tight(replace(setting, price=pure))
     if not isinstance(setting.price, Concentrated):
-        return pure
-    return min(pure, descent(setting), key=lambda fit: fit.noise(setting.weights))
+        return fit
+    return min(fit, descent(setting), key=lambda fit: fit.noise(setting.weights))
 
 
 def published(setting: GroupSetting) -> GroupFit:

@@ -1,63 +1,101 @@
-"""Groups of columns, and their public weights."""
+"""FeaturePartition: groups of columns, a model of a stack each, and their public weights."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdpsurv.checks import is_list, list_of, number_in, positive, rule_of
+from skdpsurv.checks import (
+    Check,
+    Parameters,
+    by,
+    is_list,
+    list_of,
+    number_in,
+    optional,
+    positive,
+    rule_of,
+)
 from skdpsurv.column_index import column_index
-from skdpsurv.privacy import refuse_masked
-from skdpsurv.privacy.domain import as_float_array
 from skdpsurv.types import FloatArray
 
-__all__ = [
-    "BOUNDS",
-    "GROUPS",
-    "checked_importances",
-    "checked_weights",
-    "feature_groups",
-    "group_norms",
-    "group_weights",
-    "stated_groups",
-]
-
+Groups = tuple[tuple[int, ...], ...]
 
 #: Of groups of columns, which are gone through more than once.
 GROUPS = rule_of(
     "a list of lists of columns",
     kind=lambda groups: is_list(groups) and all(map(is_list, groups)),
 )
-#: Of bounds on groups, and of their weights.
+#: Of bounds on groups, of their weights, and of importances of columns.
 BOUNDS, SHARES = list_of(positive()), list_of(number_in(0.0, 1.0))
+IMPORTANCES = list_of(number_in(0.0, math.inf, closed="left"))
 
 
-def checked_importances(importances: ArrayLike | None) -> FloatArray | None:
-    """Return the importances of columns as numbers, or None.
+def relative_importances(importances: ArrayLike | None) -> FloatArray | None:
+    """Return the importances of columns beside the largest, or None.
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         If they are not finite, not negative and not all zero.
     """
     if importances is None:
         return None
-    refuse_masked(importances, "importances")
-    try:
-        values = as_float_array(importances, "importances")
-    except ValueError:
-        values = np.empty((0, 0))
-    if values.ndim != 1 or values.size == 0:
-        raise ValueError("importances must be a list of numbers, one for each column.")
-    if not np.isfinite(values).all() or (values < 0).any():
-        raise ValueError("importances must be finite and not negative.")
+    IMPORTANCES("importances", importances)
+    values = np.asarray(importances, dtype=np.float64)
     if not (values > 0).any():
         raise ValueError("importances must not all be zero.")
-    return values / values.max()
+    return np.asarray(values / values.max())
+
+
+class FeaturePartition(Parameters):
+    """Groups of columns, a model each: ``PrivateStackingClassifier(partition=...)``.
+
+    ``partition="features"`` is this with its defaults.
+
+    Parameters
+    ----------
+    groups : sequence of sequences of int or str, or None, default=None
+        Disjoint groups of columns (of features, if ``columns`` makes these), by index or name, that
+        cover all of them. Public. None: columns sorted by importance and cut into
+        ``n_partitions``, or, without importances, column j in group j mod K.
+    importances : array-like of shape (n_features,) or None, default=None
+        Public importance of each column, not negative, from experts or public data.
+        **Importances computed from X void the guarantee.** Noise of a group is inversely
+        proportional to its share of all importance. None: equal shares.
+    norms : array-like of shape (n_groups,) or None, default=None
+        Public bounds on the norm of each group's columns, at most ``data_norm``, which is the
+        default: give them where they are known to be smaller.
+
+    Examples
+    --------
+    >>> from skdpsurv import FeaturePartition, PrivateStackingClassifier
+    >>> by_site = FeaturePartition(groups=[["glucose", "bmi"], ["age", "sex"]])
+    >>> model = PrivateStackingClassifier(partition=by_site, classes=[0, 1])
+    >>> model.set_params(partition__importances=[10, 8, 1, 2]).partition.importances
+    [10, 8, 1, 2]
+    """
+
+    _rules: ClassVar[dict[str, Check]] = {
+        "groups": optional(GROUPS),
+        "importances": by(relative_importances),
+        "norms": optional(BOUNDS),
+    }
+
+    def __init__(
+        self,
+        groups: Sequence[Collection[Any]] | None = None,
+        *,
+        importances: ArrayLike | None = None,
+        norms: ArrayLike | None = None,
+    ) -> None:
+        self.groups = groups
+        self.importances = importances
+        self.norms = norms
 
 
 def feature_groups(
@@ -66,7 +104,7 @@ def feature_groups(
     importances: FloatArray | None,
     n_features: int,
     names: ArrayLike | None,
-) -> tuple[tuple[int, ...], ...]:
+) -> Groups:
     """Return disjoint groups of columns, by index, that cover all of them.
 
     Parameters
@@ -84,7 +122,7 @@ def feature_groups(
 
     Raises
     ------
-    ValueError
+    ValueError, TypeError
         If groups overlap, are empty or miss a column, or importances are of another length.
     """
     if importances is not None and importances.size != n_features:
@@ -92,32 +130,22 @@ def feature_groups(
             f"importances must have one number for each of the {n_features} columns, got "
             f"{importances.size}."
         )
-    if groups is None:
-        if n_partitions > n_features:
-            raise ValueError(
-                f"n_partitions must be at most the number of columns, {n_features}, got "
-                f"{n_partitions}."
-            )
-        if importances is None:
-            return tuple(tuple(range(k, n_features, n_partitions)) for k in range(n_partitions))
-        order = np.argsort(-importances, kind="stable")
-        return tuple(tuple(part.tolist()) for part in np.array_split(order, n_partitions))
-    return stated_groups(groups, n_features, names)
+    if groups is not None:
+        return stated_groups(groups, n_features, names)
+    if n_partitions > n_features:
+        raise ValueError(
+            f"n_partitions must be at most the number of columns, {n_features}, got {n_partitions}."
+        )
+    if importances is None:
+        return tuple(tuple(range(k, n_features, n_partitions)) for k in range(n_partitions))
+    order = np.argsort(-importances, kind="stable")
+    return tuple(tuple(part.tolist()) for part in np.array_split(order, n_partitions))
 
 
 def stated_groups(
-    groups: Any,
-    n_features: int,
-    names: ArrayLike | None,
-    what: str = "groups",
-) -> tuple[tuple[int, ...], ...]:
-    """Return groups that somebody stated, by index.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If they are no groups, overlap, are empty or miss a column; it says of ``what``.
-    """
+    groups: Any, n_features: int, names: ArrayLike | None, what: str = "groups"
+) -> Groups:
+    """Return groups that somebody stated, by index; what is wrong with them is said of ``what``."""
     GROUPS(what, groups)
     known = [] if names is None else [str(name) for name in np.asarray(names)]
     found = tuple(
@@ -138,17 +166,11 @@ def stated_groups(
 def group_weights(
     groups: Sequence[Sequence[int]], importances: FloatArray | None
 ) -> tuple[float, ...]:
-    """Return the groups' shares of all importance; equal shares without importances.
-
-    Raises
-    ------
-    ValueError
-        If a group has no importance at all: its noise would be infinite.
-    """
+    """Return the groups' shares of all importance; equal shares without importances."""
     if importances is None:
         return (1.0 / len(groups),) * len(groups)
     sums = np.array([importances[list(group)].sum() for group in groups])
-    if not (sums > 0).all():
+    if not (sums > 0).all():  # noise of a group without any would be infinite
         raise ValueError(
             "importances must give each group of columns a positive sum; leave out columns that do "
             "not matter, or make fewer groups."
@@ -157,13 +179,7 @@ def group_weights(
 
 
 def checked_weights(weights: Any, n_groups: int) -> tuple[float, ...]:
-    """Return the weights that a release holds.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If there is not one for each group, or they do not add up to 1.
-    """
+    """Return the weights that a release holds: one for each group, which add up to 1."""
     SHARES("weights_ of the release", weights)
     found = tuple(map(float, weights))
     if len(found) != n_groups or not math.isclose(sum(found), 1.0, rel_tol=1e-9):
@@ -172,14 +188,7 @@ def checked_weights(weights: Any, n_groups: int) -> tuple[float, ...]:
 
 
 def group_norms(norms: ArrayLike | None, data_norm: float, n_groups: int) -> tuple[float, ...]:
-    """Return the bounds on the groups; ``data_norm`` for each where none are stated.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If there is not one for each group, or one is not positive, finite and at most
-        ``data_norm``.
-    """
+    """Return the bounds on the groups; ``data_norm``, which none exceeds, where none are stated."""
     if norms is None:
         return (data_norm,) * n_groups
     BOUNDS("norms", norms)

@@ -19,7 +19,7 @@ times, s being all that the model sees of it, the constant too. Those within the
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -207,7 +207,7 @@ class GroupFit:
                 problems.append(Problem(likelihood, blocks, how, center, price))
         return problems
 
-    def coefficients(self, released: Sequence[FloatArray]) -> list[Coefficients]:
+    def coefficients(self, released: Iterable[FloatArray]) -> list[Coefficients]:
         """Return what was released, in the order of :meth:`problems`, on the scale of X."""
         models, outputs = [], iter(released)
         for group in self.groups:

@@ -4,32 +4,85 @@ Rows are dealt out by a random order that knows their number and nothing else. R
 below and rows of the model on top are disjoint, and so are the rows of models on parts of the rows:
 each record is in one of these sets whatever its values are, so each set may be used at the full
 epsilon (docs/proofs/stacking).
+
+Each model k votes :math:`2p_k - 1 \in [-1, 1]`, with :math:`p_k` the probability that it gives. A
+vote costs nothing: its weights are public. A model on top, ``"logistic"``, must be trained on
+records that the models below have not seen, and has the votes divided by :math:`\sqrt K` as its
+columns, rows of norm at most 1.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from skdpsurv.blocks import Blocks, same_records
+from skdpsurv.checks import Check, Parameters, number_in
 from skdpsurv.classification.budgets import GroupSetting
-from skdpsurv.classification.combiners import meta_rows, votes
-from skdpsurv.classification.group_fit import GroupFit, SignedRows
+from skdpsurv.classification.group_fit import Coefficients, GroupFit, SignedRows
+from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.mechanisms.perturbation import Minimisers, Perturbed, Problem
 from skdpsurv.privacy import RandomSource
 from skdpsurv.privacy.cost import Cost, at_once, in_turn
 from skdpsurv.privacy.measurement import GAUSSIAN, Distances, Known
 from skdpsurv.privacy.plan import Disjoint, Node
 from skdpsurv.references import reference
-from skdpsurv.types import IntArray
+from skdpsurv.types import FloatArray, IntArray
 
-__all__ = ["ModelsBelow", "Stack", "TopModel", "plan_stack"]
+COMBINERS = ("weighted_vote", "logistic", "vote")
 
 Rows = Blocks[SignedRows]
+
+
+class LogisticCombiner(Parameters):
+    """A private model on top, of the votes: ``PrivateStackingClassifier(combiner=...)``.
+
+    ``combiner="logistic"`` is this with its default.
+
+    Parameters
+    ----------
+    holdout : float in (0, 1), default=0.5
+        Share of the rows that train it, and none of the models below.
+
+    Examples
+    --------
+    >>> from skdpsurv import LogisticCombiner, PrivateStackingClassifier
+    >>> model = PrivateStackingClassifier(combiner=LogisticCombiner(holdout=0.3))
+    >>> model.set_params(combiner__holdout=0.1).combiner
+    LogisticCombiner(holdout=0.1)
+    """
+
+    _rules: ClassVar[dict[str, Check]] = {"holdout": number_in(0.0, 1.0, closed="neither")}
+
+    def __init__(self, *, holdout: float = 0.5) -> None:
+        self.holdout = holdout
+
+
+def votes(
+    models: Sequence[Coefficients], X: FloatArray, groups: Sequence[Sequence[int]], cap: float
+) -> FloatArray:
+    """Return votes, of shape (n_models, n_samples, n_outputs), of models of groups of columns."""
+    pairs = zip(models, groups, strict=True)
+    return np.array([2.0 * probability(one.predictor(X[:, g]), cap) - 1.0 for one, g in pairs])
+
+
+def meta_rows(cast: FloatArray) -> FloatArray:
+    """Return what the model on top sees, of shape (n_outputs, n_samples, n_models)."""
+    return np.ascontiguousarray(cast.transpose(2, 1, 0)) / np.sqrt(cast.shape[0])
+
+
+def weighted_scores(cast: FloatArray, weights: Sequence[float]) -> FloatArray:
+    """Return the weighted mean of the votes, of shape (n_samples, n_outputs)."""
+    return np.asarray(np.einsum("kno,k->no", cast, np.asarray(weights)))
+
+
+def stacked_scores(cast: FloatArray, top: Coefficients) -> FloatArray:
+    """Return the predictors of the model on top, of shape (n_samples, n_outputs)."""
+    return np.asarray(np.einsum("onk,ok->no", meta_rows(cast), top.coef) + top.intercept)
 
 
 class _Models(Minimisers):
@@ -92,13 +145,8 @@ class ModelsBelow(_Models):
 
     def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:
         """Return the models, and the cap that they share."""
-        n_models = [len(fit.groups) * fit.n_outputs for fit in self.fits]
-        ends = np.cumsum([0, *n_models])
-        models = [
-            model
-            for fit, start, end in zip(self.fits, ends[:-1], ends[1:], strict=True)
-            for model in fit.coefficients([each.coef for each in found[start:end]])
-        ]
+        minimisers = iter([each.coef for each in found])
+        models = [model for fit in self.fits for model in fit.coefficients(minimisers)]
         return {
             **{f"low_level_coef_{k}": model.coef for k, model in enumerate(models)},
             "low_level_intercept": [model.intercept for model in models],
@@ -144,18 +192,15 @@ class TopModel(_Models):
 
     def problems(self, known: Known, records: Rows) -> list[Problem]:
         """Return the minimisations, output by output."""
-        models = known["_models"]
+        models, first = known["_models"], self.below[0]
         groups = [group.indices for fit in self.below for group in fit.groups]
-        data_norm, cap = self.below[0].data_norm, self.below[0].max_residual
+        data_norm, cap = first.data_norm, first.max_residual
 
         def ballots(block: SignedRows) -> list[SignedRows]:
             """Return, for each output, the votes of the models below."""
-            rows = block.within(data_norm).X
-            cast = votes(models, [rows[:, group] for group in groups], cap)
-            return [
-                SignedRows(meta, sign[None, :])
-                for meta, sign in zip(meta_rows(cast), block.signs, strict=True)
-            ]
+            rows = meta_rows(votes(models, block.within(data_norm).X, groups, cap))
+            pairs = zip(rows, block.signs, strict=True)
+            return [SignedRows(meta, sign[None, :]) for meta, sign in pairs]
 
         cast = records.map(ballots)
         return [
@@ -166,10 +211,11 @@ class TopModel(_Models):
 
     def after(self, known: Known, found: list[Perturbed]) -> dict[str, Any]:
         """Return the coefficients of the votes, and the caps of both levels."""
-        models = [self.fit.coefficients([one.coef])[0] for one in found]
+        models = (self.fit.coefficients([one.coef])[0] for one in found)
+        coefs, intercepts = zip(*models, strict=True)
         return {
-            "high_level_coef": np.concatenate([model.coef for model in models]),
-            "high_level_intercept": np.concatenate([model.intercept for model in models]),
+            "high_level_coef": np.concatenate(coefs),
+            "high_level_intercept": np.concatenate(intercepts),
             "max_residual": [self.below[0].max_residual, self.fit.max_residual],
         }
 
@@ -194,7 +240,7 @@ class Stack:
     @property
     def levels(self) -> tuple[GroupFit, ...]:
         """The plans of all models below, and of that on top."""
-        return (*self.low, *([self.high] if self.high else []))
+        return self.low if self.high is None else (*self.low, self.high)
 
     def deal(self, source: RandomSource) -> tuple[list[IntArray], IntArray]:
         """Return the rows of each plan below, and those of the model on top."""
@@ -216,10 +262,9 @@ class Stack:
     def tree(self, names: tuple[str, str], n_jobs: int | None) -> Node:
         """Return the measurements of both levels, by names of what is released."""
         below = ModelsBelow(self.low, names[0], n_jobs)
-        if len(self.levels) == 1:
-            return below
-        top = [] if self.high is None else [TopModel(self.high, self.low, names[1], n_jobs)]
-        return Disjoint((below, *top), self.dealt)
+        if self.high is not None:
+            return Disjoint((below, TopModel(self.high, self.low, names[1], n_jobs)), self.dealt)
+        return below if len(self.low) == 1 else Disjoint((below,), self.dealt)
 
 
 def plan_stack(
@@ -246,8 +291,7 @@ def plan_stack(
     ValueError
         If there are fewer rows than models need.
     """
-    n = setting.n_records
-    n_high = round(holdout * n)
+    n, n_high = setting.n_records, round(holdout * setting.n_records)
     n_low = n - n_high
     if n_low < n_parts or (holdout > 0.0 and n_high < 1):
         raise ValueError(
@@ -257,9 +301,7 @@ def plan_stack(
     sizes = [n_low // n_parts + (part < n_low % n_parts) for part in range(n_parts)]
     # Votes of parts that differ by one row have one meaning.
     cap = replace(setting, n_records=min(sizes)).capped()
-    low = {
-        size: calibrate(replace(setting, n_records=size, max_residual=cap)) for size in set(sizes)
-    }
+    low = {n: calibrate(replace(setting, n_records=n, max_residual=cap)) for n in set(sizes)}
     top = replace(
         setting,
         n_records=n_high,
@@ -271,5 +313,4 @@ def plan_stack(
         ridge_multiple=1.0,
         centers=None,
     )
-    plans = tuple(low[size] for size in sizes)
-    return Stack(n, plans, calibrate(top) if n_high else None)
+    return Stack(n, tuple(low[size] for size in sizes), calibrate(top) if n_high else None)

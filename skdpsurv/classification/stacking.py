@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 from numpy.typing import ArrayLike
 
 from skdpsurv.checks import Check, auto_or, number_in, workers
-from skdpsurv.classification.combiners import LogisticCombiner
-from skdpsurv.classification.feature_partition import FeaturePartition
+from skdpsurv.classification.feature_groups import FeaturePartition
+from skdpsurv.classification.stack_plan import LogisticCombiner
 from skdpsurv.classification.stacking_model import StackingModel
 from skdpsurv.privacy import PrivacyAccountant
 from skdpsurv.release import Release

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,34 +14,36 @@ from numpy.typing import ArrayLike
 from skdpsurv.checks import Check, integer, one_of, optional, positive, word_or
 from skdpsurv.classification import budgets
 from skdpsurv.classification.class_formula import chance, write_classes
-from skdpsurv.classification.combiners import (
-    COMBINERS,
-    LogisticCombiner,
-    stacked_scores,
-    votes,
-    weighted_scores,
-)
 from skdpsurv.classification.feature_groups import (
-    checked_importances,
+    FeaturePartition,
+    Groups,
     checked_weights,
     feature_groups,
     group_norms,
     group_weights,
+    relative_importances,
     stated_groups,
 )
-from skdpsurv.classification.feature_partition import FeaturePartition
-from skdpsurv.classification.group_fit import Coefficients
+from skdpsurv.classification.group_fit import Coefficients, GroupFit
 from skdpsurv.classification.private_classifier import (
     ASSUMPTIONS,
     LabelledShape,
     PrivateClassifier,
     checked_caps,
 )
-from skdpsurv.classification.stack_plan import Stack, plan_stack
-from skdpsurv.classification.transfer import prior_centers, released_models
+from skdpsurv.classification.stack_plan import (
+    COMBINERS,
+    LogisticCombiner,
+    Stack,
+    plan_stack,
+    stacked_scores,
+    votes,
+    weighted_scores,
+)
 from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.mechanisms.methods import NAMES
-from skdpsurv.priors import Promises, is_prior
+from skdpsurv.preprocessing.feature import require_same_units
+from skdpsurv.priors import Promises, check_same_features, is_prior
 from skdpsurv.privacy.concentrated import parts
 from skdpsurv.privacy.plan import Plan
 from skdpsurv.release import Release, released_array
@@ -49,15 +52,16 @@ from skdpsurv.types import FloatArray
 if TYPE_CHECKING:
     from skdpsurv.scoring.script import Script
 
-__all__ = ["StackShape", "StackingModel"]
-
-Groups = tuple[tuple[int, ...], ...]
-
+Calibrate = Callable[[budgets.GroupSetting], GroupFit]
 PARTITIONS = ("features", "samples")
 #: Unless somebody says otherwise.
 N_PARTITIONS = 5
 #: Whose releases can be the prior of a stack.
 STACKS = ("PrivateStackingClassifier", "PublishedStackingClassifier")
+SAME_GROUPS = (
+    "have the same groups of columns, in the same order: pass its groups, "
+    "partition=FeaturePartition(release.parameters['feature_groups_'])."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +107,7 @@ class StackingModel(PrivateClassifier):
     @property
     def _importances(self) -> FloatArray | None:
         parted = self._columns_parted
-        return None if parted is None else checked_importances(parted.importances)
+        return None if parted is None else relative_importances(parted.importances)
 
     def _words(self) -> dict[str, str]:
         """Return partition and combiner in a word each."""
@@ -114,9 +118,8 @@ class StackingModel(PrivateClassifier):
 
     def _shape(self, X: ArrayLike, y: ArrayLike) -> StackShape:
         seen = super()._shape(X, y)
-        return StackShape(
-            seen.n_records, seen.n_features, seen.classes, *self._groups(seen.n_features)
-        )
+        groups, weights = self._groups(seen.n_features)
+        return StackShape(seen.n_records, seen.n_features, seen.classes, groups, weights)
 
     def _stated(self, shape: Any) -> dict[str, Any]:
         stated = {**self._words(), "n_partitions": len(shape.groups), **super()._stated(shape)}
@@ -149,14 +152,17 @@ class StackingModel(PrivateClassifier):
             self.high_level_max_residual_ = float(caps[1])
 
     def _scores(self, X: FloatArray) -> FloatArray:
-        models = map(Coefficients, self.low_level_coef_, self.low_level_intercept_)
-        parts = [X[:, group] for group in self.feature_groups_]
-        cast = votes(list(models), parts, self.max_residual_)
+        models = list(map(Coefficients, self.low_level_coef_, self.low_level_intercept_))
+        cast = votes(models, X, self.feature_groups_, self.max_residual_)
         if self._combiner == "logistic":
             top = Coefficients(self.high_level_coef_, self.high_level_intercept_)
             return stacked_scores(cast, top)
-        equal = (1.0 / len(parts),) * len(parts)
-        return weighted_scores(cast, self.weights_ if self._combiner == "weighted_vote" else equal)
+        return weighted_scores(cast, self._vote_weights())
+
+    def _vote_weights(self) -> tuple[float, ...]:
+        if self._combiner == "weighted_vote":
+            return self.weights_
+        return (1.0 / len(self.weights_),) * len(self.weights_)
 
     def _probabilities(self, scores: FloatArray) -> FloatArray:
         if self._combiner == "logistic":
@@ -199,47 +205,64 @@ class StackingModel(PrivateClassifier):
         return found, checked_weights(weights, len(found))
 
     def _centers(self, shape: StackShape) -> tuple[Coefficients, ...] | None:
-        if self.prior is None:
+        """Return what models are shrunk towards: those of a prior of the same groups and classes.
+
+        Raises
+        ------
+        ValueError
+            Naming what differs.
+        """
+        prior = self.prior
+        if prior is None:
             return None
-        return prior_centers(
-            self.prior,
-            groups=shape.groups,
-            n_features=shape.n_features,
-            names=self._feature_names(),
-            features=None if self.columns is None else self._features(self.columns),
-            classes=shape.classes,
-            fit_intercept=bool(self.fit_intercept),
-        )
+        features = None if self.columns is None else self._features(self.columns)
+        if not prior.has_columns(features):
+            raise ValueError(
+                "prior must have read its columns as these are read, by the same bounds and "
+                "categories: pass columns=prior.transformer(), which is None if it does not say."
+            )
+        if features is not None:
+            require_same_units("prior", features, prior.features)
+        check_same_features(prior, shape.n_features, self._feature_names())
+        for name, wanted, rule in (
+            ("partition", "features", "come from a stack with partition='features'."),
+            ("feature_groups_", [list(group) for group in shape.groups], SAME_GROUPS),
+            ("classes", shape.classes.tolist(), "have the same classes."),
+            ("fit_intercept", bool(self.fit_intercept), "have the same fit_intercept."),
+        ):
+            if not _equal(prior.parameters.get(name), wanted):
+                raise ValueError(f"prior must {rule}")
+        return released_models(prior, shape.groups, shape.n_outputs)
 
     def _plan(self, shape: StackShape) -> Plan:
         """Decide from public numbers alone who gets which rows, and how epsilon is spent."""
-        parted, groups = self._columns_parted, shape.groups
-        by_rows, stated = parted is None, None if parted is None else parted.norms
-        norms = group_norms(stated, self._norm, 1 if by_rows else len(groups))
+        parted, groups, epsilon = self._columns_parted, shape.groups, float(self.epsilon)
+        below, weights, norms = groups, shape.weights, None if parted is None else parted.norms
+        if parted is None:
+            below, weights = groups[:1], (1.0,)
         setting = self._group_setting(
             shape,
-            groups[:1] if by_rows else groups,
-            (1.0,) if by_rows else shape.weights,
-            norms,
+            below,
+            weights,
+            group_norms(norms, self._norm, len(below)),
             ridge_multiple=self._ridge_multiple(len(groups)),
             centers=self._centers(shape),
         )
-        calibrate = partial(budgets.least_noise, epsilon=setting.price)
-        if math.isinf(self.epsilon):
+        calibrate: Calibrate = partial(budgets.least_noise, pure=setting.price)
+        if math.isinf(epsilon):
             calibrate = budgets.unperturbed
         elif self.calibration == "published":
             calibrate = budgets.published
         elif self.delta:
-            (whole,) = parts(float(self.epsilon), float(self.delta), (1.0,))
+            (whole,) = parts(epsilon, float(self.delta), (1.0,))
             setting = replace(setting, price=budgets.of_each(whole, shape.n_outputs))
-        n_parts = len(groups) if by_rows else 1
         holdout = 0.0 if self._top is None else float(self._top.holdout)
-        stack = plan_stack(setting, n_parts, holdout, calibrate)
-        promises, given = Promises.of(self.prior), self._importances is not None
-        words = self._mechanism(stack)
+        stack = plan_stack(setting, len(groups) // len(below), holdout, calibrate)
+        promises, words = Promises.of(self.prior), self._mechanism(stack)
+        given = ("importances come from outside these records",)
         return Plan(
             stack.tree((words, f"{words} on votes"), self.n_jobs),
-            float(self.epsilon),
+            epsilon,
             float(self.delta),
             inputs={
                 **self._public(shape),
@@ -251,7 +274,7 @@ class StackingModel(PrivateClassifier):
             },
             assumed=(
                 *ASSUMPTIONS,
-                *(("importances come from outside these records",) if given else ()),
+                *(given if self._importances is not None else ()),
                 *promises.assumptions(),
             ),
             words=words,
@@ -279,10 +302,8 @@ class StackingModel(PrivateClassifier):
             zip(self.low_level_coef_, self.low_level_intercept_, self.feature_groups_, strict=True)
         )
         cast, scores = {}, []
-        weights = np.full((self._n_outputs, len(models)), 1.0 / len(models))
-        if self._combiner == "weighted_vote":
-            weights[:] = self.weights_
-        elif self._combiner == "logistic":
+        weights = np.array([self._vote_weights()] * self._n_outputs)
+        if self._combiner == "logistic":
             weights = self.high_level_coef_ / math.sqrt(len(models))
         for output, row in enumerate(weights):
             of_class = f"_{output + 1}" if self._n_outputs > 1 else ""
@@ -298,3 +319,21 @@ class StackingModel(PrivateClassifier):
         if self._combiner == "logistic":
             likely = chance(script, "{}", self.high_level_max_residual_)
         return write_classes(script, self.classes_, scores, likely, cast)
+
+
+def released_models(release: Release, groups: Groups, n_outputs: int) -> tuple[Coefficients, ...]:
+    """Return the models below: one for each group of columns; refuse a release of others."""
+    intercepts = released_array(release, "low_level_intercept", (len(groups), n_outputs))
+    return tuple(
+        Coefficients(
+            released_array(release, f"low_level_coef_{k}", (n_outputs, len(group))), intercepts[k]
+        )
+        for k, group in enumerate(groups)
+    )
+
+
+def _equal(given: Any, wanted: Any) -> bool:
+    """Compare lists and tuples of whatever depth, and types of what is in them."""
+    if isinstance(given, list | tuple) and isinstance(wanted, list):
+        return len(given) == len(wanted) and all(map(_equal, given, wanted))
+    return type(given) is type(wanted) and bool(given == wanted)

@@ -6,8 +6,8 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from skdpsurv.classification.combiners import LogisticCombiner
-from skdpsurv.classification.feature_partition import FeaturePartition
+from skdpsurv.classification.feature_groups import FeaturePartition
+from skdpsurv.classification.stack_plan import LogisticCombiner
 from skdpsurv.classification.stacking_model import StackingModel
 from skdpsurv.privacy import PrivacyAccountant
 from skdpsurv.release import Release

@@ -22,7 +22,7 @@ from skdpsurv import (
     PrivateStackingClassifier,
 )
 from skdpsurv.classification import stack_plan, stacking_model
-from skdpsurv.classification.combiners import meta_rows
+from skdpsurv.classification.stack_plan import meta_rows
 from skdpsurv.likelihoods.logistic import probability
 from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.perturbation import Perturbed
@@ -467,13 +467,13 @@ BAD_PARAMETERS = [
     ({"importances": [0.0] * 6}, "importances"),
     ({"importances": [1, np.nan, 1, 1, 1, 1]}, "importances"),
     ({"importances": [1, np.inf, 1, 1, 1, 1]}, "importances"),
-    ({"importances": "auto"}, "importances"),
     ({"classes": [0, 0]}, "classes"),
     ({"max_residual": 0.3}, "max_residual"),
     ({"alpha": -1.0}, "alpha"),
     ({"random_state": -1}, "random_state"),
 ]
 BAD_TYPES = [
+    ({"importances": "auto"}, "importances"),
     ({"n_partitions": 3.0}, "n_partitions"),
     ({"n_partitions": True}, "n_partitions"),
     ({"combiner": "logistic", "holdout": "half"}, "holdout"),
