@@ -20,7 +20,7 @@ from skdpsurv.statistics import (
     pairwise_logrank_test,
 )
 from skdpsurv.survival.exit_fit import Table, fit_exits
-from skdpsurv.survival.time_bands import band_ends, bands_of
+from skdpsurv.survival.exit_table import band_ends, bands_of
 
 
 def simulated(n=2000, ratio=1.5, seed=0, censoring=1.0):

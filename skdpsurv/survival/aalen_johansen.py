@@ -17,7 +17,7 @@ from skdpsurv.privacy import PrivacyAccountant, random_source
 from skdpsurv.release import Release
 from skdpsurv.survival.curve_frames import times_argument
 from skdpsurv.survival.exit_curves import ExitCurves, TableCurve
-from skdpsurv.survival.exit_records import is_one_of, plain
+from skdpsurv.survival.exit_table_fitter import is_one_of, plain
 from skdpsurv.survival.univariate import interval
 from skdpsurv.types import FloatArray
 

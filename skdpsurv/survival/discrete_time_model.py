@@ -1,4 +1,10 @@
-"""A hazard model over discrete time, however it is fitted: its records, and what it predicts."""
+r"""A hazard model over discrete time, however it is fitted: its records, and what it predicts.
+
+The cumulative hazard :math:`\Lambda(t) = \sum_{s \le t} \varphi(\eta_s)` is positive, and its
+logarithm is nearer to normal than it is itself: with the error :math:`\sigma` that :math:`\log
+\Lambda` has to first order, the ends of a band are :math:`\exp(-\Lambda e^{\pm z\sigma})`, as
+lifelines and R's survival have them ("log-log").
+"""
 
 from __future__ import annotations
 
@@ -22,23 +28,103 @@ from skdpsurv.checks import (
     zero_or,
 )
 from skdpsurv.inference import Inference, Summarised
-from skdpsurv.likelihoods.links import LINKS
+from skdpsurv.inference.inference import half_width
+from skdpsurv.likelihoods.links import LINKS, Link
 from skdpsurv.privacy.plan import Plan
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.shape import Shape
-from skdpsurv.survival.hazard_bands import survival_band
-from skdpsurv.survival.hazard_formula import write_survival
-from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
+from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords, interval_ends
 from skdpsurv.survival.recalibration import Recalibration
 from skdpsurv.survival.regression import SurvivalRegression
 from skdpsurv.survival.spline import published_basis
-from skdpsurv.survival.time_grid import interval_ends
 from skdpsurv.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from skdpsurv.scoring.script import Script
+    from skdpsurv.survival.recalibration import Recalibration
 
-__all__ = ["DiscreteTimeModel"]
+
+def survival_band(
+    found: Inference, basis: FloatArray, link: Link, rows: FloatArray, level: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of pointwise intervals, of shape (n, n_intervals) each.
+
+    Parameters
+    ----------
+    found : Inference
+        Of baseline coefficients and those of the columns.
+    basis : ndarray of shape (n_intervals, n_knots)
+        What the former belong to.
+    link : Link
+    rows : ndarray of shape (n, n_features)
+    level : float
+    """
+    q = len(basis)
+    lower, upper = np.zeros((len(rows), q)), np.ones((len(rows), q))
+    for i, row in enumerate(rows):
+        combination = np.column_stack([basis, np.broadcast_to(row, (q, row.size))])
+        if (combination[:, ~found.known] != 0.0).any():
+            continue
+        with np.errstate(all="ignore"):
+            curve = link.survival(combination @ found.estimate)
+            hazard = np.cumsum(curve.value)
+            slopes = np.cumsum(curve.slope[:, None] * combination, axis=0) / hazard[:, None]
+            variance = np.einsum("ij,jk,ik->i", slopes, found.covariance, slopes)
+            factor = np.exp(half_width(level) * np.sqrt(np.maximum(variance, 0.0)))
+            ends = np.exp(-hazard * factor), np.exp(-hazard / factor)
+        lower[i], upper[i] = (
+            np.where(np.isfinite(end), end, extreme)
+            for end, extreme in zip(ends, (0.0, 1.0), strict=True)
+        )
+    return lower, upper
+
+
+#: Inverse links.
+HAZARDS = {"logit": "expit({})", "cloglog": "1 - exp(-exp({}))", "probit": "normal_cdf({})"}
+
+
+def write_survival(
+    script: Script,
+    coef: FloatArray,
+    baseline_coef: FloatArray,
+    recalibration: Recalibration,
+    *,
+    max_time: float,
+    n_intervals: int,
+    link: str,
+) -> str:
+    """Return the risk score, and survival as a step function of time."""
+    end, q = script.number(max_time), script.number(n_intervals)
+    spline = script.weighted(baseline_coef, _basis(baseline_coef.size, script))
+    line = _broken_line(recalibration, script)
+    slope = "" if recalibration.slope == 1 else f"{script.number(recalibration.slope)} * "
+    lines = [
+        f"score = {script.linear(coef)}",
+        f"\n# Survival up to a time in [0, {end}], on {q} intervals:",
+        "d(t, k) = max(t - k, 0) ** 3 / (1 - k)" if baseline_coef.size > 2 else "",
+        "bend(t, k) = max(t - k, 0)" if line else "",
+        f"baseline(t) = {spline}{line}",
+        f"hazard(s) = {HAZARDS[link].format(f'baseline(s / {q}) + {slope}score')}",
+        f"end(s) = {end} * (s / {q})",
+        f"survival(time) = product(1 - hazard(s) for s in integers(1, {q}) if end(s) <= time)",
+    ]
+    return "\n".join(filter(None, lines))
+
+
+def _basis(n_knots: int, script: Script) -> list[str]:
+    """Return the published basis on (0, 1], where what begins at the last knot is 0."""
+    knots = [f"d(t, {script.number(knot)})" for knot in np.linspace(0.0, 1.0, n_knots)[:-1]]
+    return ["1", "t", *(f"({knot} - {knots[-1]})" for knot in knots[:-1])][:n_knots]
+
+
+def _broken_line(recalibration: Recalibration, script: Script) -> str:
+    """Return what is added to the baseline, as a sum of a line and its bends; or nothing."""
+    shift, slopes = recalibration.shift, recalibration.slopes
+    if not shift.any():
+        return ""
+    weights = [shift[0], slopes[0], *np.diff(slopes)]
+    bends = [f"bend(t, {script.number(knot)})" for knot in recalibration.knots[1:-1]]
+    return f" + ({script.weighted(weights, ['1', 't', *bends])})"
 
 
 #: Finer grids fill the memory, and are finer than any clock in a study.

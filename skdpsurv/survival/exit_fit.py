@@ -2,12 +2,22 @@ r"""What a noisy table of exits says of the people in it, and of those they were
 
 Let ways out be w (events of each cause, and censoring), bands of time k, and
 :math:`a_{wk} = e^{\eta_{wk}} |k|` the mass of hazard of way w in band k. Of :math:`n` people
-:math:`E_{wk} = n\,p_{wk}(a)` are expected in each cell
-(:mod:`~skdpsurv.survival.actuarial_law`), and what is seen, :math:`z_{wk}`, has them, what sampling
-adds, and noise of a known variance v:
+:math:`E_{wk} = n\,p_{wk}(a)` are expected in each cell, and what is seen,
+:math:`z_{wk}`, has them, what sampling adds, and noise of a known variance v:
 
 .. math:: z = E (1 + \text{lump}) + \text{sampling} + \text{noise},\qquad
    \operatorname{Var} z = v + E + \tau^2 E^2 .
+
+In a band, events come with a mass of hazard :math:`a = \sum_w a_w` over their kinds w, and
+censoring with b. Alone, a part :math:`A = 1 - e^{-a}` would have an event and a part
+:math:`B = 1 - e^{-b}` be censored; of those who would do both one half do the one first:
+
+.. math::
+    P(\text{event } w) = S\,A\,(1 - B/2)\,a_w / a,\qquad P(\text{censored}) = S\,B\,(1 - A/2),
+
+with S the part that enters the band; :math:`S\,e^{-a-b}` stays. That is the actuarial life table.
+If nobody is censored a is the product-limit estimate, and if all who are censored leave at the end
+of a band, as at the end of a study, a is too large by a factor of at most 2, in that band alone.
 
 Three things follow, all from the table and public numbers.
 
@@ -19,6 +29,12 @@ Three things follow, all from the table and public numbers.
 * Errors: one Newton step from the mode without the prior, in the masses a themselves, which may
   become negative; and its covariance. These have no bias from smoothing, and a mass of 0 is among
   what they hold to be possible: intervals are made of them.
+
+The errors of the masses :math:`\hat a` of the last kind are close to normal, of a known covariance
+C: each is a sum over many cells, whatever the law of one cell's noise. A cumulative hazard is a sum
+of masses, and its interval :math:`\hat A(t) \pm (z\,\sqrt{w' C w} + u)`, where u allows for what
+is not known of when people were censored in bands that many leave; that of survival is its image,
+within 0 and 1.
 """
 
 from __future__ import annotations
@@ -26,10 +42,84 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import linalg
+from scipy import linalg, special
 
-from skdpsurv.survival.actuarial_law import leaving, masses_of
 from skdpsurv.types import FloatArray
+
+
+def leaving(masses: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the probability of each cell, and its derivatives by the logs of the masses.
+
+    Parameters
+    ----------
+    masses : ndarray of shape (n_ways, n_bands)
+        Of each kind of event, and last of censoring; positive.
+
+    Returns
+    -------
+    probability : ndarray of shape (n_ways * n_bands + 1,)
+        Of each way out, by band; and of staying to the end.
+    slopes : ndarray of shape (n_ways * n_bands, n_ways * n_bands + 1)
+    """
+    n_ways, q = masses.shape
+    events, b = masses[:-1], masses[-1]
+    a = events.sum(axis=0)
+    share = events / a
+    some, lost = -np.expm1(-a), -np.expm1(-b)
+    both = np.cumsum(a + b)
+    entering = np.exp(a + b - both)
+    way = np.concatenate([share * some * (1.0 - lost / 2.0), [lost * (1.0 - some / 2.0)]])
+    probability = np.append((entering * way).ravel(), np.exp(-both[-1]))
+
+    # Of a way out in the same band, by each mass: (by, of, band).
+    own = np.empty((n_ways, n_ways, q))
+    by_all = np.exp(-a) * (1.0 - lost / 2.0) - some * (1.0 - lost / 2.0) / a
+    own[:-1, :-1] = share * by_all
+    own[np.arange(n_ways - 1), np.arange(n_ways - 1)] += some * (1.0 - lost / 2.0) / a
+    own[:-1, -1] = -lost * np.exp(-a) / 2.0
+    own[-1, :-1] = -share * some * np.exp(-b) / 2.0
+    own[-1, -1] = np.exp(-b) * (1.0 - some / 2.0)
+    slopes = np.zeros((n_ways, q, n_ways, q))
+    # What leaves in a later band is less by as much, whichever way more leave before.
+    later = np.triu(np.ones((q, q)), 1)
+    slopes -= (later[:, None, :] * (entering * way))[None]
+    band = np.arange(q)
+    slopes[:, band, :, band] += np.moveaxis(own * entering, -1, 0)
+    end = np.full((n_ways * q, 1), -probability[-1])
+    table = np.hstack([slopes.reshape(n_ways * q, n_ways * q), end])
+    return probability, table * masses.reshape(-1, 1)
+
+
+def masses_of(counts: FloatArray, at_risk: FloatArray) -> FloatArray:
+    """Return the masses that expect some counts of events: the inverse of the law.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_ways, n_bands)
+        Not negative; the last way is censoring.
+    at_risk : ndarray of shape (n_bands,)
+        At the start of each band, at least the sum of its counts.
+
+    Returns
+    -------
+    ndarray of shape (n_ways - 1, n_bands)
+    """
+    at_risk = np.maximum(at_risk, 1e-300)
+    # Where next to nobody is left, rounding may have more leave.
+    events = np.minimum(counts[:-1].sum(axis=0) / at_risk, 1.0)
+    censored = np.minimum(counts[-1] / at_risk, 1.0 - events)
+    # B solves B^2 - (2 - d) B + 2 c = 0, with d the difference of both parts; A = B + d.
+    linear = 2.0 - (events - censored)
+    root = np.sqrt(np.maximum(linear**2 - 8.0 * censored, 0.0))
+    # The smaller root, without cancellation.
+    lost = 4.0 * censored / np.maximum(linear + root, 1e-300)
+    some = lost + events - censored
+    # Of the last ones, half a person stays: a curve that may not be 0 is none that ends.
+    most = 1.0 - np.minimum(0.5, 0.5 / np.maximum(at_risk, 1.0))
+    total = -np.log1p(-np.clip(some, 0.0, most))
+    share = counts[:-1] / np.maximum(counts[:-1].sum(axis=0), 1e-300)
+    return np.asarray(total * share)
+
 
 #: How far log rates walk from the first band to the last, and are from one event in two per
 #: horizon; standard deviations.
@@ -253,3 +343,66 @@ def _solved(information: FloatArray, right: FloatArray) -> FloatArray:
     factor = linalg.cho_factor(scaled, lower=True, check_finite=False)
     by = size if right.ndim == 1 else size[:, None]
     return np.ascontiguousarray(linalg.cho_solve(factor, right / by, check_finite=False) / by)
+
+
+class HazardLaw:
+    """Hazards of one group, as far as they are known.
+
+    Parameters
+    ----------
+    fit : ExitFit
+    ends : ndarray of shape (n_bands,)
+    """
+
+    def __init__(self, fit: ExitFit, ends: FloatArray) -> None:
+        self.fit = fit
+        self.ends = ends
+
+    def elapsed(self, times: FloatArray) -> FloatArray:
+        """Return the part of each band that is before each time, shape (n_times, n_bands)."""
+        starts = np.append(0.0, self.ends[:-1])
+        parts = (times[:, None] - starts) / (self.ends - starts)
+        return np.clip(parts, 0.0, 1.0)
+
+    def between(self, times: FloatArray, at_ends: FloatArray) -> FloatArray:
+        """Return cumulated hazards at any times, of those at the ends of bands: in proportion.
+
+        Parameters
+        ----------
+        times : ndarray of shape (n_times,)
+        at_ends : ndarray of shape (..., n_bands)
+
+        Returns
+        -------
+        ndarray of shape (..., n_times)
+        """
+        nothing = np.zeros((*at_ends.shape[:-1], 1))
+        cumulated = np.concatenate([nothing, at_ends], axis=-1)
+        band = np.clip(np.searchsorted(self.ends, times), 0, self.ends.size - 1)
+        starts = np.append(0.0, self.ends)[band]
+        part = np.clip((times - starts) / (self.ends[band] - starts), 0.0, 1.0)
+        # As a sum of both ends: exactly either of them where it is that time.
+        return cumulated[..., band] * (1.0 - part) + cumulated[..., band + 1] * part
+
+    def survival_interval(
+        self, times: FloatArray, level: float, n_causes: int
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return pointwise intervals of survival from the first causes."""
+        q = self.ends.size
+        elapsed = self.elapsed(times)
+        causes = np.tile(elapsed, n_causes)
+        covariance = self.fit.covariance[: n_causes * q, : n_causes * q]
+        hazard = elapsed @ self.fit.free[:n_causes].sum(axis=0)
+        error = np.sqrt(np.einsum("ti,ij,tj->t", causes, covariance, causes, optimize=True))
+        half = special.ndtri((1.0 + level) / 2.0) * error + elapsed @ self.fit.unplaced
+        return np.exp(-np.maximum(hazard + half, 0.0)), np.exp(-np.maximum(hazard - half, 0.0))
+
+    def draws(self, n_draws: int, generator: np.random.Generator) -> FloatArray:
+        """Return masses that may be the true ones, of shape (n_draws, n_ways, n_bands).
+
+        Some are negative: they are those of the law above, which has no bias.
+        """
+        values, vectors = linalg.eigh(self.fit.covariance)
+        normal = generator.standard_normal((n_draws, values.size))
+        away = (normal * np.sqrt(np.maximum(values, 0.0))) @ vectors.T
+        return self.fit.free + away.reshape(n_draws, *self.fit.free.shape)

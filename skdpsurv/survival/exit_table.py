@@ -12,23 +12,188 @@ public numbers.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
-from typing import Any
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
+from scipy import special
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.checks import number_in
+from skdpsurv.checks import is_list, number_in
 from skdpsurv.mechanisms.sums import HISTOGRAM
-from skdpsurv.privacy import RandomSource
+from skdpsurv.privacy import RandomSource, clip_times, refuse_masked
 from skdpsurv.privacy.measurement import Known, NoisySum
 from skdpsurv.privacy.plan import Plan
 from skdpsurv.references import reference
 from skdpsurv.release import Release, released_array
-from skdpsurv.survival.exact_curves import exact_curves
-from skdpsurv.survival.time_bands import bands_of
-from skdpsurv.types import FloatArray, IndexArray, IntArray
+from skdpsurv.types import BoolArray, FloatArray, IndexArray, IntArray
+
+#: Bands for a number of records times epsilon, per group: a part of its root, between two ends.
+BANDS_PER_ROOT, FEWEST_BANDS, MOST_BANDS = 0.8, 4, 200
+#: Ways out by band, and pairs of them in all groups: more takes too long to make curves of.
+LARGEST_TABLE, LARGEST_TABLES = 1000, 20_000_000
+#: Bands are at least so long, in parts of the horizon.
+NARROWEST = 1e-9
+
+
+def n_bands_for(n_records: int, epsilon: float, n_groups: int) -> int:
+    """Return how many bands are worth their noise, by public numbers.
+
+    Noise in a count of all that left by some time grows with the root of the bands before it, and
+    what a band hides falls with its width.
+    """
+    if math.isinf(epsilon):
+        return MOST_BANDS
+    root = math.sqrt(n_records * epsilon / n_groups)
+    return int(np.clip(round(BANDS_PER_ROOT * root), FEWEST_BANDS, MOST_BANDS))
+
+
+def band_ends(max_time: float, n_bands: int, breakpoints: str | ArrayLike) -> FloatArray:
+    r"""Return the right ends of the bands, shape (n_bands,), in the unit of max_time.
+
+    Parameters
+    ----------
+    max_time : float
+    n_bands : int
+    breakpoints : {"early", "equal"} or array-like
+        Ends at :math:`T (k/q)^2`, at :math:`T k/q`, or these themselves and max_time.
+    """
+    if not isinstance(breakpoints, str):
+        return np.append(np.asarray(breakpoints, dtype=np.float64), max_time)
+    parts = np.arange(1, n_bands + 1) / n_bands
+    return max_time * (parts**2 if breakpoints == "early" else parts)
+
+
+def check_breakpoints(name: str, breakpoints: Any) -> None:
+    """Refuse what is neither a word nor a list of rising times.
+
+    Raises
+    ------
+    TypeError, ValueError
+    """
+    if isinstance(breakpoints, str) and breakpoints in ("early", "equal"):
+        return
+    says = f"{name} must be 'early', 'equal', or a list of at least one time, positive and rising"
+    if isinstance(breakpoints, str):
+        raise ValueError(f"{says}, got {breakpoints!r}.")
+    if not is_list(breakpoints) or isinstance(breakpoints, Set | Mapping):
+        raise TypeError(f"{says}, got {type(breakpoints).__name__}.")
+    refuse_masked(breakpoints, name)
+    listed = list(breakpoints)
+    if any(isinstance(one, bool | np.bool_) or not isinstance(one, Real) for one in listed):
+        raise ValueError(f"{says}.")
+    with np.errstate(over="ignore"):
+        times = np.array([float(one) for one in listed if abs(one) < 1e300])
+    if times.size < max(len(listed), 1) or times[0] <= 0 or np.any(np.diff(times) <= 0):
+        raise ValueError(f"{says}.")
+    if times.size >= LARGEST_TABLE // 2:
+        raise ValueError(f"{name} must be fewer than {LARGEST_TABLE // 2:,} times.")
+
+
+def bands_of(
+    time: FloatArray, event: BoolArray, ends: FloatArray
+) -> tuple[IndexArray, BoolArray, BoolArray]:
+    """Put times in bands; each record on its own, so neighbours stay neighbours.
+
+    Parameters
+    ----------
+    time : ndarray of shape (n,)
+    event : ndarray of bool, shape (n,)
+    ends : ndarray of shape (n_bands,)
+        The last one is the public horizon.
+
+    Returns
+    -------
+    band : ndarray of int, shape (n,)
+        The first whose end is not before the time.
+    event : ndarray of bool, shape (n,)
+        After the horizon nothing is seen.
+    stayed : ndarray of bool, shape (n,)
+        Whether the record was followed to the horizon without an event.
+    """
+    horizon = float(ends[-1])
+    time, event = clip_times(time, event, horizon)
+    return np.searchsorted(ends, time, side="left"), event, ~event & (time >= horizon)
+
+
+class Steps(NamedTuple):
+    """Different times; at each, records at risk, and how many of them had each cause."""
+
+    times: FloatArray
+    at_risk: FloatArray
+    events: FloatArray
+
+    @property
+    def survival(self) -> FloatArray:
+        """Kaplan-Meier estimates after each time."""
+        return np.cumprod(1.0 - self.events.sum(axis=0) / self.at_risk)
+
+    @property
+    def cumulative_hazard(self) -> FloatArray:
+        """Nelson-Aalen estimates; events of one time come one after the other (Fleming 1984)."""
+        left = self.at_risk - self.events.sum(axis=0)
+        return np.cumsum(special.digamma(self.at_risk + 1.0) - special.digamma(left + 1.0))
+
+    @property
+    def incidence(self) -> FloatArray:
+        """Aalen-Johansen estimates of each cause."""
+        before = np.append(1.0, self.survival[:-1])
+        return np.cumsum(before * self.events / self.at_risk, axis=-1)
+
+
+def exact_curves(
+    records: Blocks[tuple[IndexArray, FloatArray, IndexArray]],
+    ends: FloatArray,
+    n_causes: int,
+    n_groups: int,
+) -> dict[str, Any]:
+    """Return curves at the ends of bands: of everybody first, then of each group.
+
+    Parameters
+    ----------
+    records : Blocks
+        Of causes (0 where censored), times and groups. Private, and released as they are.
+    ends : ndarray of shape (n_bands,)
+    n_causes, n_groups : int
+
+    Returns
+    -------
+    dict
+        ``survival`` and ``cumulative_hazard``, of shape (n_curves, n_bands), and ``incidence``, of
+        shape (n_curves, n_causes, n_bands). One group is everybody, and has one curve.
+    """
+    blocks = list(records.results(tuple))
+    cause, time, group = (np.concatenate([block[i] for block in blocks]) for i in range(3))
+    time, event = clip_times(time, cause > 0, float(ends[-1]))
+    cause = np.where(event, cause, 0)
+    everybody = np.ones(time.size, dtype=bool)
+    parts = [everybody, *(group == g for g in range(n_groups) if n_groups > 1)]
+    curves = [_at(_steps(time[part], cause[part], n_causes), ends) for part in parts]
+    names = ("survival", "cumulative_hazard", "incidence")
+    return {
+        name: np.ascontiguousarray([curve[i] for curve in curves]) for i, name in enumerate(names)
+    }
+
+
+def _steps(time: FloatArray, cause: IndexArray, n_causes: int) -> Steps:
+    times, place, number = np.unique(time, return_inverse=True, return_counts=True)
+    at_risk = time.size - np.append(0, np.cumsum(number)[:-1])
+    events = [np.bincount(place[cause == k + 1], minlength=times.size) for k in range(n_causes)]
+    return Steps(times, at_risk.astype(np.float64), np.array(events, dtype=np.float64))
+
+
+def _at(steps: Steps, ends: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    place = np.searchsorted(steps.times, ends, side="right")
+    none = np.zeros((steps.events.shape[0], 1))
+    return (
+        np.append(1.0, steps.survival)[place],
+        np.append(0.0, steps.cumulative_hazard)[place],
+        np.concatenate([none, steps.incidence], axis=1)[:, place],
+    )
+
 
 #: Name of a released value: the variance of the noise in a cell, where tables were added up.
 COUNT_VARIANCE = "count_variance"

@@ -14,13 +14,45 @@ from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock, hazard_block
 from skdpsurv.likelihoods.links import LINKS, Link
 from skdpsurv.mechanisms import newton
-from skdpsurv.privacy import RandomSource, clip_rows, row_weights
+from skdpsurv.privacy import RandomSource, clip_rows, clip_times, row_weights
 from skdpsurv.privacy.measurement import Known, Mechanism
 from skdpsurv.privacy.plan import Node, Plan
 from skdpsurv.references import DOUBLES, reference
 from skdpsurv.survival.spline import orthogonal_basis, to_published
-from skdpsurv.survival.time_grid import exit_intervals
 from skdpsurv.types import BoolArray, FloatArray, IntArray
+
+
+def interval_ends(max_time: float, n_intervals: int) -> FloatArray:
+    """Return the right ends of the intervals, shape (n_intervals,), in the unit of max_time."""
+    return max_time * (np.arange(1, n_intervals + 1) / n_intervals)
+
+
+def exit_intervals(
+    time: FloatArray, event: BoolArray, max_time: float, n_intervals: int
+) -> tuple[IntArray, BoolArray]:
+    """Put times on the grid; each record on its own, so neighbours stay neighbours.
+
+    Parameters
+    ----------
+    time : ndarray of shape (n,)
+        Non-negative times.
+    event : ndarray of bool, shape (n,)
+    max_time : float
+        Public horizon; records beyond it become censored at it.
+    n_intervals : int
+        q.
+
+    Returns
+    -------
+    interval : ndarray of int, shape (n,)
+        ``clip(ceil(q t / max_time), 1, q)``.
+    event : ndarray of bool, shape (n,)
+    """
+    time, event = clip_times(time, event, max_time)
+    with np.errstate(over="ignore"):  # near the largest double: infinity lands in interval q
+        position = np.ceil(n_intervals * time / max_time)
+    return np.clip(position, 1, n_intervals).astype(np.int64), event
+
 
 #: max_cumulative_hazard="auto": a low cap means little noise, a high one little bias.
 CAP_SCALE, CAP_POWER, CAP_RANGE = 0.9, 0.28, (0.8, 5.0)

@@ -1,4 +1,4 @@
-"""Intervals for a released Weibull fit, from the release alone: they cost no budget.
+r"""Intervals for a released Weibull fit, from the release alone: they cost no budget.
 
 Records are simulated from distributions that may be the true one, as many as there were, and the
 same plan is run on them, noise included. How its results scatter around the simulated truths says
@@ -7,6 +7,17 @@ how the released values scatter around the true ones: by sampling and by privacy
 Not the released distribution alone: the errors of a large shape are larger, and mostly below it.
 A shape that came out too low has errors that are too short, and intervals that end before the
 truth: they covered 78 to 88 % instead of 95 %. With few events the same goes for their number.
+
+So estimates are simulated at many truths :math:`\theta`, and their law is taken to be
+
+.. math:: t = \theta + m + b\,(\theta - t_0) + z\,(1 + s\,(\theta - t_0)) ,
+
+:math:`t_0` being the estimate at hand and z a deviation of unknown law, the same everywhere. Each
+simulated z then gives the truth at which it would have led to :math:`t_0`,
+
+.. math:: \theta = t_0 - \frac{m + z}{1 + b + s z} .
+
+Quantiles of these are the ends of a test inverted: truths for which :math:`t_0` is not extreme.
 """
 
 from __future__ import annotations
@@ -20,11 +31,61 @@ import numpy as np
 
 from skdpsurv.privacy import RandomSource, random_source
 from skdpsurv.privacy.plan import Plan
-from skdpsurv.survival.inversion import plausible_truths
-from skdpsurv.survival.weibull_counts import CountTable
-from skdpsurv.survival.weibull_model import bin_probabilities, mean_log_time
+from skdpsurv.survival.weibull_counts import CountTable, bin_probabilities, mean_log_time
 from skdpsurv.survival.weibull_setting import WeibullSetting
 from skdpsurv.types import FloatArray
+
+#: Errors further from their median than so many median deviations do not move slopes any more.
+FAR = 6.0
+#: Standard errors by which the slope of the spread is taken to the side that makes more plausible.
+CAUTION = 1.0
+#: How far the law of errors is extrapolated: bounds of the spread there, in parts of that at hand,
+SPREADS = (0.4, 2.5)
+#: and of the denominator above.
+DENOMINATORS = (0.35, 1.2)
+
+
+def plausible_truths(observed: float, truths: FloatArray, estimates: FloatArray) -> FloatArray:
+    """Return, for each simulated error, the truth at which it would have led to ``observed``.
+
+    Parameters
+    ----------
+    observed : float
+        The estimate at hand.
+    truths, estimates : ndarray of shape (n,)
+        Where estimates were simulated, and they. If all truths are one, errors count as the same
+        everywhere.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+    """
+    slope, growth, error = _slopes(truths, estimates - truths)
+    distance = truths - observed
+    errors = estimates - truths - slope * distance
+    median = np.median(errors)
+    deviation = (errors - median) / np.clip(1.0 + growth * distance, *SPREADS)
+    steepness = slope + growth * deviation - CAUTION * error * np.abs(deviation)
+    return np.asarray(observed - (median + deviation) / np.clip(1.0 + steepness, *DENOMINATORS))
+
+
+def _slopes(truths: FloatArray, errors: FloatArray) -> tuple[float, float, float]:
+    """Return what errors, and their spread in parts of it, rise by, and the latter's error."""
+    step = truths - truths.mean()
+    squares = float(step @ step)
+    median = np.median(errors)
+    reach = FAR * np.median(np.abs(errors - median))
+    if squares <= 1e-12 or reach <= 0.0:
+        return 0.0, 0.0, 0.0
+    near = np.clip(errors, median - reach, median + reach)
+    slope = float(step @ near) / squares
+    rest = near - slope * step
+    spread = np.abs(rest - np.median(rest))
+    size = float(spread.mean())
+    growth = float(step @ spread) / squares / size
+    error = float(np.std(spread - growth * size * step)) / size / math.sqrt(squares)
+    return slope, growth, error
+
 
 #: Estimates nearer than this to a bound, on the log scale, count as being at it.
 AT_BOUND = 1e-3

@@ -33,10 +33,11 @@ from skdpsurv.survival.weibull_counts import (
     LogTimes,
     before_offset,
     event_bins,
+    exact_share,
     lattice_exponent,
     log_time_grid,
+    log_time_variance,
 )
-from skdpsurv.survival.weibull_model import exact_share, log_time_variance
 from skdpsurv.survival.weibull_rungs import ReleasedMeanRungs, shape_at
 from skdpsurv.survival.weibull_setting import (
     CENTER,

@@ -34,9 +34,8 @@ from skdpsurv.survival.hazard_constants import (
     TABLE_PART,
 )
 from skdpsurv.survival.hazard_fit import Look
-from skdpsurv.survival.hazard_look import LifeTable, RowMean
 from skdpsurv.survival.hazard_plans import CAP_RANGE, HazardModel, HazardRecords
-from skdpsurv.survival.perturbed_plan import fit_of, perturbed_plan
+from skdpsurv.survival.perturbed_plan import LifeTable, RowMean, fit_of, perturbed_plan
 
 MODEL = HazardModel("logit", 50, 3, 1000, 2, 1.5, "auto", 0.4)
 

@@ -16,7 +16,7 @@ from skdpsurv.privacy import random_source
 from skdpsurv.privacy.concentrated import Concentrated
 from skdpsurv.privacy.plan import Sequential
 from skdpsurv.survival import recalibration
-from skdpsurv.survival.exit_law import exit_probabilities
+from skdpsurv.survival.hazard_inference import exit_probabilities
 from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
 from skdpsurv.survival.perturbed_plan import fit_of, perturbed_plan
 from skdpsurv.survival.recalibration import (
@@ -28,12 +28,12 @@ from skdpsurv.survival.recalibration import (
     SLOPE,
     Recalibration,
     _Table,
+    cells_of,
     fit_table,
     groups_of,
     outer_width_of,
 )
 from skdpsurv.survival.risk_cells import N_GROUPS, PLACES, RiskCells
-from skdpsurv.survival.risk_table import cells_of
 from tests.support.spies import queries_without_noise
 
 COEF = np.array([1.0, -0.5])

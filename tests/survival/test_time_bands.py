@@ -8,8 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdpsurv.blocks import InMemory
-from skdpsurv.survival.exit_table import ExitTable
-from skdpsurv.survival.time_bands import band_ends, bands_of, check_breakpoints, n_bands_for
+from skdpsurv.survival.exit_table import (
+    ExitTable,
+    band_ends,
+    bands_of,
+    check_breakpoints,
+    n_bands_for,
+)
 
 LARGEST = float(np.finfo(float).max)
 

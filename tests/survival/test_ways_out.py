@@ -13,18 +13,18 @@ from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.privacy import random_source
 from skdpsurv.privacy.plan import Plan
-from skdpsurv.survival.hazard_inference import ExitCounts
-from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
-from skdpsurv.survival.perturbed_plan import fit_of
-from skdpsurv.survival.spline import orthogonal_basis
-from skdpsurv.survival.ways_out import (
+from skdpsurv.survival.hazard_inference import (
     N_BANDS,
     N_BLOCKS,
+    ExitCounts,
     WaysOut,
     block_edges,
     exit_counts,
     loss_rates,
 )
+from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
+from skdpsurv.survival.perturbed_plan import fit_of
+from skdpsurv.survival.spline import orthogonal_basis
 from tests.support.spies import queries_without_noise
 
 Q = 12
