@@ -31,7 +31,6 @@ if TYPE_CHECKING:
         DPAalenJohansenFitter,
         DPDiscreteTimeSurvival,
         DPKaplanMeierFitter,
-        DPNelsonAalenFitter,
         DPWeibullFitter,
         PosteriorSampling,
     )
@@ -57,7 +56,7 @@ else:
         "publishing": {"make_release"},
         "survival": {
             *("DPAalenJohansenFitter", "DPDiscreteTimeSurvival", "DPKaplanMeierFitter"),
-            *("DPNelsonAalenFitter", "DPWeibullFitter", "PosteriorSampling"),
+            *("DPWeibullFitter", "PosteriorSampling"),
         },
         "target": {"split_target"},
     }
@@ -90,7 +89,6 @@ __all__ = [
     "DPDiscreteTimeSurvival",
     "DPKaplanMeierFitter",
     "DPLogisticRegression",
-    "DPNelsonAalenFitter",
     "DPWeibullFitter",
     "DisjointParts",
     "FeaturePartition",

@@ -90,7 +90,7 @@ def logrank_test(a: Any, b: Any) -> ComparisonResult:
 
     Parameters
     ----------
-    a, b : DPKaplanMeierFitter, DPNelsonAalenFitter or DPAalenJohansenFitter
+    a, b : DPKaplanMeierFitter or DPAalenJohansenFitter
         Fitted, with the same bands of time: two groups of one fit (``fitter.of_group(label)``), or
         two fits to different people. Of competing events, that of interest is tested.
 
@@ -140,7 +140,7 @@ def pairwise_logrank_test(fitter: Any) -> pd.DataFrame:
 
     Parameters
     ----------
-    fitter : DPKaplanMeierFitter, DPNelsonAalenFitter or DPAalenJohansenFitter
+    fitter : DPKaplanMeierFitter or DPAalenJohansenFitter
         Fitted, with groups.
 
     Returns

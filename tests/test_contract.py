@@ -18,7 +18,6 @@ from skdpsurv import (
     BudgetExceededError,
     DPAalenJohansenFitter,
     DPKaplanMeierFitter,
-    DPNelsonAalenFitter,
     DPWeibullFitter,
     PrivacyAccountant,
     PublicColumns,
@@ -41,7 +40,6 @@ EXPECTED_FAILURES = {
     for kind in (
         DPAalenJohansenFitter,
         DPKaplanMeierFitter,
-        DPNelsonAalenFitter,
         DPWeibullFitter,
         SampleAggregateWeibullFitter,
     )

@@ -32,7 +32,7 @@ ESTIMATED: dict[str, Regression | Distributions] = {
     "SampleAggregateWeibullFitter": Distributions(),
 }
 #: Estimators whose tables add up.
-COUNTED = ("DPKaplanMeierFitter", "DPNelsonAalenFitter", "DPAalenJohansenFitter")
+COUNTED = ("DPKaplanMeierFitter", "DPAalenJohansenFitter")
 
 
 def pool_releases(
@@ -54,9 +54,8 @@ def pool_releases(
     releases : sequence of Release
         Two or more, of one estimator: a :class:`~skdpsurv.DPDiscreteTimeSurvival` or
         :class:`~skdpsurv.DPLogisticRegression` (two classes) with ``inference_share``, a
-        :class:`~skdpsurv.DPWeibullFitter`, or a :class:`~skdpsurv.DPKaplanMeierFitter`,
-        :class:`~skdpsurv.DPNelsonAalenFitter` or :class:`~skdpsurv.DPAalenJohansenFitter` with
-        stated bands. They may be pooled themselves.
+        :class:`~skdpsurv.DPWeibullFitter`, or a :class:`~skdpsurv.DPKaplanMeierFitter` or
+        :class:`~skdpsurv.DPAalenJohansenFitter` with stated bands. They may be pooled themselves.
     effects : {"fixed", "random"}, default="fixed"
         "fixed": all sites have one truth. "random": their truths scatter around a mean, which is
         what is estimated; the variance of each parameter is that of DerSimonian and Laird, and is

@@ -16,8 +16,6 @@ ESTIMATORS = {
     "SampleAggregateWeibullFitter": "a Weibull distribution of survival times, by noise on "
     "means of estimates of blocks of records",
     "DPKaplanMeierFitter": "survival curves (Kaplan-Meier), from a table of exits by band of time",
-    "DPNelsonAalenFitter": "cumulative hazards (Nelson-Aalen), from a table of exits by band of "
-    "time",
     "DPAalenJohansenFitter": "cumulative incidences of competing events (Aalen-Johansen), from a "
     "table of exits by band of time",
     "DPLogisticRegression": "a logistic regression: how the odds of a class depend on columns",

@@ -19,7 +19,20 @@ from markupsafe import Markup
 __all__ = ["by_end", "distinct", "exact", "listed", "percent_up", "short", "shown", "up", "value"]
 
 #: What templates use.
-FILTERS = "exact listed percent_up short shown up value plain code word prose scalar".split()
+FILTERS = [
+    "exact",
+    "listed",
+    "percent_up",
+    "short",
+    "shown",
+    "up",
+    "value",
+    "plain",
+    "code",
+    "word",
+    "prose",
+    "scalar",
+]
 
 #: Controls, formats (which turn lines around, or show nothing), surrogates, and breaks of lines.
 HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from skdpsurv.survival.aalen_johansen import DPAalenJohansenFitter
 from skdpsurv.survival.discrete_time import DPDiscreteTimeSurvival
-from skdpsurv.survival.exit_curves import DPKaplanMeierFitter, DPNelsonAalenFitter
+from skdpsurv.survival.exit_curves import DPKaplanMeierFitter
 from skdpsurv.survival.sampling_method import PosteriorSampling
 from skdpsurv.survival.weibull_curve import DPWeibullFitter
 
@@ -12,7 +12,6 @@ __all__ = [
     "DPAalenJohansenFitter",
     "DPDiscreteTimeSurvival",
     "DPKaplanMeierFitter",
-    "DPNelsonAalenFitter",
     "DPWeibullFitter",
     "PosteriorSampling",
 ]

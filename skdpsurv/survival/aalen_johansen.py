@@ -182,13 +182,12 @@ class DPAalenJohansenFitter(ExitCurves):
         timeline: ArrayLike | None = None,
         label: str | None = None,
         alpha: float | None = None,
-        ci_labels: Sequence[str] | None = None,
     ) -> Self:
         """Fit the curves, spending ``epsilon`` once, whatever the number of causes and groups.
 
         Parameters
         ----------
-        X, y, durations, event_observed, group, person, timeline, label, alpha, ci_labels
+        X, y, durations, event_observed, group, person, timeline, label, alpha
             As for :class:`DPKaplanMeierFitter`; ``event_observed`` holds the cause of each event,
             and ``censored`` where none was seen.
         event_of_interest : label or None
@@ -212,13 +211,12 @@ class DPAalenJohansenFitter(ExitCurves):
             timeline=timeline,
             label=label,
             alpha=alpha,
-            ci_labels=ci_labels,
         )
         if event_of_interest is not None:
             shown, stated = self._shown, {"event_of_interest": plain(event_of_interest)}
             parameters = {**self.release_.parameters, **stated}
             self._keep(replace(self.release_, parameters=parameters))
-            self._show(shown)
+            self._shown = shown
         return self
 
     def of_cause(self, cause: Any) -> Self:

@@ -2,63 +2,40 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from skdpsurv.base import PrivateEstimator
 from skdpsurv.checks import fraction
 from skdpsurv.privacy import refuse_masked
-from skdpsurv.survival.released_curve import ReleasedCurve
+from skdpsurv.survival.released_curve import CurveHook, ReleasedCurve, quietly
 from skdpsurv.target import checked_times
 from skdpsurv.types import FloatArray
 
-__all__ = ["CurveFrames", "Shown", "times_argument"]
+__all__ = ["CurveFrames", "Shown", "has", "times_argument"]
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(NamedTuple):
     """What ``fit`` was asked to show, and how: public, and no part of a release."""
 
     timeline: FloatArray | None = None
     label: str | None = None
     alpha: float | None = None
-    ci_labels: tuple[str, str] | None = None
 
     @classmethod
-    def checked(
-        cls,
-        timeline: ArrayLike | None,
-        label: str | None,
-        alpha: float | None,
-        ci_labels: Sequence[str] | None,
-    ) -> Shown:
-        """Return it, or refuse what makes no sense.
-
-        Raises
-        ------
-        TypeError, ValueError
-        """
+    def checked(cls, timeline: ArrayLike | None, label: str | None, alpha: float | None) -> Shown:
+        """Return it, or raise TypeError or ValueError where it makes no sense."""
         times = None if timeline is None else np.sort(times_argument(timeline))
         if label is not None and not isinstance(label, str):
             raise TypeError(f"label must be text, got {type(label).__name__}.")
-        if ci_labels is not None and not (
-            isinstance(ci_labels, list | tuple)
-            and len(ci_labels) == 2
-            and all(isinstance(name, str) for name in ci_labels)
-        ):
-            raise ValueError("ci_labels must be two names, of the lower end and of the upper one.")
-        return cls(
-            times,
-            label,
-            None if alpha is None else fraction("alpha", alpha),
-            None if ci_labels is None else (ci_labels[0], ci_labels[1]),
-        )
+        return cls(times, label, None if alpha is None else fraction("alpha", alpha))
 
 
 def times_argument(times: ArrayLike) -> FloatArray:
@@ -67,32 +44,113 @@ def times_argument(times: ArrayLike) -> FloatArray:
     return checked_times(np.atleast_1d(np.asarray(times)), "times")
 
 
-class CurveFrames(ABC):
-    """Base of fitted curves that are looked at as tables.
+def has(hook: str) -> Callable[[Any], bool]:
+    """Return the question whether a fitter's curve says something."""
+    return lambda fitter: hasattr(fitter._curve_type, hook)
 
-    A subclass has ``survival_function_at_times`` and its like, ``survival_band``, and a parameter
-    ``alpha``.
+
+class CurveFrames(PrivateEstimator):
+    """Base of fitted curves: their values at times, and tables of them.
+
+    A subclass has ``survival_band`` and a parameter ``alpha``.
     """
 
     alpha: float
     _shown: Shown = Shown()
     _released: ReleasedCurve
+    #: What its releases say.
+    _curve_type: ClassVar[type[ReleasedCurve]]
 
-    survival_function_at_times: Callable[..., pd.Series]
-    cumulative_density_at_times: Callable[..., pd.Series]
-    cumulative_hazard_at_times: Callable[..., pd.Series]
     survival_band: Callable[..., pd.DataFrame]
-    percentile_after: Callable[..., FloatArray]
-
-    @property
-    @abstractmethod
-    def _curve_type(self) -> type[ReleasedCurve]:
-        """What its releases say: an attribute of the class."""
 
     @property
     def _curve(self) -> ReleasedCurve:
         check_is_fitted(self, "release_")
         return self._released
+
+    def survival_function_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
+        """Return the probability to survive each time.
+
+        Parameters
+        ----------
+        times : array-like of shape (n_times,), or float
+            Not negative, in the unit of ``max_time``.
+        label : str or None
+            Name of the series.
+
+        Returns
+        -------
+        pandas.Series
+            Indexed by the times.
+        """
+        return np.exp(-self.cumulative_hazard_at_times(times, label))
+
+    def cumulative_density_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
+        """Return the probability of the event up to each time.
+
+        Parameters
+        ----------
+        times, label
+            As for ``survival_function_at_times``.
+
+        Returns
+        -------
+        pandas.Series
+            Indexed by the times.
+        """
+        return -np.expm1(-self.cumulative_hazard_at_times(times, label))
+
+    def cumulative_hazard_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
+        r"""Return :math:`-\log S(t)`.
+
+        Parameters
+        ----------
+        times, label
+            As for ``survival_function_at_times``.
+
+        Returns
+        -------
+        pandas.Series
+            Indexed by the times.
+        """
+        return self._series(self._curve.cumulative_hazard, times, label)
+
+    @available_if(has("hazard"))
+    def hazard_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
+        """Return the hazard, the derivative of the cumulative hazard; it may be infinite at 0.
+
+        Parameters
+        ----------
+        times, label
+            As for ``survival_function_at_times``.
+
+        Returns
+        -------
+        pandas.Series
+            Indexed by the times.
+        """
+        return self._series(self._curve.hazard, times, label)
+
+    def percentile(self, p: float) -> float:
+        """Return the first time by which survival has fallen to ``p``, as lifelines does.
+
+        Parameters
+        ----------
+        p : float
+            Probability of survival, between 0 and 1.
+
+        Returns
+        -------
+        float
+            In the unit of ``max_time``; infinite if survival does not fall so far.
+        """
+        with np.errstate(over="ignore", under="ignore"):
+            return self._curve.time_of(-math.log(fraction("p", p)))
+
+    def _series(self, curve: CurveHook, times: ArrayLike, label: str | None) -> pd.Series:
+        t = times_argument(times)
+        found = quietly(curve, t, self._curve.estimates)
+        return pd.Series(found, index=t, name=label or self.label)
 
     @property
     def timeline(self) -> FloatArray:
@@ -124,18 +182,18 @@ class CurveFrames(ABC):
     @property
     def confidence_interval_survival_function_(self) -> pd.DataFrame:
         """Pointwise intervals of ``survival_function_``: for sampling and for privacy noise."""
-        return self._ends(lambda band: band[["lower", "upper"]].to_numpy())
+        return self._named_ends(self._band)
 
     @property
     def confidence_interval_cumulative_density_(self) -> pd.DataFrame:
         """Pointwise intervals of ``cumulative_density_``."""
-        return self._ends(lambda band: 1.0 - band[["upper", "lower"]].to_numpy())
+        return self._named_ends(1.0 - self._band[:, ::-1])
 
     @property
     def confidence_interval_cumulative_hazard_(self) -> pd.DataFrame:
         """Pointwise intervals of ``cumulative_hazard_``."""
         with np.errstate(divide="ignore"):
-            return self._ends(lambda band: np.abs(np.log(band[["upper", "lower"]].to_numpy())))
+            return self._named_ends(np.abs(np.log(self._band[:, ::-1])))
 
     @property
     def confidence_interval_(self) -> pd.DataFrame:
@@ -146,59 +204,11 @@ class CurveFrames(ABC):
     @property
     def conditional_time_to_event_(self) -> pd.DataFrame:
         """Median time that is left to those who have survived the times of ``timeline``."""
-        times = self.timeline
-        left = self.percentile_after(0.5, times) - times
+        curve, times = self._curve, self.timeline
+        with np.errstate(over="ignore", under="ignore"):
+            ends = np.array([curve.time_of(float(now) + math.log(2.0)) for now in curve.at(times)])
         name = f"{self.label} - Conditional median duration remaining to event"
-        return self._table(left, [name])
-
-    def subtract(self, other: Any) -> pd.DataFrame:
-        """Return the difference of two curves, at the times of either's ``timeline``.
-
-        Parameters
-        ----------
-        other : estimator
-            Fitted, of this kind.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Column ``diff``.
-        """
-        times, one, two = self._both(other)
-        return self._table(one - two, ["diff"], times)
-
-    def divide(self, other: Any) -> pd.DataFrame:
-        """Return the ratio of two curves, at the times of either's ``timeline``.
-
-        Parameters
-        ----------
-        other : estimator
-            Fitted, of this kind.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Column ``ratio``.
-        """
-        times, one, two = self._both(other)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return self._table(one / two, ["ratio"], times)
-
-    def _show(self, shown: Shown) -> None:
-        """Note what was asked for, if anything was."""
-        self.__dict__.pop("_shown", None)
-        if any(one is not None for one in (shown.timeline, shown.label, shown.alpha)) or (
-            shown.ci_labels is not None
-        ):
-            self._shown = shown
-
-    def _both(self, other: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
-        main = self._curve_type.main
-        if not isinstance(other, CurveFrames) or other._curve_type.main != main:
-            raise TypeError(f"other must be a fitted {type(self).__name__}.")
-        times = np.union1d(self.timeline, other.timeline)
-        one, two = (getattr(model, f"{main}_at_times")(times) for model in (self, other))
-        return times, one.to_numpy(), two.to_numpy()
+        return self._table(ends - times, [name])
 
     @property
     def _level(self) -> float:
@@ -206,19 +216,17 @@ class CurveFrames(ABC):
         return 1.0 - float(self.alpha if alpha is None else alpha)
 
     def _frame(self, curve: Callable[[FloatArray], pd.Series]) -> pd.DataFrame:
-        times = self.timeline
-        return self._table(curve(times).to_numpy(), [self.label], times)
+        return self._table(curve(self.timeline).to_numpy(), [self.label])
 
-    def _ends(self, ends: Callable[[pd.DataFrame], FloatArray]) -> pd.DataFrame:
-        return self._named_ends(ends(self.survival_band(self.timeline, self._level)))
+    @property
+    def _band(self) -> FloatArray:
+        """Lower and upper ends of survival."""
+        return np.asarray(self.survival_band(self.timeline, self._level))
 
     def _named_ends(self, found: FloatArray) -> pd.DataFrame:
         level = f"{self._level:.12g}"  # 0.95, as 1 - 0.05 is
-        names = (f"{self.label}_lower_{level}", f"{self.label}_upper_{level}")
-        return self._table(found, list(self._shown.ci_labels or names))
+        names = [f"{self.label}_lower_{level}", f"{self.label}_upper_{level}"]
+        return self._table(found, names)
 
-    def _table(
-        self, values: FloatArray, names: list[str], times: FloatArray | None = None
-    ) -> pd.DataFrame:
-        index = pd.Index(self.timeline if times is None else times, name="timeline")
-        return pd.DataFrame(values, index=index, columns=names)
+    def _table(self, values: FloatArray, names: list[str]) -> pd.DataFrame:
+        return pd.DataFrame(values, pd.Index(self.timeline, name="timeline"), names)

@@ -79,11 +79,8 @@ class TableCurve(ReleasedCurve):
     def _cumulated(self) -> FloatArray:
         if not self.exact:
             return np.cumsum(self.of_events(self.fit.hazards).sum(axis=0))
-        if self.main == "cumulative_hazard":
-            return self.exact["cumulative_hazard"]
         with np.errstate(divide="ignore"):
-            hazards = np.abs(np.log(self.exact["survival"]))
-        return np.minimum(hazards, LARGEST_HAZARD)
+            return np.minimum(np.abs(np.log(self.exact["survival"])), LARGEST_HAZARD)
 
     def of_group(self, label: Any) -> Self:
         """Return the curve of one of the groups."""
@@ -321,26 +318,6 @@ class ExitCurves(ExitTableFitter, released=False):
             return [self]
         return [self.of_group(label) for label in self.groups_.tolist()]
 
-    def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the survival function of each group with a 95 % band.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-        **options
-            Of :func:`skdpsurv.plotting.plot_univariate`, such as ``at_risk_counts=True`` for noisy
-            numbers at risk under the axes.
-
-        Returns
-        -------
-        matplotlib.axes.Axes
-        """
-        from skdpsurv.plotting import plot_univariate  # needs the extra "plot"
-
-        curves = self._curves()
-        models = curves[0] if len(curves) == 1 else {str(one.group_): one for one in curves}
-        return plot_univariate(models, ax=ax, **options)
-
 
 def _exact(release: Release, n_curves: int, n_causes: int, n_bands: int) -> dict[str, FloatArray]:
     """Return curves without privacy, if the release holds them: sums of tables have none.
@@ -352,30 +329,19 @@ def _exact(release: Release, n_curves: int, n_causes: int, n_bands: int) -> dict
     """
     if not math.isinf(release.made_by.epsilon) or COUNT_VARIANCE in release.values:
         return {}
-    shape = (n_curves, n_bands)
-    names = ("survival", "cumulative_hazard")
-    found = {name: released_array(release, name, shape) for name in names}
-    found["incidence"] = released_array(release, "incidence", (n_curves, n_causes, n_bands))
-    falls = np.diff(found["survival"], axis=-1, prepend=1.0) <= 0.0
-    rises = [np.diff(found[name], axis=-1, prepend=0.0) >= 0.0 for name in list(found)[1:]]
-    bounded = found["survival"].min() >= 0.0 and found["incidence"].sum(axis=1).max() <= 1.0 + 1e-9
-    bounded = bounded and found["cumulative_hazard"].max() <= LARGEST_HAZARD
-    if not falls.all() or not bounded or not all(map(np.all, rises)):
+    survival = released_array(release, "survival", (n_curves, n_bands))
+    incidence = released_array(release, "incidence", (n_curves, n_causes, n_bands))
+    falls = survival.min() >= 0.0 and (np.diff(survival, axis=-1, prepend=1.0) <= 0.0).all()
+    rises = (np.diff(incidence, axis=-1, prepend=0.0) >= 0.0).all()
+    if not (falls and rises and incidence.sum(axis=1).max() <= 1.0 + 1e-9):
         raise ValueError("values of the release must hold curves that fall or rise.")
-    return found
+    return {"survival": survival, "incidence": incidence}
 
 
 class KaplanMeierCurve(TableCurve):
     """A table as a survival function."""
 
     short_name = "KM"
-
-
-class NelsonAalenCurve(TableCurve):
-    """A table as a cumulative hazard."""
-
-    short_name = "NA"
-    main = predicts = "cumulative_hazard"
 
 
 class DPKaplanMeierFitter(ExitCurves):
@@ -415,7 +381,8 @@ class DPKaplanMeierFitter(ExitCurves):
     Attributes
     ----------
     survival_function_, cumulative_density_, cumulative_hazard_ : pandas.DataFrame
-        Curves at the times of ``timeline``.
+        Curves at the times of ``timeline``. The cumulative hazard is Nelson and Aalen's curve: the
+        negative logarithm of the survival function, as hazards are continuous.
     confidence_interval_ : pandas.DataFrame
         Pointwise intervals of ``survival_function_``, for sampling and for privacy noise.
     median_survival_time_ : float
@@ -447,7 +414,6 @@ class DPKaplanMeierFitter(ExitCurves):
 
     See Also
     --------
-    DPNelsonAalenFitter : The same table as a cumulative hazard.
     DPAalenJohansenFitter : Competing risks.
     skdpsurv.statistics.logrank_test : Whether two groups differ.
 
@@ -487,63 +453,3 @@ class DPKaplanMeierFitter(ExitCurves):
             "survival(time) = exp(-hazard(time)), hazard linear between\n"
             f"times   {knots}\nhazards {hazards}"
         )
-
-
-class DPNelsonAalenFitter(DPKaplanMeierFitter, reads=("DPKaplanMeierFitter",)):
-    r"""Nelson-Aalen cumulative hazards of everybody and of groups, which protect every record.
-
-    A view of the table that :class:`DPKaplanMeierFitter` releases, and it reads that one's
-    releases. Parameters, privacy and costs are the same.
-
-    Parameters
-    ----------
-    epsilon : float, default=1.0
-        Privacy loss of one ``fit``, spent whole. ``numpy.inf``: the Nelson-Aalen estimate of the
-        times themselves at the ends of the bands, without any privacy.
-    max_time : float
-        Public horizon, in the unit of the times.
-    n_intervals : int or "auto", default="auto"
-        Bands of time.
-    breakpoints : {"early", "equal"} or array-like, default="early"
-        Where bands end.
-    groups : list of labels or None, default=None
-        Public labels of groups.
-    alpha : float, default=0.05
-        Intervals of tables cover 1 - alpha.
-    random_state : None or int, default=None
-        An int makes the fit reproducible and therefore not private.
-    accountant : PrivacyAccountant or None, default=None
-        Ledger that every fit is charged to.
-
-    Attributes
-    ----------
-    cumulative_hazard_ : pandas.DataFrame
-        At the times of ``timeline``. With finite epsilon this is the negative logarithm of the
-        survival function, as hazards are continuous; without privacy, Nelson and Aalen's sum.
-    confidence_interval_ : pandas.DataFrame
-        Pointwise intervals of ``cumulative_hazard_``, for sampling and for privacy noise.
-    survival_function_, cumulative_density_, event_table, timeline, groups_, group_
-        As those of :class:`DPKaplanMeierFitter`.
-    guarantee_ : PrivacyGuarantee
-        What was promised.
-    release_ : Release
-        The thing to publish.
-    n_features_in_ : int
-        Columns of X, which are not used.
-
-    See Also
-    --------
-    DPKaplanMeierFitter : Where all is explained.
-
-    Examples
-    --------
-    >>> from skdpsurv import DPKaplanMeierFitter, DPNelsonAalenFitter
-    >>> from skdpsurv.datasets import load_flchain
-    >>> y = load_flchain().y
-    >>> curve = DPKaplanMeierFitter(epsilon=1.0, max_time=5200.0).fit(y["futime"], y["death"])
-    >>> hazard = DPNelsonAalenFitter.from_release(curve.release_)
-    >>> print(f"{hazard.predict(4000):.1f}")
-    0.3
-    """
-
-    _curve_type = NelsonAalenCurve

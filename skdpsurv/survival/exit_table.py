@@ -15,18 +15,16 @@ import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import special
 
 from skdpsurv.blocks import Blocks
 from skdpsurv.checks import is_list, number_in
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.privacy import RandomSource, clip_times, refuse_masked
 from skdpsurv.privacy.measurement import Known, NoisySum
-from skdpsurv.privacy.plan import Plan
 from skdpsurv.references import reference
 from skdpsurv.release import Release, released_array
 from skdpsurv.types import BoolArray, FloatArray, IndexArray, IntArray
@@ -119,82 +117,6 @@ def bands_of(
     return np.searchsorted(ends, time, side="left"), event, ~event & (time >= horizon)
 
 
-class Steps(NamedTuple):
-    """Different times; at each, records at risk, and how many of them had each cause."""
-
-    times: FloatArray
-    at_risk: FloatArray
-    events: FloatArray
-
-    @property
-    def survival(self) -> FloatArray:
-        """Kaplan-Meier estimates after each time."""
-        return np.cumprod(1.0 - self.events.sum(axis=0) / self.at_risk)
-
-    @property
-    def cumulative_hazard(self) -> FloatArray:
-        """Nelson-Aalen estimates; events of one time come one after the other (Fleming 1984)."""
-        left = self.at_risk - self.events.sum(axis=0)
-        return np.cumsum(special.digamma(self.at_risk + 1.0) - special.digamma(left + 1.0))
-
-    @property
-    def incidence(self) -> FloatArray:
-        """Aalen-Johansen estimates of each cause."""
-        before = np.append(1.0, self.survival[:-1])
-        return np.cumsum(before * self.events / self.at_risk, axis=-1)
-
-
-def exact_curves(
-    records: Blocks[tuple[IndexArray, FloatArray, IndexArray]],
-    ends: FloatArray,
-    n_causes: int,
-    n_groups: int,
-) -> dict[str, Any]:
-    """Return curves at the ends of bands: of everybody first, then of each group.
-
-    Parameters
-    ----------
-    records : Blocks
-        Of causes (0 where censored), times and groups. Private, and released as they are.
-    ends : ndarray of shape (n_bands,)
-    n_causes, n_groups : int
-
-    Returns
-    -------
-    dict
-        ``survival`` and ``cumulative_hazard``, of shape (n_curves, n_bands), and ``incidence``, of
-        shape (n_curves, n_causes, n_bands). One group is everybody, and has one curve.
-    """
-    blocks = list(records.results(tuple))
-    cause, time, group = (np.concatenate([block[i] for block in blocks]) for i in range(3))
-    time, event = clip_times(time, cause > 0, float(ends[-1]))
-    cause = np.where(event, cause, 0)
-    everybody = np.ones(time.size, dtype=bool)
-    parts = [everybody, *(group == g for g in range(n_groups) if n_groups > 1)]
-    curves = [_at(_steps(time[part], cause[part], n_causes), ends) for part in parts]
-    names = ("survival", "cumulative_hazard", "incidence")
-    return {
-        name: np.ascontiguousarray([curve[i] for curve in curves]) for i, name in enumerate(names)
-    }
-
-
-def _steps(time: FloatArray, cause: IndexArray, n_causes: int) -> Steps:
-    times, place, number = np.unique(time, return_inverse=True, return_counts=True)
-    at_risk = time.size - np.append(0, np.cumsum(number)[:-1])
-    events = [np.bincount(place[cause == k + 1], minlength=times.size) for k in range(n_causes)]
-    return Steps(times, at_risk.astype(np.float64), np.array(events, dtype=np.float64))
-
-
-def _at(steps: Steps, ends: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    place = np.searchsorted(steps.times, ends, side="right")
-    none = np.zeros((steps.events.shape[0], 1))
-    return (
-        np.append(1.0, steps.survival)[place],
-        np.append(0.0, steps.cumulative_hazard)[place],
-        np.concatenate([none, steps.incidence], axis=1)[:, place],
-    )
-
-
 #: Name of a released value: the variance of the noise in a cell, where tables were added up.
 COUNT_VARIANCE = "count_variance"
 #: The rule for the epsilon of a table.
@@ -259,43 +181,34 @@ class ExitTable(NoisySum):
 
 
 class ExactExits(ExitTable):
-    """The same without privacy, and exact curves at the ends of bands beside it."""
+    """The same without privacy, and exact curves at the ends of bands beside it: reference."""
 
     name = "none: product-limit estimates"
 
     def run(self, known: Known, records: Exits, source: RandomSource) -> Mapping[str, Any]:
-        """Return counts and curves without noise."""
-        curves = exact_curves(records, self.ends, self.n_causes, self.n_groups)
-        return self.after(known, self.ask(known, records)) | curves
+        """Return counts without noise, and curves: of everybody first, then of each group."""
+        blocks = list(records.results(tuple))
+        cause, time, group = (np.concatenate([block[i] for block in blocks]) for i in range(3))
+        time, event = clip_times(time, cause > 0, float(self.ends[-1]))
+        cause = np.where(event, cause, 0)
+        parts = [np.ones(time.size, dtype=bool)]
+        if self.n_groups > 1:
+            parts += [group == g for g in range(self.n_groups)]
+        curves = [self._exact(time[part], cause[part]) for part in parts]
+        survival, incidence = map(np.ascontiguousarray, zip(*curves, strict=True))
+        counts = self.after(known, self.ask(known, records))
+        return {**counts, "survival": survival, "incidence": incidence}
 
-
-def exit_plan(
-    n_records: int,
-    epsilon: float,
-    ends: FloatArray,
-    n_causes: int,
-    n_groups: int,
-    setting: Mapping[str, Any],
-) -> Plan:
-    """Return the plan of a table of exits.
-
-    Parameters
-    ----------
-    n_records : int
-    epsilon : float
-        inf: without privacy.
-    ends, n_causes, n_groups
-        As of :class:`ExitTable`.
-    setting : mapping
-        Public parameters by name, for the guarantee.
-    """
-    kind = ExactExits if math.isinf(epsilon) else ExitTable
-    return Plan(
-        kind(price=epsilon, ends=ends, n_causes=n_causes, n_groups=n_groups),
-        epsilon,
-        inputs={"n_records": n_records, **setting},
-        assumed=ASSUMED,
-    )
+    def _exact(self, time: FloatArray, cause: IndexArray) -> tuple[FloatArray, FloatArray]:
+        """Return Kaplan-Meier and Aalen-Johansen estimates at the ends of bands."""
+        times, place, number = np.unique(time, return_inverse=True, return_counts=True)
+        at_risk = (time.size - np.append(0, np.cumsum(number)[:-1])).astype(np.float64)
+        kinds = range(1, self.n_causes + 1)
+        events = np.array([np.bincount(place[cause == k], minlength=times.size) for k in kinds])
+        survival = np.append(1.0, np.cumprod(1.0 - events.sum(axis=0) / at_risk))
+        incidence = np.cumsum(survival[:-1] * events / at_risk, axis=-1)
+        at = np.searchsorted(times, self.ends, side="right")
+        return survival[at], np.insert(incidence, 0, 0.0, axis=1)[:, at]
 
 
 def table_variance(release: Release) -> float:

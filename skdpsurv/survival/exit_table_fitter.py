@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.base import Weakness
-from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.checks import Check, auto_or, horizon, integer, number_in, required_horizon
 from skdpsurv.labels import class_indices, label_places, stated_labels
 from skdpsurv.privacy import PrivacyAccountant, RefusedValueError
@@ -22,17 +21,19 @@ from skdpsurv.shape import Shape
 from skdpsurv.sources import in_memory
 from skdpsurv.survival.curve_frames import Shown
 from skdpsurv.survival.exit_table import (
+    ASSUMED,
     IS_EPSILON,
     LARGEST_TABLE,
     LARGEST_TABLES,
     NARROWEST,
+    ExactExits,
+    ExitTable,
     band_ends,
     check_breakpoints,
-    exit_plan,
     n_bands_for,
 )
 from skdpsurv.survival.univariate import UnivariateFitter
-from skdpsurv.target import event_and_time_of, single_column, target_reader
+from skdpsurv.target import single_column
 from skdpsurv.types import FloatArray, IndexArray
 
 #: More groups than anybody draws.
@@ -45,6 +46,11 @@ class GroupedShape(Shape):
     """The shape of records, and the labels of groups; None if there are none."""
 
     groups: NDArray[Any] | None = None
+
+    @property
+    def n_groups(self) -> int:
+        """One, if there are no groups: everybody."""
+        return 1 if self.groups is None else self.groups.size
 
 
 @dataclass(frozen=True)
@@ -154,49 +160,6 @@ def found_groups(group: Any, n_records: int) -> NDArray[Any]:
     )
 
 
-def read_exits(
-    shape: GroupedShape,
-    X: Any,
-    y: Any,
-    durations: Any,
-    event_observed: Any,
-    group: Any,
-    events: Any,
-) -> Blocks[tuple[IndexArray, FloatArray, IndexArray]]:
-    """Return blocks of causes (0 where censored), times, and places of groups.
-
-    Parameters
-    ----------
-    shape : GroupedShape
-    X, y, durations, event_observed, group
-        Arguments of ``fit``, or a source of blocks and nothing.
-    events : callable or None
-        What reads causes from a column and its name; None: indicators of one event.
-
-    Raises
-    ------
-    ValueError
-        If the records are not what they must be.
-    """
-    read: Callable[..., Any]
-    if isinstance(X, Blocks):
-        read = partial(_target_of, events=events)
-        blocks = in_blocks(X, y).map(_behind_rows)
-    else:
-        read, arguments = target_reader(X, y, durations, event_observed, events)
-        blocks = in_blocks(*arguments, group)
-    return blocks.map(partial(_exits, read, shape.groups)).held()
-
-
-def _behind_rows(block: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return y, events and group of a block of a source, which may hold y alone."""
-    return (*block[1:], None, None)[:3]
-
-
-def _target_of(y: Any, event_observed: Any, events: Any) -> Any:
-    return event_and_time_of(y, event_observed, events)
-
-
 def _exits(
     read: Any, groups: NDArray[Any] | None, block: tuple[Any, ...]
 ) -> tuple[IndexArray, FloatArray, IndexArray]:
@@ -272,7 +235,6 @@ class ExitTableFitter(UnivariateFitter, released=False):
         timeline: ArrayLike | None = None,
         label: str | None = None,
         alpha: float | None = None,
-        ci_labels: Sequence[str] | None = None,
     ) -> Self:
         """Fit the curves, spending ``epsilon`` once, whatever the number of groups.
 
@@ -300,20 +262,18 @@ class ExitTableFitter(UnivariateFitter, released=False):
             Name of the estimate in these tables.
         alpha : float or None
             Their intervals cover 1 - alpha. None: the parameter ``alpha``.
-        ci_labels : sequence of two str, or None
-            Names of the lower and of the upper end of intervals.
 
         Returns
         -------
         self
         """
-        shown = Shown.checked(timeline, label, alpha, ci_labels)
+        shown = Shown.checked(timeline, label, alpha)
         if y is None and durations is None:
             X = single_column(X)
         self._fit(
             X, y, durations=durations, event_observed=event_observed, group=group, person=person
         )
-        self._show(shown)
+        self._shown = shown
         return self
 
     def _causes(self) -> Causes:
@@ -337,17 +297,12 @@ class ExitTableFitter(UnivariateFitter, released=False):
         group: Any = None,
     ) -> GroupedShape:
         seen = super()._shape(X, y, durations, event_observed)
-        return GroupedShape(seen.n_records, seen.n_features, self._labels(group, seen.n_records))
-
-    def _labels(self, group: Any, n_records: int) -> NDArray[Any] | None:
-        """Return the labels of groups, as stated or, in memory, read from the records."""
-        if self.groups is not None:
-            return stated_labels("groups", self.groups)
-        if group is None:
-            return None
-        # To read them is to release them: the ledger must allow that before it is done.
-        with self._refusals_charged("none"):
-            return found_groups(group, n_records)
+        labels = None if self.groups is None else stated_labels("groups", self.groups)
+        if labels is None and group is not None:
+            # To read them is to release them: the ledger must allow that before it is done.
+            with self._refusals_charged("none"):
+                labels = found_groups(group, seen.n_records)
+        return GroupedShape(seen.n_records, seen.n_features, labels)
 
     def _weaknesses(self, shape: Any) -> list[Weakness]:
         found = super()._weaknesses(shape)
@@ -355,19 +310,12 @@ class ExitTableFitter(UnivariateFitter, released=False):
             found.append(Weakness("none", GROUPS_FROM_DATA))  # a new label shows
         return found
 
-    def _read(  # type: ignore[override]
-        self,
-        shape: GroupedShape,
-        X: Any,
-        y: Any,
-        durations: Any = None,
-        event_observed: Any = None,
-        group: Any = None,
-    ) -> Any:
-        events = self._causes().reader
-        records = read_exits(shape, X, y, durations, event_observed, group, events)
-        shape.require(records.map_sum(lambda block: block[1].size))
-        return records
+    @property
+    def _events(self) -> Any:
+        return self._causes().reader
+
+    def _block_reader(self, shape: GroupedShape, read: Any) -> Any:
+        return partial(_exits, read, shape.groups)
 
     def _check_together(self) -> None:
         super()._check_together()
@@ -383,36 +331,38 @@ class ExitTableFitter(UnivariateFitter, released=False):
                 f"breakpoints must be further apart than {NARROWEST:g} times max_time."
             )
 
-    def _bands(self, n_records: int, n_groups: int) -> int | str:
-        """Return how many bands there are; "auto" where breakpoints say it."""
-        if not isinstance(self.breakpoints, str):
-            return "auto"
-        if isinstance(self.n_intervals, str):
-            n_ways = self._causes().number + 1
-            most = min(LARGEST_TABLE, math.isqrt(LARGEST_TABLES // n_groups)) // n_ways
-            return min(n_bands_for(n_records, float(self.epsilon), n_groups), most)
-        return int(self.n_intervals)
-
     def _stated(self, shape: GroupedShape) -> dict[str, Any]:
-        n_groups = 1 if shape.groups is None else shape.groups.size
-        breakpoints = self.breakpoints
+        breakpoints, n_intervals, causes = self.breakpoints, self.n_intervals, self._causes()
+        if not isinstance(breakpoints, str):
+            breakpoints = np.asarray(breakpoints).tolist()
+        elif isinstance(n_intervals, str):
+            most = min(LARGEST_TABLE, math.isqrt(LARGEST_TABLES // shape.n_groups))
+            worth = n_bands_for(shape.n_records, float(self.epsilon), shape.n_groups)
+            n_intervals = min(worth, most // (causes.number + 1))
+        else:
+            n_intervals = int(n_intervals)
         stated = {
             "max_time": required_horizon(self.max_time),
-            "n_intervals": self._bands(shape.n_records, n_groups),
-            "breakpoints": (
-                breakpoints if isinstance(breakpoints, str) else np.asarray(breakpoints).tolist()
-            ),
+            "n_intervals": n_intervals,
+            "breakpoints": breakpoints,
         }
         if shape.groups is not None:
             stated["groups"] = shape.groups.tolist()
-        return stated | self._causes().stated()
+        return stated | causes.stated()
 
     def _plan(self, shape: GroupedShape) -> Plan:
-        stated = self._stated(shape)
+        stated, epsilon = self._stated(shape), float(self.epsilon)
         check_size(stated)
-        n_groups = 1 if shape.groups is None else shape.groups.size
-        ends, n_causes = stated_ends(stated), self._causes().number
-        return exit_plan(shape.n_records, float(self.epsilon), ends, n_causes, n_groups, stated)
+        kind = ExactExits if math.isinf(epsilon) else ExitTable
+        table = kind(
+            price=epsilon,
+            ends=stated_ends(stated),
+            n_causes=self._causes().number,
+            n_groups=shape.n_groups,
+        )
+        return Plan(
+            table, epsilon, inputs={"n_records": shape.n_records, **stated}, assumed=ASSUMED
+        )
 
 
 def check_size(stated: Any) -> None:
@@ -422,9 +372,8 @@ def check_size(stated: Any) -> None:
     ------
     ValueError
     """
-    groups = stated.get("groups")
     n_masses = (Causes.of(stated).number + 1) * stated_ends(stated).size
-    n_groups = 1 if groups is None else len(groups)
+    n_groups = len(stated.get("groups", [None]))
     if n_masses > LARGEST_TABLE or n_groups * n_masses**2 > LARGEST_TABLES:
         raise ValueError(
             f"n_intervals must be such that there are at most {LARGEST_TABLE:,} ways out by band, "

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -14,7 +15,6 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdpsurv.base import PrivateEstimator
 from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.checks import Check, fraction, number_in, positive_int
 from skdpsurv.privacy import call_without_data
@@ -22,8 +22,8 @@ from skdpsurv.release import Release
 from skdpsurv.release.explanation import headline
 from skdpsurv.shape import Shape, seen_shape, size
 from skdpsurv.sources import in_memory, one_target, require_in_memory
-from skdpsurv.survival.curve_frames import CurveFrames, Shown, times_argument
-from skdpsurv.survival.released_curve import CurveHook, quietly
+from skdpsurv.survival.curve_frames import CurveFrames, Shown, has, times_argument
+from skdpsurv.survival.released_curve import quietly
 from skdpsurv.target import (
     event_and_time_of,
     fit_target,
@@ -33,11 +33,38 @@ from skdpsurv.target import (
     single_column,
     target_reader,
 )
-from skdpsurv.types import BoolArray, FloatArray
+from skdpsurv.types import FloatArray
+
+#: Curves that intervals are made of.
+N_DRAWS = 1000
+#: What takes time to be looked at.
+SLOW = re.compile(r"summary$|confidence_interval_|conditional_time_to_event_$")
 
 
-class UnivariateRecords(CurveFrames, PrivateEstimator):
-    """Base of estimators that fit times and events, and do not use any columns of X."""
+class Interval(NamedTuple):
+    """An estimate, and the ends of its interval."""
+
+    estimate: float
+    lower: float
+    upper: float
+
+
+class UnivariateFitter(CurveFrames):
+    """Base of private distributions of survival times, which read like lifelines' fitters.
+
+    A subclass has a parameter ``max_time``, which its release states, and ``alpha``, beside those
+    of :class:`~skdpsurv.base.PrivateEstimator`; its guarantee states ``n_records`` among the public
+    inputs. It says how it spends epsilon (``_plan``), what of its parameters a release states
+    (``_stated``), and what a release of it says of survival times (``_curve_type``): a
+    :class:`~skdpsurv.survival.released_curve.ReleasedCurve`.
+
+    A curve that falls in steps has ``unique_times_``, their times, among what is ``fitted``: by
+    these it is drawn.
+    """
+
+    _rules: ClassVar[dict[str, Check]] = {
+        "alpha": number_in(0.0, 1.0, closed="neither", why="Intervals cover 1 - alpha.")
+    }
 
     n_features_in_: int
 
@@ -54,7 +81,6 @@ class UnivariateRecords(CurveFrames, PrivateEstimator):
         timeline: ArrayLike | None = None,
         label: str | None = None,
         alpha: float | None = None,
-        ci_labels: Sequence[str] | None = None,
     ) -> Self:
         """Fit the distribution, spending ``epsilon``.
 
@@ -84,21 +110,19 @@ class UnivariateRecords(CurveFrames, PrivateEstimator):
             Name of the estimate in these tables.
         alpha : float or None
             Their intervals cover 1 - alpha. None: the parameter ``alpha``.
-        ci_labels : sequence of two str, or None
-            Names of the lower and of the upper end of intervals.
 
         Returns
         -------
         self
         """
-        shown = Shown.checked(timeline, label, alpha, ci_labels)
+        shown = Shown.checked(timeline, label, alpha)
         if y is None and durations is None:
             X = single_column(X)
         self._fit(X, y, durations=durations, event_observed=event_observed, person=person)
-        self._show(shown)
+        self._shown = shown
         return self
 
-    @available_if(lambda fitter: hasattr(fitter._curve_type, "hazard"))
+    @available_if(has("hazard"))
     def score(
         self,
         X: Any = None,
@@ -169,84 +193,46 @@ class UnivariateRecords(CurveFrames, PrivateEstimator):
         # somebody may have forgotten the events.
         return no_events(y) if is_two_dimensional(X) else []
 
+    @property
+    def _events(self) -> Any:
+        """What reads events from a column and its name; None: they are indicators."""
+        return None
+
+    def _block_reader(self, shape: Any, read: Any) -> Any:
+        """Return what reads a block, given what reads its events and times."""
+        return lambda block: read(*block)
+
     def _read(
-        self, shape: Shape, X: Any, y: Any, durations: Any = None, event_observed: Any = None
-    ) -> Blocks[tuple[BoolArray, FloatArray]]:
-        """Return blocks of events and times."""
+        self,
+        shape: Any,
+        X: Any,
+        y: Any,
+        durations: Any = None,
+        event_observed: Any = None,
+        **others: Any,
+    ) -> Any:
+        """Return blocks of events, times, and what else a subclass reads of each record."""
         if isinstance(X, Blocks):
-            read, blocks = event_and_time_of, in_blocks(X, y).map(lambda block: block[1:])
+            # Which may hold y alone.
+            number = len(self._one_of_each)
+            read: Any = partial(event_and_time_of, events=self._events)
+            blocks = in_blocks(X, y).map(lambda block: (*block[1:], None, None)[:number])
         else:
-            read, arguments = target_reader(X, y, durations, event_observed)
-            blocks = in_blocks(*arguments)
-        records = blocks.map(lambda block: read(*block)).held()
+            read, arguments = target_reader(X, y, durations, event_observed, self._events)
+            blocks = in_blocks(*arguments, *others.values())
+        records = blocks.map(self._block_reader(shape, read)).held()
         shape.require(records.map_sum(lambda block: block[1].size))
         return records
 
     def _see_rows(self, X: Any) -> int:
         """Return how many rows X has, which must have as many columns as in ``fit``."""
-        checked = call_without_data(
-            validate_data,
-            self,
-            X,
-            dtype=None,
-            ensure_all_finite=False,
-            accept_sparse=True,
-            reset=False,
-        )
-        return int(checked.shape[0])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        tags.input_tags.allow_nan = True
-        tags.input_tags.sparse = True
-        tags.input_tags.string = True
-        return tags
-
-
-#: Curves that intervals are made of.
-N_DRAWS = 1000
-#: What takes time to be looked at.
-SLOW = re.compile(r"summary$|confidence_interval_|conditional_time_to_event_$")
-
-
-class Interval(NamedTuple):
-    """An estimate, and the ends of its interval."""
-
-    estimate: float
-    lower: float
-    upper: float
-
-
-def _has(hook: str) -> Callable[[Any], bool]:
-    return lambda fitter: hasattr(fitter._curve_type, hook)
-
-
-class UnivariateFitter(UnivariateRecords):
-    """Base of private distributions of survival times, which read like lifelines' fitters.
-
-    A subclass has a parameter ``max_time``, which its release states, and ``alpha``, beside those
-    of :class:`~skdpsurv.base.PrivateEstimator`; its guarantee states ``n_records`` among the public
-    inputs. It says how it spends epsilon (``_plan``), what of its parameters a release states
-    (``_stated``), and what a release of it says of survival times (``_curve_type``): a
-    :class:`~skdpsurv.survival.released_curve.ReleasedCurve`.
-
-    A curve that falls in steps has ``unique_times_``, their times, among what is ``fitted``: by
-    these it is drawn.
-    """
-
-    _rules: ClassVar[dict[str, Check]] = {
-        "alpha": number_in(0.0, 1.0, closed="neither", why="Intervals cover 1 - alpha.")
-    }
+        options = {"dtype": None, "ensure_all_finite": False, "accept_sparse": True, "reset": False}
+        return int(call_without_data(validate_data, self, X, **options).shape[0])
 
     def _set_fitted(self, release: Release) -> None:
         self._released = self._curve_type(release)
         self.__dict__.update(self._released.fitted)
         self.median_survival_time_ = self.percentile(0.5)
-
-    # --------------------------------------------------------------------------------------------
-    # The curve
-    # --------------------------------------------------------------------------------------------
 
     def predict(self, times: ArrayLike) -> Any:
         """Return the curve that the estimator is named after: here, the probability to survive.
@@ -270,95 +256,11 @@ class UnivariateFitter(UnivariateRecords):
         found = getattr(self, f"{self._curve_type.predicts}_at_times")(times).to_numpy()
         return found if np.ndim(times) else float(found[0])
 
-    def survival_function_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
-        """Return the probability to survive each time.
-
-        Parameters
-        ----------
-        times : array-like of shape (n_times,), or float
-            Not negative, in the unit of ``max_time``.
-        label : str or None
-            Name of the series.
-
-        Returns
-        -------
-        pandas.Series
-            Indexed by the times.
-        """
-        return np.exp(-self.cumulative_hazard_at_times(times, label))
-
-    def cumulative_density_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
-        """Return the probability of the event up to each time.
-
-        Parameters
-        ----------
-        times, label
-            As for ``survival_function_at_times``.
-
-        Returns
-        -------
-        pandas.Series
-            Indexed by the times.
-        """
-        return -np.expm1(-self.cumulative_hazard_at_times(times, label))
-
-    def cumulative_hazard_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
-        r"""Return :math:`-\log S(t)`.
-
-        Parameters
-        ----------
-        times, label
-            As for ``survival_function_at_times``.
-
-        Returns
-        -------
-        pandas.Series
-            Indexed by the times.
-        """
-        return self._series(self._curve.cumulative_hazard, times, label)
-
-    @available_if(_has("hazard"))
-    def hazard_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
-        """Return the hazard, the derivative of the cumulative hazard; it may be infinite at 0.
-
-        Parameters
-        ----------
-        times, label
-            As for ``survival_function_at_times``.
-
-        Returns
-        -------
-        pandas.Series
-            Indexed by the times.
-        """
-        return self._series(self._curve.hazard, times, label)
-
-    def percentile(self, p: float) -> float:
-        """Return the first time by which survival has fallen to ``p``, as lifelines does.
-
-        Parameters
-        ----------
-        p : float
-            Probability of survival, between 0 and 1.
-
-        Returns
-        -------
-        float
-            In the unit of ``max_time``; infinite if survival does not fall so far.
-        """
-        with np.errstate(over="ignore", under="ignore"):
-            return self._curve.time_of(-math.log(fraction("p", p)))
-
-    def _series(self, curve: CurveHook, times: ArrayLike, label: str | None) -> pd.Series:
-        t = times_argument(times)
-        found = quietly(curve, t, self._curve.estimates)
-        return pd.Series(found, index=t, name=label or self.label)
-
     # --------------------------------------------------------------------------------------------
     # Intervals
     # --------------------------------------------------------------------------------------------
 
-    @available_if(_has("plausible"))
+    @available_if(has("plausible"))
     def confidence_interval(self, level: float = 0.95, n_resamples: int = 500) -> pd.DataFrame:
         """Return intervals for the parameters that allow for sampling and for privacy noise.
 
@@ -381,7 +283,7 @@ class UnivariateFitter(UnivariateRecords):
         level, draws = fraction("level", level), self._draws(n_resamples)
         return interval(draws, level, self._curve.estimates, list(self._curve.names))
 
-    @available_if(_has("plausible"))
+    @available_if(has("plausible"))
     def survival_band(
         self, times: ArrayLike, level: float = 0.95, n_resamples: int = 500
     ) -> pd.DataFrame:
@@ -435,9 +337,7 @@ class UnivariateFitter(UnivariateRecords):
         level, end = fraction("level", level), self._end(t)
         curve = self._curve
         estimate = float(curve.mean(end, curve.estimates))
-        if not self._has_draws:
-            return Interval(estimate, math.nan, math.nan)
-        return _around(estimate, curve.mean(end, self._draws(n_resamples)), level)
+        return self._around(estimate, partial(curve.mean, end), level, n_resamples)
 
     def percentile_interval(
         self, p: float = 0.5, level: float = 0.95, n_resamples: int = N_DRAWS
@@ -460,23 +360,22 @@ class UnivariateFitter(UnivariateRecords):
             fall so far by ``max_time``.
         """
         estimate, level = self.percentile(p), fraction("level", level)
-        if not self._has_draws:
-            return Interval(estimate, math.nan, math.nan)
-        return _around(estimate, self._curve.percentiles(p, self._draws(n_resamples)), level)
-
-    def percentile_after(self, p: float, times: FloatArray) -> FloatArray:
-        """Return by when a share p is left of those who have survived each of some times."""
-        curve = self._curve
-        with np.errstate(over="ignore", under="ignore"):
-            return np.array([curve.time_of(float(one) - math.log(p)) for one in curve.at(times)])
-
-    @property
-    def _has_draws(self) -> bool:
-        return hasattr(self._curve_type, "plausible")
+        return self._around(estimate, partial(self._curve.percentiles, p), level, n_resamples)
 
     def _draws(self, n_resamples: int) -> FloatArray:
-        curve = self._curve
-        return curve.plausible(positive_int("n_resamples", n_resamples))
+        return self._curve.plausible(positive_int("n_resamples", n_resamples))
+
+    def _around(
+        self, estimate: float, of: Callable[[FloatArray], FloatArray], level: float, n_draws: int
+    ) -> Interval:
+        """Return the central part of what may be true, made to hold the estimate."""
+        if not hasattr(self._curve_type, "plausible"):
+            return Interval(estimate, math.nan, math.nan)
+        # Of infinities no interpolation.
+        ordered, tail = np.sort(of(self._draws(n_draws))), (1.0 - level) / 2.0
+        first, last = math.floor(tail * ordered.size), math.ceil((1.0 - tail) * ordered.size) - 1
+        lower, upper = ordered[np.clip([first, last], 0, ordered.size - 1)].tolist()
+        return Interval(estimate, min(lower, estimate), max(upper, estimate))
 
     def _end(self, t: float | None) -> float:
         horizon = self._curve.max_time
@@ -515,13 +414,14 @@ class UnivariateFitter(UnivariateRecords):
         print(summary.to_string(float_format=lambda x: f"{x:.{decimals}f}"))
 
     def plot(self, ax: Any = None, **options: Any) -> Any:
-        """Draw the survival function with a 95 % band; see ``plot_univariate`` for the options.
+        """Draw the survival function, of each group if there are some, with a 95 % band.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
         **options
-            Of :func:`skdpsurv.plotting.plot_univariate`.
+            Of :func:`skdpsurv.plotting.plot_univariate`, such as ``at_risk_counts=True`` for noisy
+            numbers at risk under the axes.
 
         Returns
         -------
@@ -529,7 +429,21 @@ class UnivariateFitter(UnivariateRecords):
         """
         from skdpsurv.plotting import plot_univariate  # needs the extra "plot"
 
-        return plot_univariate(self, ax=ax, **options)
+        curves = self._curves()
+        models = curves[0] if len(curves) == 1 else {str(one.group_): one for one in curves}
+        return plot_univariate(models, ax=ax, **options)
+
+    def _curves(self) -> list[Any]:
+        """Return what is drawn: this, or one for each group."""
+        return [self]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        tags.input_tags.allow_nan = True
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True
+        return tags
 
 
 def interval(draws: FloatArray, level: float, estimates: FloatArray, index: Any) -> pd.DataFrame:
@@ -538,13 +452,3 @@ def interval(draws: FloatArray, level: float, estimates: FloatArray, index: Any)
     lower, upper = np.quantile(draws, tails, axis=0)
     ends = np.column_stack([np.minimum(lower, estimates), np.maximum(upper, estimates)])
     return pd.DataFrame(ends, index=index, columns=["lower", "upper"])
-
-
-def _around(estimate: float, draws: FloatArray, level: float) -> Interval:
-    """Return the central part of draws, made to hold the estimate."""
-    # Of infinities no interpolation.
-    ordered = np.sort(draws)
-    tail = (1.0 - level) / 2.0
-    places = np.array([math.floor(tail * ordered.size), math.ceil((1.0 - tail) * ordered.size) - 1])
-    lower, upper = ordered[np.clip(places, 0, ordered.size - 1)]
-    return Interval(estimate, min(float(lower), estimate), max(float(upper), estimate))

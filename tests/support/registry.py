@@ -26,7 +26,6 @@ from skdpsurv import (
     DPDiscreteTimeSurvival,
     DPKaplanMeierFitter,
     DPLogisticRegression,
-    DPNelsonAalenFitter,
     DPWeibullFitter,
     FeaturePartition,
     HybridMEstimator,
@@ -524,7 +523,7 @@ def _settings() -> Iterator[Setting]:
     yield published(LaplaceWeibullFitter)("Laplace", frame)
     yield published(SampleAggregateWeibullFitter)("blocks", durations, checked=True)
 
-    exact = ("survival", "cumulative_hazard", "incidence")
+    exact = ("survival", "incidence")
     held = ("estimates", "table", "fit", "law", "exact", "_groups", "_exact")
     curve = ("median_survival_time_", *(f"_released.{name}" for name in held))
     one = several(DPKaplanMeierFitter, ("counts", *exact), curve, max_time=MAX_TIME)
@@ -535,10 +534,6 @@ def _settings() -> Iterator[Setting]:
     yield one("groups from the records", grouped_alike, checked=False)
     yield one("no privacy", durations, epsilon=np.inf)
     yield one("no privacy, groups", grouped, epsilon=np.inf, groups=list(WARDS), checked=False)
-    one = several(DPNelsonAalenFitter, ("counts", *exact), curve, max_time=MAX_TIME)
-    yield one("everybody", durations, representative=True)
-    yield one("equal bands", durations, breakpoints="equal", checked=False)
-    yield one("no privacy", frame, epsilon=np.inf)
     one = several(
         DPAalenJohansenFitter,
         ("counts", *exact),

@@ -8,12 +8,11 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from lifelines import KaplanMeierFitter, NelsonAalenFitter
+from lifelines import KaplanMeierFitter
 from sklearn.base import clone
 
 from skdpsurv import (
     DPKaplanMeierFitter,
-    DPNelsonAalenFitter,
     DPWeibullFitter,
     PrivacyAccountant,
     PrivacyLeakWarning,
@@ -59,10 +58,6 @@ class TestWithoutPrivacy:
         assert ours.guarantee_.status == "none"
         expected = theirs.predict(ours.timeline).to_numpy()
         np.testing.assert_allclose(ours.predict(ours.timeline), expected, rtol=0, atol=1e-12)
-        theirs = NelsonAalenFitter().fit(time, event)
-        hazard = fitter(np.inf, DPNelsonAalenFitter, breakpoints=breakpoints).fit(time, event)
-        expected = theirs.predict(ours.timeline).to_numpy()
-        np.testing.assert_allclose(hazard.predict(ours.timeline), expected, rtol=0, atol=1e-12)
 
     def test_groups_have_curves_of_their_own(self, records):
         time, event, group = records
@@ -181,14 +176,6 @@ class TestRelease:
             pd.testing.assert_frame_equal(one.summary, two.summary)
             pd.testing.assert_frame_equal(one.event_table, two.event_table)
 
-    def test_hazards_are_read_from_the_same_table(self, fitted):
-        hazard = DPNelsonAalenFitter.from_release(fitted.release_)
-        times = [1.0, 5.0]
-        np.testing.assert_allclose(np.exp(-hazard.predict(times)), fitted.predict(times))
-        assert hazard.confidence_interval_.columns[0] == "NA_estimate_lower_0.95"
-        with pytest.raises(ValueError, match="release must come from a DPKaplanMeierFitter"):
-            DPKaplanMeierFitter.from_release(fitter(kind=DPNelsonAalenFitter).fit([1.0]).release_)
-
     @pytest.mark.parametrize(
         ("change", "message"),
         [
@@ -283,7 +270,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize(
         "shown",
-        [{"timeline": [-1.0]}, {"timeline": [np.nan]}, {"ci_labels": ["a"]}, {"alpha": 0.0}],
+        [{"timeline": [-1.0]}, {"timeline": [np.nan]}, {"alpha": 0.0}],
     )
     def test_what_is_shown(self, records, shown):
         time, event, _ = records

@@ -150,7 +150,7 @@ class TestMetadata:
 
     def test_requests(self):
         one = model().set_fit_request(event_observed=True).set_score_request(event_observed=True)
-        shown = dict.fromkeys(["person", "timeline", "label", "alpha", "ci_labels"])
+        shown = dict.fromkeys(["person", "timeline", "label", "alpha"])
         for name, more in (("fit", shown), ("score", {})):
             requests = getattr(one.get_metadata_routing(), name).requests
             assert requests == {"durations": None, "event_observed": True} | more

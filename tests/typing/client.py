@@ -11,7 +11,6 @@ from skdpsurv import (
     DPDiscreteTimeSurvival,
     DPKaplanMeierFitter,
     DPLogisticRegression,
-    DPNelsonAalenFitter,
     DPWeibullFitter,
     HybridMEstimator,
     PrivacyAccountant,
@@ -72,7 +71,6 @@ def curves(time: Floats, event: NDArray[np.bool_], group: NDArray[np.int64]) -> 
     assert_type(women.survival_function_, pd.DataFrame)
     assert_type(women.median_survival_time_, float)
     assert_type(logrank_test(women, men), ComparisonResult)
-    assert_type(DPNelsonAalenFitter(max_time=10.0).fit(time, event), DPNelsonAalenFitter)
     assert_type(DPAalenJohansenFitter(max_time=10.0).fit(time, event), DPAalenJohansenFitter)
     assert_type(DPWeibullFitter(max_time=10.0).fit(time, event), DPWeibullFitter)
     return logrank_test(women, men).p_value
