@@ -27,7 +27,7 @@ FLOORS = (
     "model_selection metrics reference plotting statistics pooling",
     "audit publishing report forecast",
     "skdpsurv",
-    "demo cli __main__",
+    "cli __main__",
 )
 FLOOR = {name: number for number, names in enumerate(FLOORS) for name in names.split()}
 #: Upward imports inside a function. A fitted model draws itself, where matplotlib is,

@@ -2,6 +2,74 @@
 
 from __future__ import annotations
 
-from skdpsurv.cli.app import app
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from skdpsurv.cli import ledger
+from skdpsurv.cli.columns_file import schema
+from skdpsurv.cli.demo_command import demo
+from skdpsurv.cli.evaluating import evaluate, predict
+from skdpsurv.cli.failures import EXIT_CODES, say
+from skdpsurv.cli.fitting import fit
+from skdpsurv.cli.releases import explain, pool
+from skdpsurv.cli.simulate import audit, plan
+from skdpsurv.version import __version__
 
 __all__ = ["app"]
+
+
+class OneLine(TyperGroup):
+    """Typer says what is wrong with options in a box of several lines, also to machines."""
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
+        """Run a command, as Typer's own does, and end with its exit code."""
+        given = list(sys.argv[1:] if args is None else args)
+        try:
+            # Errors are raised, and exit codes returned.
+            found = super().main(given, *rest, **{**options, "standalone_mode": False})
+        except Exception as error:  # only what Typer knows has these two
+            message = getattr(error, "format_message", None)
+            if message is None:
+                raise
+            text = message() or "a command must be named"
+            say("parameter", f"{text} (--help says more.)", "--json" in given)
+            found = getattr(error, "exit_code", EXIT_CODES["parameter"])
+        sys.exit(found if isinstance(found, int) else 0)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"skdpsurv {__version__}")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    name="skdpsurv",
+    cls=OneLine,
+    epilog=f"Exit codes: 0 done, {', '.join(f'{n} {kind}' for kind, n in EXIT_CODES.items())}.",
+    no_args_is_help=True,
+    # A traceback must not print records.
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Survival analysis with differential privacy: from records to a model to publish."""
+
+
+# In the order of the work.
+for command in (plan, schema, fit, explain, predict, evaluate, pool, audit, demo):
+    app.command()(command)
+app.add_typer(ledger.app, name="ledger")

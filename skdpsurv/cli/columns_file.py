@@ -1,24 +1,30 @@
-"""columns.toml: what is publicly known of the columns of a file."""
+"""columns.toml, which says what is publicly known of columns, and the command for a template."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
-from datetime import date, datetime
+from collections.abc import Sequence
+from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
+import typer
 
-from skdpsurv.cli.failures import CommandError
+from skdpsurv.cli.failures import CommandError, guarded, refusals
+from skdpsurv.cli.files import Table, column_names, read_table, require_columns
+from skdpsurv.cli.options import NONE, AsJson, Drop, FileFormat, Option, grouped, split_names
+from skdpsurv.cli.output import save, show
 from skdpsurv.preprocessing import PublicColumns
 from skdpsurv.preprocessing.column_kinds import Category, Date
 
-__all__ = ["missing_texts", "public_columns", "template", "text_labels"]
+__all__ = ["missing_texts", "public_columns", "schema", "text_labels"]
 
-#: Types of cells, of objects.
-_SIMPLE = (bool, int, float, str, date, datetime)
+Target = Annotated[str | None, Option(help="Column that fit is told of by this option.")]
+
+#: Rows that types are guessed from.
+FIRST = 1000
 _HEAD = """\
 # What is publicly known of the columns of {file}. Fill in every [] from the protocol or from
 # what is published elsewhere, never from these records: what stands here goes into the release.
@@ -46,37 +52,58 @@ missing = "error"
 """
 
 
-def public_columns(path: Path, missing_values: Sequence[str] = ()) -> PublicColumns:
-    """Read a description of columns, to which other texts that mean missing are added.
+@guarded
+@grouped
+def schema(
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet file. Private.")],
+    form: FileFormat,
+    time: Target = None,
+    event: Target = None,
+    target: Target = None,
+    person: Target = None,
+    drop: Drop = NONE,
+    out: Annotated[
+        Path, typer.Option("--out", help="File to write. It must not exist yet.")
+    ] = Path("columns.toml"),
+    as_json: AsJson = False,
+) -> None:
+    """Write a template of columns.toml: the names of the columns, for you to say what they hold."""
+    names = column_names(data, form)
+    given = [name for name in (time, event, target, person) if name is not None]
+    left_out = [*given, *split_names(drop, names)]
+    require_columns(data, left_out, names)
+    frame = read_table(Table(data, tuple(names)), form, FIRST).head(FIRST)
+    if any((frame[name].astype(str) == name).any() for name in names):
+        raise CommandError(
+            "data",
+            f"{data} must begin with a line of names, and what stands there is also found below.",
+        )
+    described = [name for name in names if name not in left_out]
+    lines = [f"{_key(name)} = []  # {_guess(frame[name])}\n" for name in described]
+    save(_HEAD.format(file=data.name) + "".join(lines), out)
+    said = (
+        f"{out} names {len(described)} columns. Say what each holds, from public knowledge alone, "
+        "and give it to fit as --schema."
+    )
+    show({"schema": str(out.resolve())}, [said], as_json)
 
-    Raises
-    ------
-    CommandError
-        If there is no such file, or it breaks a rule.
-    """
-    try:
+
+def public_columns(path: Path, missing_values: Sequence[str] = ()) -> PublicColumns:
+    """Read a description of columns, to which other texts that mean missing are added."""
+    if not path.is_file():
+        raise CommandError(
+            "description", f"there is no schema {path}. Make one: skdpsurv schema DATA"
+        )
+    with refusals("description"):
         columns = PublicColumns.from_toml(path)
         coded = dict.fromkeys([*columns.missing_values, *missing_values])
         return columns.set_params(missing_values=list(coded))
-    except OSError:
-        message = f"there is no schema {path} that can be read. Make one: skdpsurv schema DATA"
-    except (ValueError, TypeError) as error:
-        message = str(error)
-    raise CommandError("description", message)
 
 
 def text_labels(columns: Any) -> dict[str, tuple[str, ...]]:
-    """Return the columns that a file holds as text, and their labels.
-
-    Parameters
-    ----------
-    columns : transformer
-        Of a release, or of a schema. Only of :class:`PublicColumns` it is known.
-    """
-    if not isinstance(columns, PublicColumns):
-        return {}
+    """Return the columns that a file holds as text, and their labels, as far as that is known."""
     found: dict[str, tuple[str, ...]] = {}
-    for kind in columns._kinds():
+    for kind in columns._kinds() if isinstance(columns, PublicColumns) else ():
         if isinstance(kind, Date):
             found[kind.column] = ()
         elif isinstance(kind, Category) and isinstance(kind.labels[0], str):
@@ -89,41 +116,20 @@ def missing_texts(columns: Any) -> tuple[str, ...]:
     return tuple(getattr(columns, "missing_values", ()))
 
 
-def template(frame: pd.DataFrame, file: str, left_out: Iterable[str]) -> str:
-    """Return a description to be filled in: names, and guesses of types as comments alone.
-
-    Parameters
-    ----------
-    frame : DataFrame
-        The first rows of a file. Nothing of their values is written but what type they look like.
-    file : str
-        Name of the file.
-    left_out : iterable of str
-        Columns that are not described.
-    """
-    names = [name for name in frame.columns if name not in set(left_out)]
-    lines = [f"{_key(name)} = []  # {_guess(frame[name])}" for name in names]
-    return _HEAD.format(file=file) + "\n".join(lines) + "\n"
-
-
 def _key(name: str) -> str:
     return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
 
 
 def _guess(cells: pd.Series) -> str:
+    """Return what type cells look like, and nothing else of them."""
     present = cells.dropna()
-    if present.empty:
+    simple = present.map(lambda cell: isinstance(cell, bool | int | float | str | date))
+    if present.empty or not simple.all():
         return "nothing to guess by"
-    if pd.api.types.is_object_dtype(present.dtype) and not present.map(type).isin(_SIMPLE).all():
-        return "nothing that a column may hold"
-    if set(present.unique()) <= {0, 1}:
+    if present.isin([0, 1]).all():
         return "1 and 0, or true and false"
     if pd.api.types.is_numeric_dtype(present.dtype):
         return "numbers"
-    if _are_dates(present):
+    if present.astype(str).str.match(r"\d{4}-\d\d-\d\d").all():
         return "dates"
     return "text: categories"
-
-
-def _are_dates(cells: Sequence[Any]) -> bool:
-    return all(re.match(r"\d{4}-\d\d-\d\d", str(cell)) for cell in cells)

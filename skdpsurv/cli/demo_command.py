@@ -1,116 +1,219 @@
-"""skdpsurv demo: private fits of flchain beside Cox regression."""
+"""skdpsurv demo: private fits of flchain beside Cox regression.
+
+The scores compare models on test records, so they are not private; flchain is public data.
+"""
 
 from __future__ import annotations
 
 import math
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
+import numpy as np
+import pandas as pd
 import typer
 from rich.console import Console
-from rich.table import Table
 
-from skdpsurv.cli.failures import guarded
-from skdpsurv.demo import DEFAULT_EPSILONS, Comparison, compare_on_flchain, save_figure
+from skdpsurv.cli.failures import CommandError, guarded
+from skdpsurv.cli.options import Option, Seed
+from skdpsurv.cli.output import rich_table
+from skdpsurv.datasets import load_flchain
+from skdpsurv.metrics import concordance_index, relative_error
+from skdpsurv.preprocessing import PublicBoundsScaler
+from skdpsurv.privacy import PrivacyAccountant, PrivacyLeakWarning
+from skdpsurv.reference import fit_cox
+from skdpsurv.survival import DPDiscreteTimeSurvival
+from skdpsurv.survival.step_function import StepFunction
+from skdpsurv.target import event_and_time
+from skdpsurv.types import FloatArray
+from skdpsurv.version import extra
 
-__all__ = ["demo"]
+__all__ = ["Comparison", "compare_on_flchain", "demo"]
+
+PEOPLE = pd.DataFrame.from_dict(
+    {
+        "Woman aged 60": (60.0, 0.0, 1.2, 1.4, 0.9, 0.0, 1996.0),
+        "Man aged 75": (75.0, 1.0, 1.6, 1.9, 1.2, 0.0, 1996.0),
+        "Woman aged 90": (90.0, 0.0, 2.2, 2.4, 1.3, 0.0, 1996.0),
+    },
+    orient="index",
+    columns=["age", "sex_male", "kappa", "lambda", "creatinine", "mgus", "sample_yr"],
+)
+#: Of each column of the scores: how it is shown.
+SHOWN = {
+    "epsilon": "{:g}",
+    "status": "{}",
+    "C-index": "{:.3f}",
+    "Brier": "{:.4f}",
+    "coef. error": "{:.0%}",
+}
+EXPLANATION = (
+    "\nC-index: how well people are ranked by risk (0.5 is guessing, 1 perfect). Brier: mean "
+    "squared error of predicted survival, integrated over the follow-up (lower is better; "
+    "Kaplan-Meier, without covariates, is what to beat). Coef. error: distance of the "
+    "coefficients from Cox's, relative to their length.\n\n"
+    "Each private fit protects its records by its own epsilon; together they spent "
+    "{spent:g}. The scores are computed on test records without noise, so they are "
+    "not private themselves: no harm here, as flchain is public data. {noise}\n"
+)
 
 
-def _checked_epsilons(epsilons: list[float]) -> list[float]:
-    for epsilon in epsilons:
-        if not (math.isfinite(epsilon) and epsilon > 0):
-            raise typer.BadParameter(f"epsilon must be a positive finite number, got {epsilon:g}.")
-    return epsilons
+class Comparison(NamedTuple):
+    """What the demo shows.
 
+    Parameters
+    ----------
+    scores : DataFrame
+        Cox regression, the fit without privacy, the private fits by falling epsilon, Kaplan-Meier.
+    models : dict of str to DPDiscreteTimeSurvival
+        The fits to draw, by name.
+    people : ndarray of shape (3, n_features)
+        Three invented people, scaled as the records.
+    spent : float
+        Sum of epsilon over the private fits; with a seed they are rehearsals, and it is nominal.
+    n_train, n_test : int
+        Numbers of records.
+    """
 
-def _checked_output(output: Path) -> Path:
-    if not output.parent.is_dir():
-        raise typer.BadParameter(f"the folder {output.parent} does not exist.")
-    if output.suffix not in (".png", ".pdf", ".svg"):
-        raise typer.BadParameter(f"the name must end in .png, .pdf or .svg, got {output.name}.")
-    return output
+    scores: pd.DataFrame
+    models: dict[str, DPDiscreteTimeSurvival]
+    people: FloatArray
+    spent: float
+    n_train: int
+    n_test: int
 
 
 @guarded
 def demo(
     epsilon: Annotated[
         list[float],
-        typer.Option(
-            help="Privacy loss of a private fit. Give it several times to compare.",
-            callback=_checked_epsilons,
-        ),
-    ] = list(DEFAULT_EPSILONS),  # noqa: B006, typer copies it
-    output: Annotated[
+        typer.Option(help="Privacy loss of a private fit. Give it several times to compare."),
+    ] = [3.0, 1.0, 0.3, 0.1],  # noqa: B006, typer copies it
+    out: Annotated[
         Path,
-        typer.Option(
-            "--out",
-            "--output",
-            help="Where to save the figure (.png, .pdf, .svg).",
-            callback=_checked_output,
-        ),
+        typer.Option("--out", "--output", help="Where to save the figure (.png, .pdf, .svg)."),
     ] = Path("demo.png"),
-    figure: Annotated[bool, typer.Option(help="Draw the figure.")] = True,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Seed of the noise, for the same numbers in every run; voids the privacy.",
-            show_default="the operating system's entropy",
-        ),
-    ] = None,
+    figure: Annotated[bool, Option(help="Draw the figure.")] = True,
+    seed: Seed = None,
 ) -> None:
     """Fit flchain with and without privacy, compare with Cox regression, and draw curves."""
+    if not all(0.0 < one < math.inf for one in epsilon):
+        raise CommandError("parameter", "--epsilon must be a positive finite number.")
+    if not out.parent.is_dir() or out.suffix not in (".png", ".pdf", ".svg"):
+        message = "--out must end in .png, .pdf or .svg, in a folder that exists."
+        raise CommandError("parameter", message)
     console = Console()
     with console.status("Fitting Cox regression and the private models"):
-        comparison = compare_on_flchain(epsilon, seed=seed)
-    console.print(_table(comparison))
-    console.print(_explanation(comparison, seeded=seed is not None), highlight=False)
+        found = compare_on_flchain(epsilon, seed=seed)
+    shown = found.scores.copy().astype(object)
+    for name, how in SHOWN.items():
+        shown[name] = found.scores[name].map(how.format).replace("nan%", "-")
+    title = f"flchain: fitted to {found.n_train:,} people, scored on {found.n_test:,}"
+    console.print(rich_table(shown, title))
+    noise = (
+        "The noise is fresh in every run, so these numbers vary, most at small epsilon."
+        if seed is None
+        else "The noise came from your seed: these fits can be repeated, so they are not private."
+    )
+    console.print(EXPLANATION.format(spent=found.spent, noise=noise), highlight=False)
     if not figure:
         return
     try:
-        save_figure(comparison, output)
+        _save_figure(found, out)
     except ImportError as error:
         # markup=False: "[plot]" is the name of an extra, not a style.
-        console.print(f"No figure. {error}", style="yellow", markup=False, highlight=False)
+        console.print(f"No figure. {error}", markup=False, highlight=False)
     else:
-        console.print(f"Figure: {output.resolve()}", highlight=False, soft_wrap=True)
+        console.print(f"Figure: {out.resolve()}", highlight=False, soft_wrap=True)
 
 
-def _table(comparison: Comparison) -> Table:
-    table = Table(
-        title=f"flchain: fitted to {comparison.n_train:,} people, scored on {comparison.n_test:,}",
-        title_justify="left",
-    )
-    table.add_column("model")
-    table.add_column("epsilon", justify="right")
-    table.add_column("status")
-    for heading in ("C-index", "Brier", "coef. error"):
-        table.add_column(heading, justify="right")
-    for score in comparison.scores:
-        table.add_row(
-            score.model,
-            f"{score.epsilon:g}",
-            score.status,
-            f"{score.c_index:.3f}",
-            f"{score.brier:.4f}",
-            "-" if math.isnan(score.coef_error) else f"{score.coef_error:.0%}",
-            style="bold" if math.isfinite(score.epsilon) else "",
+def compare_on_flchain(epsilons: Sequence[float], *, seed: int | None = None) -> Comparison:
+    """Fit flchain with and without privacy, and score on records that no fit has seen.
+
+    Parameters
+    ----------
+    epsilons : sequence of float
+        Privacy losses of the private fits, positive and finite.
+    seed : int, optional
+        Seed of the noise, which voids the privacy. The operating system's entropy if omitted.
+    """
+    with extra("reference", "scikit-survival", "The demo"):
+        from sksurv.metrics import integrated_brier_score
+        from sksurv.nonparametric import kaplan_meier_estimator
+    data = load_flchain()
+    scaler = PublicBoundsScaler.from_bounds(data.bounds, missing="midpoint")
+    Z = scaler.fit_transform(data.X)
+    # By position alone, so which part a record falls in says nothing about it.
+    order = np.random.default_rng(0).permutation(len(Z))
+    train, test = np.split(order, [round(0.7 * len(Z))])
+    y_train, y_test = data.y[train], data.y[test]
+    grid = np.linspace(0.0, data.max_time, 41)[1:]
+    grid = grid[grid < y_test["futime"].max()]
+
+    def brier(functions: Sequence[Any]) -> float:
+        # A function is 1 before its first step.
+        curves = [np.where(grid < f.x[0], 1.0, f(np.maximum(grid, f.x[0]))) for f in functions]
+        return float(integrated_brier_score(y_train, y_test, np.vstack(curves), grid))
+
+    def score(name: str, model: Any, epsilon: float, status: str) -> tuple[Any, ...]:
+        ranked = concordance_index(y_test, model.predict(Z[test]))
+        error = brier(model.predict_survival_function(Z[test]))
+        return name, epsilon, status, ranked, error, relative_error(model.coef_, cox.coef_)
+
+    cox = fit_cox(Z[train], y_train)
+    scores = [score("Cox regression", cox, math.inf, "none")]
+    models = {}
+    ledger = PrivacyAccountant(rehearsal=seed is not None)
+    for epsilon in (math.inf, *sorted(set(epsilons), reverse=True)):
+        private = math.isfinite(epsilon)
+        model = DPDiscreteTimeSurvival(
+            epsilon,
+            max_time=data.max_time,
+            data_norm=math.sqrt(Z.shape[1]) / 2.0,  # columns are in [-1, 1]
+            random_state=seed if private else None,
+            accountant=ledger if private else None,
         )
-    return table
+        with warnings.catch_warnings():
+            # The column "status" says it.
+            warnings.simplefilter("ignore", PrivacyLeakWarning)
+            model.fit(Z[train], y_train)
+        name = "Private hazard model" if private else "Hazard model"
+        scores.append(score(name, model, epsilon, model.guarantee_.status))
+        models[f"ε = {epsilon:g}" if private else "No privacy"] = model
+    same = StepFunction(*kaplan_meier_estimator(*event_and_time(y_train)))
+    worst = brier([same] * len(test))  # what covariates have to beat
+    scores.append(("Kaplan-Meier", math.inf, "none", 0.5, worst, math.nan))
+    # One of the two sums is zero.
+    total = ledger.spent() + ledger.rehearsed()
+    people = scaler.transform(PEOPLE[list(data.X)])
+    frame = pd.DataFrame(scores, columns=["model", *SHOWN])
+    return Comparison(frame, models, people, total, len(train), len(test))
 
 
-def _explanation(comparison: Comparison, *, seeded: bool) -> str:
-    noise = (
-        "The noise came from your seed: these fits can be repeated, so they are not private."
-        if seeded
-        else "The noise is fresh in every run, so these numbers vary, most at small epsilon."
+def _save_figure(comparison: Comparison, path: Path) -> None:
+    """Draw the survival curves of three invented people, and save the figure."""
+    with extra("plot", "matplotlib", "The figure"):
+        # Not pyplot, which would look for a screen.
+        from matplotlib.figure import Figure
+    from skdpsurv.plotting import plot_survival_curves
+
+    figure = Figure(figsize=(9.0, 5.2), layout="constrained")
+    ax = figure.subplots()
+    plot_survival_curves(
+        comparison.models,
+        comparison.people,
+        labels=list(PEOPLE.index),
+        ax=ax,
+        time_unit="years since the blood sample",
+        time_scale=365.25,
     )
-    return (
-        "\nC-index: how well people are ranked by risk (0.5 is guessing, 1 perfect). Brier: mean "
-        "squared error of predicted survival, integrated over the follow-up (lower is better; "
-        "Kaplan-Meier, without covariates, is what to beat). Coef. error: distance of the "
-        "coefficients from Cox's, relative to their length.\n\n"
-        "Each private fit protects its records by its own epsilon; together they spent "
-        f"{comparison.spent:g}. The scores are computed on test records without noise, so they are "
-        f"not private themselves: no harm here, as flchain is public data. {noise}\n"
+    title = "Predicted survival of three people, with and without differential privacy\n"
+    ax.set_title(title, loc="left", fontweight="bold")
+    about = (
+        f"Discrete-time hazard model fitted to {comparison.n_train:,} people of the flchain study. "
+        "Smaller ε: more privacy, more noise."
     )
+    ax.text(0.0, 1.02, about, transform=ax.transAxes, color="0.35")
+    figure.savefig(path, dpi=150)

@@ -3,20 +3,26 @@
 What a column holds is decided by its description, never by what it looks like: labels and dates are
 read as text, and what should be numbers is passed on as it is, for the estimator to refuse. Nothing
 that another package says of a file is shown.
+
+pandas fills a short row of a CSV file, cuts a long one or shifts its columns, and says so in a
+warning at most. So the cells of each row are counted before.
 """
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
+import bz2
+import csv
+import gzip
+import lzma
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pandas as pd
 
-from skdpsurv.cli.csv_rows import encoding, header_of, require_even_rows
 from skdpsurv.cli.failures import CommandError, RefusedFileError
 from skdpsurv.cli.options import FileFormat
 
@@ -28,8 +34,8 @@ MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null",
 CHUNK = 200_000
 #: Of a block of a file that is larger than memory.
 BLOCK_BYTES = 64 * 2**20
-#: Endings of spreadsheets' files, by their first bytes.
-_SPREADSHEETS = (b"PK", b"\xd0\xcf\x11\xe0")
+
+_OPENED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 @dataclass(frozen=True)
@@ -57,11 +63,6 @@ class Table:
     missing: Collection[str] = ()
 
 
-def is_parquet(path: Path) -> bool:
-    """Say whether a name is that of a Parquet file, or a folder of such."""
-    return path.suffix in (".parquet", ".pq") or path.is_dir()
-
-
 def column_names(path: Path, form: FileFormat) -> list[str]:
     """Return the names of the columns of a file, or of all files that a name with a * stands for.
 
@@ -84,21 +85,17 @@ def require_columns(path: Path, wanted: Sequence[str], names: Sequence[str]) -> 
 
     Names that it has are not said, but for one that was all but typed: without a header they are
     cells of somebody's.
-
-    Raises
-    ------
-    CommandError
     """
     missing = [name for name in wanted if name not in names]
     if not missing:
         return
-    hint = ""
     near = [name for name in names if name.lower() == missing[0].lower()]
-    if near:
-        hint = f" Did you mean {near[0]}?"
-    elif len(missing) == len(set(wanted)):
-        hint = " It has none of them: does it begin with a line of names, and is --separator right?"
-    raise CommandError("data", f"{path} must have the column(s) {', '.join(missing)}.{hint}")
+    hint = f"Did you mean {near[0]}?" if near else "Does it begin with a line of names?"
+    raise CommandError(
+        "data",
+        f"{path} must have the column(s) {', '.join(missing)}. {hint} --separator says what is "
+        "between its cells.",
+    )
 
 
 def read_table(table: Table, form: FileFormat, first: int | None = None) -> Any:
@@ -109,7 +106,7 @@ def read_table(table: Table, form: FileFormat, first: int | None = None) -> Any:
     table : Table
     form : FileFormat
     first : int or None
-        How many rows; None for all. Of Parquet, all are read.
+        How many rows, in memory; None for all. Of Parquet, all are read.
 
     Raises
     ------
@@ -119,31 +116,59 @@ def read_table(table: Table, form: FileFormat, first: int | None = None) -> Any:
         If a package is missing.
     """
     lazy = form.dask and first is None
-    if not is_parquet(table.path):
-        for file in _files(table.path, form):
-            require_even_rows(file, form, first)
-    frame = None
+    if _is_parquet(table.path):
+        with _reading(table.path):
+            return _parquet(table, lazy)
+    for file in _files(table.path, form):
+        require_even_rows(file, form, first)
+    with _reading(table.path):
+        return _lazy_csv(table, form) if lazy else _csv(table, form, first)
+
+
+def require_even_rows(path: Path, form: FileFormat, first: int | None = None) -> None:
+    """Refuse a file with a row that has more or fewer cells than the header."""
+    with _reading(path), _rows(path, form) as rows:
+        lengths = set(map(len, rows if first is None else islice(rows, first + 1)))
+    if len(lengths - {0}) > 1:  # empty lines are skipped
+        raise RefusedFileError(
+            f"{path} has rows with more or fewer cells than the header: a cell that holds the "
+            "separator must be quoted, and --separator says what that is.",
+        )
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Say that a file cannot be read, and nothing else: it may be a record."""
     try:
-        if is_parquet(table.path):
-            frame = _parquet(table, lazy)
-        else:
-            frame = _lazy_csv(table, form) if lazy else _csv(table, form, first)
+        yield
+        return
+    except CommandError:
+        raise
     except ImportError:
-        missing = True
+        error = CommandError(
+            "missing package",
+            'Parquet files and --dask need more packages: pip install "skdpsurv[distributed]"',
+        )
     except Exception:  # of any kind: what it says may quote a cell
-        missing = False
-    if frame is None:
-        raise _needed() if missing else _unreadable(table.path)
-    return frame
+        what = "Parquet" if _is_parquet(path) else "CSV"
+        error = RefusedFileError(
+            f"{path} could not be read as {what}: is it one, and not empty? --separator says what "
+            "is between the cells of CSV, --encoding how its text is written, and a spreadsheet's "
+            "own file must be saved as CSV, in UTF-8. What was found is not shown, since it may be "
+            "a record."
+        )
+    raise error
+
+
+def _is_parquet(path: Path) -> bool:
+    return path.suffix in (".parquet", ".pq") or path.is_dir()
 
 
 def _files(path: Path, form: FileFormat) -> list[Path]:
     found = sorted(path.parent.glob(path.name)) if form.dask and "*" in path.name else [path]
     if not found or not found[0].exists():
         raise CommandError("data", f"there is no file {path}.")
-    if path.suffix == ".json":
-        raise CommandError("data", f"{path} is JSON, a release perhaps, and no table.")
-    if is_parquet(path) and form.is_stated:
+    if _is_parquet(path) and form.is_stated:
         raise CommandError(
             "parameter",
             "--separator, --decimal, --encoding and --missing-value are for CSV files: a Parquet "
@@ -153,32 +178,15 @@ def _files(path: Path, form: FileFormat) -> list[Path]:
 
 
 def _checked_names(path: Path, form: FileFormat) -> list[str]:
-    names = None
-    missing = False
-    try:
-        names = _parquet_names(path) if is_parquet(path) else header_of(path, form)
-    except ImportError:
-        missing = True
-    except CommandError:
-        raise
-    except Exception:  # of any kind: what it says may quote a cell
-        pass
-    if not names or (not is_parquet(path) and _start(path).startswith(_SPREADSHEETS)):
-        raise _needed() if missing else _unreadable(path)
-    if len(names) == 1 and any(mark in names[0] for mark in ",;\t|") and not is_parquet(path):
-        raise CommandError(
-            "data", f"{path} has a single column: --separator says what is between its cells."
-        )
+    with _reading(path):
+        names = _parquet_names(path) if _is_parquet(path) else _header(path, form)
     # Without a header these are cells of somebody's: places are named, and no names.
     for place, name in enumerate(names, start=1):
-        if not name or looks_like_a_cell(name):
-            what = "a number, a date or a truth value" if name else "nothing"
+        if not name or looks_like_a_cell(name) or name in names[: place - 1]:
             raise CommandError(
-                "data", f"{path} must begin with a line of names, and column {place} has {what}."
-            )
-        if (before := names.index(name) + 1) < place:
-            raise CommandError(
-                "data", f"{path} must have names of their own for columns {before} and {place}."
+                "data",
+                f"{path} must begin with a line of names, and that of column {place} is nothing, a "
+                "number, a date, a truth value, or another column's.",
             )
     return names
 
@@ -195,8 +203,6 @@ def looks_like_a_cell(name: str) -> bool:
 
 
 def _parquet_names(path: Path) -> list[str]:
-    if importlib.util.find_spec("pyarrow") is None:
-        raise ImportError
     import pyarrow.dataset as files
 
     return list(files.dataset(path).schema.names)
@@ -214,21 +220,46 @@ def _parquet(table: Table, lazy: bool) -> Any:
     return files.dataset(table.path).to_table(columns).to_pandas(ignore_metadata=True)
 
 
+def _encoding(form: FileFormat) -> str:
+    """Return how text is encoded; spreadsheets write a mark before the first name."""
+    return "utf-8-sig" if form.encoding.lower() in ("utf-8", "utf8") else form.encoding
+
+
+def _header(path: Path, form: FileFormat) -> list[str]:
+    """Return the cells of the first row that is not empty."""
+    with _rows(path, form) as rows:
+        (header,) = islice(filter(None, rows), 1)
+        return header
+
+
+@contextmanager
+def _rows(path: Path, form: FileFormat) -> Iterator[Iterator[list[str]]]:
+    opened = _OPENED.get(path.suffix, open)
+    with opened(path, "rt", encoding=_encoding(form), newline="") as file:
+        yield csv.reader(_whole(file), delimiter=form.between)
+
+
+def _whole(lines: IO[str]) -> Iterator[str]:
+    for line in lines:
+        if "\0" in line:  # where others end a cell
+            raise csv.Error
+        yield line
+
+
 def _arguments(table: Table, form: FileFormat) -> dict[str, Any]:
-
-    def missing(name: str) -> list[str]:
-        texts = (*MISSING, *_coded(table, form, name))
-        return [text for text in texts if text not in table.labels.get(name, ())]
-
+    missing = {
+        name: {*MISSING, *_coded(table, form, name)} - set(table.labels.get(name, ()))
+        for name in table.columns
+    }
     return {
         "sep": form.between,
         "decimal": form.decimal,
         "usecols": list(table.columns),
         "index_col": False,
         "dtype": {name: str for name in table.columns if name in table.labels},
-        "na_values": {name: missing(name) for name in table.columns},
+        "na_values": missing,
         "keep_default_na": False,
-        "encoding": encoding(form),
+        "encoding": _encoding(form),
         # Else a whole number may be another double where somebody else's has a fraction.
         "float_precision": "round_trip",
     }
@@ -273,33 +304,3 @@ def _lazy_csv(table: Table, form: FileFormat) -> Any:
     with dask.config.set({"dataframe.convert-string": False}):
         frame = dd.read_csv(str(table.path), blocksize=BLOCK_BYTES, **arguments)
         return frame[list(table.columns)]
-
-
-def _needed() -> CommandError:
-    return CommandError(
-        "missing package",
-        'Parquet files and --dask need more packages: pip install "skdpsurv[distributed]"',
-    )
-
-
-def _start(path: Path) -> bytes:
-    with suppress(OSError), path.open("rb") as file:
-        return file.read(4)
-    return b""
-
-
-def _unreadable(path: Path) -> RefusedFileError:
-    """Say what may be wrong with a file, by its first bytes; none of them is shown."""
-    what = "a CSV file"
-    hint = "--separator says what is between its cells, --encoding how its text is written"
-    start = _start(path)
-    if is_parquet(path):
-        what, hint = "a Parquet file", "is it one?"
-    elif path.is_file() and not start:
-        hint = "it is empty"
-    elif start.startswith(_SPREADSHEETS):
-        hint = "it looks like one of a spreadsheet: save it as CSV, in UTF-8"
-    return RefusedFileError(
-        f"{path} could not be read as {what}: {hint}. What was found is not shown, since it may be "
-        "a record.",
-    )

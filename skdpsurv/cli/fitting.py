@@ -1,83 +1,285 @@
-"""One order for every fit: places, ledger, columns, plan; then records, charge, release."""
+"""skdpsurv fit, in one order: places, ledger, columns, plan; then records, charge, release."""
 
 from __future__ import annotations
 
 import inspect
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from rich.console import Console
+import pandas as pd
+import typer
 
 from skdpsurv.base import PrivateEstimator
-from skdpsurv.cli.columns_file import missing_texts
-from skdpsurv.cli.failures import CommandError, note
+from skdpsurv.classification import DPLogisticRegression
+from skdpsurv.cli.columns_file import missing_texts, public_columns, text_labels
+from skdpsurv.cli.failures import CommandError, guarded, refusals
 from skdpsurv.cli.files import Table, column_names, read_table, require_columns
-from skdpsurv.cli.options import FileFormat, Settings, Spending
-from skdpsurv.cli.printing import Printed, show, show_saved
-from skdpsurv.cli.results import result_lines
-from skdpsurv.cli.saving import reserve, save_or_print
-from skdpsurv.cli.spending import ledger_line, ledger_state, open_ledger, promise_line
-from skdpsurv.cli.targets import split_names
+from skdpsurv.cli.ledger import ledger_line, ledger_state, open_ledger
+from skdpsurv.cli.options import (
+    NONE,
+    AsJson,
+    Drop,
+    FileFormat,
+    NewFile,
+    Option,
+    Settings,
+    Spending,
+    SurvivalColumns,
+    grouped,
+    split_names,
+)
+from skdpsurv.cli.output import promise_line, reserve, result_lines, save_or_print, show, working
+from skdpsurv.cli.releases import load_release
 from skdpsurv.forecast.delta import gain_of_delta
 from skdpsurv.other_names import instead_of
 from skdpsurv.preprocessing.encoding import columns_beyond
 from skdpsurv.privacy import PrivacyGuarantee
 from skdpsurv.privacy.guarantee import PERSON
+from skdpsurv.survival import (
+    DPAalenJohansenFitter,
+    DPDiscreteTimeSurvival,
+    DPKaplanMeierFitter,
+    DPWeibullFitter,
+)
+from skdpsurv.target import split_target
 
-__all__ = ["Job", "fit_and_save", "make", "reading", "working"]
+__all__ = ["ABOUT_RECORDS", "ESTIMATORS", "Kind", "fit", "make", "reading", "rehearse"]
 
-#: Beyond, an attacker's guess may be right in all but one case in twenty thousand.
-LARGE = 10.0
+
+class Kind(StrEnum):
+    """What ``skdpsurv fit`` fits."""
+
+    survival = "survival"
+    weibull = "weibull"
+    km = "km"
+    competing = "competing"
+    logistic = "logistic"
+
+
+ESTIMATORS: dict[Kind, type[PrivateEstimator]] = {
+    Kind.survival: DPDiscreteTimeSurvival,
+    Kind.weibull: DPWeibullFitter,
+    Kind.km: DPKaplanMeierFitter,
+    Kind.competing: DPAalenJohansenFitter,
+    Kind.logistic: DPLogisticRegression,
+}
+TABLES = {Kind.survival, Kind.logistic}
+#: Options that only some kinds have.
+TAKEN_BY = {
+    name: kinds
+    for names, kinds in (
+        ("time event all_events event_is censored_is max_time", set(Kind) - {Kind.logistic}),
+        ("schema intervals prior delta strict drop", TABLES),
+        ("link", {Kind.survival}),
+        ("group groups", {Kind.km, Kind.competing}),
+        ("causes", {Kind.competing}),
+        ("target classes", {Kind.logistic}),
+    )
+    for name in names.split()
+}
+#: Options without which no kind that has them is fitted.
+NEEDED = ("max_time", "schema", "causes", "target", "classes")
+#: Options that set a parameter of the estimator.
+OPTIONS = {
+    "epsilon": "epsilon",
+    "random_state": "seed",
+    "columns": "schema",
+    "max_time": "max_time",
+    "link": "link",
+    "inference_share": "intervals",
+    "prior": "prior",
+    "delta": "delta",
+    "groups": "groups",
+    "causes": "causes",
+    "classes": "classes",
+}
+#: Where arguments of a fit come from, for whoever has a file.
+ABOUT_RECORDS = (
+    " (X is what the schema describes, y what --time and --event, or --target, name. Times are "
+    "numbers, not dates; events are 1 and 0, or what --event-is and --censored-is say. "
+    "--missing-value names what means missing.)"
+)
+
+Labels = partial(Option, metavar="A,B,...")
 
 
 @dataclass(frozen=True)
-class Job:
-    """What a command fits to what.
+class Model:
+    """What is fitted."""
 
-    Parameters
-    ----------
-    kind : type
-        Of the estimator.
-    stated : mapping
-        Its parameters, as the command's options state them.
-    used : tuple of str
-        Columns of the file that go into the fit.
-    labels : mapping of str to sequence of str
-        Those of them that are text, and which labels they have.
-    arguments : callable
-        Of the table that was read; returns the arguments of ``fit``.
-    target : tuple of str
-        Those of them that are no covariates.
-    drop : tuple of str
-        Columns of the file that are left out.
-    whole : bool, default=False
-        Whether the file may have other columns, which no model of rows would want.
-    strict : bool, default=False
-        Whether values beyond public bounds are refused.
+    schema: Annotated[
+        Path | None, Option(help="TOML file that says what is publicly known of each column.")
+    ] = None
+    max_time: Annotated[
+        float | None,
+        Option(help="Public horizon, in the unit of the times; later ones are censored there."),
+    ] = None
+    drop: Drop = NONE
+    link: Annotated[
+        str | None, Option(help="logit (default), cloglog (hazard ratios, as Cox's) or probit.")
+    ] = None
+    intervals: Annotated[
+        float,
+        Option(
+            min=0.0,
+            max=0.9,
+            help="Share of epsilon for standard errors and intervals of coefficients, such as 0.2.",
+        ),
+    ] = 0.0
+    prior: Annotated[
+        Path | None,
+        Option(
+            metavar="RELEASE",
+            help="Release of another site, as its fit wrote it, to start from: used if these "
+            "records agree with it.",
+        ),
+    ] = None
+    delta: Annotated[
+        float,
+        Option(
+            help="Probability with which the bound by epsilon may fail, at most 1/n^2: many "
+            "columns need less noise then."
+        ),
+    ] = 0.0
+    strict: Annotated[
+        bool,
+        Option(
+            "--strict",
+            help="Refuse values beyond a public bound, such as a forgotten -99: no clipping.",
+        ),
+    ] = False
+    group: Annotated[
+        str | None,
+        Option(help="Column with the group of each record: a curve for each, at the price of one."),
+    ] = None
+    groups: Annotated[
+        list[str], Labels(help="The groups, which are public; needed with --group.")
+    ] = NONE
+    causes: Annotated[
+        list[str],
+        Labels(
+            help="Labels of the events, which are public; others but --censored-is (0, unless it "
+            "is given) are refused."
+        ),
+    ] = NONE
+    target: Annotated[str | None, Option(help="Column with the class of each record.")] = None
+    classes: Annotated[list[str], Labels(help="The classes, which are public, such as 0,1.")] = NONE
+
+
+@guarded
+@grouped
+def fit(
+    kind: Annotated[Kind, typer.Argument(metavar="KIND", help=f"One of {', '.join(Kind)}.")],
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA", help="CSV or Parquet file: one row for each record. Private."
+        ),
+    ],
+    columns: SurvivalColumns,
+    model: Model,
+    spending: Spending,
+    out: NewFile,
+    form: FileFormat,
+    set_: Settings = NONE,
+    as_json: AsJson = False,
+) -> None:
+    """Fit a model to a file of records, and write what may be published.
+
+    survival: hazard regression, who is at risk, and when, by covariates. logistic: the probability
+    of each class, by covariates. km: Kaplan-Meier curves. competing: cumulative incidences
+    (Aalen-Johansen). weibull: a Weibull distribution. The last three use no other columns.
     """
-
-    kind: type[PrivateEstimator]
-    stated: Mapping[str, Any]
-    used: tuple[str, ...]
-    labels: Mapping[str, Sequence[str]]
-    arguments: Callable[[Any], Mapping[str, Any]]
-    target: tuple[str, ...]
-    drop: tuple[str, ...] = ()
-    whole: bool = False
-    strict: bool = False
-    #: Options of the command that set a parameter of the estimator.
-    options: Mapping[str, str] = field(default_factory=dict)
+    _check_options(kind, {**vars(columns), **vars(model)})
+    stated = _stated(kind, columns, model, spending, form)
+    if not spending.dry_run:
+        reserve(out)
+    estimator: Any = make(ESTIMATORS[kind], stated, set_, OPTIONS)
+    estimator._check_parameters()
+    described = stated.get("columns")
+    features = [] if described is None else described._names()
+    target = _target(kind, columns, model, stated)
+    if both := sorted(set(features) & set(target)):
+        # It would be predicted from itself.
+        raise CommandError(
+            "description",
+            f"the schema must not describe {', '.join(both)}, which the fit is told to predict or "
+            "to tell people by: delete that from the schema.",
+        )
+    names = column_names(data, form)
+    drop = split_names(model.drop, names)
+    require_columns(data, [*features, *target, *drop], names)
+    if both := sorted({*features, *target} & set(drop)):
+        raise CommandError("parameter", f"--drop must not name {', '.join(both)}: it is in use.")
+    extra = [name for name in names if name not in {*features, *target, *drop}]
+    if extra and kind in TABLES:
+        raise CommandError(
+            "description",
+            f"the schema must describe {', '.join(extra)}; or leave such columns out with --drop.",
+        )
+    estimator.accountant = ledger = open_ledger(spending)
+    if model.strict and (form.dask or (ledger is not None and ledger.charge_refusals)):
+        raise CommandError(
+            "parameter",
+            "--strict is for files in memory, and for ledgers that do not charge refusals.",
+        )
+    labels = {**text_labels(described), **target}
+    table = Table(
+        data,
+        tuple(name for name in names if name in {*features, *target}),
+        {name: known for name, known in labels.items() if known is not None},
+        target,
+        missing_texts(described),
+    )
+    with reading(estimator, spending.dry_run, as_json):
+        frame = read_table(table, form)
+    if not form.dask and not len(frame):
+        raise CommandError("data", f"{data} must have at least one row below its names.")
+    with refusals("data", after=ABOUT_RECORDS, private=True):
+        arguments = _arguments(kind, columns, model, frame, features)
+        if spending.dry_run:
+            rehearse(estimator, arguments, as_json)
+            return
+        if model.strict:
+            beyond = columns_beyond(described, frame[features], len(features), features)
+            if beyond:
+                raise CommandError(
+                    "data",
+                    f"{', '.join(beyond)} must be within the bounds of the schema with --strict: "
+                    "--missing-value names what means missing.",
+                )
+        with working("Fitting", as_json):
+            estimator.fit(**arguments)
+    save_or_print(estimator.release_.to_json(indent=2) + "\n", out)
+    guarantee = estimator.guarantee_
+    name = type(estimator).__name__
+    content = {
+        "release": str(out.resolve()),
+        "estimator": name,
+        "guarantee": guarantee.to_dict(),
+        "ledger": ledger_state(ledger),
+    }
+    ending = [
+        *_gain(estimator, guarantee),
+        f"Release: {out}",
+        f"Ledger: {ledger_line(ledger)}",
+        f"Next: skdpsurv explain {out} --html report.html",
+    ]
+    said = f"{name}: {_how_many(guarantee)}, {promise_line(guarantee)}"
+    show(content, chain([said], result_lines(estimator.release_), ending), as_json, out)
 
 
 def make(
     kind: type[PrivateEstimator],
     stated: Mapping[str, Any],
-    settings: Settings,
+    settings: Sequence[str],
     options: Mapping[str, str],
 ) -> PrivateEstimator:
     """Return the estimator, not fitted.
@@ -87,71 +289,36 @@ def make(
     kind : type
     stated : mapping
         Parameters that are settled.
-    settings : Settings
+    settings : sequence of str
+        Others, as NAME=VALUE.
     options : mapping of str to str
-        Which of the others have an option of their own.
-
-    Raises
-    ------
-    CommandError
-        If ``--set`` names what is no parameter, or what has an option of its own.
+        Parameters that have an option of their own.
     """
-    return kind(**{**_settings(kind, stated, settings.set_, options), **stated})
-
-
-def fit_and_save(
-    job: Job,
-    data: Path,
-    form: FileFormat,
-    spending: Spending,
-    settings: Settings,
-    out: Path,
-    as_json: bool,
-) -> None:
-    """Fit what a job says, write the release, and say so.
-
-    Raises
-    ------
-    CommandError
-        Before anything is spent, unless it says otherwise.
-    """
-    if not spending.dry_run:
-        reserve(out)
-    if spending.epsilon > LARGE:
-        note(f"skdpsurv: warning: an epsilon of {spending.epsilon:g} promises next to nothing.")
-    estimator = make(job.kind, job.stated, settings, job.options)
-    estimator._check_parameters()
-    names = column_names(data, form)
-    job = replace(job, drop=tuple(split_names(job.drop, names)))
-    _check_columns(data, names, job)
-    estimator.accountant = open_ledger(spending)
-    if job.strict and (form.dask or _charges_refusals(estimator)):
-        raise CommandError(
-            "parameter",
-            "--strict is for files in memory, and for ledgers that do not charge refusals.",
-        )
-    used = tuple(name for name in names if name in job.used)
-    table = Table(data, used, job.labels, job.target, missing_texts(job.stated.get("columns")))
-    with reading(estimator, spending.dry_run, as_json):
-        frame = read_table(table, form)
-    if not form.dask and not len(frame):
-        raise CommandError("data", f"{data} must have at least one row below its names.")
-    arguments = job.arguments(frame)
-    if spending.dry_run:
-        with working("Planning", as_json):
-            guarantee = estimator._promised(**{"X": None, **arguments})
-        show(_rehearsed(estimator, guarantee), as_json)
-        return
-    if job.strict:
-        _refuse_beyond(estimator, arguments["X"], data)
-    with working("Fitting", as_json):
-        estimator.fit(**arguments)
-    save_or_print(estimator.release_.to_json(indent=2) + "\n", out)
-    show_saved(_done(estimator, out), as_json, out)
+    allowed = set(inspect.signature(kind).parameters) - {*stated, *options, "accountant", "verbose"}
+    found: dict[str, Any] = {}
+    for pair in settings:
+        name, equal, text = pair.partition("=")
+        if not equal or not pair.isprintable():
+            raise CommandError("parameter", f"--set must be NAME=VALUE, got {pair!r}.")
+        if name in options:
+            raise CommandError("parameter", f"--set {name}: use {_option(options[name])}.")
+        if name.partition("__")[:2] != ("method", "__") and name not in allowed:
+            known = f"--set must name one of {', '.join(sorted(allowed))}."
+            raise CommandError("parameter", known + instead_of(name, allowed))
+        found[name] = _value(text)
+    if any("__" in name for name in found):
+        word = found.get("method", "auto")
+        if word not in kind._methods:
+            words = " or ".join(kind._methods)
+            message = f"--set method__... must go with --set method={words}."
+            raise CommandError("parameter", message)
+        found["method"] = kind._methods[word]()
+    with refusals("parameter"):
+        return kind(**stated).set_params(**found)
 
 
 @contextmanager
-def reading(estimator: PrivateEstimator, rehearsed: bool, as_json: bool = False) -> Iterator[None]:
+def reading(estimator: PrivateEstimator, rehearsed: bool, as_json: bool) -> Iterator[None]:
     """Show that a file is being read, for a fit whose parameters were checked.
 
     The ledger is asked before; a file that is refused for what its records hold is charged where
@@ -159,57 +326,180 @@ def reading(estimator: PrivateEstimator, rehearsed: bool, as_json: bool = False)
     """
     status = estimator._status(None)
     estimator._room_beforehand(status)
-    fit = estimator._without_ledger() if rehearsed else estimator
-    with fit._refusals_charged(status), working("Reading", as_json):
+    reader = estimator._without_ledger() if rehearsed else estimator
+    with reader._refusals_charged(status), working("Reading", as_json):
         yield
 
 
-@contextmanager
-def working(what: str, as_json: bool = False) -> Iterator[None]:
-    """Show that work is going on, where somebody looks at a terminal."""
-    if as_json:
-        yield
-        return
-    with Console(stderr=True).status(what):
-        yield
+def rehearse(estimator: Any, arguments: Mapping[str, Any], as_json: bool) -> None:
+    """Say what a fit would be charged; nothing is spent."""
+    guarantee = estimator._promised(**{"X": None, **arguments})
+    name = type(estimator).__name__
+    content = {
+        "dry_run": True,
+        "estimator": name,
+        "guarantee": guarantee.to_dict(),
+        "ledger": ledger_state(estimator.accountant),
+    }
+    lines = [
+        f"{name}: {_how_many(guarantee)} would be charged {promise_line(guarantee)}.",
+        f"How: {guarantee.mechanism}",
+        *_gain(estimator, guarantee),
+        f"Ledger: {ledger_line(estimator.accountant)}",
+        "Nothing was spent.",
+    ]
+    show(content, lines, as_json)
 
 
-def _settings(
-    kind: type[PrivateEstimator],
-    stated: Mapping[str, Any],
-    pairs: Sequence[str],
-    options: Mapping[str, str],
-) -> dict[str, Any]:
-    of_methods: dict[str, list[str]] = {}
-    for word, method in kind._methods.items():
-        for name in inspect.signature(method).parameters:
-            of_methods.setdefault(f"method__{name}", []).append(word)
-    allowed = {*inspect.signature(kind).parameters, *of_methods}
-    allowed -= {"accountant", "verbose", "method__verbose"}
-    found: dict[str, Any] = {}
-    for pair in pairs:
-        name, equal, text = pair.partition("=")
-        if not equal or not pair.isprintable():
-            raise CommandError("parameter", f"--set must be NAME=VALUE, got {pair!r}.")
-        if name in options:
-            raise CommandError("parameter", f"--set {name}: use {options[name]}.")
-        if name not in allowed or name in stated:
-            free = sorted(allowed - set(stated))
-            raise CommandError(
-                "parameter", f"--set must name one of {', '.join(free)}.{instead_of(name, allowed)}"
-            )
-        found[name] = _value(text)
-    nested = {name: found.pop(name) for name in set(found) & set(of_methods)}
-    word = found.get("method", "auto")
-    for name in nested:
-        if word not in of_methods[name]:
-            raise CommandError(
-                "parameter", f"--set {name} must go with --set method={of_methods[name][0]}."
-            )
-    if nested:
-        method = kind._methods[word]
-        found["method"] = method(**{n.partition("__")[2]: value for n, value in nested.items()})
+def check_survival_columns(columns: SurvivalColumns) -> dict[str, tuple[str, ...] | None]:
+    """Refuse options that contradict each other, and return the columns that they name.
+
+    Returns
+    -------
+    dict of str to tuple of str or None
+        The labels of those that are read as text.
+    """
+    time, event, person = columns.time, columns.event, columns.person
+    if time is None:
+        raise CommandError("parameter", "--time must name the column of times.")
+    if (event is None) != columns.all_events:
+        raise CommandError(
+            "parameter",
+            "--event must name the column that says whether the event was seen, or --all-events "
+            "say that nobody is censored.",
+        )
+    seen, censored = set(columns.event_is), set(columns.censored_is)
+    if bool(seen) != bool(censored) or seen & censored or (seen and event is None):
+        raise CommandError(
+            "parameter",
+            "--event-is and --censored-is must be given together, with --event, and must differ.",
+        )
+    found: dict[str, tuple[str, ...] | None] = {time: None}
+    if event is not None:
+        found[event] = (*columns.event_is, *columns.censored_is) or None
+    if person is not None:
+        found[person] = ()
+    if event is not None:  # names may contradict what a command is told
+        split_target(pd.DataFrame(columns=list(found)), time=time, event=event, person=person)
     return found
+
+
+def survival_target(frame: Any, columns: SurvivalColumns) -> Any:
+    """Return event and time of each record, as ``fit`` takes them; times alone, if all are events.
+
+    Of labels, 1 is that of an event, 0 that of none, and NaN, which the estimator refuses, others.
+    """
+    if columns.event is None:
+        return frame[columns.time]
+    y = frame[[columns.event, columns.time]]
+    flags: dict[Any, float] = {}
+    for labels, flag in ((columns.event_is, 1.0), (columns.censored_is, 0.0)):
+        for label in labels:
+            flags[label] = flag
+            if isinstance(value := _value(label.lower()), int | float):  # of Parquet files
+                flags[value] = flag
+    if not flags:
+        return y
+    mark = partial(_flagged, columns.event, flags)
+    return mark(y) if isinstance(y, pd.DataFrame) else y.map_partitions(mark, meta=mark(y._meta))
+
+
+def _flagged(event: str, flags: Mapping[Any, float], frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(**{event: frame[event].map(flags.get).astype(float)})
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _check_options(kind: Kind, given: Mapping[str, Any]) -> None:
+    for name, kinds in TAKEN_BY.items():
+        if given[name] and kind not in kinds:
+            raise CommandError("parameter", f"{_option(name)} is not for {kind}.")
+        if name in NEEDED and kind in kinds and given[name] in (None, (), []):
+            raise CommandError("parameter", f"{_option(name)} must be given for {kind}.")
+    if bool(given["group"]) != bool(given["groups"]):
+        raise CommandError("parameter", "--group and --groups must be given together.")
+
+
+def _stated(
+    kind: Kind, columns: SurvivalColumns, model: Model, spending: Spending, form: FileFormat
+) -> dict[str, Any]:
+    """Return the parameters of the estimator that options state."""
+    given: dict[str, Any] = {**vars(model), **vars(spending)}
+    if model.schema is not None:
+        given["schema"] = public_columns(model.schema, form.missing_value)
+    if model.prior is not None:
+        given["prior"] = load_release(model.prior)
+    for name in ("groups", "causes", "classes"):
+        given[name] = _labels(_option(name), given[name]) if given[name] else None
+    stated = {
+        parameter: given[name]
+        for parameter, name in OPTIONS.items()
+        if kind in TAKEN_BY.get(name, Kind) and given[name] is not None
+    }
+    if kind is Kind.competing:
+        if columns.event is None or columns.event_is or len(columns.censored_is) > 1:
+            raise CommandError(
+                "parameter",
+                "--event must name the column that says which of --causes was seen, and "
+                "--censored-is one label; --event-is is not for competing.",
+            )
+        stated["censored"] = columns.censored_is[0] if columns.censored_is else "0"
+        if isinstance(stated["causes"][0], int):
+            stated["censored"] = _labels("--censored-is", [stated["censored"]])[0]
+    return stated
+
+
+def _target(
+    kind: Kind, columns: SurvivalColumns, model: Model, stated: Mapping[str, Any]
+) -> dict[str, tuple[str, ...] | None]:
+    """Return the columns that are no covariates, and the labels of those that are text."""
+    found: dict[str, tuple[str, ...] | None]
+    if kind is Kind.logistic and model.target is not None:
+        found = {model.target: _texts(stated["classes"])}
+        if columns.person is not None:
+            found[columns.person] = ()
+    elif kind is Kind.competing and columns.event is not None:
+        found = check_survival_columns(replace(columns, censored_is=NONE))
+        found[columns.event] = _texts([*stated["causes"], stated["censored"]])
+    else:
+        found = check_survival_columns(columns)
+    if model.group is not None:
+        found[model.group] = _texts(stated["groups"])
+    return found
+
+
+def _arguments(
+    kind: Kind, columns: SurvivalColumns, model: Model, frame: Any, features: list[str]
+) -> dict[str, Any]:
+    """Return what ``fit`` takes."""
+    found: dict[str, Any] = {"X": frame[features]} if features else {}
+    if kind is Kind.logistic:
+        found["y"] = frame[model.target]
+    elif kind is Kind.competing:
+        found["y"] = frame[[columns.event, columns.time]]
+    else:
+        found["y"] = survival_target(frame, columns)
+    for name, column in (("person", columns.person), ("group", model.group)):
+        if column is not None:
+            found[name] = frame[column]
+    return found
+
+
+def _labels(option: str, texts: Sequence[str]) -> list[Any]:
+    """Return labels as numbers if all are whole ones, else as text."""
+    labels = [label.strip() for text in texts for label in text.split(",")]
+    if not all(labels):
+        raise CommandError("parameter", f"{option} must be labels with commas between them.")
+    # 01 is no number: it would come out as 1.
+    if all(label.removeprefix("-").isdecimal() and str(int(label)) == label for label in labels):
+        return [int(label) for label in labels]
+    return list(labels)
+
+
+def _texts(labels: Sequence[Any]) -> tuple[str, ...] | None:
+    return tuple(labels) if isinstance(labels[0], str) else None
 
 
 def _value(text: str) -> Any:
@@ -220,34 +510,6 @@ def _value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
-
-
-def _check_columns(data: Path, names: Sequence[str], job: Job) -> None:
-    require_columns(data, (*job.used, *job.drop), names)
-    if job.whole:
-        return
-    if both := [name for name in job.drop if name in job.used]:
-        raise CommandError("parameter", f"--drop must not name a column in use: {', '.join(both)}.")
-    if extra := [name for name in names if name not in (*job.used, *job.drop)]:
-        raise CommandError(
-            "description",
-            f"the schema must describe {', '.join(extra)}; or leave such columns out with --drop.",
-        )
-
-
-def _charges_refusals(estimator: PrivateEstimator) -> bool:
-    return estimator.accountant is not None and estimator.accountant.charge_refusals
-
-
-def _refuse_beyond(estimator: Any, rows: Any, data: Path) -> None:
-    """Refuse values beyond the bounds of their columns, as missing ones are refused: by column."""
-    names = list(rows.columns)
-    if beyond := columns_beyond(estimator.columns, rows, len(names), names):
-        raise CommandError(
-            "data",
-            f"{data} must be within the bounds of the schema with --strict, and "
-            f"{', '.join(beyond)} is not: --missing-value names what means missing.",
-        )
 
 
 def _how_many(guarantee: PrivacyGuarantee) -> str:
@@ -264,45 +526,3 @@ def _gain(estimator: Any, guarantee: PrivacyGuarantee) -> list[str]:
     n_features = len(columns.get_feature_names_out())
     said = gain_of_delta(estimator, n_records, n_features, [estimator.epsilon])
     return [said] if said else []
-
-
-def _rehearsed(estimator: PrivateEstimator, guarantee: PrivacyGuarantee) -> Printed:
-    name = type(estimator).__name__
-    return Printed(
-        {
-            "dry_run": True,
-            "estimator": name,
-            "guarantee": guarantee.to_dict(),
-            "ledger": ledger_state(estimator.accountant),
-        },
-        [
-            f"A {name} of {_how_many(guarantee)} would be charged {promise_line(guarantee)}.",
-            f"How: {guarantee.mechanism}",
-            *_gain(estimator, guarantee),
-            f"Ledger: {ledger_line(estimator.accountant)}",
-            "Nothing was spent.",
-        ],
-    )
-
-
-def _done(estimator: PrivateEstimator, out: Path) -> Printed:
-    guarantee = estimator.guarantee_
-    name = type(estimator).__name__
-    return Printed(
-        {
-            "release": str(out.resolve()),
-            "estimator": name,
-            "guarantee": guarantee.to_dict(),
-            "ledger": ledger_state(estimator.accountant),
-        },
-        chain(
-            [f"{name}: {_how_many(guarantee)}, {promise_line(guarantee)}"],
-            result_lines(estimator.release_),
-            [
-                *_gain(estimator, guarantee),
-                f"Release: {out}",
-                f"Ledger: {ledger_line(estimator.accountant)}",
-                f"Next: skdpsurv explain {out} --html report.html",
-            ],
-        ),
-    )

@@ -1,42 +1,62 @@
-"""The options that several commands share."""
+"""The options that several commands share; a command takes a dataclass for those of a group."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, is_dataclass
+from functools import partial, wraps
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
 from skdpsurv.cli.failures import CommandError
 
 __all__ = [
+    "NONE",
     "AsJson",
+    "Drop",
     "FileFormat",
-    "Labels",
-    "MaxTime",
     "NewFile",
+    "Option",
+    "Path",
     "ReleaseFile",
+    "Seed",
     "Settings",
     "Spending",
     "SurvivalColumns",
+    "grouped",
+    "split_names",
 ]
 
-_FILE = "The file"
-_WHO = "Columns"
-_SPENT = "Privacy"
+Option = partial(typer.Option, show_default=False)
+#: Default of options that may be given several times.
+NONE: Any = ()
+
+_file = partial(typer.Option, rich_help_panel="The file")
+_who = partial(Option, rich_help_panel="Columns")
+_spent = partial(Option, rich_help_panel="Privacy")
 
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON object, for machines; errors too.")
 ]
-#: Labels or times: with commas, or by giving the option again.
-Labels = list[str]
+Drop = Annotated[
+    list[str], Option(help="Column of the file to leave out. May be given several times.")
+]
 NewFile = Annotated[Path, typer.Option("--out", help="File to write. It must not exist yet.")]
 ReleaseFile = Annotated[Path, typer.Argument(metavar="RELEASE", help="A release, as fit wrote it.")]
-MaxTime = Annotated[
-    float,
-    typer.Option(
-        help="Public horizon, in the unit of the times; later ones count as censored there."
+Seed = Annotated[
+    int | None,
+    _spent(min=0, help="Seed of the noise, for the same numbers in every run; voids the privacy."),
+]
+Settings = Annotated[
+    list[str],
+    Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="Another parameter of the estimator, by its name in Python: --set n_knots=5. May be "
+        "given several times.",
     ),
 ]
 
@@ -45,30 +65,22 @@ MaxTime = Annotated[
 class FileFormat:
     """How a file is written."""
 
-    separator: Annotated[
-        str, typer.Option(help="Between the cells of a CSV file.", rich_help_panel=_FILE)
-    ] = ","
-    decimal: Annotated[
-        str, typer.Option(help="The decimal point of a CSV file.", rich_help_panel=_FILE)
-    ] = "."
-    encoding: Annotated[
-        str, typer.Option(help="Of the text of a CSV file, such as cp1252.", rich_help_panel=_FILE)
-    ] = "utf-8"
+    separator: Annotated[str, _file(help="Between the cells of a CSV file.")] = ","
+    decimal: Annotated[str, _file(help="The decimal point of a CSV file.")] = "."
+    encoding: Annotated[str, _file(help="Of the text of a CSV file, such as cp1252.")] = "utf-8"
     missing_value: Annotated[
         list[str],
-        typer.Option(
+        _file(
             help="What else than an empty cell, NA, N/A, NaN, null and None means missing in a "
-            "covariate, as missing_values of the schema. May be given several times.",
-            rich_help_panel=_FILE,
+            "covariate, as missing_values of the schema. May be given several times."
         ),
-    ] = field(default_factory=list)
+    ] = NONE
     dask: Annotated[
         bool,
-        typer.Option(
+        _file(
             "--dask",
             help="Read block by block, for data larger than memory; a * in the name stands for "
             "many files. Needs the extra distributed.",
-            rich_help_panel=_FILE,
         ),
     ] = False
 
@@ -83,7 +95,8 @@ class FileFormat:
     @property
     def is_stated(self) -> bool:
         """Whether anything is said of how a CSV file is written."""
-        return replace(self, dask=False) != FileFormat()
+        form = self.separator, self.decimal, self.encoding
+        return form != (",", ".", "utf-8") or bool(self.missing_value)
 
 
 @dataclass(frozen=True)
@@ -91,50 +104,30 @@ class SurvivalColumns:
     """Where times and events are."""
 
     time: Annotated[
-        str,
-        typer.Option(
-            help="Column with the time from a common start to the event or to censoring, a number.",
-            rich_help_panel=_WHO,
-        ),
-    ]
-    event: Annotated[
         str | None,
-        typer.Option(
-            help="Column that says whether the event was seen: 1 or 0, true or false.",
-            rich_help_panel=_WHO,
-            show_default=False,
-        ),
+        _who(help="Column with the time from a common start to the event or to censoring."),
+    ] = None
+    event: Annotated[
+        str | None, _who(help="Column that says whether the event was seen: 1 or 0, true or false.")
     ] = None
     all_events: Annotated[
-        bool,
-        typer.Option(
-            "--all-events",
-            help="In place of --event: nobody is censored.",
-            rich_help_panel=_WHO,
-        ),
+        bool, _who("--all-events", help="In place of --event: nobody is censored.")
     ] = False
     event_is: Annotated[
         list[str],
-        typer.Option(
+        _who(
             help="What the event column holds where the event was seen, if not 1 or true. May be "
-            "given several times; needs --censored-is.",
-            rich_help_panel=_WHO,
+            "given several times; needs --censored-is."
         ),
-    ] = field(default_factory=list)
+    ] = NONE
     censored_is: Annotated[
-        list[str],
-        typer.Option(
-            help="What it holds where it was not. Anything else is refused.",
-            rich_help_panel=_WHO,
-        ),
-    ] = field(default_factory=list)
+        list[str], _who(help="What it holds where it was not. Anything else is refused.")
+    ] = NONE
     person: Annotated[
         str | None,
-        typer.Option(
+        _who(
             help="Column that says whose each record is, where people have several: the first of "
-            "each is used, and people are protected.",
-            rich_help_panel=_WHO,
-            show_default=False,
+            "each is used, and people are protected."
         ),
     ] = None
 
@@ -143,80 +136,72 @@ class SurvivalColumns:
 class Spending:
     """What a command spends, and from which budget."""
 
-    epsilon: Annotated[
-        float, typer.Option(help="Privacy loss, spent whole.", rich_help_panel=_SPENT)
-    ]
+    epsilon: Annotated[float, _spent(help="Privacy loss, spent whole.")]
     ledger: Annotated[
         str | None,
-        typer.Option(
+        _spent(
             help="What adds up what was spent on these people, and refuses more than its budget: "
-            "an SQLite file, or postgresql://user@host/database.",
-            rich_help_panel=_SPENT,
-            show_default=False,
+            "an SQLite file, or postgresql://user@host/database."
         ),
     ] = None
     budget: Annotated[
         float | None,
-        typer.Option(
-            help="Make the ledger if it is not there, with this budget of epsilon, fixed for ever.",
-            rich_help_panel=_SPENT,
-            show_default=False,
+        _spent(
+            help="Make the ledger if it is not there, with this budget of epsilon, fixed for ever."
         ),
     ] = None
     dataset: Annotated[
         str,
-        typer.Option(
-            help="Name of the data set in the ledger; each has the whole budget for itself.",
-            rich_help_panel=_SPENT,
-        ),
+        _spent(help="Name of the data set in the ledger; each has the whole budget for itself."),
     ] = "default"
     purpose: Annotated[
         str,
-        typer.Option(
-            help="What this is for, such as a protocol's number; kept with the charge in the "
-            "ledger.",
-            rich_help_panel=_SPENT,
-            show_default=False,
-        ),
+        _spent(help="What this is for, such as a protocol's number; kept with the charge."),
     ] = ""
     who: Annotated[
-        str | None,
-        typer.Option(
-            help="Who charges; kept with the charge.",
-            rich_help_panel=_SPENT,
-            show_default="the user's name",
-        ),
+        str | None, _spent(help="Who charges, by default the user; kept with the charge.")
     ] = None
     dry_run: Annotated[
         bool,
-        typer.Option(
+        _spent(
             "--dry-run",
             help="Only say what would be charged: nothing is spent, and no value is looked at but "
             "that of --person.",
-            rich_help_panel=_SPENT,
         ),
     ] = False
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Seed of the noise, for the same numbers in every run; voids the privacy.",
-            rich_help_panel=_SPENT,
-            show_default="the operating system's entropy",
-        ),
-    ] = None
+    seed: Seed = None
 
 
-@dataclass(frozen=True)
-class Settings:
-    """Every other parameter of an estimator."""
+def grouped(command: Callable[..., None]) -> Callable[..., None]:
+    """Let a command take dataclasses: each of their fields becomes an option of its own."""
+    hints = get_type_hints(command, include_extras=True)
+    parameters: list[inspect.Parameter] = []
+    groups: dict[str, tuple[Any, list[str]]] = {}
+    for name, parameter in inspect.signature(command).parameters.items():
+        kind: Any = hints[name]
+        asked = {name: parameter}
+        types = hints
+        if is_dataclass(kind):
+            types = get_type_hints(kind, include_extras=True)
+            asked = dict(inspect.signature(kind).parameters)
+            groups[name] = kind, list(asked)
+        parameters += [one.replace(annotation=types[n]) for n, one in asked.items()]
 
-    set_: Annotated[
-        list[str],
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="Another parameter of the estimator, by its name in Python: --set n_knots=5, "
-            "--set link=cloglog. May be given several times.",
-        ),
-    ] = field(default_factory=list)
+    @wraps(command)
+    def run(**given: Any) -> None:
+        for name, (kind, names) in groups.items():
+            given[name] = kind(**{field: given.pop(field) for field in names})
+        command(**given)
+
+    ordered = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+    run.__signature__ = inspect.Signature(ordered)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+def split_names(given: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return the columns that options name: each by one of its own, or with commas."""
+    found: list[str] = []
+    for text in given:
+        found += [text] if text in names else [name.strip() for name in text.split(",")]
+    return found

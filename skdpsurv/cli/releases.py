@@ -1,108 +1,122 @@
-"""Releases as commands read them."""
+"""Releases as commands read them, and the commands that need nothing else: explain and pool."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+import tomllib
+from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from skdpsurv.cli.columns_file import missing_texts, text_labels
-from skdpsurv.cli.failures import CommandError
-from skdpsurv.cli.files import Table, column_names, require_columns
-from skdpsurv.cli.options import FileFormat
-from skdpsurv.cli.targets import split_names
+import typer
+
+from skdpsurv.cli.failures import CommandError, guarded, refusals
+from skdpsurv.cli.options import AsJson, NewFile, Option, ReleaseFile
+from skdpsurv.cli.output import promise_line, reserve, result_lines, save, show
 from skdpsurv.metrics import SurvivalEvaluation
+from skdpsurv.pooling import heterogeneity, pool_releases
 from skdpsurv.release import Release
 from skdpsurv.release.layout import unrepeated
 
-__all__ = ["load_evaluation", "load_release", "rows_table", "usable_model"]
+__all__ = ["explain", "load_release", "pool"]
 
 
 def load_release(path: Path) -> Release:
-    """Read a release.
-
-    Raises
-    ------
-    CommandError
-        If there is none, or the file is something else.
-    """
-    try:
+    """Read a release."""
+    with refusals("description", f"{path} is no release, which comes before any other file: "):
         return Release.load(path)
-    except OSError as error:
-        message = f"{path} cannot be read: {error.strerror}."
-    except (ValueError, TypeError) as error:
-        message = f"{path} is no release, which comes before any other file: {error}"
-    raise CommandError("description", message)
 
 
-def load_evaluation(path: Path) -> SurvivalEvaluation:
-    """Read what ``skdpsurv evaluate`` wrote.
-
-    Raises
-    ------
-    CommandError
-        If there is none, or the file is something else.
-    """
+def _load_evaluation(path: Path) -> SurvivalEvaluation:
     try:
         text = path.read_text(encoding="utf-8")
         return SurvivalEvaluation.from_dict(json.loads(text, object_pairs_hook=unrepeated))
-    except OSError as error:
-        message = f"{path} cannot be read: {error.strerror}."
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         message = f"{path} is no evaluation, as skdpsurv evaluate writes it."
-    raise CommandError("description", message)
+        raise CommandError("description", message) from error
 
 
-def usable_model(release: Release) -> Any:
-    """Return the fitted estimator of a release.
+@guarded
+def explain(
+    release: ReleaseFile,
+    html: Annotated[
+        Path | None, Option(help="Write a page that a privacy officer can read and sign.")
+    ] = None,
+    title: Annotated[str | None, Option(help="Title of the page.")] = None,
+    evaluation: Annotated[
+        Path | None,
+        Option(help="What skdpsurv evaluate wrote: its calibration goes into the page."),
+    ] = None,
+    registry: Annotated[
+        Path | None, Option(help="Write an entry for OpenDP's registry of deployments (YAML).")
+    ] = None,
+    publisher: Annotated[
+        Path | None,
+        Option(
+            help="TOML file with what only the publisher knows, for --registry: name, "
+            "data_curators, intended_use, data_product_region, publication_date, and more."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say in plain words what was released, of what columns, and what is promised to whom."""
+    if (registry is None) != (publisher is None):
+        raise CommandError("parameter", "--registry and --publisher must be given together.")
+    if html is None and (title is not None or evaluation is not None):
+        raise CommandError("parameter", "--title and --evaluation are for --html.")
+    for path in filter(None, (html, registry)):
+        reserve(path)
+    published = load_release(release)
+    content: dict[str, Any] = json.loads(published.to_json())
+    lines = []
+    if html is not None:
+        measured = None if evaluation is None else _load_evaluation(evaluation)
+        save(published.to_html(title=title, evaluation=measured), html)
+        content["html"] = str(html.resolve())
+        lines.append(f"Report: {html}")
+    if registry is not None and publisher is not None:
+        with refusals("description", f"{publisher}: "):
+            facts = tomllib.loads(publisher.read_text(encoding="utf-8"))
+            entry = published.to_registry_yaml(**facts)
+        save(entry, registry)
+        content["registry"] = str(registry.resolve())
+        lines.append(f"Entry of the registry: {registry}")
+    show(content, lines or chain([published.explain()], result_lines(published)), as_json)
 
-    Raises
-    ------
-    CommandError
-        If it needs more than its release, or is of no known class.
-    """
-    try:
-        return release._model
-    except (ValueError, TypeError) as error:
-        message = str(error)
-    raise CommandError("description", message)
 
-
-def rows_table(
-    release: Release,
-    path: Path,
-    form: FileFormat,
-    others: Sequence[str] = (),
-    drop: Sequence[str] = (),
-    labels: Mapping[str, Collection[str]] | None = None,
-) -> Table:
-    """Say which columns of a file a release reads, beside others that are asked for.
-
-    Raises
-    ------
-    CommandError
-        If a column is missing, or there are some that nobody knows.
-    """
-    if release.columns is None or release.feature_names_in is None:
-        raise CommandError(
-            "description",
-            "this release does not say what its columns hold, so it takes no file of raw rows: "
-            "releases of skdpsurv fit, and of fits with columns=, do.",
-        )
-    names = column_names(path, form)
-    drop = split_names(drop, names)
-    others = split_names(others, names)
-    wanted = (*release.feature_names_in, *others)
-    require_columns(path, (*wanted, *drop), names)
-    known = {*wanted, *release.target_names, *drop}
-    if extra := [name for name in names if name not in known]:
-        raise CommandError(
-            "data",
-            f"{path} has columns that the release does not know: {', '.join(extra)}. Leave them "
-            "out with --drop.",
-        )
-    columns = tuple(name for name in names if name in wanted)
-    described = release.transformer()
-    texts = {**text_labels(described), **(labels or {})}
-    return Table(path, columns, texts, others, missing_texts(described))
+@guarded
+def pool(
+    releases: Annotated[
+        list[Path],
+        typer.Argument(metavar="RELEASE...", help="Releases of one kind, as fit wrote them."),
+    ],
+    out: NewFile,
+    effects: Annotated[
+        str, typer.Option(help="fixed: one truth for all sites; random: truths that scatter.")
+    ] = "fixed",
+    overlap: Annotated[
+        bool,
+        typer.Option("--overlap", help="Somebody may be in two of the data sets: epsilons add up."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Make one release of several, of different people: coefficients, curves or tables add up."""
+    reserve(out)
+    members = [load_release(path) for path in releases]
+    with refusals("description"):
+        pooled = pool_releases(members, effects=effects, disjoint=not overlap)
+        guarantee = pooled.guarantee
+        content = {
+            "release": str(out.resolve()),
+            "estimator": pooled.estimator,
+            "guarantee": guarantee.to_dict(),
+        }
+        if "inference_estimate" in pooled.values:
+            found = heterogeneity(members).reset_index()
+            content["heterogeneity"] = json.loads(found.to_json(orient="records"))
+    save(pooled.to_json(indent=2) + "\n", out)
+    n_records = f"{guarantee.public_inputs['n_records']:,}"
+    said = f"{pooled.estimator}: {len(members)} releases, {n_records} records, "
+    ending = [f"Release: {out}", f"Next: skdpsurv explain {out} --html report.html"]
+    lines = chain([said + promise_line(guarantee)], result_lines(pooled), ending)
+    show(content, lines, as_json)

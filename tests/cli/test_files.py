@@ -7,8 +7,13 @@ import pandas as pd
 import pytest
 
 from skdpsurv import PrivacyAccountant, Release
-from skdpsurv.cli.csv_rows import require_even_rows
-from skdpsurv.cli.files import Table, column_names, looks_like_a_cell, read_table
+from skdpsurv.cli.files import (
+    Table,
+    column_names,
+    looks_like_a_cell,
+    read_table,
+    require_even_rows,
+)
 from skdpsurv.cli.options import FileFormat
 from tests.cli.study import TARGET
 
@@ -106,8 +111,8 @@ def test_compressed_and_encoded(tmp_path, name, encoding):
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"", "is empty"),
-        (b"PK\x03\x04 a spreadsheet", "spreadsheet"),
+        (b"", "not empty"),
+        (b"PK\x03\x04\x00 a spreadsheet", "spreadsheet"),
         ("Größe\n1\n".encode("cp1252"), "--encoding"),
         (b"days;died\n1;0\n", "--separator"),
         (b"days,died\n1\x00,0\n", "--encoding"),
@@ -198,10 +203,11 @@ def test_an_evaluation_refuses_columns_that_fit_refuses(study):
 
 
 def test_what_cannot_be_said_is_written_all_the_same(study, monkeypatch):
-    def broken(*arguments):
+    def broken(release):
+        yield "something"
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("skdpsurv.cli.printing.show", broken)
+    monkeypatch.setattr("skdpsurv.cli.fitting.result_lines", broken)
     result = study.km()
     assert result.exit_code == 7
     assert "is written, and paid for" in result.stderr
@@ -260,7 +266,7 @@ def test_what_came_out_is_shown(study):
     assert result.stdout.count("3650") == 3
     assert "exp(coef)" in study.survival().stdout
     large = study.km("--epsilon", "50", out="@large.json")
-    assert "promises next to nothing" in large.stderr
+    assert "hardly a limit" in large.stderr
 
 
 def test_a_terminal_is_not_commanded_by_a_release(study):

@@ -1,0 +1,244 @@
+"""Commands that need a release and a file: predict, and evaluate, on records that must not leak."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import pandas as pd
+import typer
+
+from skdpsurv.cli.columns_file import missing_texts, text_labels
+from skdpsurv.cli.failures import CommandError, guarded, refusals
+from skdpsurv.cli.files import MISSING, Table, column_names, read_table, require_columns
+from skdpsurv.cli.fitting import (
+    ABOUT_RECORDS,
+    check_survival_columns,
+    reading,
+    rehearse,
+    survival_target,
+)
+from skdpsurv.cli.ledger import ledger_line, ledger_state, open_ledger
+from skdpsurv.cli.options import (
+    NONE,
+    AsJson,
+    Drop,
+    FileFormat,
+    NewFile,
+    Option,
+    ReleaseFile,
+    Spending,
+    SurvivalColumns,
+    grouped,
+    split_names,
+)
+from skdpsurv.cli.output import csv_text, curves, reserve, save, save_or_print, show, working
+from skdpsurv.cli.releases import load_release
+from skdpsurv.metrics.evaluation import Evaluation
+from skdpsurv.release import Release
+from skdpsurv.report.text import exact
+from skdpsurv.survival.curve_frames import times_argument
+from skdpsurv.types import FloatArray
+
+__all__ = ["evaluate", "predict"]
+
+
+@guarded
+@grouped
+def predict(
+    release: ReleaseFile,
+    form: FileFormat,
+    out: NewFile,
+    new: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[NEW]",
+            help="CSV or Parquet file of people to predict for. None for a release of curves.",
+            show_default=False,
+        ),
+    ] = None,
+    times: Annotated[
+        list[str],
+        Option(
+            metavar="T,T,...",
+            help="Times to give survival at, in the unit of the fit. By default the horizon; of "
+            "curves, all of their times.",
+        ),
+    ] = NONE,
+    keep: Annotated[
+        list[str],
+        Option(help="Column of NEW to copy beside the predictions. May be given several times."),
+    ] = NONE,
+    drop: Drop = NONE,
+    strict: Annotated[
+        bool,
+        Option("--strict", help="Refuse values beyond a public bound, in place of clipping."),
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Write predictions to a CSV file: risk and survival, or the probability of each class."""
+    reserve(out)
+    published = load_release(release)
+    with refusals("description"):
+        model = published._model
+    at = _times(times, published) if times else None
+    of_times = hasattr(model, "survival_function_at_times")
+    if of_times == (new is not None):
+        what = (
+            "times, not people: give no NEW" if of_times else "people: NEW must be a file of them"
+        )
+        raise CommandError("parameter", f"a {published.estimator} predicts {what}.")
+    if new is None:
+        found = curves(model, model.timeline if at is None else at)
+    else:
+        # As they are written: a name may begin with a nought.
+        table = _table(published, new, form, keep, drop)
+        texts = {name: MISSING for name in table.target if name not in table.labels}
+        table = replace(table, labels={**table.labels, **texts})
+        with working("Reading", as_json):
+            rows = read_table(table, form)
+            if form.dask:  # what is predicted is as long as the file
+                rows = rows.compute()
+        with working("Predicting", as_json), refusals("data", private=True):
+            found = _people(published, model, rows, at, list(table.target), strict)
+    save(csv_text(found), out)
+    said = f"{len(found):,} rows of {', '.join(found.columns)}: {out}"
+    content = {"predictions": str(out.resolve()), "columns": list(found.columns)}
+    show(content, [said], as_json, out)
+
+
+@guarded
+@grouped
+def evaluate(
+    release: ReleaseFile,
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="CSV or Parquet file: records of other people than those of the fit. Private.",
+        ),
+    ],
+    columns: SurvivalColumns,
+    spending: Spending,
+    out: NewFile,
+    form: FileFormat,
+    max_time: Annotated[
+        float | None, Option(help="Public horizon. By default, that of the release.")
+    ] = None,
+    drop: Drop = NONE,
+    as_json: AsJson = False,
+) -> None:
+    """Measure a released survival model privately: C-index, Brier score, calibration, intervals."""
+    target = check_survival_columns(columns)
+    if form.dask:
+        raise CommandError("parameter", "--dask is for fit: an evaluation reads rows in memory.")
+    if not spending.dry_run:
+        reserve(out)
+    published = load_release(release)
+    with refusals("description"):
+        model = published._model
+        evaluation = Evaluation(
+            model,
+            spending.epsilon,
+            max_time=published.parameters.get("max_time") if max_time is None else max_time,
+            random_state=spending.seed,
+            accountant=open_ledger(spending),
+        )
+        if not hasattr(model, "predict_survival_function"):
+            raise TypeError(f"a {published.estimator} does not predict survival of people.")
+    evaluation._check_parameters()
+    table = _table(published, data, form, list(target), drop)
+    texts = {name: labels for name, labels in target.items() if labels is not None}
+    with reading(evaluation, spending.dry_run, as_json):
+        frame = read_table(replace(table, labels={**table.labels, **texts}), form)
+    with refusals("data", after=ABOUT_RECORDS, private=True):
+        arguments: dict[str, Any] = {
+            "X": frame[list(published.feature_names_in or ())],
+            "y": survival_target(frame, columns),
+            "person": None if columns.person is None else frame[columns.person],
+        }
+        if spending.dry_run:
+            rehearse(evaluation, arguments, as_json)
+            return
+        with working("Evaluating", as_json):
+            found: Any = evaluation._fit(**arguments)
+    save_or_print(json.dumps(found.to_dict(), indent=2) + "\n", out)
+    ledger = evaluation.accountant
+    content = {"evaluation": str(out.resolve()), **found.to_dict(), "ledger": ledger_state(ledger)}
+    lines = [repr(found), f"Evaluation: {out}", f"Ledger: {ledger_line(ledger)}"]
+    show(content, lines, as_json, out)
+
+
+def _table(
+    release: Release, path: Path, form: FileFormat, others: Sequence[str], drop: Sequence[str]
+) -> Table:
+    """Say which columns of a file a release reads, beside others that are asked for."""
+    if release.columns is None or release.feature_names_in is None:
+        raise CommandError(
+            "description",
+            "this release does not say what its columns hold, so it takes no file of raw rows: "
+            "releases of skdpsurv fit, and of fits with columns=, do.",
+        )
+    names = column_names(path, form)
+    drop, others = split_names(drop, names), split_names(others, names)
+    wanted = {*release.feature_names_in, *others}
+    require_columns(path, [*release.feature_names_in, *others, *drop], names)
+    if extra := [name for name in names if name not in {*wanted, *release.target_names, *drop}]:
+        raise CommandError(
+            "data",
+            f"{path} has columns that the release does not know: {', '.join(extra)}. Leave them "
+            "out with --drop.",
+        )
+    described = release.transformer()
+    columns = tuple(name for name in names if name in wanted)
+    return Table(path, columns, text_labels(described), others, missing_texts(described))
+
+
+def _times(texts: Sequence[str], release: Release) -> FloatArray:
+    end = float(release.parameters.get("max_time", np.inf))
+    try:
+        times = times_argument([float(time) for text in texts for time in text.split(",")])
+        if (times <= end).all():
+            return times
+    except ValueError:
+        pass
+    raise CommandError(
+        "parameter", f"--times must be numbers from 0 to the horizon, {exact(end)}, such as 1,2,5."
+    )
+
+
+def _people(
+    release: Release,
+    model: Any,
+    table: pd.DataFrame,
+    times: FloatArray | None,
+    keep: list[str],
+    strict: bool,
+) -> pd.DataFrame:
+    rows = table[list(release.feature_names_in or ())]
+    predicted: dict[str, Any] = {}
+    if hasattr(model, "predict_survival_function"):
+        predicted["risk"] = release.predict(rows, strict=strict)
+        survival = release.predict_survival_function(rows, return_array=True, strict=strict)
+        # A curve is 1 before its first step.
+        survival = np.column_stack([np.ones(len(rows)), survival])
+        if times is None:
+            times = np.array([float(release.parameters["max_time"])])
+        # A step at 0.7 may be one at 0.7000000000000001.
+        places = np.searchsorted(model.unique_times_, times * (1.0 + 1e-12), side="right")
+        for time, place in zip(times, places, strict=True):
+            predicted[f"survival_{exact(float(time))}"] = survival[:, place]
+    elif hasattr(model, "predict_proba"):
+        predicted["class"] = release.predict(rows, strict=strict)
+        shares = release.predict_proba(rows, strict=strict)
+        for label, share in zip(model.classes_.tolist(), shares.T, strict=True):
+            predicted[f"probability_{label}"] = share
+    else:
+        predicted["prediction"] = release.predict(rows, strict=strict)
+    if both := sorted(set(keep) & set(predicted)):
+        raise CommandError("parameter", f"--keep must not be called {', '.join(both)}.")
+    return pd.DataFrame({**{name: np.asarray(table[name]) for name in keep}, **predicted})

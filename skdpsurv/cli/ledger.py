@@ -1,0 +1,223 @@
+"""What was spent on a data set, and how much may be: of each command, and skdpsurv ledger."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from skdpsurv.cli.failures import CommandError, guarded, refusals
+from skdpsurv.cli.options import NONE, AsJson, NewFile, Spending
+from skdpsurv.cli.output import csv_text, rich_table, save, show
+from skdpsurv.cli.releases import load_release
+from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee
+from skdpsurv.privacy.budget import dataset_name
+from skdpsurv.privacy.chain import Receipt
+from skdpsurv.report.text import exact
+
+__all__ = ["app", "ledger_line", "ledger_state", "open_ledger"]
+
+app = typer.Typer(help="Look at a ledger, make one, or export it.", no_args_is_help=True)
+
+LedgerFile = Annotated[
+    str,
+    typer.Argument(metavar="LEDGER", help="An SQLite file, or postgresql://user@host/database."),
+]
+
+
+class CommandLedger(PrivacyAccountant):
+    """A ledger whose failures end a command as failures of a ledger do."""
+
+    def __init__(self, place: str | None, dataset: str = "default", **terms: Any) -> None:
+        with refusals("ledger", after=" --budget makes a ledger, and is fixed for ever."):
+            super().__init__(**_address(place), **terms)
+            self._dataset = dataset_name(dataset)
+
+    def check(self, guarantee: PrivacyGuarantee, dataset: str | None = None) -> None:
+        """Raise if the guarantee would not fit the budget now; record nothing."""
+        with refusals("ledger"):
+            super().check(guarantee, dataset)
+
+    def charge(
+        self, guarantee: PrivacyGuarantee, dataset: str | None = None, *, estimator: str = ""
+    ) -> Receipt:
+        """Record a guarantee, or raise and record nothing."""
+        with refusals("ledger"):
+            return super().charge(guarantee, dataset, estimator=estimator)
+
+
+def open_ledger(spending: Spending) -> PrivacyAccountant | None:
+    """Return the accountant that a command charges; None if it is told of none.
+
+    A dry run makes no ledger: one that is not there is in memory.
+    """
+    place, budget = spending.ledger, spending.budget
+    terms: dict[str, Any] = {"purpose": spending.purpose, "who": spending.who}
+    if place is None:
+        for name, said in {"budget": budget, **terms}.items():
+            if said:
+                raise CommandError("parameter", f"--{name} needs --ledger, which keeps it.")
+        return None
+    if budget is not None:
+        if not budget > 0:
+            raise CommandError("parameter", "--budget must be a positive number.")
+        terms["epsilon"] = budget
+        if spending.dry_run and not _is_there(place):
+            place = None
+    return CommandLedger(place, spending.dataset, **terms)
+
+
+def _address(place: str | None) -> dict[str, Any]:
+    return {} if place is None else {"url" if "://" in place else "path": place}
+
+
+def _is_there(place: str) -> bool:
+    """Return whether there is a ledger; one that cannot be used is there."""
+    try:
+        PrivacyAccountant(**_address(place))
+    except FileNotFoundError:
+        return False
+    except (ValueError, OSError, RuntimeError):
+        pass
+    return True
+
+
+def ledger_state(accountant: PrivacyAccountant | None) -> dict[str, Any] | None:
+    """Return what a ledger holds, as JSON has it; None without a ledger."""
+    if accountant is None:
+        return None
+    found = {
+        "path": accountant.path or accountant.url,
+        "dataset": accountant.dataset,
+        "budget": accountant.epsilon,
+        "spent": accountant.spent(),
+        "remaining": accountant.remaining(),
+    }
+    if accountant.delta or accountant.spent_delta():
+        found["budget_delta"] = accountant.delta
+        found["spent_delta"] = accountant.spent_delta()
+        found["composition"] = accountant.composition
+    return found
+
+
+def ledger_line(accountant: PrivacyAccountant | None) -> str:
+    """Return what a ledger holds, in a line."""
+    if accountant is None:
+        return "no ledger: epsilons of several fits to the same people add up, and nobody counts"
+    slips, slipped = "", accountant.spent_delta()
+    if accountant.delta or slipped:
+        limit = exact(accountant.delta) if accountant.delta else "no limit"
+        slips = f"; delta {exact(slipped)} of {limit}"
+    return (
+        f"spent {exact(accountant.spent())} of {exact(accountant.epsilon)}, "
+        f"{exact(accountant.remaining())} left{slips} (data set {accountant.dataset})"
+    )
+
+
+@app.command(name="show")
+@guarded
+def show_ledger(
+    ledger: LedgerFile,
+    dataset: Annotated[
+        str, typer.Option(help="Name of the data set whose sums are shown.")
+    ] = "default",
+    as_json: AsJson = False,
+) -> None:
+    """Print the entries of a ledger, and what is left of its budget."""
+    accountant = CommandLedger(ledger, dataset)
+    entries = accountant.entries()
+    content = {"ledger": ledger_state(accountant), "entries": entries.to_dict("records")}
+    # What was done is in the export: a terminal is too narrow for it.
+    table = rich_table(entries.drop(columns=["mechanism", "neighbours", "guarantee"]))
+    show(content, [table, ledger_line(accountant)], as_json)
+
+
+@app.command()
+@guarded
+def create(
+    ledger: LedgerFile,
+    budget: Annotated[float, typer.Option(help="Epsilon of each data set. It is fixed for ever.")],
+    delta: Annotated[float, typer.Option(help="Budget of each data set for delta.")] = 0.0,
+    rehearsal: Annotated[
+        bool,
+        typer.Option(
+            "--rehearsal", help="Keep what promises nothing (seeded fits) in a sum of its own."
+        ),
+    ] = False,
+    charge_refusals: Annotated[
+        bool,
+        typer.Option(
+            "--charge-refusals", help="Charge fits that are refused for what their records hold."
+        ),
+    ] = False,
+    composition: Annotated[
+        str,
+        typer.Option(
+            help="basic: epsilons add up, and deltas. renyi: Renyi divergences, up to what epsilon "
+            "at delta is worth; for many fits with a delta."
+        ),
+    ] = "basic",
+    as_json: AsJson = False,
+) -> None:
+    """Make a ledger. One that is there already is opened, if it was made with the same terms."""
+    accountant = CommandLedger(
+        ledger,
+        epsilon=budget,
+        delta=delta,
+        rehearsal=rehearsal,
+        charge_refusals=charge_refusals,
+        composition=composition,
+    )
+    line = f"{ledger}: a budget of epsilon = {accountant.epsilon:g} for each data set"
+    show({"ledger": ledger_state(accountant)}, [line], as_json)
+
+
+@app.command()
+@guarded
+def copy(
+    ledger: LedgerFile,
+    to: Annotated[str, typer.Argument(metavar="TO", help="Where it shall be: such a place, too.")],
+    as_json: AsJson = False,
+) -> None:
+    """Move a ledger, from a file to a server, say. Where it was, it is closed."""
+    # Databases take a while to import.
+    from skdpsurv.privacy.ledger_copy import copy_ledger
+
+    with refusals("ledger"):
+        copy_ledger(ledger, to)
+    moved = CommandLedger(to)
+    n_entries = len(moved.entries())
+    content = {"ledger": ledger_state(moved), "entries": n_entries}
+    show(content, [f"{n_entries} entries: {to}. {ledger} is closed."], as_json)
+
+
+@app.command()
+@guarded
+def verify(
+    ledger: LedgerFile,
+    release: Annotated[
+        list[Path],
+        typer.Option(help="A release that was charged to it. May be given several times."),
+    ] = NONE,
+    as_json: AsJson = False,
+) -> None:
+    """Check that a ledger holds what it held when releases were charged to it."""
+    accountant = CommandLedger(ledger)
+    paths = dict(enumerate(map(str, release)))
+    read = [load_release(path) for path in release]
+    with refusals("ledger", after=f" Releases are counted from 0: {paths}." if paths else ""):
+        accountant.verify(*read)
+    n_entries = len(accountant.entries())
+    line = f"{ledger}: {n_entries} entries fit their hashes, and {len(read)} releases fit them"
+    content = {"entries": n_entries, "releases": list(paths.values())}
+    show({"ledger": ledger_state(accountant), "verified": content}, [line], as_json)
+
+
+@app.command()
+@guarded
+def export(ledger: LedgerFile, out: NewFile, as_json: AsJson = False) -> None:
+    """Write the entries of a ledger to a CSV file."""
+    entries = CommandLedger(ledger).entries()
+    save(csv_text(entries), out)
+    show({"export": str(out.resolve())}, [f"{len(entries)} entries: {out}"], as_json)
