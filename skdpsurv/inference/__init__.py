@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from skdpsurv.inference.indirect import Indirect, Response
-from skdpsurv.inference.inference import Inference
-from skdpsurv.inference.row_law import RowLaw
-from skdpsurv.inference.row_moments import CONSTANT, REACH, ReleasedMoments, RowMoments
-from skdpsurv.inference.summarised import Summarised
+from skdpsurv.inference.inference import Inference, Summarised
+from skdpsurv.inference.row_moments import CONSTANT, REACH, ReleasedMoments, RowLaw, RowMoments
 
 __all__ = [
     "CONSTANT",

@@ -7,7 +7,7 @@ estimated by the one at which f would be found on average,
 
 .. math:: G(\theta) = N\,E_\theta[g(f; z)] + \kappa(f - c) = 0,
 
-over rows of the released moments (:mod:`~skdpsurv.inference.row_law`) and responses of the model
+over rows of the released moments (:mod:`~skdpsurv.inference.row_moments`) and responses of the model
 at :math:`\theta`. Ridge, cap and weights are undone at once. With :math:`B = \partial G / \partial
 \theta` its error has covariance
 
@@ -36,19 +36,17 @@ and Renault (1993); with a mechanism between model and estimate, Wang, Chang and
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
-from skdpsurv.inference.row_law import SHAPES, RowLaw
-from skdpsurv.inference.row_moments import ReleasedMoments
+from skdpsurv.inference.row_moments import SHAPES, ReleasedMoments, RowLaw
 from skdpsurv.mechanisms.perturbation import Calibrated
 from skdpsurv.mechanisms.vector_noise import NoiseLaw
 from skdpsurv.types import BoolArray, FloatArray
-
-__all__ = ["Found", "Indirect", "Response"]
 
 #: Pairs of draws, with both signs, of more noise on the moments.
 N_PAIRS = 16
@@ -172,14 +170,12 @@ class Indirect:
 
         Whatever was released, there is an answer: where nothing can be said, that nothing is known.
         """
-        try:
+        with suppress(np.linalg.LinAlgError):
             found = self._solved()
-        except np.linalg.LinAlgError:
-            found = None
-        if found is not None:
-            finite = np.isfinite(found.theta).all() and np.isfinite(found.covariance).all()
-            if finite and np.linalg.eigvalsh(found.covariance).min() > 0.0:
-                return found
+            if found is not None and np.isfinite(found.theta).all():
+                values = found.covariance
+                if np.isfinite(values).all() and np.linalg.eigvalsh(values).min() > 0.0:
+                    return found
         size = self.released.size
         return Found(self.released, np.zeros((size, size)), np.zeros(size, dtype=bool))
 
@@ -278,7 +274,7 @@ class Indirect:
         for _ in range(N_STEPS):
             at = equation(theta)
             size = float(np.linalg.norm(at.value))
-            if not np.isfinite(size) or not np.isfinite(at.jacobian).all():
+            if not (np.isfinite(size) and np.isfinite(at.jacobian).all()):
                 return None
             if size <= TOLERANCE * self.law.mass:
                 return theta, at

@@ -115,10 +115,3 @@ def test_huge_coefficients_do_not_warn():
 def test_interval_ends_are_normal_quantiles():
     lower, upper = interval(np.array([1.0]), np.array([2.0]), 0.9)
     assert [lower[0], upper[0]] == pytest.approx(stats.norm.interval(0.9, 1.0, 2.0))
-
-
-def test_errors_of_combinations():
-    rows = np.array([[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-    value, error = inference((True, True, False)).of_predictor(rows)
-    assert value.tolist() == [0.5, -0.5, 2.0]
-    assert error == pytest.approx([0.2, np.sqrt(0.15), np.inf])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdpsurv.inference.row_law import KNOWN, SHAPES, RowLaw, standard_rows
+from skdpsurv.inference.row_moments import KNOWN, SHAPES, RowLaw, standard_rows
 
 CONSTANT = 0.5
 
