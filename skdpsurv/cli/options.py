@@ -183,7 +183,7 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
         types = hints
         if is_dataclass(kind):
             types = get_type_hints(kind, include_extras=True)
-            asked = dict(inspect.signature(kind).parameters)
+            asked = dict(inspect.signature(hints[name]).parameters)
             groups[name] = kind, list(asked)
         parameters += [one.replace(annotation=types[n]) for n, one in asked.items()]
 
