@@ -7,9 +7,9 @@ estimated by the one at which f would be found on average,
 
 .. math:: G(\theta) = N\,E_\theta[g(f; z)] + \kappa(f - c) = 0,
 
-over rows of the released moments (:mod:`~skdpsurv.inference.row_moments`) and responses of the model
-at :math:`\theta`. Ridge, cap and weights are undone at once. With :math:`B = \partial G / \partial
-\theta` its error has covariance
+over rows of the released moments (:mod:`~skdpsurv.inference.row_moments`) and responses of the
+model at :math:`\theta`. Ridge, cap and weights are undone at once. With
+:math:`B = \partial G / \partial \theta` its error has covariance
 
 .. math:: B^{-1}\big(N\,\mathrm{Var}\,g + \mathrm{Var}\,b + \mathrm{Var}_e\,G\big)B^{-\top},
 
