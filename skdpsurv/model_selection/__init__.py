@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from skdpsurv.model_selection.charges import charges_of
 from skdpsurv.model_selection.search import PrivateSearchCV
-from skdpsurv.model_selection.search_strategy import DisjointParts, RepeatedRuns
+from skdpsurv.model_selection.strategies import DisjointParts, RepeatedRuns
 from skdpsurv.privacy import PrivacyAccountant
 
 __all__ = ["DisjointParts", "PrivateSearchCV", "RepeatedRuns"]

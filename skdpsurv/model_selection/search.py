@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
@@ -37,8 +36,13 @@ from skdpsurv.model_selection.candidates import (
 )
 from skdpsurv.model_selection.losses import Loss, chosen_loss
 from skdpsurv.model_selection.search_plan import SearchShape, search_plan
-from skdpsurv.model_selection.search_strategy import DisjointParts, RepeatedRuns
-from skdpsurv.model_selection.strategies import Repeat, Split
+from skdpsurv.model_selection.strategies import (
+    DisjointParts,
+    Repeat,
+    RepeatedRuns,
+    SearchBudget,
+    Split,
+)
 from skdpsurv.model_selection.trials import SearchRecords, Workers, never_asked
 from skdpsurv.priors import of_the_same_ledger
 from skdpsurv.privacy import (
@@ -47,11 +51,9 @@ from skdpsurv.privacy import (
     random_source,
     uniform_below,
 )
-from skdpsurv.privacy.concentrated import MARGIN, Price, rho_for
+from skdpsurv.privacy.concentrated import Price
 from skdpsurv.privacy.plan import Plan
-from skdpsurv.privacy.run_count import RunCount
-from skdpsurv.privacy.run_price import Spend, concentrated, curve, run_rho, spend_of
-from skdpsurv.privacy.shares import what_is_left
+from skdpsurv.privacy.run_price import Spend
 from skdpsurv.sources import in_memory
 from skdpsurv.target import paired
 
@@ -62,12 +64,6 @@ STRATEGIES: dict[str, type[RepeatedRuns | DisjointParts]] = {
     "repeat": RepeatedRuns,
     "split": DisjointParts,
 }
-#: Runs to expect for each candidate, so that most are tried.
-RUNS_PER_CANDIDATE = 10
-#: A split search has as much to spend with a delta as without, but for rounding.
-ALMOST = 1.0 - 1e-6
-#: More runs than anybody will wait for; and a law that rarely, but then by far, has as many.
-MOST_RUNS, LEAST_GAMMA = 100_000, 1e-6
 
 
 def _check_estimator(estimator: Any) -> None:
@@ -328,7 +324,7 @@ class PrivateSearchCV(BestModel, released=False):
         void = any(candidate.void for candidate in candidates)
         # Classes are read from y, or steps learn from X, before anything is charged.
         with self._refusals_charged("none") if void else nullcontext():
-            gaussian = self._gaussian(strategy)
+            gaussian = self._budget.gaussian(strategy)
             if gaussian.rho:
                 shape = self._shaped(candidates, loss, gaussian, X, y, **fit_params)
                 if all(fit.guarantee.rho is not None for fit in shape.all_fits):
@@ -348,7 +344,7 @@ class PrivateSearchCV(BestModel, released=False):
         X, y = call_without_data(indexable, X, y)
         records = SearchRecords.sorted_out(X, y, fit_params, self.estimator)
         everything = X, y, fit_params
-        spend, again = strategy.run_spend, self._refit_spend(strategy)
+        spend, again = strategy.run_spend, self._budget.refit_spend(strategy)
         first = Fit.planned(candidates[0].ready(spend), *everything, records.mask)
         candidates = [
             candidate.knowing_classes(y) if candidate.reads_classes else candidate
@@ -379,10 +375,10 @@ class PrivateSearchCV(BestModel, released=False):
         strategy = shape.strategy
         inputs: dict[str, Any] = {"strategy": strategy.word}
         refit: tuple[Spend, Price] | None = None
-        if (spend := self._refit_spend(strategy)) is not None:
-            rho = self._refit_rho if strategy.rho else 0.0
-            refit = spend, concentrated(rho) if rho else spend.epsilon
-            inputs |= {"rho_refit": rho} if rho else {"epsilon_refit": spend.epsilon}
+        if (spend := self._budget.refit_spend(strategy)) is not None:
+            stated, price = self._budget.refit_price(strategy)
+            refit = spend, price
+            inputs |= stated
         workers = Workers(self.n_jobs, self.verbose, counted=isinstance(strategy, Split))
         return search_plan(shape, float(self.epsilon), refit, workers, inputs)
 
@@ -430,54 +426,17 @@ class PrivateSearchCV(BestModel, released=False):
         return self
 
     @property
-    def _refit_epsilon(self) -> float:
-        """Epsilon of the last fit, to all records."""
-        return 0.0 if self.refit is None else float(self.epsilon) * float(self.refit)
-
-    @property
-    def _refit_rho(self) -> float:
-        """Price of the last fit where all noise is Gaussian: its share of mu."""
-        if self.refit is None or not self.delta:
-            return 0.0
-        return float(self.refit) ** 2 * rho_for(float(self.epsilon), float(self.delta))
-
-    def _refit_spend(self, strategy: Split | Repeat) -> Spend | None:
-        """Return what the last fit is given to spend; None if there is none."""
-        if self.refit is None:
-            return None
-        if strategy.rho:
-            return spend_of(self._refit_rho, float(self.delta))
-        return Spend(self._refit_epsilon)
-
-    def _gaussian(self, strategy: Split | Repeat) -> Split | Repeat:
-        """Return the strategy with Gaussian noise, if a run has more to spend then."""
-        epsilon, delta = float(self.epsilon), float(self.delta)
-        if not delta or math.isinf(epsilon):
-            return strategy
-        if isinstance(strategy, Repeat):
-            rho = run_rho(epsilon, delta, strategy.count, self._refit_rho)
-        else:
-            rho = (rho_for(epsilon, delta) - self._refit_rho) / MARGIN**2
-        paid = replace(strategy, delta=delta, rho=rho)
-        # Else a run without a delta has more to spend: hardly ever, with many runs and a small eta.
-        return paid if rho and paid.run_spend.epsilon > ALMOST * strategy.run_epsilon else strategy
+    def _budget(self) -> SearchBudget:
+        refit = None if self.refit is None else float(self.refit)
+        return SearchBudget(float(self.epsilon), float(self.delta), refit)
 
     def _gaussian_price(self) -> dict[str, Any]:
         """Return the delta of runs with Gaussian noise, and the divergences or rho of them all."""
-        strategy = self._gaussian(self._setting()[2])
+        budget = self._budget
+        strategy = budget.gaussian(self._setting()[2])
         if not strategy.rho:
             return {}
-        if isinstance(strategy, Repeat):
-            divergences = curve(strategy.rho, strategy.count, self._refit_rho)
-            return {"delta": strategy.delta, "renyi": divergences}
-        return {"delta": strategy.delta, "rho": (strategy.rho + self._refit_rho) * MARGIN}
-
-    @property
-    def _choice_epsilon(self) -> float:
-        """Epsilon that is left for the choice: rounded so that both add up to no more than all."""
-        if self.refit is None or math.isinf(self.epsilon):
-            return float(self.epsilon)
-        return what_is_left(float(self.epsilon), self._refit_epsilon)
+        return {"delta": strategy.delta, **strategy.total(budget.refit_rho)}
 
     def _setting(self) -> tuple[list[Candidate], Loss, Split | Repeat]:
         """Return candidates, loss and strategy, after refusing candidates that break a rule."""
@@ -493,30 +452,8 @@ class PrivateSearchCV(BestModel, released=False):
         if len(horizons) > 1 and not callable(self.scoring):
             raise ValueError("max_time must be the same for all candidates, or scoring a callable.")
         loss = chosen_loss(self.scoring, self.estimator, horizons.pop())
-        m = len(candidates)
-        how = self._how
-        holdout = float(how.holdout)
-        if isinstance(how, DisjointParts):
-            return candidates, loss, Split(self._choice_epsilon, m, holdout)
-        runs = RUNS_PER_CANDIDATE * m if how.expected_runs is None else how.expected_runs
-        gamma = RunCount.with_mean(float(how.eta), float(min(runs, MOST_RUNS))).gamma
-        if runs > MOST_RUNS or gamma < LEAST_GAMMA:
-            raise ValueError(
-                f"expected_runs must be at most {MOST_RUNS:,}, and eta not so near -1 that they "
-                f"are hardly ever reached, got expected_runs={runs:g} and eta={how.eta:g}."
-            )
-        return (
-            candidates,
-            loss,
-            Repeat(self._choice_epsilon, m, holdout, float(how.eta), float(runs)),
-        )
-
-    @property
-    def _how(self) -> RepeatedRuns | DisjointParts:
-        """The strategy as an object."""
-        if isinstance(self.strategy, str):
-            return STRATEGIES[self.strategy]()
-        return self.strategy
+        how = STRATEGIES[self.strategy]() if isinstance(self.strategy, str) else self.strategy
+        return candidates, loss, self._budget.strategy(how, len(candidates))
 
     def _doubts(self, shape: SearchShape, X: Any, y: Any = None, **options: Any) -> list[str]:
         return list(shape.first.doubts)

@@ -2,21 +2,86 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from skdpsurv.checks import Check, Parameters, number_in, optional
 from skdpsurv.privacy import RandomSource
-from skdpsurv.privacy.concentrated import Price
+from skdpsurv.privacy.concentrated import MARGIN, Price, rho_for
 from skdpsurv.privacy.run_count import RunCount
-from skdpsurv.privacy.run_price import Spend, concentrated, spend_of
-from skdpsurv.privacy.shares import at_most
+from skdpsurv.privacy.run_price import Spend, concentrated, curve, run_rho, spend_of
+from skdpsurv.privacy.shares import at_most, what_is_left
 from skdpsurv.types import IndexArray
 
-__all__ = ["Parts", "Repeat", "Split"]
+#: Runs to expect for each candidate, so that most are tried.
+RUNS_PER_CANDIDATE = 10
+#: Upper limit on the expected number of runs, and of a law that rarely has as many.
+MOST_RUNS, LEAST_GAMMA = 100_000, 1e-6
+#: A split search has as much to spend with a delta as without, but for rounding.
+ALMOST = 1.0 - 1e-6
+
+
+class RepeatedRuns(Parameters):
+    """Random candidates, a random number of times: ``PrivateSearchCV(strategy=...)``.
+
+    Each run is trained on one part of the records with ``epsilon / (2 + eta)`` and scored on the
+    other. ``strategy="repeat"`` is this with its defaults.
+
+    Parameters
+    ----------
+    eta : float in (-1, 1], default=1.0
+        0: logarithmic law, 1: geometric law of the number of runs. The larger, the surer that there
+        are many runs, and the less epsilon each has.
+    expected_runs : float or None, default=None
+        Expected number of runs. Costs time, and no privacy. None: ten for each candidate.
+    holdout : float, default=0.2
+        Share of the records to score on.
+
+    Examples
+    --------
+    >>> from skdpsurv import DPLogisticRegression, PrivateSearchCV
+    >>> from skdpsurv.model_selection import RepeatedRuns
+    >>> model = DPLogisticRegression(classes=[0, 1])
+    >>> search = PrivateSearchCV(model, {"alpha": [0.01, 1.0]}, strategy=RepeatedRuns(eta=0.0))
+    >>> search.set_params(strategy__expected_runs=8).strategy
+    RepeatedRuns(eta=0.0, expected_runs=8)
+    """
+
+    _rules: ClassVar[dict[str, Check]] = {
+        "eta": number_in(-1.0, 1.0, closed="right"),
+        "expected_runs": optional(number_in(1.0, math.inf, closed="left")),
+        "holdout": number_in(0.0, 1.0, closed="neither"),
+    }
+
+    def __init__(
+        self, *, eta: float = 1.0, expected_runs: float | None = None, holdout: float = 0.2
+    ) -> None:
+        self.eta = eta
+        self.expected_runs = expected_runs
+        self.holdout = holdout
+
+
+class DisjointParts(Parameters):
+    """Each candidate once, on a part of the records of its own, with all of epsilon.
+
+    For many records and few candidates: ``PrivateSearchCV(strategy=...)``. ``strategy="split"`` is
+    this with its default.
+
+    Parameters
+    ----------
+    holdout : float, default=0.2
+        Share of the records to score on.
+    """
+
+    _rules: ClassVar[dict[str, Check]] = {"holdout": number_in(0.0, 1.0, closed="neither")}
+
+    def __init__(self, *, holdout: float = 0.2) -> None:
+        self.holdout = holdout
 
 
 class Parts(NamedTuple):
@@ -34,20 +99,20 @@ class Parts(NamedTuple):
     scoring: IndexArray
 
 
-@dataclass(frozen=True)
-class Split:
-    """Each candidate on a part of its own, and a choice by permute-and-flip.
+@dataclass(frozen=True, kw_only=True)
+class Strategy:
+    """What both ways share.
 
     Parameters
     ----------
     epsilon : float
-        Of the whole.
+        Of the whole choice.
     n_candidates : int
     holdout : float
         Share of the records to score on.
     delta : float, default=0.0
     rho : float, default=0.0
-        Of each candidate's training, and of the choice, where all noise of training is Gaussian.
+        Of each run, and of the choice of a split search, where all noise of training is Gaussian.
     """
 
     epsilon: float
@@ -56,29 +121,34 @@ class Split:
     delta: float = 0.0
     rho: float = 0.0
 
-    word: ClassVar[str] = "split"
-    mechanism: ClassVar[str] = "permute-and-flip among candidates on disjoint parts of the records"
+    word: ClassVar[str]
+    mechanism: ClassVar[str]
 
     @property
     def run_epsilon(self) -> float:
-        """Epsilon of each candidate's training, and of the choice."""
-        # Permute-and-flip at e is (e**2 / 2)-zCDP.
-        return concentrated(self.rho).mu if self.rho else self.epsilon
+        """Epsilon of one run."""
+        raise NotImplementedError
 
     @property
     def run_spend(self) -> Spend:
         """What each candidate is given to spend."""
-        return spend_of(self.rho, self.delta) if self.rho else Spend(self.epsilon)
+        return spend_of(self.rho, self.delta) if self.rho else Spend(self.run_epsilon)
 
     @property
     def price(self) -> Price:
-        """What each training costs, and the choice."""
-        return concentrated(self.rho) if self.rho else self.epsilon
+        """What each training costs, and a choice or the noise on a sum of losses."""
+        return concentrated(self.rho) if self.rho else self.run_epsilon
 
-    def parts(self, n_records: int, source: RandomSource) -> Parts:
+    def parts(self, n_records: int, source: RandomSource, n_parts: int = 1) -> Parts:
         """Deal records to parts, by their number and the stream alone."""
-        training, scoring = _held_out(n_records, self.holdout, self.n_candidates, source)
-        return Parts(np.array_split(training, self.n_candidates), scoring)
+        n_scoring = max(1, round(self.holdout * n_records))
+        if n_records - n_scoring < n_parts:
+            raise ValueError(
+                f"X must hold a record for each of the {n_parts} parts to train on, and one to "
+                f"score on, got n_samples={n_records}."
+            )
+        order = source.generator.permutation(n_records)
+        return Parts(np.array_split(order[n_scoring:], n_parts), order[:n_scoring])
 
     def training(self, parts: Parts) -> Sequence[IndexArray]:
         """Return what each candidate is trained on."""
@@ -89,36 +159,49 @@ class Split:
         return {"rho_run": self.rho} if self.rho else {"epsilon_run": self.run_epsilon}
 
 
-@dataclass(frozen=True)
-class Repeat:
+@dataclass(frozen=True, kw_only=True)
+class Split(Strategy):
+    """Each candidate on a part of its own, and a choice by permute-and-flip."""
+
+    word = "split"
+    mechanism = "permute-and-flip among candidates on disjoint parts of the records"
+
+    @property
+    def run_epsilon(self) -> float:
+        """Epsilon of each candidate's training, and of the choice."""
+        # Permute-and-flip at e is (e**2 / 2)-zCDP.
+        return concentrated(self.rho).mu if self.rho else self.epsilon
+
+    def parts(self, n_records: int, source: RandomSource, n_parts: int = 1) -> Parts:
+        """Deal records to a part for each candidate, and one to score on."""
+        return super().parts(n_records, source, self.n_candidates)
+
+    def run_rho(self, epsilon: float, delta: float, refit_rho: float) -> float:
+        """Return the rho of each part that goes with an epsilon at a delta."""
+        return (rho_for(epsilon, delta) - refit_rho) / MARGIN**2
+
+    def total(self, refit_rho: float) -> dict[str, Any]:
+        """Return the rho of all of it."""
+        return {"rho": (self.rho + refit_rho) * MARGIN}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Repeat(Strategy):
     """A random number of runs of random candidates, of which the best is kept.
 
     Parameters
     ----------
-    epsilon : float
-        Of the whole.
-    n_candidates : int
-    holdout : float
-        Share of the records to score on.
     eta : float
         Of the law of the number of runs.
     expected_runs : float
         Its expectation.
-    delta : float, default=0.0
-    rho : float, default=0.0
-        Of each run, where all of its noise is Gaussian.
     """
 
-    epsilon: float
-    n_candidates: int
-    holdout: float
     eta: float
     expected_runs: float
-    delta: float = 0.0
-    rho: float = 0.0
 
-    word: ClassVar[str] = "repeat"
-    mechanism: ClassVar[str] = "best of a random number of private runs of random candidates"
+    word = "repeat"
+    mechanism = "best of a random number of private runs of random candidates"
 
     @property
     def run_epsilon(self) -> float:
@@ -126,46 +209,86 @@ class Repeat:
         return at_most(self.epsilon, 2 + Fraction(self.eta))
 
     @property
-    def run_spend(self) -> Spend:
-        """What each candidate is given to spend."""
-        return spend_of(self.rho, self.delta) if self.rho else Spend(self.run_epsilon)
-
-    @property
-    def price(self) -> Price:
-        """What each training costs, and the noise on a sum of losses of other records."""
-        return concentrated(self.rho) if self.rho else self.run_epsilon
-
-    @property
     def count(self) -> RunCount:
         """The law of the number of runs."""
         return RunCount.with_mean(self.eta, self.expected_runs)
 
-    def parts(self, n_records: int, source: RandomSource) -> Parts:
-        """Deal records to two parts, by their number and the stream alone."""
-        training, scoring = _held_out(n_records, self.holdout, 1, source)
-        return Parts([training], scoring)
-
     def training(self, parts: Parts) -> Sequence[IndexArray]:
-        """Return what each candidate is trained on."""
+        """Return what each candidate is trained on: all on one part."""
         return list(parts.training) * self.n_candidates
 
     def public_inputs(self) -> dict[str, Any]:
         """Return the numbers that the guarantee rests on."""
-        return {
-            **({"rho_run": self.rho} if self.rho else {"epsilon_run": self.run_epsilon}),
-            "eta": self.eta,
-            "expected_runs": self.expected_runs,
+        return super().public_inputs() | {"eta": self.eta, "expected_runs": self.expected_runs}
+
+    def run_rho(self, epsilon: float, delta: float, refit_rho: float) -> float:
+        """Return the rho of each run that goes with an epsilon at a delta."""
+        return run_rho(epsilon, delta, self.count, refit_rho)
+
+    def total(self, refit_rho: float) -> dict[str, Any]:
+        """Return the Renyi divergences of all of it."""
+        return {"renyi": curve(self.rho, self.count, refit_rho)}
+
+
+@dataclass(frozen=True)
+class SearchBudget:
+    """How a search divides its budget: a choice, and a share for a last fit to all records."""
+
+    epsilon: float
+    delta: float
+    refit: float | None
+
+    @property
+    def refit_epsilon(self) -> float:
+        """Epsilon of the last fit."""
+        return 0.0 if self.refit is None else self.epsilon * self.refit
+
+    @property
+    def refit_rho(self) -> float:
+        """Price of the last fit where all noise is Gaussian: its share of mu."""
+        if self.refit is None or not self.delta:
+            return 0.0
+        return self.refit**2 * rho_for(self.epsilon, self.delta)
+
+    def refit_spend(self, strategy: Split | Repeat) -> Spend | None:
+        """Return what the last fit is given to spend; None if there is none."""
+        if self.refit is None:
+            return None
+        return spend_of(self.refit_rho, self.delta) if strategy.rho else Spend(self.refit_epsilon)
+
+    def refit_price(self, strategy: Split | Repeat) -> tuple[dict[str, Any], Price]:
+        """Return what the last fit may cost, and how a guarantee states it."""
+        if strategy.rho and self.refit_rho:
+            return {"rho_refit": self.refit_rho}, concentrated(self.refit_rho)
+        return {"epsilon_refit": self.refit_epsilon}, self.refit_epsilon
+
+    def strategy(self, how: RepeatedRuns | DisjointParts, n_candidates: int) -> Split | Repeat:
+        """Return who is trained on what; both parts add up to no more than all, exactly."""
+        epsilon = self.epsilon
+        if self.refit is not None and not math.isinf(epsilon):
+            epsilon = what_is_left(epsilon, self.refit_epsilon)
+        common: dict[str, Any] = {
+            "epsilon": epsilon,
+            "n_candidates": n_candidates,
+            "holdout": float(how.holdout),
         }
+        if isinstance(how, DisjointParts):
+            return Split(**common)
+        given, eta = how.expected_runs, float(how.eta)
+        runs = RUNS_PER_CANDIDATE * n_candidates if given is None else given
+        gamma = RunCount.with_mean(eta, float(min(runs, MOST_RUNS))).gamma
+        if runs > MOST_RUNS or gamma < LEAST_GAMMA:
+            raise ValueError(
+                f"expected_runs must be at most {MOST_RUNS:,}, and eta not so near -1 that they "
+                f"are hardly ever reached, got expected_runs={runs:g} and eta={eta:g}."
+            )
+        return Repeat(**common, eta=eta, expected_runs=float(runs))
 
-
-def _held_out(
-    n_records: int, holdout: float, n_parts: int, source: RandomSource
-) -> tuple[IndexArray, IndexArray]:
-    n_scoring = max(1, round(holdout * n_records))
-    if n_records - n_scoring < n_parts:
-        raise ValueError(
-            f"X must hold a record for each of the {n_parts} parts to train on, and one to score "
-            f"on, got n_samples={n_records}."
-        )
-    order = source.generator.permutation(n_records)
-    return order[n_scoring:], order[:n_scoring]
+    def gaussian(self, strategy: Split | Repeat) -> Split | Repeat:
+        """Return the strategy with Gaussian noise, if a run has more to spend then."""
+        if not self.delta or math.isinf(self.epsilon):
+            return strategy
+        rho = strategy.run_rho(self.epsilon, self.delta, self.refit_rho)
+        paid = replace(strategy, delta=self.delta, rho=rho)
+        # Else a run without a delta has more to spend: hardly ever, with many runs and a small eta.
+        return paid if rho and paid.run_spend.epsilon > ALMOST * strategy.run_epsilon else strategy

@@ -92,7 +92,7 @@ class TestBudget:
         one = search(epsilon=epsilon, strategy=strategy, refit=refit, eta=eta)
         plan = one._setting()[2]
         price = 1 if strategy == "split" else 2 + Fraction(eta)
-        spent = price * Fraction(plan.run_epsilon) + Fraction(one._refit_epsilon)
+        spent = price * Fraction(plan.run_epsilon) + Fraction(one._budget.refit_epsilon)
         assert spent <= Fraction(epsilon)
         assert float(spent) == pytest.approx(epsilon, rel=1e-15)
 
