@@ -70,6 +70,6 @@ def main(
 
 
 # In the order of the work.
-for command in (plan, schema, fit, explain, predict, evaluate, pool, audit, demo):
-    app.command()(command)
+for each in (plan, schema, fit, explain, predict, evaluate, pool, audit, demo):
+    app.command()(each)
 app.add_typer(ledger.app, name="ledger")

@@ -7,21 +7,18 @@ import re
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pandas as pd
-import typer
 
-from skdpsurv.cli.failures import CommandError, guarded, refusals
+from skdpsurv.cli.failures import CommandError, refusals
 from skdpsurv.cli.files import Table, column_names, read_table, require_columns
-from skdpsurv.cli.options import NONE, AsJson, Drop, FileFormat, Option, grouped, split_names
+from skdpsurv.cli.options import NONE, FileFormat, command, split_names
 from skdpsurv.cli.output import save, show
 from skdpsurv.preprocessing import PublicColumns
 from skdpsurv.preprocessing.column_kinds import Category, Date
 
 __all__ = ["missing_texts", "public_columns", "schema", "text_labels"]
-
-Target = Annotated[str | None, Option(help="Column that fit is told of by this option.")]
 
 #: Rows that types are guessed from.
 FIRST = 1000
@@ -52,22 +49,34 @@ missing = "error"
 """
 
 
-@guarded
-@grouped
+@command
 def schema(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="CSV or Parquet file. Private.")],
+    data: Path,
+    /,
+    *,
     form: FileFormat,
-    time: Target = None,
-    event: Target = None,
-    target: Target = None,
-    person: Target = None,
-    drop: Drop = NONE,
-    out: Annotated[
-        Path, typer.Option("--out", help="File to write. It must not exist yet.")
-    ] = Path("columns.toml"),
-    as_json: AsJson = False,
+    time: str | None = None,
+    event: str | None = None,
+    target: str | None = None,
+    person: str | None = None,
+    drop: list[str] = NONE,
+    out: Path = Path("columns.toml"),
+    as_json: bool = False,
 ) -> None:
-    """Write a template of columns.toml: the names of the columns, for you to say what they hold."""
+    """Write a template of columns.toml: the names of the columns, for you to say what they hold.
+
+    Parameters
+    ----------
+    data : Path
+        CSV or Parquet file. Private.
+    time : str or None
+        Column that fit is told of by this option, as by the next three.
+    event : str or None
+    target : str or None
+    person : str or None
+    drop : list of str
+        Column that fit is told to --drop. May be given several times.
+    """
     names = column_names(data, form)
     given = [name for name in (time, event, target, person) if name is not None]
     left_out = [*given, *split_names(drop, names)]

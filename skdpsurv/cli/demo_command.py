@@ -9,15 +9,14 @@ import math
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-import typer
 from rich.console import Console
 
-from skdpsurv.cli.failures import CommandError, guarded
-from skdpsurv.cli.options import Option, Seed
+from skdpsurv.cli.failures import CommandError
+from skdpsurv.cli.options import command
 from skdpsurv.cli.output import rich_table
 from skdpsurv.datasets import load_flchain
 from skdpsurv.metrics import concordance_index, relative_error
@@ -85,20 +84,27 @@ class Comparison(NamedTuple):
     n_test: int
 
 
-@guarded
+@command
 def demo(
-    epsilon: Annotated[
-        list[float],
-        typer.Option(help="Privacy loss of a private fit. Give it several times to compare."),
-    ] = [3.0, 1.0, 0.3, 0.1],  # noqa: B006, typer copies it
-    out: Annotated[
-        Path,
-        typer.Option("--out", "--output", help="Where to save the figure (.png, .pdf, .svg)."),
-    ] = Path("demo.png"),
-    figure: Annotated[bool, Option(help="Draw the figure.")] = True,
-    seed: Seed = None,
+    *,
+    epsilon: list[float] = [3.0, 1.0, 0.3, 0.1],  # noqa: B006, typer copies it
+    out: Path = Path("demo.png"),
+    no_figure: bool = False,
+    seed: int | None = None,
 ) -> None:
-    """Fit flchain with and without privacy, compare with Cox regression, and draw curves."""
+    """Fit flchain with and without privacy, compare with Cox regression, and draw curves.
+
+    Parameters
+    ----------
+    epsilon : list of float
+        Privacy loss of a private fit. Give it several times to compare.
+    out : Path
+        Where to save the figure (.png, .pdf, .svg).
+    no_figure : bool, default=False
+        Draw no figure.
+    seed : int or None
+        Seed of the noise, for the same numbers in every run; voids the privacy.
+    """
     if not all(0.0 < one < math.inf for one in epsilon):
         raise CommandError("parameter", "--epsilon must be a positive finite number.")
     if not out.parent.is_dir() or out.suffix not in (".png", ".pdf", ".svg"):
@@ -118,7 +124,7 @@ def demo(
         else "The noise came from your seed: these fits can be repeated, so they are not private."
     )
     console.print(EXPLANATION.format(spent=found.spent, noise=noise), highlight=False)
-    if not figure:
+    if no_figure:
         return
     try:
         _save_figure(found, out)

@@ -6,14 +6,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
-import typer
 
 from skdpsurv.cli.columns_file import missing_texts, text_labels
-from skdpsurv.cli.failures import CommandError, guarded, refusals
+from skdpsurv.cli.failures import CommandError, refusals
 from skdpsurv.cli.files import MISSING, Table, column_names, read_table, require_columns
 from skdpsurv.cli.fitting import (
     ABOUT_RECORDS,
@@ -23,19 +22,7 @@ from skdpsurv.cli.fitting import (
     survival_target,
 )
 from skdpsurv.cli.ledger import ledger_line, ledger_state, open_ledger
-from skdpsurv.cli.options import (
-    NONE,
-    AsJson,
-    Drop,
-    FileFormat,
-    NewFile,
-    Option,
-    ReleaseFile,
-    Spending,
-    SurvivalColumns,
-    grouped,
-    split_names,
-)
+from skdpsurv.cli.options import NONE, FileFormat, Spending, SurvivalColumns, command, split_names
 from skdpsurv.cli.output import csv_text, curves, reserve, save, save_or_print, show, working
 from skdpsurv.cli.releases import load_release
 from skdpsurv.metrics.evaluation import Evaluation
@@ -47,40 +34,38 @@ from skdpsurv.types import FloatArray
 __all__ = ["evaluate", "predict"]
 
 
-@guarded
-@grouped
+@command
 def predict(
-    release: ReleaseFile,
+    release: Path,
+    new: Path | None = None,
+    /,
+    *,
     form: FileFormat,
-    out: NewFile,
-    new: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[NEW]",
-            help="CSV or Parquet file of people to predict for. None for a release of curves.",
-            show_default=False,
-        ),
-    ] = None,
-    times: Annotated[
-        list[str],
-        Option(
-            metavar="T,T,...",
-            help="Times to give survival at, in the unit of the fit. By default the horizon; of "
-            "curves, all of their times.",
-        ),
-    ] = NONE,
-    keep: Annotated[
-        list[str],
-        Option(help="Column of NEW to copy beside the predictions. May be given several times."),
-    ] = NONE,
-    drop: Drop = NONE,
-    strict: Annotated[
-        bool,
-        Option("--strict", help="Refuse values beyond a public bound, in place of clipping."),
-    ] = False,
-    as_json: AsJson = False,
+    out: Path,
+    times: list[str] = NONE,
+    keep: list[str] = NONE,
+    drop: list[str] = NONE,
+    strict: bool = False,
+    as_json: bool = False,
 ) -> None:
-    """Write predictions to a CSV file: risk and survival, or the probability of each class."""
+    """Write predictions to a CSV file: risk and survival, or the probability of each class.
+
+    Parameters
+    ----------
+    release : Path
+        A release, as fit wrote it.
+    new : Path or None
+        CSV or Parquet file of people to predict for. None for a release of curves.
+    times : list of str
+        Times to give survival at, in the unit of the fit, such as 1,2,5. By default the horizon; of
+        curves, all of their times.
+    keep : list of str
+        Column of NEW to copy beside the predictions, such as a name. May be given several times.
+    drop : list of str
+        Column of NEW to leave out. May be given several times.
+    strict : bool, default=False
+        Refuse values beyond a public bound, in place of clipping.
+    """
     reserve(out)
     published = load_release(release)
     with refusals("description"):
@@ -111,28 +96,33 @@ def predict(
     show(content, [said], as_json, out)
 
 
-@guarded
-@grouped
+@command
 def evaluate(
-    release: ReleaseFile,
-    data: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DATA",
-            help="CSV or Parquet file: records of other people than those of the fit. Private.",
-        ),
-    ],
+    release: Path,
+    data: Path,
+    /,
+    *,
     columns: SurvivalColumns,
     spending: Spending,
-    out: NewFile,
+    out: Path,
     form: FileFormat,
-    max_time: Annotated[
-        float | None, Option(help="Public horizon. By default, that of the release.")
-    ] = None,
-    drop: Drop = NONE,
-    as_json: AsJson = False,
+    max_time: float | None = None,
+    drop: list[str] = NONE,
+    as_json: bool = False,
 ) -> None:
-    """Measure a released survival model privately: C-index, Brier score, calibration, intervals."""
+    """Measure a released survival model privately: C-index, Brier score, calibration, intervals.
+
+    Parameters
+    ----------
+    release : Path
+        A release, as fit wrote it.
+    data : Path
+        CSV or Parquet file: records of other people than those of the fit. Private.
+    max_time : float or None
+        Public horizon. By default, that of the release.
+    drop : list of str
+        Column of DATA to leave out. May be given several times.
+    """
     target = check_survival_columns(columns)
     if form.dask:
         raise CommandError("parameter", "--dask is for fit: an evaluation reads rows in memory.")

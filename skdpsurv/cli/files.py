@@ -16,7 +16,7 @@ import gzip
 import lzma
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -104,7 +104,6 @@ def read_table(table: Table, form: FileFormat, first: int | None = None) -> Any:
     Parameters
     ----------
     table : Table
-    form : FileFormat
     first : int or None
         How many rows, in memory; None for all. Of Parquet, all are read.
 
@@ -168,7 +167,7 @@ def _files(path: Path, form: FileFormat) -> list[Path]:
     found = sorted(path.parent.glob(path.name)) if form.dask and "*" in path.name else [path]
     if not found or not found[0].exists():
         raise CommandError("data", f"there is no file {path}.")
-    if _is_parquet(path) and form.is_stated:
+    if _is_parquet(path) and replace(form, dask=False) != FileFormat():
         raise CommandError(
             "parameter",
             "--separator, --decimal, --encoding and --missing-value are for CSV files: a Parquet "

@@ -11,30 +11,17 @@ from enum import StrEnum
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import pandas as pd
-import typer
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.classification import DPLogisticRegression
 from skdpsurv.cli.columns_file import missing_texts, public_columns, text_labels
-from skdpsurv.cli.failures import CommandError, guarded, refusals
+from skdpsurv.cli.failures import CommandError, refusals
 from skdpsurv.cli.files import Table, column_names, read_table, require_columns
 from skdpsurv.cli.ledger import ledger_line, ledger_state, open_ledger
-from skdpsurv.cli.options import (
-    NONE,
-    AsJson,
-    Drop,
-    FileFormat,
-    NewFile,
-    Option,
-    Settings,
-    Spending,
-    SurvivalColumns,
-    grouped,
-    split_names,
-)
+from skdpsurv.cli.options import NONE, FileFormat, Spending, SurvivalColumns, command, split_names
 from skdpsurv.cli.output import promise_line, reserve, result_lines, save_or_print, show, working
 from skdpsurv.cli.releases import load_release
 from skdpsurv.forecast.delta import gain_of_delta
@@ -107,95 +94,88 @@ ABOUT_RECORDS = (
     "--missing-value names what means missing.)"
 )
 
-Labels = partial(Option, metavar="A,B,...")
-
 
 @dataclass(frozen=True)
 class Model:
-    """What is fitted."""
+    """The model.
 
-    schema: Annotated[
-        Path | None, Option(help="TOML file that says what is publicly known of each column.")
-    ] = None
-    max_time: Annotated[
-        float | None,
-        Option(help="Public horizon, in the unit of the times; later ones are censored there."),
-    ] = None
-    drop: Drop = NONE
-    link: Annotated[
-        str | None, Option(help="logit (default), cloglog (hazard ratios, as Cox's) or probit.")
-    ] = None
-    intervals: Annotated[
-        float,
-        Option(
-            min=0.0,
-            max=0.9,
-            help="Share of epsilon for standard errors and intervals of coefficients, such as 0.2.",
-        ),
-    ] = 0.0
-    prior: Annotated[
-        Path | None,
-        Option(
-            metavar="RELEASE",
-            help="Release of another site, as its fit wrote it, to start from: used if these "
-            "records agree with it.",
-        ),
-    ] = None
-    delta: Annotated[
-        float,
-        Option(
-            help="Probability with which the bound by epsilon may fail, at most 1/n^2: many "
-            "columns need less noise then."
-        ),
-    ] = 0.0
-    strict: Annotated[
-        bool,
-        Option(
-            "--strict",
-            help="Refuse values beyond a public bound, such as a forgotten -99: no clipping.",
-        ),
-    ] = False
-    group: Annotated[
-        str | None,
-        Option(help="Column with the group of each record: a curve for each, at the price of one."),
-    ] = None
-    groups: Annotated[
-        list[str], Labels(help="The groups, which are public; needed with --group.")
-    ] = NONE
-    causes: Annotated[
-        list[str],
-        Labels(
-            help="Labels of the events, which are public; others but --censored-is (0, unless it "
-            "is given) are refused."
-        ),
-    ] = NONE
-    target: Annotated[str | None, Option(help="Column with the class of each record.")] = None
-    classes: Annotated[list[str], Labels(help="The classes, which are public, such as 0,1.")] = NONE
+    Parameters
+    ----------
+    schema : Path or None
+        TOML file that says what is publicly known of each column.
+    max_time : float or None
+        Public horizon, in the unit of the times; later ones count as censored there.
+    drop : list of str
+        Column of the file to leave out. May be given several times.
+    link : str or None
+        logit (the default), cloglog (hazard ratios, as Cox has them) or probit.
+    intervals : float, default=0.0
+        Share of epsilon for standard errors and intervals of coefficients, such as 0.2.
+    prior : Path or None
+        Release of another site, as its fit wrote it, to start from: used if these records agree
+        with it.
+    delta : float, default=0.0
+        Probability with which the bound by epsilon may fail, at most 1/n^2: many columns need less
+        noise then.
+    strict : bool, default=False
+        Refuse values beyond a public bound, such as a forgotten -99, in place of clipping.
+    group : str or None
+        Column with the group of each record: a curve for each, at the price of one.
+    groups : list of str
+        The groups, which are public, such as A,B,C; needed with --group.
+    causes : list of str
+        Labels of the events, which are public; others but --censored-is (0, unless it is given) are
+        refused.
+    target : str or None
+        Column with the class of each record.
+    classes : list of str
+        The classes, which are public, such as 0,1.
+    """
+
+    schema: Path | None = None
+    max_time: float | None = None
+    drop: list[str] = NONE
+    link: str | None = None
+    intervals: float = 0.0
+    prior: Path | None = None
+    delta: float = 0.0
+    strict: bool = False
+    group: str | None = None
+    groups: list[str] = NONE
+    causes: list[str] = NONE
+    target: str | None = None
+    classes: list[str] = NONE
 
 
-@guarded
-@grouped
+@command
 def fit(
-    kind: Annotated[Kind, typer.Argument(metavar="KIND", help=f"One of {', '.join(Kind)}.")],
-    data: Annotated[
-        Path,
-        typer.Argument(
-            metavar="DATA", help="CSV or Parquet file: one row for each record. Private."
-        ),
-    ],
+    kind: Kind,
+    data: Path,
+    /,
+    *,
     columns: SurvivalColumns,
     model: Model,
     spending: Spending,
-    out: NewFile,
+    out: Path,
     form: FileFormat,
-    set_: Settings = NONE,
-    as_json: AsJson = False,
+    set_: list[str] = NONE,
+    as_json: bool = False,
 ) -> None:
     """Fit a model to a file of records, and write what may be published.
 
     survival: hazard regression, who is at risk, and when, by covariates. logistic: the probability
     of each class, by covariates. km: Kaplan-Meier curves. competing: cumulative incidences
     (Aalen-Johansen). weibull: a Weibull distribution. The last three use no other columns.
+
+    Parameters
+    ----------
+    kind : Kind
+        What is fitted.
+    data : Path
+        CSV or Parquet file: one row for each record. Private.
+    set_ : list of str
+        Another parameter of the estimator, as NAME=VALUE, by its name in Python: --set n_knots=5.
+        May be given several times.
     """
     _check_options(kind, {**vars(columns), **vars(model)})
     stated = _stated(kind, columns, model, spending, form)

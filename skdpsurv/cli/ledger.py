@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 
-from skdpsurv.cli.failures import CommandError, guarded, refusals
-from skdpsurv.cli.options import NONE, AsJson, NewFile, Spending
+from skdpsurv.cli.failures import CommandError, refusals
+from skdpsurv.cli.options import NONE, Spending, command
 from skdpsurv.cli.output import csv_text, rich_table, save, show
 from skdpsurv.cli.releases import load_release
 from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee
@@ -19,11 +19,6 @@ from skdpsurv.report.text import exact
 __all__ = ["app", "ledger_line", "ledger_state", "open_ledger"]
 
 app = typer.Typer(help="Look at a ledger, make one, or export it.", no_args_is_help=True)
-
-LedgerFile = Annotated[
-    str,
-    typer.Argument(metavar="LEDGER", help="An SQLite file, or postgresql://user@host/database."),
-]
 
 
 class CommandLedger(PrivacyAccountant):
@@ -116,15 +111,15 @@ def ledger_line(accountant: PrivacyAccountant | None) -> str:
 
 
 @app.command(name="show")
-@guarded
-def show_ledger(
-    ledger: LedgerFile,
-    dataset: Annotated[
-        str, typer.Option(help="Name of the data set whose sums are shown.")
-    ] = "default",
-    as_json: AsJson = False,
-) -> None:
-    """Print the entries of a ledger, and what is left of its budget."""
+@command
+def show_ledger(ledger: str, /, *, dataset: str = "default", as_json: bool = False) -> None:
+    """Print the entries of a ledger, and what is left of its budget.
+
+    Parameters
+    ----------
+    dataset : str, default="default"
+        Name of the data set whose sums are shown.
+    """
     accountant = CommandLedger(ledger, dataset)
     entries = accountant.entries()
     content = {"ledger": ledger_state(accountant), "entries": entries.to_dict("records")}
@@ -134,53 +129,51 @@ def show_ledger(
 
 
 @app.command()
-@guarded
+@command
 def create(
-    ledger: LedgerFile,
-    budget: Annotated[float, typer.Option(help="Epsilon of each data set. It is fixed for ever.")],
-    delta: Annotated[float, typer.Option(help="Budget of each data set for delta.")] = 0.0,
-    rehearsal: Annotated[
-        bool,
-        typer.Option(
-            "--rehearsal", help="Keep what promises nothing (seeded fits) in a sum of its own."
-        ),
-    ] = False,
-    charge_refusals: Annotated[
-        bool,
-        typer.Option(
-            "--charge-refusals", help="Charge fits that are refused for what their records hold."
-        ),
-    ] = False,
-    composition: Annotated[
-        str,
-        typer.Option(
-            help="basic: epsilons add up, and deltas. renyi: Renyi divergences, up to what epsilon "
-            "at delta is worth; for many fits with a delta."
-        ),
-    ] = "basic",
-    as_json: AsJson = False,
+    ledger: str,
+    /,
+    *,
+    budget: float,
+    delta: float = 0.0,
+    rehearsal: bool = False,
+    charge_refusals: bool = False,
+    composition: str = "basic",
+    as_json: bool = False,
 ) -> None:
-    """Make a ledger. One that is there already is opened, if it was made with the same terms."""
-    accountant = CommandLedger(
-        ledger,
-        epsilon=budget,
-        delta=delta,
-        rehearsal=rehearsal,
-        charge_refusals=charge_refusals,
-        composition=composition,
-    )
+    """Make a ledger. One that is there already is opened, if it was made with the same terms.
+
+    Parameters
+    ----------
+    budget : float
+        Epsilon of each data set. It is fixed for ever.
+    delta : float, default=0.0
+        Budget of each data set for delta.
+    rehearsal : bool, default=False
+        Keep what promises nothing (seeded fits) in a sum of its own.
+    charge_refusals : bool, default=False
+        Charge fits that are refused for what their records hold.
+    composition : str, default="basic"
+        basic: epsilons add up, and deltas. renyi: Renyi divergences, up to what epsilon at delta is
+        worth; for many fits with a delta.
+    """
+    kinds: dict[str, Any] = {"rehearsal": rehearsal, "charge_refusals": charge_refusals}
+    kinds["composition"] = composition
+    accountant = CommandLedger(ledger, epsilon=budget, delta=delta, **kinds)
     line = f"{ledger}: a budget of epsilon = {accountant.epsilon:g} for each data set"
     show({"ledger": ledger_state(accountant)}, [line], as_json)
 
 
 @app.command()
-@guarded
-def copy(
-    ledger: LedgerFile,
-    to: Annotated[str, typer.Argument(metavar="TO", help="Where it shall be: such a place, too.")],
-    as_json: AsJson = False,
-) -> None:
-    """Move a ledger, from a file to a server, say. Where it was, it is closed."""
+@command
+def copy(ledger: str, to: str, /, *, as_json: bool = False) -> None:
+    """Move a ledger, from a file to a server, say. Where it was, it is closed.
+
+    Parameters
+    ----------
+    to : str
+        Where it shall be: such a place, too.
+    """
     # Databases take a while to import.
     from skdpsurv.privacy.ledger_copy import copy_ledger
 
@@ -193,16 +186,15 @@ def copy(
 
 
 @app.command()
-@guarded
-def verify(
-    ledger: LedgerFile,
-    release: Annotated[
-        list[Path],
-        typer.Option(help="A release that was charged to it. May be given several times."),
-    ] = NONE,
-    as_json: AsJson = False,
-) -> None:
-    """Check that a ledger holds what it held when releases were charged to it."""
+@command
+def verify(ledger: str, /, *, release: list[Path] = NONE, as_json: bool = False) -> None:
+    """Check that a ledger holds what it held when releases were charged to it.
+
+    Parameters
+    ----------
+    release : list of Path
+        A release that was charged to it. May be given several times.
+    """
     accountant = CommandLedger(ledger)
     paths = dict(enumerate(map(str, release)))
     read = [load_release(path) for path in release]
@@ -215,8 +207,8 @@ def verify(
 
 
 @app.command()
-@guarded
-def export(ledger: LedgerFile, out: NewFile, as_json: AsJson = False) -> None:
+@command
+def export(ledger: str, /, *, out: Path, as_json: bool = False) -> None:
     """Write the entries of a ledger to a CSV file."""
     entries = CommandLedger(ledger).entries()
     save(csv_text(entries), out)

@@ -6,12 +6,10 @@ import json
 import tomllib
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from skdpsurv.cli.failures import CommandError, guarded, refusals
-from skdpsurv.cli.options import AsJson, NewFile, Option, ReleaseFile
+from skdpsurv.cli.failures import CommandError, refusals
+from skdpsurv.cli.options import command
 from skdpsurv.cli.output import promise_line, reserve, result_lines, save, show
 from skdpsurv.metrics import SurvivalEvaluation
 from skdpsurv.pooling import heterogeneity, pool_releases
@@ -36,30 +34,36 @@ def _load_evaluation(path: Path) -> SurvivalEvaluation:
         raise CommandError("description", message) from error
 
 
-@guarded
+@command
 def explain(
-    release: ReleaseFile,
-    html: Annotated[
-        Path | None, Option(help="Write a page that a privacy officer can read and sign.")
-    ] = None,
-    title: Annotated[str | None, Option(help="Title of the page.")] = None,
-    evaluation: Annotated[
-        Path | None,
-        Option(help="What skdpsurv evaluate wrote: its calibration goes into the page."),
-    ] = None,
-    registry: Annotated[
-        Path | None, Option(help="Write an entry for OpenDP's registry of deployments (YAML).")
-    ] = None,
-    publisher: Annotated[
-        Path | None,
-        Option(
-            help="TOML file with what only the publisher knows, for --registry: name, "
-            "data_curators, intended_use, data_product_region, publication_date, and more."
-        ),
-    ] = None,
-    as_json: AsJson = False,
+    release: Path,
+    /,
+    *,
+    html: Path | None = None,
+    title: str | None = None,
+    evaluation: Path | None = None,
+    registry: Path | None = None,
+    publisher: Path | None = None,
+    as_json: bool = False,
 ) -> None:
-    """Say in plain words what was released, of what columns, and what is promised to whom."""
+    """Say in plain words what was released, of what columns, and what is promised to whom.
+
+    Parameters
+    ----------
+    release : Path
+        A release, as fit wrote it.
+    html : Path or None
+        Write a page that a privacy officer can read and sign.
+    title : str or None
+        Title of the page.
+    evaluation : Path or None
+        What skdpsurv evaluate wrote: its calibration goes into the page.
+    registry : Path or None
+        Write an entry for OpenDP's registry of deployments (YAML).
+    publisher : Path or None
+        TOML file with what only the publisher knows, for --registry: name, data_curators,
+        intended_use, data_product_region, publication_date, and more.
+    """
     if (registry is None) != (publisher is None):
         raise CommandError("parameter", "--registry and --publisher must be given together.")
     if html is None and (title is not None or evaluation is not None):
@@ -84,23 +88,27 @@ def explain(
     show(content, lines or chain([published.explain()], result_lines(published)), as_json)
 
 
-@guarded
+@command
 def pool(
-    releases: Annotated[
-        list[Path],
-        typer.Argument(metavar="RELEASE...", help="Releases of one kind, as fit wrote them."),
-    ],
-    out: NewFile,
-    effects: Annotated[
-        str, typer.Option(help="fixed: one truth for all sites; random: truths that scatter.")
-    ] = "fixed",
-    overlap: Annotated[
-        bool,
-        typer.Option("--overlap", help="Somebody may be in two of the data sets: epsilons add up."),
-    ] = False,
-    as_json: AsJson = False,
+    releases: list[Path],
+    /,
+    *,
+    out: Path,
+    effects: str = "fixed",
+    overlap: bool = False,
+    as_json: bool = False,
 ) -> None:
-    """Make one release of several, of different people: coefficients, curves or tables add up."""
+    """Make one release of several, of different people: coefficients, curves or tables add up.
+
+    Parameters
+    ----------
+    releases : list of Path
+        Releases of one kind, as fit wrote them.
+    effects : str, default="fixed"
+        fixed: one truth for all sites; random: truths that scatter.
+    overlap : bool, default=False
+        Somebody may be in two of the data sets: epsilons add up.
+    """
     reserve(out)
     members = [load_release(path) for path in releases]
     with refusals("description"):

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from itertools import islice
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
-import typer
 
 from skdpsurv.audit import audit_epsilon, density_ratio_audit, measurement_audit, worst_neighbours
 from skdpsurv.cli.columns_file import public_columns
-from skdpsurv.cli.failures import CommandError, guarded
+from skdpsurv.cli.failures import CommandError
 from skdpsurv.cli.fitting import ESTIMATORS, TABLES, Kind, make
-from skdpsurv.cli.options import NONE, AsJson, Option, Settings
+from skdpsurv.cli.options import NONE, command
 from skdpsurv.cli.output import reserve, rich_table, show, working
 from skdpsurv.forecast import forecast_accuracy
 
@@ -35,59 +34,64 @@ SHOWN = {
 #: Probability, at most, with which a true claim is called refuted.
 FALSE_ALARM = 1e-4
 
-KindOfModel = Annotated[
-    Kind, typer.Argument(metavar="KIND", help="survival, weibull, km or logistic.")
-]
 
-
-@guarded
+@command
 def plan(
-    kind: KindOfModel,
-    records: Annotated[int, Option(help="How many records there will be.")],
-    set_: Settings = NONE,
-    columns: Annotated[
-        int | None, Option(help="How many columns there will be; 8 by default.")
-    ] = None,
-    schema: Annotated[
-        Path | None,
-        Option(help="In place of --columns: the TOML file that says what they hold."),
-    ] = None,
-    event_rate: Annotated[
-        float,
-        typer.Option(
-            help="Share of records whose event will be seen before the horizon; of the second "
-            "class, for a classifier."
-        ),
-    ] = 0.3,
-    concordance: Annotated[
-        float | None,
-        Option(help="C-index (or AUC) of the best model, as earlier studies have it; else 0.7."),
-    ] = None,
-    censoring: Annotated[
-        float, typer.Option(help="Share of the others who are lost before the horizon.")
-    ] = 0.5,
-    baseline: Annotated[
-        str, typer.Option(help="Course of the hazard: front-loaded, flat or rising.")
-    ] = "flat",
-    epsilon: Annotated[
-        list[float], typer.Option(help="Privacy loss to ask about. May be given several times.")
-    ] = [0.1, 0.3, 1.0, 3.0],  # noqa: B006, typer copies it
-    intervals: Annotated[
-        float, Option(min=0.0, max=0.9, help="Share of epsilon for standard errors, as in fit.")
-    ] = 0.0,
-    delta: Annotated[
-        float, Option(min=0.0, max=1.0, help="Delta of Gaussian noise, as in fit.")
-    ] = 0.0,
-    repeats: Annotated[int, typer.Option(help="Studies to simulate.")] = 20,
-    figure: Annotated[
-        Path | None, Option(help="Draw the table: a .png, .pdf or .svg file.")
-    ] = None,
-    seed: Annotated[
-        int | None, Option(min=0, help="Seed of the simulation: its records are nobody's.")
-    ] = None,
-    as_json: AsJson = False,
+    kind: Kind,
+    /,
+    *,
+    records: int,
+    set_: list[str] = NONE,
+    columns: int | None = None,
+    schema: Path | None = None,
+    event_rate: float = 0.3,
+    concordance: float | None = None,
+    censoring: float = 0.5,
+    baseline: str = "flat",
+    epsilon: list[float] = [0.1, 0.3, 1.0, 3.0],  # noqa: B006, typer copies it
+    intervals: float = 0.0,
+    delta: float = 0.0,
+    repeats: int = 20,
+    figure: Path | None = None,
+    seed: int | None = None,
+    as_json: bool = False,
 ) -> None:
-    """Forecast accuracy at several epsilons, by simulation: no record is read, nothing is spent."""
+    """Forecast accuracy at several epsilons, by simulation: no record is read, nothing is spent.
+
+    Parameters
+    ----------
+    kind : Kind
+        What will be fitted: survival, weibull, km or logistic.
+    records : int
+        How many records there will be.
+    set_ : list of str
+        Another parameter of the estimator, as NAME=VALUE. May be given several times.
+    columns : int or None
+        How many columns there will be; 8 by default.
+    schema : Path or None
+        In place of --columns: the TOML file that says what they hold.
+    event_rate : float, default=0.3
+        Share of records whose event will be seen before the horizon; of the second class, for a
+        classifier.
+    concordance : float or None
+        C-index (or AUC) of the best model, as earlier studies have it; 0.7 by default.
+    censoring : float, default=0.5
+        Share of the others who are lost before the horizon.
+    baseline : str, default="flat"
+        Course of the hazard: front-loaded, flat or rising.
+    epsilon : list of float
+        Privacy loss to ask about. May be given several times.
+    intervals : float, default=0.0
+        Share of epsilon for standard errors, as fit has it.
+    delta : float, default=0.0
+        Delta of Gaussian noise, as fit has it.
+    repeats : int, default=20
+        Studies to simulate.
+    figure : Path or None
+        Draw the table: a .png, .pdf or .svg file.
+    seed : int or None
+        Seed of the simulation: its records are nobody's.
+    """
     if figure is not None:
         if figure.suffix not in (".png", ".pdf", ".svg"):
             raise CommandError("parameter", "--figure must end in .png, .pdf or .svg.")
@@ -125,26 +129,39 @@ def plan(
     show(forecast.to_dict(), lines, as_json)
 
 
-@guarded
+@command
 def audit(
-    kind: KindOfModel,
-    set_: Settings = NONE,
-    epsilon: Annotated[float, typer.Option(help="The claim to attack.")] = 1.0,
-    trials: Annotated[
-        int, typer.Option(min=100, help="Fits of each data set. More can show more.")
-    ] = 1000,
-    pairs: Annotated[
-        int, typer.Option(min=1, help="How many pairs of neighbouring data sets to try.")
-    ] = 3,
-    as_json: AsJson = False,
+    kind: Kind,
+    /,
+    *,
+    set_: list[str] = NONE,
+    epsilon: float = 1.0,
+    trials: int = 1000,
+    pairs: int = 3,
+    as_json: bool = False,
 ) -> None:
     """Try to tell neighbouring data sets apart by their releases. Uses made-up records, no budget.
 
     Passing proves nothing; a refuted claim ends with exit code 9.
+
+    Parameters
+    ----------
+    kind : Kind
+        What to attack: survival, weibull, km or logistic.
+    set_ : list of str
+        Another parameter of the estimator, as NAME=VALUE. May be given several times.
+    epsilon : float, default=1.0
+        The claim to attack.
+    trials : int, default=1000
+        Fits of each data set. More can show more.
+    pairs : int, default=3
+        How many pairs of neighbouring data sets to try.
     """
     estimator = _made_up(kind, {"epsilon": epsilon}, set_)
     estimator._check_parameters()
     tried = list(islice(worst_neighbours(estimator), pairs))
+    if not tried:
+        raise CommandError("parameter", "--pairs must be at least 1.")
     confidence = 1.0 - FALSE_ALARM / len(tried)
     found: list[dict[str, Any]] = []
     for name, data, neighbour in tried:
