@@ -12,23 +12,28 @@ right with probability one half and half of that. Numbers here are upper bounds,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal, localcontext
-from typing import Self
+from functools import partial
+from typing import Any, NamedTuple, Self
 
 from skdpsurv.privacy import PrivacyGuarantee
+from skdpsurv.report.figures import Figure, figures
+from skdpsurv.report.text import exact, percent_up
 
-__all__ = ["Advantage"]
+__all__ = ["Advantage", "advantage_figures", "compared"]
 
 #: Beyond, what is missing to 1 is less than rounding adds.
 LARGEST = Decimal(200)
 #: More than the last digit of what is computed, and less than anybody reads.
 SLACK = Decimal("1e-40")
+#: Of the table that stands in the place of the figure.
+COMPARED = (0.1, 0.5, 1.0, 2.0, 4.0)
+#: The curve is flat beyond.
+WIDEST = 10.0
 
 
-@dataclass(frozen=True)
-class Advantage:
-    """Bounds for one epsilon and delta.
+class Advantage(NamedTuple):
+    """Bounds for one epsilon and delta, if they are proved.
 
     Parameters
     ----------
@@ -36,40 +41,67 @@ class Advantage:
         On probabilities; None where it has more digits than anybody reads.
     most : Decimal
         On true-positive rate less false-positive rate.
+    right : Decimal
+        On the probability of a right guess, with both versions equally likely.
 
     Examples
     --------
-    >>> from skdpsurv import PrivacyGuarantee
-    >>> bound = Advantage.of(PrivacyGuarantee(1.0))
+    >>> bound = Advantage.at(1.0)
     >>> f"{bound.most:.6f} {bound.right:.6f} {bound.factor:.6f}"
     '0.462117 0.731059 2.718282'
     """
 
     factor: Decimal | None
     most: Decimal
-
-    @classmethod
-    def of(cls, guarantee: PrivacyGuarantee) -> Self:
-        """Return the bounds that a guarantee would mean if it is proved."""
-        return cls.at(guarantee.epsilon, guarantee.delta)
+    right: Decimal
 
     @classmethod
     def at(cls, epsilon: float, delta: float = 0.0) -> Self:
         """Return the bounds for two numbers."""
-        exponent, slip = Decimal(epsilon), Decimal(delta)
-        if exponent > LARGEST:
-            return cls(None, Decimal(1))
+        if epsilon > LARGEST:
+            return cls(None, Decimal(1), Decimal(1))
         with localcontext() as context:
             context.prec = 150
-            factor = exponent.exp()
-            most = (factor - 1 + 2 * slip) / (factor + 1)
+            factor = Decimal(epsilon).exp()
             # At 0 all is exact; elsewhere the exponential is rounded.
-            rounding = SLACK if exponent else Decimal(0)
-            return cls(factor + rounding, min(most + rounding, Decimal(1)))
+            rounding = SLACK if epsilon else Decimal(0)
+            most = min((factor - 1 + 2 * Decimal(delta)) / (factor + 1) + rounding, Decimal(1))
+            return cls(factor + rounding, most, (1 + most) / 2)
 
-    @property
-    def right(self) -> Decimal:
-        """How probable a right guess is, with both versions equally likely."""
-        with localcontext() as context:
-            context.prec = 150
-            return (1 + self.most) / 2
+
+def compared(guarantee: PrivacyGuarantee) -> list[tuple[str, Advantage]]:
+    """Return bounds of some epsilons and of a guarantee, by what they are called."""
+    own = guarantee.epsilon, guarantee.delta
+    return [
+        (exact(pair[0]) + " (this release)" * (pair == own), Advantage.at(*pair))
+        for pair in sorted({(epsilon, 0.0) for epsilon in COMPARED} | {own})
+    ]
+
+
+def advantage_figures(guarantee: PrivacyGuarantee) -> list[Figure]:
+    """Return a figure of what a proved guarantee means beside others."""
+    caption = (
+        "The largest advantage that an attacker can have, over epsilon. The point is this release."
+    )
+    return figures(partial(_draw, guarantee), "advantage", 2.7, caption)
+
+
+def _draw(guarantee: PrivacyGuarantee, ax: Any) -> None:
+    epsilon, most = guarantee.epsilon, Advantage.at(guarantee.epsilon, guarantee.delta).most
+    end = min(max(4.0, 1.25 * epsilon), WIDEST)
+    grid = [end * k / 100 for k in range(101)]
+    at = [100 * float(Advantage.at(one, guarantee.delta).most) for one in grid]
+    ax.plot(grid, at, color="#0072B2", linewidth=2.4)
+    ax.fill_between(grid, at, color="#0072B2", alpha=0.08, linewidth=0.0)
+    place, height = min(epsilon, end), 100 * float(most)
+    ax.plot([place, place], [0.0, height], color="#D55E00", linewidth=1.5)
+    marker = "o" if place == epsilon else ">"
+    ax.plot([place], [height], marker, color="#D55E00", markersize=9, clip_on=False, zorder=5)
+    stated = exact(epsilon)
+    called = f"ε = {stated}" if len(stated) < 9 else f"ε ≈ {epsilon:.4g}"
+    title = f"{called}: advantage at most {percent_up(most)}"
+    ax.set_title(title, loc="left", fontsize="medium", fontweight="bold", color="#A34700")
+    ax.set(xlim=(0.0, end), ylim=(0.0, 100.0), xlabel="epsilon (ε)", ylabel="Largest advantage, %")
+    ax.grid(color="0.92", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)

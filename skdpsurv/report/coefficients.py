@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,10 +9,9 @@ import pandas as pd
 
 from skdpsurv.plotting.coefficient_plot import plot_coefficients
 from skdpsurv.preprocessing.feature import Feature
-from skdpsurv.report.blocks import Block, Figure, Note, Table
-from skdpsurv.report.figures import svg
-from skdpsurv.report.text import distinct, short
-from skdpsurv.types import FloatArray
+from skdpsurv.report.figures import Figure, cut, figures
+from skdpsurv.report.templates import WORDS
+from skdpsurv.report.text import Table, distinct, short
 
 __all__ = ["cautions", "coefficients"]
 
@@ -22,194 +19,136 @@ __all__ = ["cautions", "coefficients"]
 MOST_DRAWN, MOST_ROWS = 30, 300
 #: Of an interval, in logarithms of ratios: beyond, an arrow says as much.
 LONGEST = 8.0
-ENDS = ("coef lower 95%", "coef upper 95%")
-UNBENT = (
-    "These are estimates with 95 % intervals, which allow for sampling and for the noise. What "
-    "the mechanism does to coefficients on purpose (penalties, caps) is undone in them. Of several "
-    "intervals some may miss the truth. An interval without end says that noise hides the answer."
-)
-AT_CAP = (
-    "They estimate the coefficients that minimise the expected loss at the cap H = {cap:.4g} that "
-    "was used (max_cumulative_hazard). Where effects change over time they depend on H."
-)
-AS_RELEASED = (
-    "No standard errors were released with these coefficients, so there are no intervals. Noise "
-    "and a penalty may have moved each of them, and this release does not say how far. Do not "
-    "conclude from one of them that a column matters or does not."
-)
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """What exp(coefficient) is called, and how it is read; no name where it is no ratio."""
-
-    name: str
-    note: str
+ENDS = ["coef lower 95%", "coef upper 95%"]
 
 
 def cautions(model: Any) -> list[str]:
     """Return how coefficients of a model with a release are to be read, and how they are not."""
-    known = getattr(model, "inference_", None) is not None
-    ratio = _ratio(model, known)
-    named = [f"exp(coef) is {_article(ratio.name)}."] if ratio.name else []
-    return [UNBENT if known else AS_RELEASED, " ".join([*named, ratio.note])]
+    name, note = _ratio(model).values()
+    article = "an" if name.startswith("O") else "a"
+    named = f"exp(coef) is {article} {name.lower()}. " if name else ""
+    return [_kind(model), f"{named}{note}"]
 
 
-def _article(name: str) -> str:
-    return f"{'an' if name[0] in 'AEIOU' else 'a'} {name.lower()}"
+def _has_errors(model: Any) -> bool:
+    return getattr(model, "inference_", None) is not None
 
 
-def coefficients(release: Any, model: Any) -> list[Block]:
-    """Return a table and a forest figure; nothing of a model without coefficients of columns."""
-    coef = getattr(model, "coef_", None)
-    features = release.features if coef is not None else ()
-    table = np.atleast_2d(np.empty((0, 0)) if coef is None else coef)
-    if not features or table.shape[1] != len(features):
-        return []
-    known = getattr(model, "inference_", None) is not None
-    ratio = _ratio(model, known)
-    names = distinct(map(_label, features))
-    blocks: list[Block] = [Note(UNBENT if known else AS_RELEASED), Note(ratio.note)]
-    if (cap := getattr(model, "max_cumulative_hazard_", None)) is not None:
-        blocks.append(Note(AT_CAP.format(cap=cap)))
-    several = len(table) > 1
-    for label, row in zip(model.classes_.tolist() if several else [""], table, strict=True):
-        frame = _estimates(model, features, row, known)
-        what = f"Coefficients of the class {label}" if several else "Coefficients"
-        blocks += _table(frame, names, features, ratio, known, what)
-    if not several and len(features) <= MOST_DRAWN:
-        blocks += _forest(frame, features, ratio, known)
-    return blocks
+def _kind(model: Any) -> str:
+    return str(WORDS["coefficients"]["intervals" if _has_errors(model) else "released"])
 
 
-def _ratio(model: Any, known: bool) -> Ratio:
-    link = model.release_.parameters.get("link")
-    unclear = "They are read as the model’s documentation says."
+def _ratio(model: Any) -> dict[str, str]:
+    """Return what exp(coefficient) is called, and how it is read."""
+    found: dict[str, dict[str, str]] = WORDS["ratios"]
     match model.release_.estimator:
-        case "DPDiscreteTimeSurvival" | "PublishedDiscreteTimeSurvival" if link == "cloglog":
-            return Ratio("Hazard ratio", "The model is one of proportional hazards, as Cox’s is.")
-        case "DPDiscreteTimeSurvival" | "PublishedDiscreteTimeSurvival" if link == "logit":
-            return Ratio(
-                "Odds ratio",
-                "Ratios are those of the odds to have the event within one interval of time, for "
-                "whoever has come so far. Where intervals are short they are close to hazard "
-                "ratios.",
-            )
         case "DPDiscreteTimeSurvival" | "PublishedDiscreteTimeSurvival":
-            return Ratio(
-                "",
-                "The link is probit: coefficients move the quantile of a normal law, and "
-                "are no logarithms of ratios. Positive ones raise the risk.",
-            )
+            return found[model.release_.parameters["link"]]
         case "PublishedLogisticRegression":
-            return Ratio("Odds ratio", "Ratios are those of the odds of the class.")
-        case "DPLogisticRegression" if known or model.max_residual_ == 1.0:
-            return Ratio("Odds ratio", "Ratios are those of the odds of the class.")
+            return found["odds"]
         case "DPLogisticRegression":
-            return Ratio(
-                "",
-                "The pull of one record was capped in the fit. So these coefficients are not "
-                "logarithms of odds ratios; their signs are read as usual.",
-            )
-    return Ratio("", unclear)
+            is_odds = _has_errors(model) or model.max_residual_ == 1.0
+            return found["odds" if is_odds else "capped"]
+    return found["other"]
 
 
-def _estimates(model: Any, features: Any, row: FloatArray, known: bool) -> pd.DataFrame:
-    """Return estimates and ends of intervals, per unit of a column where there is one."""
-    if known:
-        return model.summary[["coef", *ENDS]].reset_index(drop=True)
-    steps = np.array([1.0 if f.per_unit is None else f.per_unit for f in features])
-    columns = {"coef": row * steps, **dict.fromkeys(ENDS, np.full(row.size, np.nan))}
-    return pd.DataFrame(columns)
+def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
+    """Return tables and a forest figure; None of a model without coefficients of columns."""
+    coef = getattr(model, "coef_", None)
+    if coef is None or not release.features or np.shape(coef)[-1] != len(release.features):
+        return None
+    features, rows, ratio = release.features, np.atleast_2d(coef), _ratio(model)
+    labels = model.classes_.tolist() if len(rows) > 1 else [None]
+    tables, frame = [], pd.DataFrame()
+    for label, row in zip(labels, rows, strict=True):
+        if _has_errors(model):
+            frame = model.summary[["coef", *ENDS]].reset_index(drop=True)
+        else:
+            steps = [1.0 if feature.per_unit is None else feature.per_unit for feature in features]
+            frame = pd.DataFrame({"coef": row * np.array(steps)}).reindex(columns=["coef", *ENDS])
+        what = "Coefficients" if label is None else f"Coefficients of the class {label}"
+        tables.append(_table(frame, features, ratio["name"], _has_errors(model), what))
+    drawn = len(rows) == 1 and len(features) <= MOST_DRAWN
+    return {
+        "notes": [_kind(model), ratio["note"]],
+        "cap": getattr(model, "max_cumulative_hazard_", None),
+        "tables": tables,
+        "left": max(len(features) - MOST_ROWS, 0),
+        "figures": _forest(frame, features, ratio["name"], _has_errors(model)) if drawn else [],
+    }
 
 
-def _table(
-    frame: pd.DataFrame,
-    names: list[str],
-    features: Any,
-    ratio: Ratio,
-    known: bool,
-    what: str,
-) -> list[Block]:
-    head = ["Column", "For a change of", "Coefficient"]
-    head += [f"{ratio.name}"] if ratio.name else []
-    head += ["95 % interval"] if known else []
+def _table(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool, caption: str) -> Table:
+    of = f", interval of the {ratio.lower()}" if ratio and intervals else ""
+    head = ["Column", "For a change of", "Coefficient"] + [ratio] * bool(ratio)
+    head += ["95 % interval"] * intervals
     rows = []
-    for name, feature, (point, lower, upper) in zip(
-        names, features, frame.to_numpy().tolist(), strict=True
-    ):
-        cells = [name, _change(feature), short(point)]
-        if ratio.name:
-            cells.append(short(_exp(point)))
-            lower, upper = _exp(lower), _exp(upper)
-        if known:
-            cells.append(f"{short(lower)} to {short(upper)}")
-        rows.append(tuple(cells))
-    of = f", interval of the {ratio.name.lower()}" if ratio.name and known else ""
-    blocks: list[Block] = [Table(f"{what}{of}", tuple(head), rows[:MOST_ROWS])]
-    if len(rows) > MOST_ROWS:
-        blocks.append(Note(f"{len(rows) - MOST_ROWS:,} more are in the release."))
-    return blocks
+    names = distinct(map(_label, features))[:MOST_ROWS]
+    for name, feature, numbers in zip(names, features, frame.to_numpy(), strict=False):
+        shown = list(map(short, _exp(numbers) if ratio else numbers))
+        cells = [name, _change(feature), short(numbers[0])] + shown[:1] * bool(ratio)
+        rows.append(cells + [f"{shown[1]} to {shown[2]}"] * intervals)
+    return Table(f"{caption}{of}", head, rows)
 
 
-def _forest(frame: pd.DataFrame, features: Any, ratio: Ratio, known: bool) -> list[Block]:
+def _forest(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool) -> list[Figure]:
     """Return a figure in which columns can be compared: each for all of its public range."""
-    spans = np.array([_span(feature) for feature in features])
-    over = frame.mul(spans, axis=0)
+    over = frame.mul([_span(feature) for feature in features], axis=0)
     over.index = pd.Index(distinct(map(_drawn_label, features)))
-    drawn = partial(plot_coefficients, over, ratios=bool(ratio.name), limits=_limits(over, ratio))
-    called = ratio.name or "Coefficient"
+    limits = _limits(over, bool(ratio))
+    called = ratio or "Coefficient"
 
     def draw(ax: Any) -> None:
-        drawn(ax=ax)
+        plot_coefficients(over, ratios=bool(ratio), limits=limits, ax=ax)
         low, high = ax.get_xlim()
-        if ratio.name and high > 50.0 * low:  # ticks at 1, 2 and 5 would be too many
+        if ratio and high > 50.0 * low:  # ticks at 1, 2 and 5 would be too many
             ax.locator_params(axis="x", numticks=8, subs=(1.0,))
-        ax.set_xlabel(f"{called}, {'95 % interval' if known else 'as released'}")
+        ax.set_xlabel(f"{called}, {'95 % interval' if intervals else 'as released'}")
 
     caption = (
         f"{called} of each column: of a number from its lowest to its highest public value, where "
         "that is known, of a category or a condition from no to yes."
     )
-    height = 1.1 + 0.34 * len(spans)
-    found = svg(draw, "coefficients", height, caption)
-    return [] if found is None else [Figure(found, caption)]
+    return figures(draw, "coefficients", 1.1 + 0.34 * len(features), caption)
 
 
-def _limits(table: pd.DataFrame, ratio: Ratio) -> tuple[float, float]:
+def _limits(table: pd.DataFrame, ratios: bool) -> tuple[float, float]:
     """Return ends that hold all points, no effect, and intervals as far as they say something."""
-    points, ends = table["coef"].to_numpy(), table[list(ENDS)].to_numpy().ravel()
-    if ratio.name:
-        ends = np.clip(ends, -LONGEST, LONGEST)
-    held = np.concatenate([points, ends, [0.0]])
+    ends = table[ENDS].to_numpy()
+    held = np.append(
+        table["coef"],
+        [0.0, *np.clip(ends, -LONGEST, LONGEST).flat] if ratios else [0.0, *ends.flat],
+    )
     held = held[np.isfinite(held)]
     room = 0.05 * float(np.ptp(held)) or 1.0
-    low, high = float(held.min()) - room, float(held.max()) + room
-    return (_exp(low), _exp(high)) if ratio.name else (low, high)
+    limits = np.array([held.min() - room, held.max() + room])
+    low, high = (_exp(limits) if ratios else limits).tolist()
+    return low, high
 
 
-def _exp(number: float) -> float:
+def _exp(numbers: Any) -> Any:
     with np.errstate(over="ignore", under="ignore"):
-        return float(np.exp(number))
+        return np.exp(numbers)
+
+
+def _is_missing(feature: Feature) -> bool:
+    return feature.expression.kind == "missing"
 
 
 def _label(feature: Feature) -> str:
     """Name what a coefficient belongs to."""
     if feature.column is None:
         return feature.name
-    if feature.expression.kind == "missing" or feature.level == "missing":
+    if _is_missing(feature):
         return f"{feature.column}: missing"
-    if feature.level is None:
-        return feature.column
-    return f"{feature.column}: {'yes' if feature.level is True else feature.level}"
+    level = "yes" if feature.level is True else feature.level
+    return feature.column if level is None else f"{feature.column}: {level}"
 
 
 def _change(feature: Feature) -> str:
-    if feature.level is not None or feature.expression.kind == "missing":
+    if feature.level is not None or _is_missing(feature):
         return "no to yes"
-    if feature.per_unit is None:
-        return "+1 of the feature"
-    return f"+1 {feature.unit}" if feature.unit else "+1"
+    return "+1 of the feature" if feature.per_unit is None else f"+1 {feature.unit}".strip()
 
 
 def _span(feature: Feature) -> float:
@@ -221,9 +160,6 @@ def _span(feature: Feature) -> float:
 
 
 def _drawn_label(feature: Feature) -> str:
-    name, span = _label(feature), _span(feature)
-    name = name if len(name) <= 24 else f"{name[:23]}…"
-    if span == 1.0:
-        return name
+    (name,), span = cut([_label(feature)], 24), _span(feature)
     unit = f" {feature.unit}" if feature.unit and len(feature.unit) <= 12 else ""
-    return f"{name}, +{short(span, 3)}{unit}"
+    return name if span == 1.0 else f"{name}, +{short(span, 3)}{unit}"

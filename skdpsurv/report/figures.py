@@ -1,6 +1,6 @@
 """Drawings as SVG within a page: the same bytes for the same release, and nothing from elsewhere.
 
-matplotlib is an extra: without it there are no figures, and whoever asks is told so by None.
+matplotlib is an extra: without it there are no figures.
 """
 
 from __future__ import annotations
@@ -8,13 +8,13 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
-from skdpsurv.report.blocks import Markup
+from markupsafe import Markup
 
-__all__ = ["can_draw", "svg"]
+__all__ = ["Figure", "can_draw", "cut", "figures"]
 
 #: Of a figure, in inches: a phone shows it at three quarters of this.
 WIDTH = 5.2
@@ -30,7 +30,13 @@ STYLE: dict[Any, Any] = {
     "axes.facecolor": "none",
     "savefig.facecolor": "none",
 }
-REFERENCE = re.compile(r"url\(#([^)]+)\)")
+
+
+class Figure(NamedTuple):
+    """A drawing, and what is to be seen in it."""
+
+    svg: Markup
+    caption: str
 
 
 def can_draw() -> bool:
@@ -42,29 +48,28 @@ def can_draw() -> bool:
     return True
 
 
-def svg(draw: Callable[[Any], Any], name: str, height: float, says: str) -> Markup | None:
-    """Return a drawing.
+def cut(names: Iterable[str], most: int = 40) -> list[str]:
+    """Return names that are short enough for a figure."""
+    return [name if len(name) <= most else f"{name[: most - 1]}…" for name in names]
+
+
+def figures(draw: Callable[[Any], Any], name: str, height: float, caption: str) -> list[Figure]:
+    """Return a drawing; none without matplotlib, or where numbers are beyond what can be drawn.
 
     Parameters
     ----------
     draw : callable
         Draws on matplotlib axes.
     name : str
-        Of letters, and another one for each figure of a page: its ids begin with it.
+        Another one for each figure of a page: ids within follow from it.
     height : float
         In inches.
-    says : str
-        What is to be seen, for whoever cannot see it.
-
-    Returns
-    -------
-    Markup or None
-        None without matplotlib, or where numbers are beyond what can be drawn.
+    caption : str
     """
     if not can_draw():
-        return None
+        return []
     import matplotlib.style
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure as Canvas
 
     text = io.StringIO()
     try:
@@ -72,68 +77,50 @@ def svg(draw: Callable[[Any], Any], name: str, height: float, says: str) -> Mark
             # Of letters that a font lacks, and of room that a layout lacks.
             warnings.simplefilter("ignore")
             with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
-                figure = Figure(figsize=(WIDTH, height), layout="constrained")
+                figure = Canvas(figsize=(WIDTH, height), layout="constrained")
                 ax = figure.subplots()
                 draw(ax)
                 _legend_below(ax)
                 metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
                 figure.savefig(text, format="svg", metadata=metadata)
     except (ArithmeticError, ValueError):
-        return None
-    return _inlined(text.getvalue(), name, says)
+        return []
+    return [Figure(_inlined(text.getvalue(), caption), caption)]
 
 
 def _legend_below(ax: Any) -> None:
     """Move a legend from beside the axes, where a narrow page has no room."""
-    legend = ax.get_legend()
-    if legend is None:
+    if (legend := ax.get_legend()) is None:
         return
-    handles, entries = legend.legend_handles, [text.get_text() for text in legend.get_texts()]
+    entries = [text.get_text() for text in legend.get_texts()]
     legend.remove()
-    columns = 1 if max(map(len, entries), default=0) > 24 else 2
     ax.figure.legend(
-        handles,
-        entries,
+        *(legend.legend_handles, entries),
         loc="outside lower left",
-        ncols=columns,
+        ncols=1 if max(map(len, entries), default=0) > 24 else 2,
         frameon=False,
         handlelength=2.4,
         fontsize="medium",
     )
 
 
-def _inlined(text: str, name: str, says: str) -> Markup:
-    """Return a drawing as a part of HTML, with ids of its own and without styles for the page."""
+def _inlined(text: str, says: str) -> Markup:
+    """Return a drawing as a part of HTML, without styles for the page and ids that nothing uses.
+
+    Those that are used are hashes, which differ between figures.
+    """
     root = ElementTree.fromstring(text)
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if _local(child.tag) in ("metadata", "style"):
-                parent.remove(child)
-    used: set[str] = set()
+    used = set(re.findall(r'(?:url\(|href=")#([^)"]+)', text))
     for node in root.iter():
-        node.tag = _local(node.tag)
-        for key, given in list(node.attrib.items()):
-            del node.attrib[key]
-            node.attrib[_local(key)] = _renamed(_local(key), given, name, used)
-    for node in root.iter():
-        if node.attrib.get("id") not in used:
-            node.attrib.pop("id", None)
-    width, height = root.attrib["viewBox"].split()[2:]
-    root.attrib.clear()
-    root.attrib.update({"viewBox": f"0 0 {width} {height}", "role": "img", "aria-label": says})
+        for child in [one for one in node if _local(one.tag) in ("metadata", "style")]:
+            node.remove(child)
+        attributes = {_local(key): given for key, given in node.attrib.items()}
+        if attributes.get("id") not in used:
+            attributes.pop("id", None)
+        node.tag, node.attrib = _local(node.tag), attributes
+    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": says}
     # Written by an XML writer, which escapes whatever text is in it.
     return Markup(ElementTree.tostring(root, encoding="unicode", short_empty_elements=False))
-
-
-def _renamed(key: str, given: str, name: str, used: set[str]) -> str:
-    """Return an attribute with ids that begin with a name; note those that are referred to."""
-    if key == "id":
-        return f"{name}-{given}"
-    if key == "href":
-        used.add(f"{name}-{given[1:]}")
-        return f"#{name}-{given[1:]}"
-    used.update(f"{name}-{one}" for one in REFERENCE.findall(given))
-    return REFERENCE.sub(rf"url(#{name}-\1)", given)
 
 
 def _local(name: str) -> str:

@@ -17,7 +17,8 @@ import yaml
 from skdpsurv.checks import choice
 from skdpsurv.preprocessing.public_steps import known_names
 from skdpsurv.release.explanation import column_words
-from skdpsurv.report.templates import WORDS, templates
+from skdpsurv.report.advantage import Advantage
+from skdpsurv.report.templates import TEMPLATES, WORDS
 from skdpsurv.version import __version__
 
 __all__ = ["registry_entry"]
@@ -165,19 +166,16 @@ def registry_entry(
         for key, given in known.items()
     }
     names = known_names(release.feature_names_in, release.n_features_in)
-    entry = (
-        templates(html=False)
-        .get_template("registry.yaml.jinja")
-        .render(
-            release=release,
-            said=said,
-            slug=_slug(said),
-            tier=_tier({key for key, given in said.items() if given is not None}),
-            columns=[] if release.columns is None else list(column_words(release.columns, names)),
-            most=MOST_COLUMNS,
-            sha=hashlib.sha256(release.to_json().encode()).hexdigest(),
-            version=__version__,
-        )
+    entry = TEMPLATES.get_template("registry.yaml.jinja").render(
+        release=release,
+        said=said,
+        bound=Advantage.at(guarantee.epsilon, guarantee.delta),
+        slug=_slug(said),
+        tier=_tier({key for key, given in said.items() if given is not None}),
+        columns=[] if release.columns is None else list(column_words(release.columns, names)),
+        most=MOST_COLUMNS,
+        sha=hashlib.sha256(release.to_json().encode()).hexdigest(),
+        version=__version__,
     )
     return yaml.dump(
         _without_gaps(yaml.safe_load(entry)),

@@ -9,30 +9,34 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
-from typing import Any
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import yaml
 from markupsafe import Markup
 
-__all__ = ["by_end", "distinct", "exact", "listed", "percent_up", "short", "shown", "up", "value"]
-
-#: What templates use.
-FILTERS = [
+__all__ = [
+    "Table",
+    "added",
+    "by_end",
+    "code",
+    "distinct",
     "exact",
     "listed",
     "percent_up",
-    "short",
-    "shown",
-    "up",
-    "value",
     "plain",
-    "code",
-    "word",
     "prose",
     "scalar",
+    "short",
+    "shown",
+    "stated",
+    "up",
+    "value",
+    "word",
 ]
+
 
 #: Controls, formats (which turn lines around, or show nothing), surrogates, and breaks of lines.
 HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
@@ -43,6 +47,15 @@ MOST_VALUES = 12
 #: Of a public number that is shown with all of them.
 MOST_DIGITS = 8
 DEEPEST = 4
+
+
+class Table(NamedTuple):
+    """A table: the first column names the rows, and the others are numbers or words."""
+
+    caption: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    numbers: bool = True
 
 
 def shown(text: object) -> str:
@@ -90,6 +103,13 @@ def exact(number: float) -> str:
     if math.isinf(number):
         return "infinite" if number > 0 else "minus infinite"
     return repr(float(number)).removesuffix(".0")
+
+
+def added(one: float, other: float) -> str:
+    """Return a sum of two numbers as they print, without rounding; else rounded up."""
+    whole = Fraction(repr(one)) + Fraction(repr(other))
+    number = float(whole)
+    return exact(number if Fraction(repr(number)) >= whole else math.nextafter(number, math.inf))
 
 
 def by_end(time: float, end: float) -> str:
@@ -188,6 +208,13 @@ def value(of: Any, deep: int = 0) -> str:
     if isinstance(of, int):
         return f"{of:,}" if abs(of) < 10**15 else f"about {Decimal(of):.3e}"
     return shown(of)
+
+
+def stated(of: object) -> str:
+    """Return what a release states of another one."""
+    if isinstance(of, float):
+        return exact(of)
+    return (value(of) if type(of) is int else shown(of)) or "not stated"
 
 
 # ---- Markdown with LaTeX, in YAML: words are to stay words.

@@ -1,0 +1,164 @@
+"""Predictions for a few people who do not exist: made of public bounds and categories alone."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
+
+from skdpsurv.plotting.survival_curves import plot_survival_curves
+from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
+from skdpsurv.preprocessing.column_kinds import Boolean, Date, Number
+from skdpsurv.preprocessing.public_steps import branches, is_dropped, is_nothing, known_names
+from skdpsurv.report.figures import cut, figures
+from skdpsurv.report.text import Table, by_end, distinct, short
+
+__all__ = ["people"]
+
+#: Values of a category that are tried.
+MOST_LABELS = 50
+#: Columns of which a table says what the people have.
+MOST_COLUMNS = 40
+N_TIMES = 5
+
+
+class Range(NamedTuple):
+    """What a column may hold: a value that is typical or in the middle, and others beside it."""
+
+    middle: Any
+    others: tuple[Any, ...]
+    typical: bool = False
+
+
+def people(release: Any, model: Any) -> dict[str, Any] | None:
+    """Return predicted survival, or probabilities of classes, of people who do not exist.
+
+    None of a model that predicts neither; if nobody can be made up, why.
+    """
+    curved = hasattr(model, "predict_survival_function")
+    if not curved and not hasattr(model, "predict_proba"):
+        return None
+    if release.guarantee.not_covered:
+        return {"refused": "steps before the model learned from the records."}
+    names = known_names(release.feature_names_in, release.n_features_in)
+    ranges = None if release.columns is None else _ranges(release.transformer(), names)
+    if ranges is None:
+        return {
+            "refused": "the release does not say of every column what it holds, so nobody can make "
+            "up a row."
+        }
+    rows, column = _chosen(release, model, ranges, names)
+    typical = any(one.typical for one in ranges)
+    labels = ["typical" if typical else "in the middle"]
+    name = None if column is None else distinct(names)[column]
+    if column is not None:
+        labels = [f"{name}: {_cell(value)}" for value in rows.iloc[:, column]]
+    # By name, if the model's columns have names.
+    table = rows if release.feature_names_in is not None else rows.to_numpy(dtype=object)
+    found = _survival(model, table, labels, typical) if curved else _classes(model, table, labels)
+    cells = [(name, _cell(one.middle)) for name, one in zip(distinct(names), ranges, strict=True)]
+    what = f"Values of the {'typical person' if typical else 'person in the middle'}"
+    person = Table(what, ("Column", "Value"), cells[:MOST_COLUMNS], numbers=False)
+    return {"typical": typical, "column": name, "person": person, **found}
+
+
+def _ranges(step: Any, names: list[str]) -> list[Range] | None:
+    """Return what each raw column may hold; None if that is not known of all."""
+    found: list[Range | None] = [None] * len(names)
+    if isinstance(step, Pipeline):
+        inner = [one for _, one in step.steps if not is_nothing(one)]
+        return _ranges(inner[0], names) if inner else None
+    if isinstance(step, ColumnTransformer):
+        for _, one, places in branches(step, names):
+            nothing: list[Range] | None = [Range(0.0, ())] * len(places)  # depends on it
+            inside = nothing if is_dropped(one) else _ranges(one, [names[j] for j in places])
+            for j, place in enumerate(places):
+                found[place] = None if inside is None else (found[place] or inside[j])
+    elif isinstance(step, PublicColumns):
+        kinds = {kind.column: _of_kind(kind) for kind in step._kinds()}
+        found = [kinds.get(name) for name in names]
+    elif isinstance(step, PublicBoundsScaler):
+        ends = zip(*(end.tolist() for end in step._ends(names, len(names))), strict=True)
+        found = [Range(low / 2 + high / 2, (low, high)) for low, high in ends]
+    ranges = [one for one in found if one is not None]
+    return ranges if len(ranges) == len(names) else None
+
+
+def _of_kind(kind: Any) -> Range:
+    match kind:
+        case Number():
+            others: tuple[Any, ...] = (kind.low, kind.high)
+        case Date():
+            others = (kind.first.isoformat(), kind.last.isoformat())
+        case Boolean():
+            others = (not kind.example,)
+        case _:
+            others = tuple(label for label in kind.labels if label != kind.example)
+    return Range(kind.example, others[: MOST_LABELS - 1], kind.typical is not None)
+
+
+def _chosen(
+    release: Any, model: Any, ranges: list[Range], names: list[str]
+) -> tuple[pd.DataFrame, int | None]:
+    """Return a person in the middle, others, and the column in which they differ."""
+    middle = [one.middle for one in ranges]
+    tried = [(-1, middle)] + [
+        (j, [*middle[:j], value, *middle[j + 1 :]])
+        for j, one in enumerate(ranges)
+        for value in one.others
+    ]
+    rows = pd.DataFrame([row for _, row in tried], columns=names, dtype=object)
+    table = rows if release.feature_names_in is not None else rows.to_numpy(dtype=object)
+    curved = hasattr(model, "predict_survival_function")
+    risk = np.asarray(model.predict(table) if curved else model.predict_proba(table)[:, -1], float)
+    places = np.array([j for j, _ in tried])
+    reach = [np.ptp(risk[(places == j) | (places < 0)]) for j in range(len(ranges))]
+    if not reach or not np.nanmax(reach) > 0.0:
+        return rows.iloc[:1], None
+    column = int(np.nanargmax(reach))
+    own = np.flatnonzero(places == column)
+    chosen = sorted(
+        {0, own[risk[own].argmin()], own[risk[own].argmax()]}, key=lambda row: risk[row]
+    )
+    return rows.iloc[chosen].reset_index(drop=True), column
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _classes(model: Any, table: Any, labels: list[str]) -> dict[str, Any]:
+    head = ("Person", *distinct(model.classes_.tolist()))
+    rows = _rows(labels, model.predict_proba(table))
+    caption = "Predicted probabilities of made-up people"
+    return {"figures": [], "predicted": Table(caption, head, rows)}
+
+
+def _survival(model: Any, table: Any, labels: list[str], medians: bool) -> dict[str, Any]:
+    times = model.unique_times_
+    # Steps are at the ends of intervals.
+    ends = np.linspace(0, times.size, N_TIMES + 1)[1:].round().astype(int)
+    places = np.unique(np.maximum(ends, 1)) - 1
+    survival = model.predict_survival_function(table, return_array=True)[:, places]
+    head = ["Person", *(f"at {short(time)}" for time in times[places].tolist())]
+    rows = _rows(labels, survival)
+    if medians and hasattr(model, "predict_median"):
+        head.append("Median")
+        for row, time in zip(rows, model.predict_median(table).tolist(), strict=True):
+            row.append(by_end(time, float(times[-1])))
+    drawn = figures(
+        lambda ax: plot_survival_curves(model, table, labels=cut(labels), ax=ax),
+        "people",
+        3.6,
+        "Predicted survival of made-up people. Times are in the unit of the fit.",
+    )
+    return {"figures": drawn, "predicted": Table("Predicted probability to survive", head, rows)}
+
+
+def _rows(labels: list[str], table: Any) -> list[list[str]]:
+    return [[one, *(f"{p:.3f}" for p in row)] for one, row in zip(labels, table, strict=True)]
