@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from skdpsurv.plotting.at_risk_table import add_at_risk_counts
-from skdpsurv.plotting.calibration_plot import plot_calibration
+from skdpsurv.plotting.calibration_plot import plot_calibration, plot_risk_groups
 from skdpsurv.plotting.coefficient_plot import plot_coefficients
-from skdpsurv.plotting.risk_group_plot import plot_risk_groups
 from skdpsurv.plotting.survival_curves import plot_survival_curves
-from skdpsurv.plotting.univariate_plot import plot_univariate
+from skdpsurv.plotting.univariate_plot import add_at_risk_counts, plot_univariate
 
 __all__ = [
     "add_at_risk_counts",

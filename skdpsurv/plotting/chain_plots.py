@@ -37,13 +37,12 @@ def plot_trace(chains: Any, parameters: Sequence[str] | None = None) -> Figure:
     ValueError
         If a parameter has another name.
     """
-    which = _positions(chains, parameters)
-    figure, panels = _panels(len(which), "plot_trace")
-    for ax, j in zip(panels, which, strict=True):
+    figure, panels = _panels(chains, parameters, "plot_trace")
+    for j, ax in panels.items():
         for i, chain in enumerate(chains.draws):
             ax.plot(chain[:, j], color=colour(i), linewidth=0.6, alpha=0.8)
         ax.set_ylabel(chains.names[j])
-    panels[-1].set_xlabel("Draw")
+    ax.set_xlabel("Draw")
     return figure
 
 
@@ -68,9 +67,8 @@ def plot_density(chains: Any, parameters: Sequence[str] | None = None) -> Figure
     ValueError
         If a parameter has another name.
     """
-    which = _positions(chains, parameters)
-    figure, panels = _panels(len(which), "plot_density")
-    for ax, j in zip(panels, which, strict=True):
+    figure, panels = _panels(chains, parameters, "plot_density")
+    for j, ax in panels.items():
         values = chains.draws[:, :, j]
         grid = np.linspace(values.min(), values.max(), 200)
         for i, chain in enumerate(values):
@@ -82,19 +80,17 @@ def plot_density(chains: Any, parameters: Sequence[str] | None = None) -> Figure
     return figure
 
 
-def _positions(chains: Any, parameters: Sequence[str] | None) -> list[int]:
-    if parameters is None:
-        return list(range(len(chains.names)))
-    unknown = [name for name in parameters if name not in chains.names]
-    if unknown or not len(parameters):
-        raise ValueError(f"parameters must be among {list(chains.names)}, got {list(parameters)}.")
-    return [chains.names.index(name) for name in parameters]
-
-
-def _panels(n: int, function: str) -> tuple[Figure, list[Any]]:
+def _panels(
+    chains: Any, parameters: Sequence[str] | None, function: str
+) -> tuple[Figure, dict[int, Any]]:
+    """Return a figure and its axes, by the places of the parameters."""
+    names = list(chains.names)
+    asked = names if parameters is None else list(parameters)
+    if not asked or not set(asked) <= set(names):
+        raise ValueError(f"parameters must be among {names}, got {asked}.")
     figure, axes = pyplot(function).subplots(
-        n, 1, figsize=(8.0, 1.6 * n + 0.6), layout="constrained", squeeze=False
+        len(asked), figsize=(8.0, 1.6 * len(asked) + 0.6), layout="constrained", squeeze=False
     )
     for ax in axes[:, 0]:
         ax.spines[["top", "right"]].set_visible(False)
-    return figure, list(axes[:, 0])
+    return figure, dict(zip(map(names.index, asked), axes[:, 0], strict=True))

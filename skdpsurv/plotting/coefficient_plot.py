@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from skdpsurv.plotting.style import by_name, colour, legend_beside, new_axes
+from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,21 +80,18 @@ def plot_coefficients(
     >>> ax.get_xlabel(), len(ax.get_yticklabels())
     ('exp(coef), 95 % interval', 3)
     """
-    named = by_name(models, "model")
-    tables = {name: _table(name, model, scale) for name, model in named.items()}
-    if ax is None:
-        height = 1.4 + 0.45 * len(next(iter(tables.values()))) * max(1.0, 0.5 * len(tables))
-        ax = new_axes("plot_coefficients", height)
+    tables = {name: _table(name, model, scale) for name, model in by_name(models, "model").items()}
     names = list(dict.fromkeys(str(name) for table in tables.values() for name in table.index))
-    rows = {name: i for i, name in enumerate(names)}
+    if ax is None:
+        ax = new_axes("plot_coefficients", 1.4 + 0.45 * len(names) * max(1.0, 0.5 * len(tables)))
     change = np.exp if ratios else np.asarray
-    low, high = limits if limits is not None else _limits(tables.values(), ratios)
-    gap = _ROOM / max(1, len(tables))
+    low, high = limits or change(_limits(tables.values(), 8.0 if ratios else np.inf))
     handles = []
     for k, table in enumerate(tables.values()):
-        y = np.array([rows[str(name)] for name in table.index]) + gap * (k - (len(tables) - 1) / 2)
+        y = np.array([names.index(str(name)) for name in table.index])
+        y = y + _ROOM * (k - (len(tables) - 1) / 2) / len(tables)
         with np.errstate(over="ignore"):
-            point, lower, upper = (change(table[column].to_numpy()) for column in _COLUMNS)
+            point, lower, upper = change(table.to_numpy()).T
         drawn: dict[str, Any] = {"color": colour(k), "zorder": 3}
         ax.hlines(y, np.maximum(lower, low), np.minimum(upper, high), linewidth=2.0, **drawn)
         for end, marker, beyond in ((low, "<", lower < low), (high, ">", upper > high)):
@@ -132,19 +130,16 @@ def _table(name: str, model: Any, scale: pd.Series | None) -> pd.DataFrame:
     if not isinstance(summary, pd.DataFrame) or not set(_COLUMNS) <= set(summary):
         which = f"models[{name!r}]" if name else "models"
         raise TypeError(f"{which} must have a summary with the columns of lifelines.")
-    units = pd.Series(1.0, index=summary.index)
-    if scale is not None:
-        units = scale.reindex(summary.index).fillna(1.0)
+    units = 1.0 if scale is None else scale.reindex(summary.index).fillna(1.0)
     return summary[list(_COLUMNS)].mul(units, axis=0)
 
 
-def _limits(tables: Any, ratios: bool) -> tuple[float, float]:
-    """Return ends that hold all that is finite, and no effect."""
+def _limits(tables: Any, most: float) -> FloatArray:
+    """Return ends that hold all that is finite, and no effect.
+
+    Ratios of more than a few thousand say no more than an arrow does.
+    """
     ends = np.concatenate([table.to_numpy().ravel() for table in tables])
-    ends = np.append(ends[np.isfinite(ends)], 0.0)
-    # Ratios of more than a few thousand say no more than an arrow does.
-    most = 8.0 if ratios else np.inf
-    low, high = max(float(ends.min()), -most), min(float(ends.max()), most)
-    room = 0.05 * (high - low) or 1.0
-    first, last = low - room, high + room
-    return (float(np.exp(first)), float(np.exp(last))) if ratios else (first, last)
+    ends = np.clip(np.append(ends[np.isfinite(ends)], 0.0), -most, most)
+    room = 0.05 * float(np.ptp(ends)) or 1.0
+    return np.array([ends.min() - room, ends.max() + room])

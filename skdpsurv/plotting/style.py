@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,48 +20,43 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#0
 LINE_WIDTH = 2.4
 
 
-def by_name(things: Any, what: str) -> Mapping[str, Any]:
+def by_name(things: Any, what: str, method: str = "") -> Mapping[str, Any]:
     """Return a mapping as it is, and one thing alone under the name "".
+
+    Parameters
+    ----------
+    things : object or mapping of str to object
+    what : str
+        What one of them is, for errors.
+    method : str
+        What each of them must have.
 
     Raises
     ------
     ValueError
         If the mapping is empty.
+    TypeError
+        If one of them has no such method.
     """
     named = things if isinstance(things, Mapping) else {"": things}
     if not named:
         raise ValueError(f"{what}s must hold at least one {what}.")
+    for name, thing in named.items():
+        if method and not hasattr(thing, method):
+            which = f"{what}s[{name!r}]" if name else f"{what}s"
+            kind = type(thing).__name__
+            raise TypeError(f"{which} must have a method {method}, {kind} has none.")
     return named
 
 
-def named_models(models: Any, method: str) -> Mapping[str, Any]:
-    """Return models by name, one alone under the name "".
-
-    Parameters
-    ----------
-    models : estimator or mapping of str to estimator
-    method : str
-        What each of them must have.
-
-    Returns
-    -------
-    mapping of str to estimator
-
-    Raises
-    ------
-    TypeError
-        If a model does not have it.
-    ValueError
-        If there is no model.
-    """
-    named = by_name(models, "model")
-    for name, model in named.items():
-        if not hasattr(model, method):
-            which = f"models[{name!r}]" if name else "models"
-            raise TypeError(
-                f"{which} must have a method {method}, {type(model).__name__} has none."
-            )
-    return named
+def checked_labels(labels: Sequence[str] | None, names: Sequence[str], what: str) -> list[str]:
+    """Return labels, one for each of the things that have some names already."""
+    found = list(names if labels is None else labels)
+    if len(found) != len(names):
+        raise ValueError(
+            f"labels must hold one label for each of the {len(names)} {what}, got {len(found)}."
+        )
+    return found
 
 
 def step_curves(model: Any, X: ArrayLike) -> list[tuple[FloatArray, FloatArray]]:
@@ -118,8 +113,7 @@ def new_axes(function: str, height: float = 5.0) -> Axes:
     ImportError
         If matplotlib is not installed.
     """
-    _, ax = pyplot(function).subplots(figsize=(8.0, height), layout="constrained")
-    axes: Axes = ax
+    axes: Axes = pyplot(function).subplots(figsize=(8.0, height), layout="constrained")[1]
     return axes
 
 

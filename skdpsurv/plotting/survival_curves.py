@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 from skdpsurv.checks import positive_number
 from skdpsurv.plotting.style import (
     LINE_WIDTH,
+    by_name,
+    checked_labels,
     colour,
     dress,
     legend_beside,
-    named_models,
     new_axes,
     step_curves,
 )
@@ -105,29 +106,31 @@ def plot_survival_curves(
     >>> ax.get_ylabel()
     'Probability of survival'
     """
-    named = named_models(models, "predict_survival_function")
+    named = by_name(models, "model", "predict_survival_function")
     scale = positive_number("time_scale", time_scale)
-    curves = {name: step_curves(model, X) for name, model in named.items()}
-    n_people = len(next(iter(curves.values())))
-    people = [f"person {i + 1}" for i in range(n_people)] if labels is None else list(labels)
-    if len(people) != n_people:
-        raise ValueError(
-            f"labels must hold one label for each of the {n_people} rows of X, got {len(people)}."
-        )
+    curves = [step_curves(model, X) for model in named.values()]
+    names = [f"person {i + 1}" for i in range(len(curves[0]))]
+    people = checked_labels(labels, names, "rows of X")
     if ax is None:
         ax = new_axes("plot_survival_curves")
-
     if band:
         _shade(ax, next(iter(named.values())), X, scale)
-    end = 0.0
     # The first model last, so that it lies on top.
-    for k, name in reversed(list(enumerate(named))):
-        for i, (time, survival) in enumerate(curves[name]):
+    for k in reversed(range(len(curves))):
+        for i, (time, survival) in enumerate(curves[k]):
             ax.plot(time / scale, survival, color=colour(i), **_line(k, len(named)))
-            end = max(end, time[-1] / scale)
-    dress(ax, end, time_unit)
+    dress(ax, max(time[-1] for of_model in curves for time, _ in of_model) / scale, time_unit)
     if legend:
-        _legend(ax, people, list(named))
+        from matplotlib.lines import Line2D
+
+        handles = [
+            Line2D([], [], color=colour(i), linewidth=LINE_WIDTH) for i in range(len(people))
+        ]
+        if list(named) != [""]:
+            styles = [{"linestyle": "none"}, *(_line(k, len(named)) for k in range(len(named)))]
+            handles += [Line2D([], [], color="0.2", **style) for style in styles]
+            people += ["", *named]
+        legend_beside(ax, handles, people)
     return ax
 
 
@@ -152,18 +155,3 @@ def _line(k: int, n_models: int) -> dict[str, Any]:
         "drawstyle": "steps-post",
         "solid_capstyle": "butt",
     }
-
-
-def _legend(ax: Axes, people: list[str], models: list[str]) -> None:
-    from matplotlib.lines import Line2D
-
-    handles = [Line2D([], [], color=colour(i), linewidth=LINE_WIDTH) for i in range(len(people))]
-    entries = list(people)
-    if models != [""]:
-        handles.append(Line2D([], [], linestyle="none"))
-        entries.append("")
-        handles += [
-            Line2D([], [], color="0.2", **_line(k, len(models))) for k in range(len(models))
-        ]
-        entries += models
-    legend_beside(ax, handles, entries)

@@ -1,4 +1,4 @@
-"""Survival functions of one group each, with the intervals that sampling and noise leave."""
+"""Survival functions of one group each, with intervals, and noisy numbers of people at risk."""
 
 from __future__ import annotations
 
@@ -10,15 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from skdpsurv.base import PrivateEstimator
 from skdpsurv.checks import positive_number
-from skdpsurv.plotting.at_risk_table import add_at_risk_counts
 from skdpsurv.plotting.style import (
     COLOURS,
     LINE_WIDTH,
+    by_name,
+    checked_labels,
     dress,
     legend_beside,
-    named_models,
     new_axes,
 )
 from skdpsurv.types import FloatArray
@@ -26,13 +25,15 @@ from skdpsurv.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_univariate"]
-
+__all__ = ["add_at_risk_counts", "plot_univariate"]
 
 _N_TIMES = 201
 _BAND_ALPHA = 0.18
-# What is no release is there to compare with: dashed, and thin enough to lie on top.
+#: What is no release is there to compare with: dashed, and thin enough to lie on top.
 _REFERENCE = {"linestyle": (0, (4.0, 1.5)), "linewidth": 1.5}
+#: From the axes down to the heading of numbers at risk, and from line to line, in points: a layout
+#: that makes room for them changes the height of the axes, of which they must not be fractions.
+_TOP, _LINE = 46.0, 12.5
 
 
 def plot_univariate(
@@ -122,80 +123,150 @@ def plot_univariate(
     >>> [text.get_text() for text in ax.get_legend().get_texts()]
     ['ε = 1', '95 % interval']
     """
-    named = named_models(models, "survival_function_at_times")
+    named = by_name(models, "model", "survival_function_at_times")
     fitted = list(named.values())
-    names = [name or _name(named[name]) for name in named] if labels is None else list(labels)
-    if len(names) != len(fitted):
-        raise ValueError(
-            f"labels must hold one label for each of the {len(fitted)} models, got {len(names)}."
-        )
-    palette = list(COLOURS if colors is None else colors)
-    if not palette:
-        raise ValueError("colors must hold at least one color.")
+    for model in fitted:
+        if hasattr(model, "epsilon"):
+            check_is_fitted(model, "release_")
+    names = [name or _name(model) for name, model in named.items()]
+    names = checked_labels(labels, names, "models")
+    palette = _palette(colors, len(fitted))
     scale = positive_number("time_scale", time_scale)
     grids = _grids(fitted, times)
     survival = [
         np.asarray(model.survival_function_at_times(t), dtype=np.float64)
         for model, t in zip(fitted, grids, strict=True)
     ]
-    bands = [
-        model.survival_band(t, level, n_resamples)
+    bands = {
+        i: model.survival_band(grids[i], level, n_resamples)
+        for i, model in enumerate(fitted)
         if band and hasattr(model, "survival_band")
-        else None
-        for model, t in zip(fitted, grids, strict=True)
-    ]
+    }
     if ax is None:
         ax = new_axes("plot_univariate")
 
-    lines = []
+    handles: list[Any] = []
     for i in reversed(range(len(fitted))):  # the first model last, so that it lies on top
-        color, t = palette[i % len(palette)], grids[i] / scale
-        # All bands are below all lines.
-        if (interval := bands[i]) is not None:
-            lower, upper = interval["lower"].to_numpy(), interval["upper"].to_numpy()
-            ax.fill_between(
-                t,
-                lower,
-                upper,
-                color=color,
-                alpha=_BAND_ALPHA,
-                linewidth=0.0,
-                zorder=1.5,
-                step="post" if _has_steps(fitted[i]) else None,
-            )
-        style = {"linewidth": LINE_WIDTH} if _is_release(fitted[i]) else _REFERENCE
-        drawstyle = "steps-post" if _has_steps(fitted[i]) else "default"
-        lines += ax.plot(t, survival[i], color=color, drawstyle=drawstyle, **style)
+        t, steps = grids[i] / scale, hasattr(fitted[i], "unique_times_")
+        if i in bands:
+            shade: dict[str, Any] = {"alpha": _BAND_ALPHA, "linewidth": 0.0, "color": palette[i]}
+            lower, upper = (bands[i][end].to_numpy() for end in ("lower", "upper"))
+            # All bands are below all lines.
+            ax.fill_between(t, lower, upper, step="post" if steps else None, zorder=1.5, **shade)
+        style = {"linewidth": LINE_WIDTH} if hasattr(fitted[i], "release_") else _REFERENCE
+        drawstyle = "steps-post" if steps else "default"
+        handles[:0] = ax.plot(t, survival[i], color=palette[i], drawstyle=drawstyle, **style)
     dress(ax, max(float(t[-1]) for t in grids) / scale, time_unit)
     if legend:
-        shaded = any(interval is not None for interval in bands)
-        _legend(ax, lines[::-1], names, f"{100 * level:g} % interval" if shaded else None)
-    if at_risk_counts:
-        known = [i for i, model in enumerate(fitted) if hasattr(model, "number_at_risk")]
-        if known:
-            add_at_risk_counts(
-                {f"{i}": fitted[i] for i in known},
-                ax=ax,
-                labels=[names[i] for i in known],
-                colors=[palette[i % len(palette)] for i in known],
-                time_scale=scale,
-            )
+        entries = list(names)
+        if bands:
+            from matplotlib.patches import Patch
+
+            handles.append(Patch(color="0.3", alpha=_BAND_ALPHA, linewidth=0.0))
+            entries.append(f"{100 * level:g} % interval")
+        legend_beside(ax, handles, entries)
+    known = [i for i, model in enumerate(fitted) if hasattr(model, "number_at_risk")]
+    if at_risk_counts and known:
+        add_at_risk_counts(
+            {f"{i}": fitted[i] for i in known},
+            ax=ax,
+            labels=[names[i] for i in known],
+            colors=[palette[i] for i in known],
+            time_scale=scale,
+        )
     return ax
 
 
-def _is_release(model: Any) -> bool:
-    return isinstance(model, PrivateEstimator)
+def add_at_risk_counts(
+    models: Any,
+    *,
+    ax: Axes,
+    labels: Sequence[str] | None = None,
+    colors: Sequence[Any] | None = None,
+    time_scale: float = 1.0,
+) -> Axes:
+    """Write how many were still at risk under the ticks of a figure of survival curves.
+
+    The numbers are noisy, follow from the releases alone, and cost no budget. As every number of a
+    noisy table they are estimates; they are rounded to whole people.
+
+    Parameters
+    ----------
+    models : estimator or mapping of str to estimator
+        Fitted, with a ``number_at_risk``.
+    ax : matplotlib.axes.Axes
+        Where their curves are drawn.
+    labels : sequence of str, optional
+        Names of the rows. The keys of a mapping, or the models' labels, if omitted.
+    colors : sequence of matplotlib colors, optional
+        Of the names, in the order of the models.
+    time_scale : float, default=1.0
+        Length of one drawn unit in the models' unit of time.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+        The same.
+
+    Raises
+    ------
+    TypeError
+        If a model has no ``number_at_risk``.
+    ValueError
+        If ``labels`` does not name every model.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from skdpsurv import DPKaplanMeierFitter
+    >>> from skdpsurv.datasets import load_flchain
+    >>> from skdpsurv.plotting import add_at_risk_counts, plot_univariate
+    >>> y = load_flchain().y
+    >>> fitter = DPKaplanMeierFitter(epsilon=1.0, max_time=5200.0).fit(y["futime"], y["death"])
+    >>> ax = plot_univariate(fitter, ax=Figure().subplots())
+    >>> ax = add_at_risk_counts(fitter, ax=ax)
+    """
+    named = by_name(models, "model", "number_at_risk")
+    names = [name or model.label for name, model in named.items()]
+    names = checked_labels(labels, names, "models")
+    palette = _palette(colors, len(names))
+    scale = positive_number("time_scale", time_scale)
+    left, right = ax.get_xlim()
+    ticks = np.array([tick for tick in ax.get_xticks() if left <= tick <= right * (1 + 1e-9)])
+
+    def write(text: str, x: float, line: int, right: float = 0.0, **style: Any) -> None:
+        ax.annotate(
+            text,
+            (x, 0.0),
+            xycoords=ax.get_xaxis_transform(),
+            xytext=(right, -(_TOP + _LINE * line)),
+            textcoords="offset points",
+            va="center",
+            fontsize="small",
+            annotation_clip=False,
+            **style,
+        )
+
+    write("At risk (noisy)", left, 0, ha="left", color="0.35")
+    for i, model in enumerate(named.values()):
+        write(names[i], left, i + 1, -30.0, ha="right", color=palette[i])
+        for tick, number in zip(ticks, model.number_at_risk(ticks * scale), strict=True):
+            write(f"{number:,.0f}", tick, i + 1, ha="center")
+    return ax
 
 
-def _has_steps(model: Any) -> bool:
-    return hasattr(model, "unique_times_")
+def _palette(colors: Sequence[Any] | None, n: int) -> list[Any]:
+    """Return a colour for each model; after the last comes the first again."""
+    given = list(COLOURS if colors is None else colors)
+    if not given:
+        raise ValueError("colors must hold at least one color.")
+    return [given[i % len(given)] for i in range(n)]
 
 
 def _name(model: Any) -> str:
     """Name a model that is alone."""
-    if not _is_release(model):
+    if not hasattr(model, "release_"):
         return type(model).__name__.removesuffix("Fitter")
-    check_is_fitted(model, "release_")
     epsilon = model.guarantee_.epsilon
     return "No privacy" if math.isinf(epsilon) else f"ε = {epsilon:g}"
 
@@ -207,30 +278,15 @@ def _grids(models: list[Any], times: ArrayLike | None) -> list[FloatArray]:
         if grid.ndim != 1 or grid.size == 0 or not (grid[0] >= 0 and np.all(np.diff(grid) > 0)):
             raise ValueError("times must be a one-dimensional array of rising times from 0 on.")
         return [grid] * len(models)
-    ends = []
-    for model in models:
-        if _is_release(model):
-            check_is_fitted(model, "release_")
-            ends.append(float(model.release_.parameters["max_time"]))
-        else:
-            ends.append(0.0)
+    releases = [getattr(model, "release_", None) for model in models]
+    ends = [float(one.parameters["max_time"]) if one is not None else 0.0 for one in releases]
     if not any(ends):
         raise ValueError("times must be given, as no model states a max_time.")
     # Closer together at the start, where many curves are steep.
     parts = np.linspace(0.0, 1.0, _N_TIMES) ** 2
     return [
         np.unique([0.0, *model.unique_times_, end])
-        if _has_steps(model)
+        if hasattr(model, "unique_times_")
         else parts * (end or max(ends))
         for model, end in zip(models, ends, strict=True)
     ]
-
-
-def _legend(ax: Axes, lines: list[Any], names: list[str], interval: str | None) -> None:
-    from matplotlib.patches import Patch
-
-    handles, entries = list(lines), list(names)
-    if interval is not None:
-        handles.append(Patch(color="0.3", alpha=_BAND_ALPHA, linewidth=0.0))
-        entries.append(interval)
-    legend_beside(ax, handles, entries)

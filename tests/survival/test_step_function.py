@@ -23,7 +23,7 @@ def test_it_has_the_interface_of_scikit_survival(setting):
         np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name))
     times = np.linspace(*ours.domain, 41)
     np.testing.assert_array_equal(ours(times), theirs(times))
-    np.testing.assert_array_equal(ours(list(X)), theirs(list(X)))
+    np.testing.assert_array_equal(ours(list(X[:2])), theirs(list(X[:2])))
     assert np.ndim(ours(2.5)) == np.ndim(theirs(2.5)) == 0
     assert ours(2.5) == theirs(2.5)
     for beyond in (ours.domain[0] - 1e-9, ours.domain[1] + 1e-9, np.nan, np.inf):
