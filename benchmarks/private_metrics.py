@@ -17,9 +17,8 @@ from benchmarks._run import arguments, number, run, setting
 from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.blocks import InMemory
 from skdpsurv.metrics.evaluation_plan import TIMES, Setting, evaluation_plan
-from skdpsurv.metrics.exact_values import exact_measures
 from skdpsurv.metrics.predictions import predicted_survival
-from skdpsurv.metrics.released_values import Measures, Reading, intervals
+from skdpsurv.metrics.released_values import Measures, Reading, exact_measures, intervals
 from skdpsurv.metrics.risk_table import EvaluationRecords
 from skdpsurv.privacy import random_source
 from skdpsurv.target import event_and_time

@@ -5,7 +5,8 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
+from itertools import starmap
 from typing import Any, ClassVar, cast
 
 import numpy as np
@@ -16,14 +17,13 @@ from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.checks import Check, by, horizon, integer, list_of, number_in, optional, positive
 from skdpsurv.metrics.evaluation_plan import Setting, evaluation_plan
 from skdpsurv.metrics.evaluation_result import Estimate, RiskGroup, SurvivalEvaluation
-from skdpsurv.metrics.exact_values import exact_measures
 from skdpsurv.metrics.predictions import (
     lone_rows,
     predicted_survival,
     refuse_short_reach,
     unknown_steps,
 )
-from skdpsurv.metrics.released_values import Reading, intervals
+from skdpsurv.metrics.released_values import Measures, Reading, exact_measures, intervals
 from skdpsurv.metrics.risk_table import EvaluationRecords
 from skdpsurv.privacy import PrivacyAccountant
 from skdpsurv.privacy.guarantee import frozen
@@ -209,6 +209,7 @@ class Exactly(Mechanism):
         return {"exact": exact_measures(whole, Reading.of(self.setting, dict(known)))}
 
 
+@dataclass(eq=False, repr=False)
 class Evaluation(PrivateEstimator, released=False):
     """The order of every fit, whose release is a :class:`SurvivalEvaluation`.
 
@@ -218,6 +219,18 @@ class Evaluation(PrivateEstimator, released=False):
     accountant
         As for :func:`private_survival_metrics`.
     """
+
+    model: Any
+    epsilon: float
+    _: KW_ONLY
+    max_time: Any = None
+    level: float = 0.95
+    n_groups: int = 5
+    n_bands: int = 3
+    risk_edges: Any = None
+    time_edges: Any = None
+    random_state: int | None = None
+    accountant: PrivacyAccountant | None = None
 
     _rules: ClassVar[dict[str, Check]] = {
         "model": by(_check_model),
@@ -229,42 +242,15 @@ class Evaluation(PrivateEstimator, released=False):
         "time_edges": optional(list_of(positive())),
     }
 
-    def __init__(
-        self,
-        model: Any,
-        epsilon: float,
-        *,
-        max_time: Any = None,
-        level: float = 0.95,
-        n_groups: int = 5,
-        n_bands: int = 3,
-        risk_edges: Any = None,
-        time_edges: Any = None,
-        random_state: int | None = None,
-        accountant: PrivacyAccountant | None = None,
-    ) -> None:
-        self.model = model
-        self.epsilon = epsilon
-        self.max_time = max_time
-        self.level = level
-        self.n_groups = n_groups
-        self.n_bands = n_bands
-        self.risk_edges = risk_edges
-        self.time_edges = time_edges
-        self.random_state = random_state
-        self.accountant = accountant
-
     def _check_together(self) -> None:
         for name, end, most in (
             ("risk_edges", 1.0, MOST_GROUPS),
             ("time_edges", float(self.max_time), MOST_BANDS),
         ):
             edges = _edges(getattr(self, name))
-            if edges is None:
-                continue
-            if (np.diff(edges) <= 0.0).any() or (edges >= end).any():
+            if edges is not None and ((np.diff(edges) <= 0.0).any() or (edges >= end).any()):
                 raise ValueError(f"{name} must rise, and be less than {end:g}.")
-            if edges.size >= most:
+            if edges is not None and edges.size >= most:
                 raise ValueError(f"{name} must be fewer than {most}, got {edges.size}.")
 
     def _shape(self, X: Any, y: Any) -> Shape:
@@ -273,10 +259,9 @@ class Evaluation(PrivateEstimator, released=False):
         return shape
 
     def _plan(self, shape: Shape) -> Plan:
-        unknown = unknown_steps(self.model)
-        asked = (f"copies of {', '.join(unknown)} share no state that predictions change",)
-        setting = self._setting(shape)
-        plan = evaluation_plan(setting, asked if unknown else ())
+        setting, unknown = self._setting(shape), ", ".join(unknown_steps(self.model))
+        asked = f"copies of {unknown} share no state that predictions change"
+        plan = evaluation_plan(setting, (asked,) if unknown else ())
         if math.isinf(setting.epsilon):
             return replace(plan, tree=Sequential((plan.tree, Exactly(setting))))
         return plan
@@ -319,42 +304,39 @@ class Evaluation(PrivateEstimator, released=False):
 
     def _publish(self, shape: Shape, published: Published) -> Any:
         """Return the evaluation, made of what was released and of nothing else."""
-        guarantee, released = published.guarantee, dict(published.values)
+        released = dict(published.values)
         exact = released.pop("exact", None)
         reading = Reading.of(self._setting(shape), released)
         sums = reading.sums(released)
         found = reading.measures(sums) if exact is None else exact
-        lower, upper = intervals(reading, released, found, float(self.level))
+        ends = intervals(reading, released, found, float(self.level))
+        # Value, lower and upper end of each number.
+        all_three = zip(found, *ends, strict=True)
+        measures = Measures(*(np.stack(three, axis=-1).tolist() for three in all_three))
         shares = np.maximum(reading.merged @ reading.shares, 0.0)
-        shares = shares / max(shares.sum(), 1.0)
-        ends = reading.ends
-        groups = tuple(
-            RiskGroup(
-                float(ends[g]),
-                float(ends[g + 1]),
-                float(shares[g]),
-                _estimate(found.predicted[g], lower.predicted[g], upper.predicted[g]),
-                tuple(map(_estimate, found.curves[g], lower.curves[g], upper.curves[g])),
-            )
-            for g in range(shares.size)
-        )
         return SurvivalEvaluation(
-            c_index=_estimate(found.c_index, lower.c_index, upper.c_index),
-            integrated_brier=_estimate(found.brier, lower.brier, upper.brier),
-            expected_observed=_estimate(found.ratio, lower.ratio, upper.ratio),
-            groups=groups,
+            c_index=Estimate(*measures.c_index),
+            integrated_brier=Estimate(*measures.brier),
+            expected_observed=Estimate(*measures.ratio),
+            groups=tuple(
+                RiskGroup(low, high, share, Estimate(*predicted), tuple(starmap(Estimate, curve)))
+                for low, high, share, predicted, curve in zip(
+                    reading.ends[:-1].tolist(),
+                    reading.ends[1:].tolist(),
+                    (shares / max(shares.sum(), 1.0)).tolist(),
+                    measures.predicted,
+                    measures.curves,
+                    strict=True,
+                )
+            ),
             times=tuple(reading.edges.band_ends[1:].tolist()),
             uncensored=reading.uncensored(sums),
             max_time=float(self.max_time),
             level=float(self.level),
-            guarantee=guarantee,
+            guarantee=published.guarantee,
             released=cast(Mapping[str, object], frozen("released", released)),
         )
 
 
 def _edges(values: Any) -> FloatArray | None:
     return None if values is None else np.asarray(values, dtype=np.float64)
-
-
-def _estimate(value: Any, lower: Any, upper: Any) -> Estimate:
-    return Estimate(float(value), float(lower), float(upper))

@@ -28,9 +28,10 @@ from skdpsurv.metrics.risk_table import (
     RiskTable,
     brier_terms,
     risk_candidates,
+    slopes_of,
     time_candidates,
+    uncensored_curve,
 )
-from skdpsurv.metrics.table_statistics import slopes_of, uncensored_curve
 from skdpsurv.privacy.measurement import Known, NoisySum
 from skdpsurv.privacy.plan import Plan, Sequential
 from skdpsurv.references import reference

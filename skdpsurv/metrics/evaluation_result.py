@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, NamedTuple, Self
 
 import pandas as pd
 
@@ -95,17 +96,12 @@ class SurvivalEvaluation:
     @property
     def calibration(self) -> pd.DataFrame:
         """A row for each risk group: ends, share, predicted and observed survival, intervals."""
-        rows = [
-            {
-                "low": group.low,
-                "high": group.high,
-                "share": group.share,
-                **_cells("predicted", group.predicted),
-                **_cells("observed", group.observed),
-            }
-            for group in self.groups
-        ]
-        return pd.DataFrame(rows, index=pd.RangeIndex(1, len(rows) + 1, name="group"))
+        groups = self.groups
+        table = pd.DataFrame([group[:3] for group in groups], columns=["low", "high", "share"])
+        for name in ("predicted", "observed"):
+            columns = [name, f"{name} lower", f"{name} upper"]
+            table[columns] = [getattr(group, name) for group in groups]
+        return table.set_index(pd.RangeIndex(1, len(groups) + 1, name="group"))
 
     @property
     def curves(self) -> pd.DataFrame:
@@ -133,21 +129,15 @@ class SurvivalEvaluation:
         -------
         dict
         """
-        return {
-            "c_index": list(self.c_index),
-            "integrated_brier": list(self.integrated_brier),
-            "expected_observed": list(self.expected_observed),
-            "groups": [
-                {**g._asdict(), "predicted": list(g.predicted), "curve": [*map(list, g.curve)]}
-                for g in self.groups
-            ],
-            "times": list(self.times),
-            "uncensored": self.uncensored,
-            "max_time": self.max_time,
-            "level": self.level,
+        content = {
+            **vars(self),
+            "groups": [group._asdict() for group in self.groups],
             "guarantee": self.guarantee.to_dict(),
             "released": thawed(self.released),
         }
+        # Lists of tuples.
+        plain: dict[str, Any] = json.loads(json.dumps(content))
+        return plain
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
@@ -161,7 +151,13 @@ class SurvivalEvaluation:
         -------
         SurvivalEvaluation
         """
-        groups = tuple(
+        content: dict[str, Any] = dict(data)
+        for name in ("c_index", "integrated_brier", "expected_observed"):
+            content[name] = Estimate(*data[name])
+        content["times"] = tuple(data["times"])
+        content["guarantee"] = PrivacyGuarantee.from_dict(data["guarantee"])
+        content["released"] = frozen("released", data["released"])
+        content["groups"] = tuple(
             RiskGroup(
                 **{
                     **group,
@@ -171,18 +167,7 @@ class SurvivalEvaluation:
             )
             for group in data["groups"]
         )
-        return cls(
-            c_index=Estimate(*data["c_index"]),
-            integrated_brier=Estimate(*data["integrated_brier"]),
-            expected_observed=Estimate(*data["expected_observed"]),
-            groups=groups,
-            times=tuple(data["times"]),
-            uncensored=data["uncensored"],
-            max_time=data["max_time"],
-            level=data["level"],
-            guarantee=PrivacyGuarantee.from_dict(data["guarantee"]),
-            released=cast(Mapping[str, object], frozen("released", data["released"])),
-        )
+        return cls(**content)
 
     def __repr__(self) -> str:
         lines = [
@@ -197,11 +182,6 @@ class SurvivalEvaluation:
             ),
         ]
         return "\n".join(lines)
-
-
-def _cells(name: str, estimate: Estimate) -> dict[str, float]:
-    value, lower, upper = estimate
-    return {name: value, f"{name} lower": lower, f"{name} upper": upper}
 
 
 def _shown(estimate: Any) -> str:

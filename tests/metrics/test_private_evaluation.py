@@ -25,7 +25,7 @@ from skdpsurv import (
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.metrics import SurvivalEvaluation, released_values
 from skdpsurv.metrics import private_survival_metrics as evaluate
-from skdpsurv.metrics.table_statistics import between_ties, concordance, observed_curves
+from skdpsurv.metrics.risk_table import between_ties, concordance, observed_curves
 
 END = 0.8
 
