@@ -25,13 +25,11 @@ from skdpsurv import (
 )
 from skdpsurv.classification.private_classifier import LabelledShape
 from skdpsurv.concordance import concordance_index
-from skdpsurv.forecast import curves
+from skdpsurv.forecast import studies
 from skdpsurv.forecast.covariates import Table, columns_within, plain_columns
 from skdpsurv.forecast.delta import gain_of_delta
-from skdpsurv.forecast.hazard_truth import BASELINES, HazardTruth
-from skdpsurv.forecast.label_truth import LabelTruth
-from skdpsurv.forecast.pairs import Pairs
 from skdpsurv.forecast.result import AccuracyForecast
+from skdpsurv.forecast.truth import BASELINES, HazardTruth, LabelTruth, Pairs
 from skdpsurv.preprocessing import PublicBoundsScaler
 from skdpsurv.preprocessing.public_doubts import doubtful_delta
 from skdpsurv.published import PublishedLogisticRegression
@@ -56,7 +54,7 @@ COLUMNS = PublicColumns(
 @pytest.fixture(autouse=True)
 def few_resamples(monkeypatch):
     """Each costs a fit; how wide intervals are is not tested with so few."""
-    monkeypatch.setattr(curves, "N_RESAMPLES", 20)
+    monkeypatch.setattr(studies, "N_RESAMPLES", 20)
 
 
 @pytest.mark.parametrize("kind", ["survival", "logistic"])

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import partial
+from itertools import cycle, islice
 from typing import Any
 
 import numpy as np
@@ -60,9 +61,15 @@ def even(latent: FloatArray) -> FloatArray:
     return np.asarray(2.0 * special.ndtr(latent) - 1.0)
 
 
-def flag(share: float) -> Map:
-    """Return what makes 1 of a share of the latent values, and -1 of the others."""
-    return lambda latent: np.where(latent > special.ndtri(1.0 - share), 1.0, -1.0)
+def steps(weights: Any, latent: FloatArray) -> FloatArray:
+    """Return 0, 1, ... with shares that are in proportion to weights."""
+    ends = np.cumsum(weights / np.sum(weights))[:-1]
+    return np.searchsorted(special.ndtri(ends), latent).astype(np.float64)
+
+
+def flag(share: float, latent: FloatArray) -> FloatArray:
+    """Return 1 for a share of the latent values, and -1 for the others."""
+    return 2.0 * steps([1.0 - share, share], latent) - 1.0
 
 
 @dataclass(frozen=True)
@@ -86,10 +93,6 @@ class Column:
     cells: Callable[[FloatArray], Any] = np.asarray
     may_miss: bool = False
 
-    @cached_property
-    def _typical(self) -> FloatArray:
-        return self.values(special.ndtri((np.arange(N_POINTS) + 0.5) / N_POINTS))
-
     def effect(self, rng: np.random.Generator) -> Map:
         """Draw how values act on the outcome: linearly, or by label, around 0."""
         labels = rng.normal(size=self.n_labels)
@@ -97,65 +100,47 @@ class Column:
         def of(values: FloatArray) -> FloatArray:
             return np.asarray(labels[values.astype(int)] if self.n_labels else values)
 
-        typical = of(self._typical)
+        typical = of(self.values(special.ndtri((np.arange(N_POINTS) + 0.5) / N_POINTS)))
         size = rng.normal(EFFECT, 1.0) / max(float(typical.std()), 1e-9)
-        mean = float(typical.mean())
-        return lambda values: size * (of(values) - mean)
+        return lambda values: size * (of(values) - typical.mean())
 
 
 def plain_columns(n_columns: int) -> list[Column]:
     """Return columns in [-1, 1]: bells, piles and flags in turn."""
-    kinds = (bell, pile, None)
-    flags = [flag(share) for share in SHARES]
-    return [
-        Column(kinds[j % len(kinds)] or flags[j // len(kinds) % len(flags)])
-        for j in range(n_columns)
-    ]
+    shapes = (shape for share in cycle(SHARES) for shape in (bell, pile, partial(flag, share)))
+    return [Column(shape) for shape in islice(shapes, n_columns)]
 
 
 def columns_within(described: PublicColumns) -> list[Column]:
     """Return columns of raw cells, as a public description of them has it."""
-    found, n_numbers, n_flags = [], 0, 0
+    shapes, shares, found = cycle((bell, pile)), cycle(SHARES), []
     for kind in described._kinds():
-        may_miss = kind.missing != "error"
+        n_labels, cells = 0, partial(_cells, kind)
+        values: Map = even
         if isinstance(kind, Number):
-            shape = (bell, pile)[n_numbers % 2]
-            n_numbers += 1
-            found.append(Column(shape, cells=_scaled(kind.low, kind.high), may_miss=may_miss))
+            values = next(shapes)
         elif isinstance(kind, Boolean):
-            values = flag(SHARES[n_flags % len(SHARES)])
-            n_flags += 1
-            found.append(Column(values, cells=lambda values: values > 0.0, may_miss=may_miss))
-        elif isinstance(kind, Date):
-            found.append(Column(even, cells=_dates(kind), may_miss=may_miss))
+            values = partial(flag, next(shares))
         elif isinstance(kind, Category):
             n_labels = len(kind.labels)
-            found.append(Column(_places(n_labels), n_labels, _labels(kind), may_miss))
-        else:
-            raise TypeError(f"columns must hold kinds that are known, got {type(kind).__name__}.")
+            # The k-th is as common as 1 / k says.
+            values = partial(steps, 1.0 / np.arange(1, n_labels + 1))
+        found.append(Column(values, n_labels, cells, kind.missing != "error"))
     return found
 
 
-def _scaled(low: float, high: float) -> Callable[[FloatArray], FloatArray]:
-    # Halves first, since high - low may overflow.
-    return lambda values: (low / 2 + high / 2) + values * (high / 2 - low / 2)
-
-
-def _dates(kind: Date) -> Callable[[FloatArray], Any]:
-    first, days = np.datetime64(kind.first), (kind.last - kind.first).days
-    return lambda values: first + np.rint((values + 1.0) / 2.0 * days).astype("timedelta64[D]")
-
-
-def _places(n_labels: int) -> Map:
-    """Return places of labels, of which the k-th is as common as 1 / k says."""
-    sizes = 1.0 / np.arange(1, n_labels + 1)
-    ends = special.ndtri(np.cumsum(sizes / sizes.sum())[:-1])
-    return lambda latent: np.searchsorted(ends, latent).astype(np.float64)
-
-
-def _labels(kind: Category) -> Callable[[FloatArray], Any]:
-    labels = np.array(kind.labels, dtype=object)
-    return lambda values: labels[values.astype(int)]
+def _cells(kind: Any, values: FloatArray) -> Any:
+    """Return raw cells of a kind, for values as a column has them."""
+    if isinstance(kind, Number):
+        # Halves first, since high - low may overflow.
+        return (kind.low / 2 + kind.high / 2) + values * (kind.high / 2 - kind.low / 2)
+    if isinstance(kind, Boolean):
+        return values > 0.0
+    if isinstance(kind, Category):
+        return np.array(kind.labels, dtype=object)[values.astype(int)]
+    assert isinstance(kind, Date)
+    days = (values + 1.0) / 2.0 * (kind.last - kind.first).days
+    return np.datetime64(kind.first) + np.rint(days).astype("timedelta64[D]")
 
 
 class Table:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.base import clone
 
 from skdpsurv.checks import (
     choice,
+    instance,
     integer,
     list_of,
     number_in,
@@ -25,20 +25,14 @@ from skdpsurv.checks import (
 from skdpsurv.classification import DPLogisticRegression
 from skdpsurv.classification.logistic_model import LogisticModel
 from skdpsurv.forecast.covariates import columns_within, plain_columns
-from skdpsurv.forecast.curves import curve_run
 from skdpsurv.forecast.delta import gain_of_delta
-from skdpsurv.forecast.hazard_truth import BASELINES
-from skdpsurv.forecast.regressions import label_run, survival_run
 from skdpsurv.forecast.result import AccuracyForecast, summarised
-from skdpsurv.forecast.setting import Run, Setting
+from skdpsurv.forecast.studies import Setting, curve_run, regression_run
+from skdpsurv.forecast.truth import BASELINES
 from skdpsurv.labels import stated_classes
 from skdpsurv.preprocessing import PublicColumns
 from skdpsurv.progress import first
-from skdpsurv.survival import (
-    DPDiscreteTimeSurvival,
-    DPKaplanMeierFitter,
-    DPWeibullFitter,
-)
+from skdpsurv.survival import DPDiscreteTimeSurvival, DPKaplanMeierFitter, DPWeibullFitter
 from skdpsurv.survival.regression import SurvivalRegression
 from skdpsurv.survival.weibull_curve import WeibullCurve
 
@@ -53,33 +47,20 @@ RECORDS = integer(
     why="What is lost depends on n * epsilon alone, nearly: for more records, ask for 1,000,000 "
     "and epsilon * n / 1,000,000.",
 )
-
-
-@dataclass(frozen=True)
-class _Kind:
-    """A kind of estimator that can be simulated.
-
-    Parameters
-    ----------
-    name : str
-    run : callable
-        Simulates one study.
-    headline : str
-        The measure that advice is about.
-    has_columns : bool
-    """
-
-    name: str
-    run: Callable[[Any, Setting, np.random.SeedSequence], Run]
-    headline: str
-    has_columns: bool
-
-
-SURVIVAL = _Kind("survival", survival_run, "c_index", True)
-LOGISTIC = _Kind("logistic", label_run, "auc", True)
-CURVE = _Kind("curve", curve_run, "largest_error", False)
-
-NAMES = ("survival", "logistic", "km", "weibull")
+#: What a word stands for.
+NAMED = {
+    "survival": DPDiscreteTimeSurvival(max_time=1.0),
+    "logistic": DPLogisticRegression(classes=[0, 1]),
+    "km": DPKaplanMeierFitter(max_time=1.0),
+    "weibull": DPWeibullFitter(max_time=1.0),
+}
+#: What can be simulated, and the measure that advice is about.
+HEADLINES: dict[type, str] = {
+    SurvivalRegression: "c_index",
+    LogisticModel: "auc",
+    DPKaplanMeierFitter: "largest_error",
+    WeibullCurve: "largest_error",
+}
 
 
 def forecast_accuracy(
@@ -177,7 +158,6 @@ def forecast_accuracy(
     >>> forecast.advice
     'Epsilon 1 is the smallest of 0.01, 1 at which the C-index is on average within ...'
     """
-    given = (("n_columns", n_columns), ("columns", columns), ("concordance", concordance))
     RECORDS("n_records", n_records)
     optional(integer(at_most=1000))("n_columns", n_columns)
     number_in(1e-4, 1.0 - 1e-4)("event_rate", event_rate)
@@ -192,94 +172,81 @@ def forecast_accuracy(
     verbosity("verbose", verbose)
     if not len(epsilons):
         raise ValueError("epsilons must hold at least one number.")
-    kind, model = _checked_estimator(estimator)
-    if not kind.has_columns:
-        for name, value in given:
+    model, headline = _checked(estimator)
+    is_curve = headline == "largest_error"
+    names, made, n_features = None, [], 0
+    if is_curve:
+        given = {"n_columns": n_columns, "columns": columns, "concordance": concordance}
+        for name, value in given.items():
             if value is not None:
                 raise ValueError(f"{name} must be None for a curve, which has no covariates.")
     elif columns is not None or model.columns is not None:
         model = _with_columns(model, columns, n_columns)
     model._check_parameters()
-    names, made, n_features = None, [], 0
-    if kind.has_columns and model.columns is None:
+    if not is_curve and model.columns is None:
         n_features = DEFAULT_COLUMNS if n_columns is None else int(n_columns)
         made = plain_columns(n_features)
-    elif kind.has_columns:
-        made, names = columns_within(model.columns), tuple(model.columns._names())
+    elif not is_curve:
+        made, names = columns_within(model.columns), model.columns._names()
         n_features = len(model.columns.get_feature_names_out())
     setting = Setting(
         n_records=int(n_records),
         epsilons=(*sorted({float(epsilon) for epsilon in epsilons}), math.inf),
-        event_rate=float(event_rate),
+        survival=(float(event_rate), float(censoring), BASELINES[baseline]),
         concordance=DEFAULT_CONCORDANCE if concordance is None else float(concordance),
-        censoring=float(censoring),
-        baseline_shape=BASELINES[baseline],
         level=float(level),
-        columns=tuple(made),
+        columns=made,
         names=names,
     )
     seeds = np.random.SeedSequence(random_state).spawn(int(n_repeats))
     simulated = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(kind.run)(model, setting, each) for each in seeds
+        delayed(curve_run if is_curve else regression_run)(model, setting, each) for each in seeds
     )
     runs = list(first(iter(simulated), len(seeds), "Simulating studies", verbose))
     about = {
         "estimator": type(model).__name__,
         "n_records": setting.n_records,
-        "event_rate": setting.event_rate,
+        "event_rate": float(event_rate),
         "n_repeats": len(runs),
     }
-    if kind is not LOGISTIC:
-        about |= {"censoring": setting.censoring, "baseline": baseline}
-    if kind.has_columns:
-        about |= {"n_columns": len(made), "concordance": setting.concordance}
-    else:
+    if headline != "auc":
+        about |= {"censoring": float(censoring), "baseline": baseline}
+    if is_curve:
         about["level"] = setting.level
-    gain = gain_of_delta(model, setting.n_records, n_features, setting.epsilons[:-1])
-    return AccuracyForecast(summarised(runs, kind.headline), kind.headline, about, gain)
-
-
-def _checked_estimator(estimator: Any) -> tuple[_Kind, Any]:
-    """Return what is simulated, and a copy of the estimator without its ledger."""
-    if isinstance(estimator, str):
-        choice(*NAMES)("estimator", estimator)
-        made = {
-            "survival": DPDiscreteTimeSurvival(max_time=1.0),
-            "logistic": DPLogisticRegression(classes=[0, 1]),
-            "km": DPKaplanMeierFitter(max_time=1.0),
-            "weibull": DPWeibullFitter(max_time=1.0),
-        }
-        estimator = made[estimator]
-    if isinstance(estimator, SurvivalRegression):
-        kind = SURVIVAL
-    elif isinstance(estimator, LogisticModel):
-        kind = LOGISTIC
-    elif isinstance(estimator, DPKaplanMeierFitter | WeibullCurve):
-        kind = CURVE
     else:
+        about |= {"n_columns": len(made), "concordance": setting.concordance}
+    gain = gain_of_delta(model, setting.n_records, n_features, setting.epsilons[:-1])
+    return AccuracyForecast(summarised(runs, headline), headline, about, gain)
+
+
+def _checked(estimator: Any) -> tuple[Any, str]:
+    """Return a copy of the estimator without its ledger, and the measure that advice is about."""
+    if isinstance(estimator, str):
+        choice(*NAMED)("estimator", estimator)
+        estimator = NAMED[estimator]
+    headline = next((said for kind, said in HEADLINES.items() if isinstance(estimator, kind)), None)
+    if headline is None:
         raise TypeError(
-            f"estimator must be one of {', '.join(map(repr, NAMES))}, or such an estimator, not "
+            f"estimator must be one of {', '.join(map(repr, NAMED))}, or such an estimator, not "
             f"fitted, got {type(estimator).__name__}."
         )
     model = clone(estimator).set_params(accountant=None)
-    if kind is LOGISTIC:
+    if headline == "auc":
         classes = stated_classes(model.classes)
         if classes is None:
             model.set_params(classes=[0, 1])
         elif classes.size != 2:
             raise ValueError(f"classes must be two for a forecast, got {classes.size}.")
-    return kind, model
+    return model, headline
 
 
 def _with_columns(model: Any, columns: Any, n_columns: int | None) -> Any:
     """Return the estimator with a description of columns."""
     if n_columns is not None:
         raise ValueError("n_columns must be None where columns say how many there are.")
-    if columns is None:
-        columns = model.columns
-    elif model.columns is not None:
+    if columns is not None and model.columns is not None:
         raise ValueError("columns must be None where the estimator has columns of its own.")
-    if not isinstance(columns, PublicColumns):
-        raise TypeError(f"columns must be a PublicColumns, got {type(columns).__name__}.")
+    columns = model.columns if columns is None else columns
+    instance(PublicColumns)("columns", columns)
     columns._check()
     return model.set_params(columns=columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,8 @@ import numpy as np
 import pandas as pd
 
 from skdpsurv.checks import number_in
-from skdpsurv.forecast.setting import MEDIAN, Run
+from skdpsurv.forecast.studies import MEDIAN, Run
+from skdpsurv.plotting.style import COLOURS, LINE_WIDTH, pyplot
 
 __all__ = ["AccuracyForecast", "summarised"]
 
@@ -19,16 +21,25 @@ __all__ = ["AccuracyForecast", "summarised"]
 ENDS = (0.1, 0.9)
 #: Measures whose range is told, too.
 WITH_RANGE = ("c_index", "auc", "largest_error", "loss", "calibration")
-#: Measures, in words.
+#: Measures, in words, and what a figure says of their loss.
 WORDS = {
-    "c_index": "C-index",
-    "auc": "AUC",
-    "largest_error": "largest error of the survival curve",
+    "c_index": ("C-index", "Loss in C-index"),
+    "auc": ("AUC", "Loss in AUC"),
+    "largest_error": (
+        "largest error of the survival curve",
+        "Largest error, beyond that\nwithout privacy",
+    ),
 }
 #: What may be lost without regret, and without much.
 TOLERANCES = (0.01, 0.02)
 #: Share of finite intervals with which they can be had.
 MOST_INTERVALS = 0.5
+#: Widths of intervals that can be drawn, with their labels.
+WIDTHS = {
+    MEDIAN: "Width of an interval,\nrelative to no privacy",
+    "width_middle": "Width of the interval\nhalf-way",
+}
+HELP = "More records, fewer columns or a larger epsilon would help."
 
 
 def summarised(runs: Sequence[Run], headline: str) -> pd.DataFrame:
@@ -128,12 +139,9 @@ class AccuracyForecast:
     @staticmethod
     def _smallest(fine: pd.Series) -> float | None:
         """Return the smallest epsilon from which on all is fine."""
-        found = None
-        for epsilon, is_fine in fine.iloc[::-1].items():
-            if not is_fine:
-                break
-            found = float(epsilon)
-        return found
+        below = fine.index[~fine.to_numpy(dtype=bool)]
+        found = fine.index[fine.index > max(below, default=-math.inf)]
+        return float(found[0]) if len(found) else None
 
     @property
     def _private(self) -> pd.DataFrame:
@@ -142,8 +150,8 @@ class AccuracyForecast:
     @property
     def advice(self) -> str:
         """What follows for epsilon and, if it would gain, a delta; of intervals, if asked for."""
-        found = self._advice_on_loss + self._advice_on_intervals
-        return f"{found} {self.on_delta}".strip()
+        found = (self._advice_on_loss, self._advice_on_intervals, self.on_delta)
+        return " ".join(filter(None, found))
 
     @property
     def _advice_on_intervals(self) -> str:
@@ -153,17 +161,17 @@ class AccuracyForecast:
         epsilon = self._smallest(private >= MOST_INTERVALS)
         if epsilon is not None:
             return (
-                f" Most intervals of coefficients are finite from epsilon {epsilon:g} on: "
+                f"Most intervals of coefficients are finite from epsilon {epsilon:g} on: "
                 f"{private.loc[epsilon]:.0%} of them there."
             )
         return (
-            f" Intervals of coefficients cannot be had: {private.iloc[-1]:.0%} of them are finite "
-            f"at {private.index[-1]:g}. More records, fewer columns or a larger epsilon would help."
+            f"Intervals of coefficients cannot be had: {private.iloc[-1]:.0%} of them are finite "
+            f"at {private.index[-1]:g}. {HELP}"
         )
 
     @property
     def _advice_on_loss(self) -> str:
-        what, private = WORDS[self.headline], self._private
+        what, private = WORDS[self.headline][0], self._private
         asked = ", ".join(f"{epsilon:g}" for epsilon in private.index)
         off = "above" if self.headline == "largest_error" else "below"
         for tolerance in TOLERANCES:
@@ -178,19 +186,16 @@ class AccuracyForecast:
         return (
             f"At none of {asked} is the {what} on average within {TOLERANCES[-1]:g} of a fit "
             f"without privacy: at {private.index[-1]:g} it is {private['loss'].iloc[-1]:.3f} "
-            f"{off} it. More records, fewer columns or a larger epsilon would help."
+            f"{off} it. {HELP}"
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return all of it in JSON's types; infinity is the text "inf", and NaN is null."""
-        rows = [
-            {"epsilon": _plain(epsilon), **{name: _plain(x) for name, x in row.items()}}
-            for epsilon, row in self.table.iterrows()
-        ]
+        rows = self.table.reset_index().to_dict("records")
         return {
             "about": dict(self.about),
             "headline": self.headline,
-            "table": rows,
+            "table": [{str(name): _plain(x) for name, x in row.items()} for row in rows],
             "advice": self.advice,
         }
 
@@ -211,19 +216,65 @@ class AccuracyForecast:
         ImportError
             If matplotlib is not installed.
         """
-        from skdpsurv.forecast.figure import plot_forecast  # needs the extra "plot"
-
-        return plot_forecast(self, ax)
+        plt, table = pyplot("plot"), self._private
+        panels = [("loss", WORDS[self.headline][1], 0.0)]
+        if "calibration" in table:
+            panels.append(("calibration", "Mean predicted risk / true risk", 1.0))
+        widths = [name for name in WIDTHS if name in table and np.isfinite(table[name]).any()]
+        panels += [(name, WIDTHS[name], self.table[name].iloc[-1]) for name in widths[:1]]
+        if ax is not None:
+            _draw(ax, table, *panels[0], COLOURS[0])
+            return ax
+        size = (3.9 * len(panels), 3.6)
+        figure, axes = plt.subplots(1, len(panels), figsize=size, layout="constrained")
+        for each, panel, colour in zip(np.ravel(axes), panels, COLOURS, strict=False):
+            _draw(each, table, *panel, colour)
+        about = self.about
+        columns = f"{about['n_columns']} columns, " if "n_columns" in about else ""
+        share = "with an event" if "baseline" in about else "positive"
+        title = (
+            f"{about['estimator']}: {about['n_records']:,} records, {columns}"
+            f"{about['event_rate']:.0%} {share}; {about['n_repeats']} simulated studies"
+        )
+        figure.suptitle(title, x=0.01, ha="left", fontsize="medium")
+        return np.ravel(axes)
 
     def __repr__(self) -> str:
         about = ", ".join(f"{name}={value}" for name, value in self.about.items())
         return f"AccuracyForecast({about})\n{_shown(self.table).to_string()}\n{self.advice}"
 
     def _repr_html_(self) -> str:
-        import html
+        return f"{_shown(self.table).to_html()}<p>{html.escape(self.advice)}</p>"
 
-        shown = _shown(self.table).to_html()
-        return f"{shown}<p>{html.escape(self.advice)}</p>"
+
+def _draw(ax: Any, table: pd.DataFrame, name: str, label: str, without: float, colour: str) -> None:
+    """Draw a measure against epsilon, and what it is without privacy."""
+    epsilons, is_width = table.index, name in WIDTHS
+    if not is_width:
+        low, high = table[f"{name}_low"], table[f"{name}_high"]
+        shade = {"color": colour, "alpha": 0.2, "linewidth": 0.0}
+        ax.fill_between(epsilons, low, high, label="middle 80 % of studies", **shade)
+    typical = "median" if name == MEDIAN else "mean"
+    ax.plot(epsilons, table[name], "o-", color=colour, linewidth=LINE_WIDTH, label=typical)
+    reference = "no privacy" if is_width else None
+    ax.axhline(without, color="0.35", linewidth=1.0, label=reference)
+    ax.set(xscale="log", xlim=(epsilons.min() / 1.2, epsilons.max() * 1.2), ylabel=label)
+    ax.set_xlabel("ε (smaller: more privacy)")
+    ticks = [f"{epsilon:g}" for epsilon in epsilons]
+    if name == "loss":
+        ax.set_ylim(bottom=min(0.0, 1.1 * float(table["loss_low"].min())))
+    elif is_width:
+        ax.set_ylim(0.0, 1.25 * max(float(table[name][np.isfinite(table[name])].max()), without))
+    if name == MEDIAN:  # infinite widths are not drawn
+        shares = table["finite_intervals"]
+        ticks = [f"{tick}\n{share:.0%}" for tick, share in zip(ticks, shares, strict=True)]
+        ax.set_xlabel("ε, and the share of finite intervals")
+    ax.set_xticks(epsilons, ticks)
+    ax.minorticks_off()
+    ax.grid(color="0.92", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.legend(frameon=False, fontsize="small")
 
 
 def _plain(number: float) -> float | str | None:

@@ -1,4 +1,4 @@
-r"""What is true of made-up records: proportional hazards, dropout, and what a score is worth.
+r"""What is true of made-up records: proportional hazards with dropout, or log odds of labels.
 
 Record i has its event at time t (the horizon being 1) with the cumulative hazard
 :math:`r_i H t^k`, where :math:`r_i = \exp(s z_i)`. Its follow-up is uniform between 0 and
@@ -15,20 +15,24 @@ event, seen while both are followed, is that of i with probability
 
 The expected concordance of any score is a ratio of sums of these: no outcome is drawn, and nothing
 of its randomness is in the comparison of two scores.
+
+Labels have the log odds :math:`a + s z_i`, and of two records the first is the only positive one
+with the probability :math:`p_i (1 - p_j)`.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
+from scipy import special
 from scipy.optimize import brentq
 
-from skdpsurv.forecast.pairs import Pairs, strength_for
-from skdpsurv.types import BoolArray, FloatArray
+from skdpsurv.types import BoolArray, FloatArray, IndexArray
 
-__all__ = ["BASELINES", "HazardTruth"]
+__all__ = ["BASELINES", "HazardTruth", "LabelTruth", "Pairs"]
 
 #: Shapes of the baseline's Weibull distribution.
 BASELINES = {"front-loaded": 0.5, "flat": 1.0, "rising": 2.0}
@@ -37,10 +41,83 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 NODES, WEIGHTS = (_NODES + 1.0) / 2.0, _WEIGHTS / 2.0
 #: Logarithms of the least and the largest cumulative hazard at the horizon.
 LOG_HAZARDS = (-60.0, 60.0)
+#: Each record is in twice as many pairs.
+SHIFTS = 6
+#: The strongest effects that are looked at: log ratios of standard deviation times this.
+STRONGEST = 12.0
 
 
 @dataclass(frozen=True)
-class HazardTruth:
+class Pairs:
+    """Some of all pairs of records.
+
+    Parameters
+    ----------
+    one, other : ndarray of int
+        Places of the records.
+    """
+
+    one: IndexArray
+    other: IndexArray
+
+    @classmethod
+    def among(cls, n_records: int) -> Pairs:
+        """Return pairs of records that were drawn independently, each in as many."""
+        places = np.arange(n_records)
+        shifts = range(1, 1 + min(SHIFTS, n_records - 1))
+        return cls(
+            np.tile(places, len(shifts)), np.concatenate([np.roll(places, -k) for k in shifts])
+        )
+
+    def concordance(self, score: FloatArray, first: FloatArray, second: FloatArray) -> float:
+        """Return the expected concordance of a score; equal ones count one half.
+
+        Parameters
+        ----------
+        score : ndarray of shape (n_records,)
+        first, second : ndarray of shape (n_pairs,)
+            Probabilities that the one, or the other, is the case, or has the first event.
+        """
+        order = np.sign(score[self.one] - score[self.other])
+        won = first * (1.0 + order) + second * (1.0 - order)
+        return float(won.sum() / (2.0 * (first + second).sum()))
+
+
+class Truth:
+    """The law of outcomes, given how strongly covariates act: what both kinds have in common.
+
+    ``of(z, strength, ...)`` is the truth in which expected shares are as asked.
+    """
+
+    @classmethod
+    def found(cls, z: FloatArray, pairs: Pairs, concordance: float, *asked: float) -> Self:
+        """Return the truth whose own risk has a concordance.
+
+        Raises
+        ------
+        ValueError
+            If no strength gives it.
+        """
+        kind: Any = cls
+
+        def short(strength: float) -> float:
+            truth = kind.of(z, strength, *asked)
+            return pairs.concordance(z, *truth.firsts(z, pairs)) - concordance
+
+        strength = 0.0
+        if concordance > 0.5:
+            if (beyond := short(STRONGEST)) < 0.0:
+                raise ValueError(
+                    f"concordance must be at most {concordance + beyond:.2f} for such columns and "
+                    f"such a share of events, got {concordance:g}."
+                )
+            strength = float(brentq(short, 1e-9, STRONGEST, xtol=1e-4))
+        found: Self = kind.of(z, strength, *asked)
+        return found
+
+
+@dataclass(frozen=True)
+class HazardTruth(Truth):
     """The law of survival times, given how strongly covariates act.
 
     Parameters
@@ -91,32 +168,6 @@ class HazardTruth:
 
         hazard = math.exp(brentq(surplus, *LOG_HAZARDS, xtol=1e-6))
         return cls(strength, hazard, dropout(hazard), shape)
-
-    @classmethod
-    def found(
-        cls,
-        z: FloatArray,
-        pairs: Pairs,
-        concordance: float,
-        event_rate: float,
-        censoring: float,
-        shape: float,
-    ) -> HazardTruth:
-        """Return the truth whose own risk has a concordance.
-
-        Raises
-        ------
-        ValueError
-            If no strength gives it.
-        """
-
-        def truth(strength: float) -> HazardTruth:
-            return cls.of(z, strength, event_rate, censoring, shape)
-
-        def reached(strength: float) -> float:
-            return pairs.concordance(z, *truth(strength).firsts(z, pairs))
-
-        return truth(strength_for(reached, concordance))
 
     def _seen(self, hazards: FloatArray, n_followed: int) -> FloatArray:
         """Return q: the probability of an event while some records are all followed."""
@@ -179,3 +230,49 @@ class HazardTruth:
 def _ratios(log_ratios: FloatArray) -> FloatArray:
     # Hazards beyond e^40 times others' are those of an event at once.
     return np.asarray(np.exp(np.clip(log_ratios, -40.0, 40.0)))
+
+
+@dataclass(frozen=True)
+class LabelTruth(Truth):
+    """The law of labels, given how strongly covariates act.
+
+    Parameters
+    ----------
+    strength : float
+        s: what log odds ratios are multiplied with.
+    intercept : float
+        a.
+    """
+
+    strength: float
+    intercept: float
+
+    @classmethod
+    def of(cls, z: FloatArray, strength: float, event_rate: float) -> LabelTruth:
+        """Return the truth in which the expected share of positives is as asked."""
+        scores = strength * z
+        middle = float(special.logit(event_rate))
+        low, high = middle - scores.max() - 1.0, middle - scores.min() + 1.0
+        intercept = brentq(lambda a: special.expit(a + scores).mean() - event_rate, low, high)
+        return cls(strength, float(intercept))
+
+    def probability(self, z: FloatArray) -> FloatArray:
+        """Return the probability of each record to be positive."""
+        return np.asarray(special.expit(self.intercept + self.strength * z))
+
+    def firsts(self, z: FloatArray, pairs: Pairs) -> tuple[FloatArray, FloatArray]:
+        """Return the probabilities that either record of a pair is its only positive one."""
+        p = self.probability(z)
+        one, other = p[pairs.one], p[pairs.other]
+        return one * (1.0 - other), other * (1.0 - one)
+
+    def draw(self, z: FloatArray, rng: np.random.Generator) -> BoolArray:
+        """Draw labels."""
+        return np.asarray(rng.random(z.size) < self.probability(z))
+
+    def information(self, X: FloatArray, z: FloatArray) -> FloatArray:
+        """Return a record's mean information on log odds ratios, the intercept not known."""
+        p = self.probability(z)
+        weight = p * (1.0 - p)
+        centred = X - weight @ X / weight.sum()
+        return np.asarray((centred.T * weight) @ centred / z.size)
