@@ -42,7 +42,6 @@ from skdpsurv.privacy.plan import Plan, checked
 from skdpsurv.privacy.refusals import RefusedValueError
 from skdpsurv.release import Release
 from skdpsurv.shape import seen_shape
-from skdpsurv.source import Source
 from skdpsurv.sources import as_source, in_memory
 from skdpsurv.target import target_names
 
@@ -118,7 +117,7 @@ class Weakness(NamedTuple):
 
 def _target(X: Any, y: Any) -> Any:
     """Return y, or one without records where a source of records holds it."""
-    return X.target if isinstance(X, Source) else y
+    return X.target if isinstance(X, Blocks) else y
 
 
 class PrivateEstimator(BaseEstimator):

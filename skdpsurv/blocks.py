@@ -10,15 +10,17 @@ place of X.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
-from skdpsurv.first_names import FirstPlaces, fingerprint, first_places
+from skdpsurv.privacy.refusals import RefusedValueError
 from skdpsurv.rows import length, take
 from skdpsurv.types import IndexArray
 
@@ -47,6 +49,23 @@ class Blocks(ABC, Generic[Block]):
     A fit goes over its blocks many times, and what it has seen to be in the public domain it takes
     to stay there: a backend must return the same records every time, in as many blocks as it said.
     """
+
+    #: The number of records and of columns of a source.
+    shape: tuple[int, ...]
+    #: The columns of its X as an empty frame, or None if they have no names.
+    meta: pd.DataFrame | None = None
+    #: A target without records, which says what names it has.
+    target: Any = None
+    #: Of its X, if it has one type.
+    dtype: Any = None
+
+    def describe(
+        self, shape: tuple[int, int], columns: Any = None, target: Any = None, dtype: Any = None
+    ) -> Self:
+        """State what is public of these blocks, which are the arguments of a fit."""
+        self.shape, self.target, self.dtype = shape, target, dtype
+        self.meta = None if columns is None else pd.DataFrame(columns=columns)
+        return self
 
     @property
     @abstractmethod
@@ -85,25 +104,25 @@ class Blocks(ABC, Generic[Block]):
         """
         return True
 
+    def all_results(self, function: Callable[..., Any], *each: Sequence[Any]) -> Iterator[Any]:
+        """Yield the results of all blocks; ``Nothing`` of those that hold no records, if any do."""
+        return self.results(function, *each)
+
     def sizes(self, size: Callable[[Block], int]) -> list[int]:
-        """Return how many records each block holds."""
-        return list(self.results(size))
+        """Return how many records each block holds: none, if it is empty."""
+        return [0 if isinstance(one, Nothing) else one for one in self.all_results(size)]
 
     def first_of_each(self, names: Callable[[Block], NDArray[Any]]) -> Sequence[Any]:
         """Return, for each block, the places of the records whose name no record before them has.
 
-        Parameters
-        ----------
-        names : callable
-            Of a block: the name of each record, integers of 64 bits or text.
-
-        Returns
-        -------
-        sequence of length n_blocks
-            What :meth:`map` takes beside a function: :class:`FirstPlaces`, wherever they are, or
-            ``Nothing``.
+        Names are integers of 64 bits or text. What is returned, :class:`FirstPlaces` or
+        ``Nothing``, :meth:`map` takes beside a function, wherever it is.
         """
-        return first_of_names(self.results(names))
+        found = list(self.all_results(names))
+        return [
+            one if isinstance(one, Nothing) else FirstPlaces(first, fingerprint(one))
+            for one, first in zip(found, new_places(found), strict=True)
+        ]
 
     def map_sum(self, function: Callable[..., Other], *each: Sequence[Any]) -> Other:
         """Return the sum over all blocks of what a function makes of each, added in pairs.
@@ -162,19 +181,58 @@ class InMemory(Blocks[Block]):
         return map(function, self.blocks, *each)
 
 
-def first_of_names(names: Iterable[Any]) -> list[Any]:
-    """Return, for the names of each block or ``Nothing``, the places of those that are new."""
-    found = list(names)
-    return [
-        one if isinstance(one, Nothing) else FirstPlaces(first, fingerprint(one))
-        for one, first in zip(found, new_places(found), strict=True)
-    ]
+class FirstPlaces(NamedTuple):
+    """Where in a block the first records of names are, and what names the block had then."""
+
+    places: IndexArray
+    fingerprint: bytes
+
+    def of(self, names: NDArray[Any]) -> IndexArray:
+        """Return the places, if the names are those that they were found for.
+
+        Raises
+        ------
+        ValueError
+            If a block comes with other names, or in another order, than before: some people would
+            be used twice.
+        """
+        if fingerprint(names) != self.fingerprint:
+            raise ValueError("records must come in the same order whenever they are read.")
+        return self.places
 
 
 def new_places(names: Sequence[Any]) -> list[Any]:
-    """Return the places of names that stand nowhere before; ``Nothing`` of ``Nothing``."""
-    first = iter(first_places([one for one in names if not isinstance(one, Nothing)]))
-    return [one if isinstance(one, Nothing) else next(first) for one in names]
+    """Return the places of names that stand nowhere before; ``Nothing`` of ``Nothing``.
+
+    Raises
+    ------
+    ValueError
+        If some are numbers and others text: 7 and "7" might be one person.
+    """
+    given = [one for one in names if not isinstance(one, Nothing)]
+    if not given:
+        return list(names)
+    if len({one.dtype.kind for one in given}) > 1:
+        raise RefusedValueError("person must hold whole numbers everywhere, or text everywhere.")
+    first = ~pd.Series(np.concatenate(given)).duplicated().to_numpy()
+    parts = iter(np.split(first, np.cumsum([one.size for one in given])))
+    return [one if isinstance(one, Nothing) else np.flatnonzero(next(parts)) for one in names]
+
+
+def fingerprint(names: NDArray[Any]) -> bytes:
+    """Return 16 bytes that other names, or another order of them, practically never have."""
+    found = hashlib.blake2b(digest_size=16)
+    if names.dtype.kind == "i":
+        found.update(names.tobytes())
+    else:
+        for text in encoded_names(names):
+            found.update(len(text).to_bytes(8) + text)
+    return found.digest()
+
+
+def encoded_names(names: NDArray[Any]) -> list[bytes]:
+    """Return text as bytes, whatever encodings know of it."""
+    return [name.encode("utf-8", "surrogatepass") for name in names.tolist()]
 
 
 def in_pairs(parts: Iterable[Any], add: Callable[[Any, Any], Any] | None = None) -> Any:

@@ -13,14 +13,13 @@ from skdpsurv.dask_blocks import DaskBlocks, current_client, sendable
 from skdpsurv.lazy import is_dask, partitions
 from skdpsurv.privacy.refusals import RefusedValueError, step_of_callers
 from skdpsurv.rows import has_one_each, take
-from skdpsurv.source import Arguments, Source
 
 __all__ = ["dask_source"]
 
 UNCOUNTED = "X must be a collection whose records can be counted: a step that makes it failed."
 
 
-def dask_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> Source:
+def dask_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> DaskBlocks[Any]:
     """Return the arguments of a fit, in partitions that belong together.
 
     What is public is looked at here: how many records and partitions there are, and the names of
@@ -77,19 +76,15 @@ def dask_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> 
         n_records = _length(min(cut.values(), key=_is_array))
     none = [None] * len(parts[first])
     n_columns = 0 if X is None else int(X.shape[1])
-    blocks: DaskBlocks[Arguments] = DaskBlocks(
+    blocks: DaskBlocks[Any] = DaskBlocks(
         _together(*(parts.get(name, none) for name in arguments)),
         8.0 * n_records * (n_columns + 2),
         current_client(),
     )
-    return Source(
-        blocks,
-        n_records,
-        columns=getattr(X, "columns", None),
-        n_columns=n_columns,
-        target=_no_records(y),
-        dtype=getattr(X, "dtype", None),
-    )
+    # What names a target has, in an empty one.
+    target = np.empty(0, dtype=y.dtype) if _is_array(y) else getattr(y, "_meta", None)
+    columns, dtype = (getattr(X, name, None) for name in ("columns", "dtype"))
+    return blocks.describe((n_records, n_columns), columns, target, dtype)
 
 
 def _task(part: Any) -> Any:
@@ -185,10 +180,3 @@ def _block(*arguments: Any) -> Any:
     """Return the arguments of a fit for one partition."""
     sizes = {len(values) for values in arguments if values is not None}
     return Nothing() if sizes == {0} else arguments
-
-
-def _no_records(y: Any) -> Any:
-    """Return what names a target has, in an empty one."""
-    if y is None or not _is_array(y):
-        return getattr(y, "_meta", None)
-    return np.empty(0, dtype=y.dtype)

@@ -12,11 +12,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 import pandas as pd
-from numpy.typing import NDArray
 
-from skdpsurv.blocks import Blocks, InMemory, Nothing, first_of_names
+from skdpsurv.blocks import Blocks, InMemory, Nothing
 from skdpsurv.privacy.refusals import step_of_callers
-from skdpsurv.source import Source
 
 __all__ = ["FrameChunks"]
 
@@ -201,22 +199,16 @@ class ChunkBlocks(Blocks[Block]):
 
     def map(self, function: Callable[..., Other], *each: Sequence[Any]) -> ChunkBlocks[Other]:
         """Return what a function makes of every block, once it is read."""
-        begin: Callable[[], Iterator[Any]] = partial(self._all, function, each)
+        begin: Callable[[], Iterator[Any]] = partial(self.all_results, function, *each)
         return ChunkBlocks(begin, self.n_blocks, self.n_bytes)
 
     def results(self, function: Callable[..., Other], *each: Sequence[Any]) -> Iterator[Other]:
         """Yield what a function makes of every block that has records."""
-        return (one for one in self._all(function, each) if not isinstance(one, Nothing))
+        found = self.all_results(function, *each)
+        return (one for one in found if not isinstance(one, Nothing))
 
-    def sizes(self, size: Callable[[Block], int]) -> list[int]:
-        """Return how many records each block holds: none, if it is empty."""
-        return [0 if isinstance(one, Nothing) else one for one in self._all(size, ())]
-
-    def first_of_each(self, names: Callable[[Block], NDArray[Any]]) -> Sequence[Any]:
-        """Return, for each block, the places of records whose name none before them has."""
-        return first_of_names(self._all(names, ()))
-
-    def _all(self, function: Callable[..., Any], each: Sequence[Sequence[Any]]) -> Iterator[Any]:
+    def all_results(self, function: Callable[..., Any], *each: Sequence[Any]) -> Iterator[Any]:
+        """Yield what a function makes of every block."""
         number = 0
         for number, block in enumerate(self.begin(), 1):
             if number > self.n_blocks:
@@ -234,53 +226,28 @@ class ChunkBlocks(Blocks[Block]):
         return InMemory(one for one in self.begin() if not isinstance(one, Nothing))
 
 
-def chunk_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> Source:
-    """Return the arguments of a fit, chunk by chunk; one pass counts the records.
-
-    Parameters
-    ----------
-    X, y, person, **others : FrameChunks or None
-        Of one table. The last argument in each block is person, if that is given.
-
-    Raises
-    ------
-    TypeError
-        If one of them is something else.
-    ValueError
-        If they are of different tables.
-    """
+def chunk_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> Blocks[Any]:
+    """Return the arguments of a fit, chunk by chunk, person last; one pass counts the records."""
     given = (X, y, *others.values(), *(() if person is None else (person,)))
     some = [values for values in given if values is not None]
-    if not all(isinstance(values, FrameChunks) for values in some):
+    if not all(isinstance(values, FrameChunks) and values._is_of(some[0]) for values in some):
         raise TypeError(
-            f"{', '.join(('X', 'y', 'person', *others))} must all be taken from one FrameChunks, "
-            "or none of them."
-        )
-    if not all(values._is_of(some[0]) for values in some):
-        raise ValueError(
-            f"{', '.join(('X', 'y', 'person', *others))} must be taken from one FrameChunks."
+            f"{', '.join(('X', 'y', 'person', *others))} must all be taken from one FrameChunks."
         )
     table = FrameChunks(some[0]._frames)
 
     def begin() -> Iterator[Any]:
         for frame in table:
-            if not len(frame):
-                yield Nothing()
-            else:
-                yield tuple(None if values is None else values._of(frame) for values in given)
+            whole = tuple(None if values is None else values._of(frame) for values in given)
+            yield whole if len(frame) else Nothing()
 
     lengths = []
     for frame in table:
         if not isinstance(frame, pd.DataFrame):
             raise TypeError(NO_FRAME)
         lengths.append(len(frame))
-    n_records, n_chunks = sum(lengths), len(lengths)
+    n_records = sum(lengths)
     n_columns = 0 if X is None else int(X.shape[1])
-    blocks = ChunkBlocks(begin, n_chunks, 8.0 * n_records * (n_columns + 2))
-    return Source(
-        blocks,
-        n_records,
-        columns=None if X is None else X.columns,
-        n_columns=n_columns,
-        target=pd.DataFrame(columns=y.columns) if y is not None and y.ndim == 2 else y,
-    )
+    target = pd.DataFrame(columns=y.columns) if y is not None and y.ndim == 2 else y
+    blocks: Blocks[Any] = ChunkBlocks(begin, len(lengths), 8.0 * n_records * (n_columns + 2))
+    return blocks.describe((n_records, n_columns), getattr(X, "columns", None), target)

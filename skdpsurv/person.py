@@ -17,15 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdpsurv.blocks import Blocks, Nothing
-from skdpsurv.first_names import FirstPlaces, first_places
+from skdpsurv.blocks import Blocks, FirstPlaces, Nothing, new_places
 from skdpsurv.privacy import PrivacyGuarantee, refuse_masked
 from skdpsurv.privacy.guarantee import PERSON
 from skdpsurv.privacy.plain_cells import TEXT, WHOLE, all_of
 from skdpsurv.privacy.refusals import RefusedValueError
 from skdpsurv.privacy.silence import attempted
 from skdpsurv.rows import has_one_each, length, take, take_parameters
-from skdpsurv.source import Arguments, Source
 
 __all__ = ["about_people", "one_record_each", "one_record_each_of"]
 
@@ -68,11 +66,11 @@ def one_record_each(
     # A sparse matrix that cannot be cut is for the estimator to refuse.
     X = X.tocsr() if hasattr(X, "tocsr") else X
     names = _names(person, (X, y, *map(options.get, each)))
-    (places,) = first_places([names])
+    (places,) = new_places([names])
     return take(X, places), take(y, places), take_parameters(options, places, each)
 
 
-def one_record_each_of(source: Source) -> Source:
+def one_record_each_of(source: Blocks[Any]) -> Blocks[Any]:
     """Return a source of the first record of each person; the last of its arguments says whose.
 
     Raises
@@ -80,9 +78,9 @@ def one_record_each_of(source: Source) -> Source:
     ValueError
         If that breaks its rule.
     """
-    places = source.first_of_each(_names_of_block)
-    kept: Blocks[Arguments] = source.map(_kept, places)
-    return source.with_blocks(kept, sum(kept.sizes(_size)))
+    kept: Blocks[Any] = source.map(_kept, source.first_of_each(_names_of_block))
+    shape = sum(kept.sizes(_size)), source.shape[1]
+    return kept.describe(shape, getattr(source.meta, "columns", None), source.target, source.dtype)
 
 
 def read_names(person: Any) -> NDArray[Any]:
@@ -125,17 +123,17 @@ def _names(person: Any, values: Sequence[Any]) -> NDArray[Any]:
     return names
 
 
-def _names_of_block(block: Arguments) -> NDArray[Any]:
+def _names_of_block(block: tuple[Any, ...]) -> NDArray[Any]:
     *values, person = block
     return _names(person, values)
 
 
-def _kept(block: Arguments, first: FirstPlaces) -> Any:
+def _kept(block: tuple[Any, ...], first: FirstPlaces) -> Any:
     places = first.of(_names_of_block(block))
     if not places.size:
         return Nothing()
     return tuple(take(values, places) for values in block[:-1])
 
 
-def _size(block: Arguments) -> int:
+def _size(block: tuple[Any, ...]) -> int:
     return next(length(values) for values in block if values is not None)

@@ -85,8 +85,7 @@ def seen_shape(estimator: Any, X: Any, *, used: bool = True) -> Shape:
     if seen[0] > MOST_RECORDS:
         raise ValueError(f"X must hold at most {MOST_RECORDS:,} records, got {seen[0]:,}.")
     # Of a source, the names of columns are known without records.
-    named = getattr(X, "meta", None) if isinstance(X, Blocks) else None
-    named = X if named is None else named
+    named = X.meta if isinstance(X, Blocks) and X.meta is not None else X
     call_without_data(validate_data, estimator, named, skip_check_array=True)
     return Shape(*seen)
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from skdpsurv.blocks import Blocks
 from skdpsurv.dask_source import dask_source
 from skdpsurv.frame_chunks import chunk_source
 from skdpsurv.lazy import is_dask, is_lazy
-from skdpsurv.source import Source
 from skdpsurv.target import chosen_target
 
 __all__ = ["as_source", "in_memory", "one_target", "require_in_memory"]
@@ -29,7 +29,7 @@ def require_in_memory(*values: Any) -> None:
         raise TypeError("X and y must be in memory here, got a collection of Dask, or chunks.")
 
 
-def as_source(X: Any, y: Any, *, person: Any = None, **others: Any) -> Source:
+def as_source(X: Any, y: Any, *, person: Any = None, **others: Any) -> Blocks[Any]:
     """Return the arguments of a fit, which are not in memory, as one source of blocks.
 
     Raises
@@ -37,9 +37,8 @@ def as_source(X: Any, y: Any, *, person: Any = None, **others: Any) -> Source:
     TypeError, ValueError
         If they do not belong together.
     """
-    given = (X, y, person, *others.values())
-    make = dask_source if any(map(is_dask, given)) else chunk_source
-    return make(X, y, person=person, **others)
+    of_dask = any(map(is_dask, (X, y, person, *others.values())))
+    return (dask_source if of_dask else chunk_source)(X, y, person=person, **others)
 
 
 def one_target(

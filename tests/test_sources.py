@@ -316,7 +316,7 @@ class TestChunks:
         one, other = FrameChunks([self.frame]), FrameChunks([self.frame])
         accountant = PrivacyAccountant(1.0)
         model = DPDiscreteTimeSurvival(1.0, max_time=4.0, accountant=accountant)
-        with pytest.raises(ValueError, match="taken from one FrameChunks"):
+        with pytest.raises(TypeError, match="taken from one FrameChunks"):
             model.fit(one[["x"]], other[["e", "t"]])
         with pytest.raises(TypeError, match="from one FrameChunks"):
             model.fit(one[["x"]], self.frame[["e", "t"]])

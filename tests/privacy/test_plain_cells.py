@@ -15,7 +15,7 @@ from skdpsurv import (
     PublicBoundsScaler,
     PublicColumns,
 )
-from skdpsurv.dask_tasks import applied, raised
+from skdpsurv.dask_blocks import applied, raised
 from skdpsurv.person import read_names
 from skdpsurv.preprocessing.column_cells import quietly
 from skdpsurv.privacy import clip_rows
