@@ -18,11 +18,9 @@ from benchmarks._hybrid import TwoTables, likely, rival, simulated, text
 from benchmarks._run import arguments, number, part, run, setting
 from skdpsurv import HybridMEstimator
 from skdpsurv.hybrid.hybrid_plan import SPLITS, candidates
-from skdpsurv.hybrid.hybrid_records import PointMap
-from skdpsurv.hybrid.mixed_table import read_table
-from skdpsurv.hybrid.nearest import nearest, nested_counts
-from skdpsurv.hybrid.weighings import distinct
-from skdpsurv.hybrid.weighted_fit import fit_weighted
+from skdpsurv.hybrid.hybrid_records import PointMap, read_table
+from skdpsurv.hybrid.meta_estimator import fit_weighted
+from skdpsurv.hybrid.points import distinct, nearest, nested_counts
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.privacy import random_source
 from skdpsurv.published import PerturbedHistogramMEstimator

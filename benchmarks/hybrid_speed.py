@@ -17,10 +17,8 @@ from benchmarks._hybrid import simulated
 from benchmarks._run import arguments, in_new_process, number, run, setting
 from skdpsurv import HybridMEstimator
 from skdpsurv.hybrid.hybrid_plan import candidates
-from skdpsurv.hybrid.hybrid_records import PointMap
-from skdpsurv.hybrid.mixed_table import read_table
-from skdpsurv.hybrid.nearest import nested_counts
-from skdpsurv.hybrid.weighings import distinct
+from skdpsurv.hybrid.hybrid_records import PointMap, read_table
+from skdpsurv.hybrid.points import distinct, nested_counts
 
 ROUNDS = setting(3, quick=1)
 

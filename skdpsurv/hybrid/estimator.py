@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import clone, is_classifier
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -16,27 +16,30 @@ from skdpsurv.base import Published
 from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.checks import Check, choice, integer, later, number_in, optional, word_or
 from skdpsurv.hybrid.hybrid_plan import METHODS, SHARES, WEIGHTS, hybrid_plan, shares
-from skdpsurv.hybrid.hybrid_records import PrivateRecords, PublicRange, PublicRecords
+from skdpsurv.hybrid.hybrid_records import (
+    PrivateRecords,
+    PublicRange,
+    PublicRecords,
+    Table,
+    categorical_columns,
+    read_table,
+    refuse_sparse,
+)
 from skdpsurv.hybrid.masks import boolean_mask, checked_outcome, public_part, require_both
-from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
-from skdpsurv.hybrid.mixed_table import Table, categorical_columns, read_table, refuse_sparse
+from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, fit_weighted, takes_signed_weights
 from skdpsurv.hybrid.residual_moments import Fit
-from skdpsurv.hybrid.subset_selection import SubsetSelection
+from skdpsurv.hybrid.selection import SubsetSelection
 from skdpsurv.hybrid.weighings import over
-from skdpsurv.hybrid.weighted_fit import fit_weighted, takes_signed_weights
 from skdpsurv.privacy import (
     PrivacyAccountant,
     call_without_data,
     silent_arithmetic,
 )
 from skdpsurv.privacy.plan import Plan
-from skdpsurv.privacy.silence import attempted
 from skdpsurv.release import Release
 from skdpsurv.shape import Shape
 from skdpsurv.sources import require_in_memory
 from skdpsurv.types import FloatArray, IntArray
-
-__all__ = ["HybridMEstimator"]
 
 #: What is released; the last of a choice by its curve.
 RELEASED = ("public_index", "weights", "n_cells", "signed", "curve")
@@ -84,7 +87,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         and 2 of the paper, with honest accounting; "subset" is
         :class:`~skdpsurv.hybrid.SubsetSelection` with its defaults.
     n_cells : int or None, default=None
-        Number of cells; None for a public rule.
+        Number of cells; None for a public rule, and for a method without cells.
     budget_split : sequence of float or None, default=None
         Shares of epsilon, added up to 1: for "auto", of cells and residuals, (1/2, 1/2); for
         "subset", of the order, the candidates and the choice, (0.1, 0.8, 0.1).
@@ -243,7 +246,8 @@ class HybridMEstimator(PrivateMetaEstimator):
             categorical = tuple(sorted(set().union(*found)))
             table = Table.stacked([read_table(part, categorical) for part in rows])
             n_private = seen.n_records - n_public
-            records = self._public(table, np.concatenate(outcomes), n_private)
+            classifies = is_classifier(self._estimator)
+            records = PublicRecords(table, np.concatenate(outcomes), classifies, n_private)
             # Public records show, before anything is spent, whether the estimator can be fitted.
             equal = self._fit_equally(records)
         return HybridShape(seen.n_records, seen.n_features, categorical, records, equal)
@@ -311,18 +315,16 @@ class HybridMEstimator(PrivateMetaEstimator):
         if X is None or y is None:
             raise ValueError("X and y must be the public records: a release does not hold them.")
         table = built._table(X, built._categorical, built.columns_)
-        outcome = checked_outcome(y, table.size, is_classifier(built._estimator))
+        classifies = is_classifier(built._estimator)
+        outcome = checked_outcome(y, table.size, classifies)
         if built.public_index_.size and built.public_index_.max() >= table.size:
             raise ValueError("X must hold all public records that the release weighs.")
-        records = built._public(table, outcome, 0)
+        records = PublicRecords(table, outcome, classifies, 0)
         signed = bool(np.asarray(release.values.get("signed", 0.0)))
         if signed and not takes_signed_weights(built._estimator):
             raise ValueError("signed of the release must be 0 with this estimator.")
         built._learn(records, built.public_index_, built.weights_, signed)
         return built
-
-    def _public(self, table: Table, outcome: NDArray[Any], n_private: int) -> PublicRecords:
-        return PublicRecords(table, outcome, is_classifier(self._estimator), n_private)
 
     def _fit_equally(self, records: PublicRecords) -> Any:
         """Fit a new clone of the estimator to the public records alone."""
@@ -331,14 +333,10 @@ class HybridMEstimator(PrivateMetaEstimator):
         )
 
     def _fit_with(self, records: PublicRecords, signed: bool) -> Fit:
-        own = self._without_ledger()
-
-        def fit(weights: FloatArray) -> Any:
-            X, y = records.design_public, records.y_public
-            equally = partial(own._fit_equally, records)
-            return fit_weighted(own._estimator, X, y, weights, signed, equally)
-
-        return fit
+        """Return what fits a new clone to public records with released weights."""
+        own, X, y = self._without_ledger(), records.design_public, records.y_public
+        equally = partial(own._fit_equally, records)
+        return lambda weights: fit_weighted(own._estimator, X, y, weights, signed, equally)
 
     def _learn(
         self, records: PublicRecords, index: IntArray, weights: FloatArray, signed: bool
@@ -353,7 +351,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         self._design = records.design
 
     def _set_fitted(self, release: Release) -> None:
-        values = release.values
+        values, columns = release.values, range(release.n_features)
         index, weights = (np.array(values.get(n)) for n in ("public_index", "weights"))
         places = np.unique(index)
         if index.ndim != 1 or weights.shape != places.shape or index.dtype.kind != "f":
@@ -361,17 +359,15 @@ class HybridMEstimator(PrivateMetaEstimator):
         if not ((index >= 0) & (index < 2.0**53) & (index == np.floor(index))).all():
             raise ValueError("public_index of the release must hold places of records.")
         chosen = release.parameters.get("categorical_features")
-        columns = range(release.n_features)
         if not isinstance(chosen, list | tuple) or not all(
             type(j) is int and j in columns for j in chosen
         ):
             raise ValueError("parameters of the release must hold categorical_features.")
-        self._categorical = tuple(sorted(set(chosen)))
-        self.public_index_ = index.astype(np.int64)
-        self.weights_ = weights
         counted, signed = (np.asarray(values.get(name, -1.0)) for name in ("n_cells", "signed"))
         if counted.ndim or signed.ndim or counted < 0 or signed not in (0.0, 1.0):
             raise ValueError("values of the release must hold n_cells and signed.")
+        self._categorical = tuple(sorted(set(chosen)))
+        self.public_index_, self.weights_ = index.astype(np.int64), weights
         self.n_cells_ = int(counted)
         self.__dict__.pop("curve_", None)
         if "curve" in values:
@@ -405,23 +401,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         -------
         float
         """
-        matrix = self._matrix(X)
-        outcome = checked_outcome(y, matrix.shape[0], is_classifier(self._estimator))
-        scored = np.ones(matrix.shape[0], dtype=bool)
-        if public is not None:
-            scored = ~boolean_mask(public, matrix.shape[0])
-        options = {}
-        if sample_weight is not None:
-            options["sample_weight"] = np.asarray(sample_weight)[scored]
-
-        def scored_alone() -> float:
-            target = np.asarray(outcome[scored].tolist())  # labels in a type of their own
-            return float(self.estimator_.score(matrix[scored], target, **options))
-
-        found = attempted(scored_alone)  # its own message may quote labels
-        if found is not None:
-            return float(found)
-        raise ValueError("y must hold labels, or numbers, of the same type as the public ones.")
+        return self._score(X, y, sample_weight, public)
 
     def _table(self, X: Any, categorical: Collection[int], columns: Any) -> Table:
         require_in_memory(X)

@@ -1,4 +1,11 @@
-"""How a hybrid fit spends epsilon: decided from public numbers and public records."""
+r"""How a hybrid fit spends epsilon: decided from public numbers and public records.
+
+The rules of what to do by default (how many cells, which weights, how many rounds) were
+found on the simulations of Wang et al. (2018, section 5.1) and variants of them (2 to 100 columns,
+500 to 20,000 records; logistic, linear, Huber, median and Poisson regression), and on heart
+disease, GUSTO and infarction data in both roles; docs/benchmarks/hybrid says how. A rule may know
+the numbers of records and columns, epsilon and everything about the public records.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +18,24 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.checks import list_of, positive
-from skdpsurv.hybrid import auto_choices, weighings
 from skdpsurv.hybrid.hybrid_records import PublicRecords
+from skdpsurv.hybrid.points import distinct
 from skdpsurv.hybrid.predictions import prediction_assumptions
 from skdpsurv.hybrid.residual_moments import Fit, ResidualMoments, Residuals, lifted
 from skdpsurv.hybrid.selection import SELECTIONS, LossCurve, SubsetChoice
-from skdpsurv.hybrid.weighings import CellCounts, NestedCounts, Order, PointCounts
+from skdpsurv.hybrid.weighings import (
+    CLIPPED_SHARE,
+    CellCounts,
+    NestedCounts,
+    Order,
+    PointCounts,
+)
+from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import MARGIN
-from skdpsurv.privacy.concentrated import Concentrated, Price, amount, part
+from skdpsurv.privacy.concentrated import Concentrated, Price, amount, as_laplace, part
 from skdpsurv.privacy.concentrated import parts as gaussian_parts
 from skdpsurv.privacy.exact_vectors import require_theorem
 from skdpsurv.privacy.plan import Plan, Sequential
-
-__all__ = ["METHODS", "SHARES", "WEIGHTS", "hybrid_plan", "shares"]
 
 ASSUMPTIONS = (
     "which records are public, and with it their number and that of the private ones, is public",
@@ -37,8 +49,11 @@ WEIGHTS = ("auto", "signed", "nonnegative")
 #: budget_split by default: see docs/benchmarks/hybrid.
 SPLITS: dict[str, tuple[float, ...]] = {"auto": (0.5, 0.5), "subset": (0.1, 0.8, 0.1)}
 N_CANDIDATES, SMALLEST_CANDIDATE = 10, 20
-#: Double precision can work with parts of epsilon down to this, and up to its inverse.
-LEAST_EPSILON = 1e-9
+#: Cells tell where records are in a few dimensions only.
+MOST_COLUMNS_FOR_CELLS = 4
+LEAST_CELLS, MOST_CELLS = 10, 1000
+#: Share of the records' number that the noise of signed weights may reach.
+SIGNED_NOISE = 0.1
 #: Of ``budget_split``.
 SHARES = list_of(positive())
 
@@ -110,7 +125,7 @@ def hybrid_plan(
         bound = residuals().bound
         if not 0.0 < bound < math.inf:
             raise ValueError("public records must have numbers, and predictions, that are finite.")
-        return auto_choices.noise_of_moments(n, n_columns, bound, budget)
+        return noise_of_moments(n, n_columns, bound, budget)
 
     cells = 0
     sizes: tuple[int, ...] = ()
@@ -118,10 +133,10 @@ def hybrid_plan(
     rounds: tuple[Price, ...] = ()
     known: dict[str, Any] = {"public_index": np.arange(n_public)}
     if method == "all":
-        cells = weighings.distinct(records.public_points()).size
+        cells = distinct(records.mapped()[1]).size
         counted = [PointCounts(price=parts[0], public=records)]
     elif method == "subset":
-        cells = weighings.distinct(records.public_points()).size
+        cells = distinct(records.mapped()[1]).size
         sizes = candidates(candidate_sizes, cells)
         choice = SELECTIONS[selection]
         counted = [
@@ -129,37 +144,31 @@ def hybrid_plan(
             NestedCounts(price=parts[1], public=records, sizes=sizes, fit=fit_with(signed)),
             choice(price=parts[2], public=records, n_fits=len(sizes), assumptions=asked),
         ]
-    elif method == "residuals" or (
-        method == "auto" and n_columns > auto_choices.MOST_COLUMNS_FOR_CELLS
-    ):
+    elif method == "residuals" or (method == "auto" and n_columns > MOST_COLUMNS_FOR_CELLS):
         rounds = _rounds(epsilon, delta, math.fsum(parts), noise)
         known |= {"weights": lifted(np.ones(n_public), n), "residuals": residuals()}
     else:
         price = parts[0]
-        if method == "auto" and auto_choices.follows_cells(noise(parts[1])):
+        if method == "auto" and follows_cells(noise(parts[1])):
             rounds = (parts[1],)
         elif method == "auto":
             price = math.fsum(parts) / MARGIN
-        cells = n_cells or auto_choices.cell_number(n, n_public, n_columns, price)
+        cells = n_cells or cell_number(n, n_public, n_columns, price)
         if cells > n_public:
             raise ValueError(
                 f"n_cells must be at most the number of public records, {n_public}, got {cells}."
             )
-        cells = min(cells, weighings.distinct(records.public_points(weighings.CLIPPED_SHARE)).size)
+        cells = min(cells, distinct(records.mapped(CLIPPED_SHARE)[1]).size)
         later = fit_with(False) if rounds else None
         counted = [CellCounts(price=price, public=records, n_cells=cells, fit=later)]
-    counts = tuple(one.price for one in counted)
-    if math.isfinite(epsilon) and not all(
-        LEAST_EPSILON <= amount(price) <= 1.0 / LEAST_EPSILON for price in (*counts, *rounds)
-    ):
+    if n_cells is not None and not any(isinstance(one, CellCounts) for one in counted):
         raise ValueError(
-            f"epsilon must be such that each part is between {LEAST_EPSILON:g} and "
-            f"{1.0 / LEAST_EPSILON:g}, or inf."
+            f"n_cells must be None with method={method!r} and these columns: no cells are counted."
         )
     if rounds and math.isfinite(epsilon):
         require_theorem(residuals().size)
     if method == "all" and weights == "auto" and may_sign:
-        signed = auto_choices.keeps_signs(cells, n, records.rarest, parts[0])
+        signed = keeps_signs(cells, n, records.rarest, parts[0])
     fits = [fit_with(False)] * (len(rounds) - 1) + [None]
     moments = [
         ResidualMoments(price=price, public=records, fit=fit, assumptions=asked)
@@ -176,7 +185,7 @@ def hybrid_plan(
             "estimator": type(equal).__name__,
             "method": method,
             "n_cells": cells,
-            "epsilon_counts": counts,
+            "epsilon_counts": tuple(one.price for one in counted),
             f"{'mu' if gaussian else 'epsilon'}_residuals": tuple(map(amount, rounds)),
             "candidate_sizes": sizes,
         },
@@ -190,13 +199,13 @@ def _rounds(
     epsilon: float, delta: float, budget: float, noise: Callable[[Price], float]
 ) -> tuple[Price, ...]:
     """Return the prices of rounds of residuals that share all of a budget."""
-    number = auto_choices.rounds_of_residuals(noise(budget / 2.0))
+    number = rounds_of_residuals(noise(budget / 2.0))
     if delta and math.isfinite(epsilon):
         (whole,) = gaussian_parts(epsilon, delta, (1.0,))
         if noise(whole) < noise(budget):
             # Of several rounds the squares of mus add up.
             of_two = noise(part(whole, math.sqrt(0.5)))
-            number = auto_choices.rounds_of_gaussian_residuals(of_two)
+            number = rounds_of_gaussian_residuals(of_two)
             return (part(whole, 1.0 / math.sqrt(number) / MARGIN),) * number
     return (budget / number / MARGIN,) * number
 
@@ -221,3 +230,59 @@ def candidates(stated: Sequence[int] | None, n_points: int) -> tuple[int, ...]:
             f"records, {n_points}."
         )
     return sizes
+
+
+def cell_number(n_private: int, n_public: int, n_columns: int, epsilon: float) -> int:
+    """Return m: more where there are more records to count, at least 5 public ones a cell."""
+    signal = n_private * min(epsilon, 1e6)
+    wanted = math.ceil(max(n_columns, 1) * math.sqrt(signal))
+    return max(1, min(max(wanted, LEAST_CELLS), n_public // 5, MOST_CELLS), min(n_public, 2))
+
+
+def keeps_signs(n_cells: int, n_private: int, rarest: float, epsilon: float) -> bool:
+    """Return whether noise is small enough for negative weights to do no harm.
+
+    Parameters
+    ----------
+    n_cells, n_private : int
+    rarest : float
+        Share of the rarest public label; 1 for a numeric outcome.
+    epsilon : float
+    """
+    noise = math.sqrt(n_cells) * HISTOGRAM.deviation(epsilon)
+    return noise <= SIGNED_NOISE * n_private * rarest
+
+
+def noise_of_moments(n_private: int, n_columns: int, bound: float, price: Price) -> float:
+    """Return the standard deviation of one moment's noise."""
+    return math.sqrt(n_columns + 2) * 2.0 * bound / (as_laplace(price, n_columns + 1) * n_private)
+
+
+def follows_cells(noise: float) -> bool:
+    """Return whether residuals of the fit on cells are worth half of epsilon."""
+    return noise <= 0.1
+
+
+def rounds_of_residuals(noise: float) -> int:
+    """Return how many times to look at residuals, with equal parts of epsilon.
+
+    Parameters
+    ----------
+    noise : float
+        Deviation of a moment's noise, with half of epsilon.
+    """
+    if noise <= 0.01:
+        return 3
+    return 2 if noise <= 0.05 else 1
+
+
+def rounds_of_gaussian_residuals(noise: float) -> int:
+    """Return the same for Gaussian noise, of which many rounds have little more each than few.
+
+    Parameters
+    ----------
+    noise : float
+        Deviation of a moment's noise, of one of two rounds.
+    """
+    rounds = ((0.01, 5), (0.03, 4), (0.06, 3), (0.1, 2))
+    return next((number for most, number in rounds if noise <= most), 1)

@@ -18,7 +18,7 @@ from skdpsurv.rows import length, refuse_no_target, require_one_each, take
 from skdpsurv.shape import size
 from skdpsurv.types import BoolArray
 
-__all__ = ["boolean_mask", "checked_outcome", "public_part", "require_both"]
+NO_OUTCOME = "y must be a 1d array of labels or numbers."
 
 
 def require_both(n_public: int, n_records: int) -> None:
@@ -28,17 +28,10 @@ def require_both(n_public: int, n_records: int) -> None:
     ------
     ValueError
     """
-    if n_records < 2:
+    if not 0 < n_public < n_records:
         raise ValueError(
-            f"public must leave a public and a private record, got n_samples={n_records}."
-        )
-    if n_public < 1:
-        raise ValueError(
-            "public must be True for at least one record: there are no public records."
-        )
-    if n_public >= n_records:
-        raise ValueError(
-            "public must be False for at least one record: there are no private records."
+            "public must be True for at least one record and False for at least one, got "
+            f"{n_public} of n_samples={n_records}."
         )
 
 
@@ -55,10 +48,8 @@ def boolean_mask(public: ArrayLike | None, n_records: int) -> BoolArray:
             "public must be given: a boolean for each record, True for those that may be published."
         )
     refuse_masked(public, "public")
-    try:
-        mask = np.asarray(public)
-    except ValueError:
-        mask = np.empty(0)
+    found: Any = attempted(np.asarray, public)
+    mask: NDArray[Any] = np.empty(0) if found is None else found
     if mask.dtype.kind == "O" and all(isinstance(value, bool | np.bool_) for value in mask.ravel()):
         mask = mask.astype(bool)
     if mask.dtype != np.bool_ or mask.ndim != 1:
@@ -86,27 +77,20 @@ def public_part(classifies: bool, block: tuple[Any, ...]) -> tuple[Any, NDArray[
     """
     X, y, public = block
     mask = boolean_mask(public, size(X)[0])
-    return take(X, np.flatnonzero(mask)), _public_outcome(y, mask, classifies)
-
-
-def _public_outcome(y: Any, mask: BoolArray, classifies: bool) -> NDArray[Any]:
     refuse_no_target(y)
     refuse_masked(y, "y")
-    try:
-        values = y
-        if not isinstance(y, list | tuple) and not hasattr(y, "shape"):
-            values = np.asarray(y, dtype=object)
-        n_records = length(values)
-    except (TypeError, ValueError):
-        n_records = -1
-    if n_records < 0:
-        raise ValueError("y must be a 1d array of labels or numbers.")
+    listed = isinstance(y, list | tuple) or hasattr(y, "shape")
+    values = y if listed else attempted(partial(np.asarray, dtype=object), y)
+    n_records = attempted(length, values)
+    if n_records is None:
+        raise ValueError(NO_OUTCOME)
     require_one_each(n_records, mask.size)
     theirs = take(values, np.flatnonzero(mask))
     with warnings.catch_warnings():
         # Said once, of all records.
         warnings.simplefilter("ignore", DataConversionWarning)
-        return checked_outcome(theirs, int(mask.sum()), classifies)
+        outcome = checked_outcome(theirs, int(mask.sum()), classifies)
+    return take(X, np.flatnonzero(mask)), outcome
 
 
 def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
@@ -130,7 +114,7 @@ def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
         )
         outcome = outcome[:, 0]
     if outcome.ndim != 1:
-        raise ValueError("y must be a 1d array of labels or numbers.")
+        raise ValueError(NO_OUTCOME)
     require_one_each(outcome.size, n_records)
     if not classifies:
         numbers = as_float_array(outcome, "y")

@@ -1,4 +1,10 @@
-"""What estimators share that fit another one with released weights."""
+"""Estimators that fit another one with released weights: post-processing, from here on.
+
+Weights are noisy counts and may be negative. Clipped to 0 they suit any estimator, and are biased
+upwards. As they are they are unbiased, and suit a loss that stays convex with them: the solution
+found is checked, and where it is no minimum the clipped weights are used. Everything that is looked
+at here has been released, so that failures may show.
+"""
 
 from __future__ import annotations
 
@@ -8,18 +14,94 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone
-from sklearn.linear_model import LogisticRegression
+from sklearn.base import clone, is_classifier
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from skdpsurv.checks import Check, by
+from skdpsurv.hybrid.masks import boolean_mask, checked_outcome
 from skdpsurv.lazy import lazily
+from skdpsurv.likelihoods.base import gram
+from skdpsurv.privacy import warnings_as_errors
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.tabular import TabularEstimator
 from skdpsurv.types import FloatArray
 
-__all__ = ["PrivateMetaEstimator"]
+#: Estimators that accept negative weights, with a check of what they found.
+SIGNED_ESTIMATORS = (LogisticRegression, PoissonRegressor)
+
+
+def takes_signed_weights(estimator: Any) -> bool:
+    """Return whether signed weights are sound for this estimator."""
+    if type(estimator) is LogisticRegression:
+        smooth = estimator.solver in ("lbfgs", "newton-cg", "newton-cholesky")
+        return smooth and estimator.class_weight is None
+    return type(estimator) is PoissonRegressor
+
+
+def fit_weighted(
+    estimator: Any,
+    X: FloatArray,
+    y: NDArray[Any],
+    weights: FloatArray,
+    signed: bool,
+    fit_equally: Callable[[], Any],
+) -> Any:
+    """Return a fitted clone, which nobody else holds.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Whose ``fit`` takes ``sample_weight``.
+    X, y : ndarray
+        Public records.
+    weights : ndarray of shape (n_public,)
+        Released.
+    signed : bool
+        Whether to try weights as they are.
+    fit_equally : callable
+        Returns a new clone, fitted to all public records alike: for where nothing else can be
+        fitted. An estimator that was used before might remember what it was used for.
+    """
+    if signed:
+        try:
+            with warnings_as_errors():
+                fitted = clone(estimator).fit(X, y, sample_weight=weights)
+            if is_minimum(fitted, X, weights):
+                return fitted
+        except (ValueError, ArithmeticError, Warning):
+            pass  # not convex with these weights, or no minimum
+    clipped = np.maximum(weights, 0.0)
+    if not clipped.any():
+        clipped = np.ones_like(weights)
+    fitted = attempted(lambda: clone(estimator).fit(X, y, sample_weight=clipped))
+    # It may fail, say, for a class without weight, or a subset of one class.
+    return fit_equally() if fitted is None else fitted
+
+
+def is_minimum(fitted: Any, X: FloatArray, weights: FloatArray) -> bool:
+    """Return whether a fit with signed weights is at a minimum: its Hessian is positive there."""
+    coef = np.asarray(fitted.coef_)
+    if not np.isfinite(coef).all() or (coef.ndim == 2 and coef.shape[0] > 1):
+        return False
+    predictor = X @ coef.ravel() + float(np.ravel(fitted.intercept_)[0])
+    if isinstance(fitted, LogisticRegression):
+        likely = 0.5 * (1.0 + np.tanh(0.5 * predictor))
+        curvature = likely * (1.0 - likely)
+        ridge = 0.0 if getattr(fitted, "penalty", "l2") is None else 1.0 / fitted.C
+    else:
+        if weights.sum() <= 0.0:  # by which its losses are divided
+            return False
+        with np.errstate(over="ignore"):
+            curvature = np.exp(predictor) / weights.sum()
+        ridge = fitted.alpha
+    rows = np.column_stack([X, np.ones(X.shape[0])]) if fitted.fit_intercept else X
+    hessian = gram(rows, curvature * weights)
+    columns = np.arange(X.shape[1])
+    hessian[columns, columns] += ridge if np.isfinite(ridge) else 0.0
+    return bool(np.isfinite(hessian).all() and np.linalg.eigvalsh(hessian)[0] > 0.0)
 
 
 def delegated(name: str) -> Callable[[Any], bool]:
@@ -95,8 +177,7 @@ class PrivateMetaEstimator(TabularEstimator):
         X : array-like or collection of Dask, of shape (n_samples, n_features)
             Of Dask, what is returned is an array of Dask.
         """
-        rows = self._matrix(X)
-        return np.asarray(self.estimator_.predict(rows))
+        return self._said("predict", X)
 
     @available_if(delegated("predict_proba"))
     @_lazily("predict_proba")
@@ -108,8 +189,7 @@ class PrivateMetaEstimator(TabularEstimator):
         X : array-like or collection of Dask, of shape (n_samples, n_features)
             Of Dask, what is returned is an array of Dask.
         """
-        rows = self._matrix(X)
-        return np.asarray(self.estimator_.predict_proba(rows))
+        return self._said("predict_proba", X)
 
     @available_if(delegated("decision_function"))
     @_lazily("decision_function")
@@ -121,8 +201,46 @@ class PrivateMetaEstimator(TabularEstimator):
         X : array-like or collection of Dask, of shape (n_samples, n_features)
             Of Dask, what is returned is an array of Dask.
         """
+        return self._said("decision_function", X)
+
+    def _said(self, name: str, X: Any) -> NDArray[Any]:
+        rows = self._matrix(X)  # before the estimator inside is asked for
+        return np.asarray(getattr(self.estimator_, name)(rows))
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Return the score of ``estimator_``, which is not private.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or None
+
+        Returns
+        -------
+        float
+        """
+        return self._score(X, y, sample_weight, None)
+
+    def _score(self, X: Any, y: Any, sample_weight: Any, public: Any) -> float:
+        """Return the score on all records, or on those that are not public."""
         rows = self._matrix(X)
-        return np.asarray(self.estimator_.decision_function(rows))
+        outcome = checked_outcome(y, rows.shape[0], is_classifier(self._estimator))
+        scored = np.ones(rows.shape[0], dtype=bool)
+        if public is not None:
+            scored = ~boolean_mask(public, rows.shape[0])
+        options = {}
+        if sample_weight is not None:
+            options["sample_weight"] = np.asarray(sample_weight)[scored]
+
+        def scored_alone() -> float:
+            target = np.asarray(outcome[scored].tolist())  # labels in a type of their own
+            return float(self.estimator_.score(rows[scored], target, **options))
+
+        found = attempted(scored_alone)  # its own message may quote labels
+        if found is None:
+            raise ValueError("y must hold labels, or numbers, of the same type as those of fit.")
+        return float(found)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -31,9 +31,8 @@ from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.hybrid.hybrid_records import PROOF, PrivateRecords, PublicRecords
-from skdpsurv.hybrid.mixed_space import places_of
-from skdpsurv.hybrid.mixed_table import Design
+from skdpsurv.hybrid.hybrid_records import PROOF, Design, PrivateRecords, PublicRecords
+from skdpsurv.hybrid.points import places_of
 from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities
 from skdpsurv.likelihoods.base import gram
 from skdpsurv.mechanisms.private_mean import MeanOfRows

@@ -16,23 +16,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
 from skdpsurv.blocks import Blocks
-from skdpsurv.hybrid.hybrid_records import PROOF, PrivateRecords, PublicRecords
-from skdpsurv.hybrid.mixed_space import places_of
-from skdpsurv.hybrid.mixed_table import Design
+from skdpsurv.checks import Check, Parameters, choice, integer, list_of, optional
+from skdpsurv.hybrid.hybrid_records import PROOF, Design, PrivateRecords, PublicRecords
+from skdpsurv.hybrid.points import places_of
 from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities
 from skdpsurv.mechanisms.choices import Choices
 from skdpsurv.mechanisms.sums import LOSS, Sums
 from skdpsurv.privacy.measurement import Known, NoisySum
 from skdpsurv.types import FloatArray
-
-__all__ = ["SELECTIONS", "LossCurve", "SubsetChoice", "record_losses"]
 
 
 def record_losses(
@@ -155,3 +153,39 @@ SELECTIONS: Mapping[str, type[SubsetChoice | LossCurve]] = {
     "permute_and_flip": SubsetChoice,
     "noisy_curve": LossCurve,
 }
+
+
+class SubsetSelection(Parameters):
+    """How ``HybridMEstimator(method=...)`` chooses among subsets of the public records.
+
+    ``method="subset"`` is this with its defaults.
+
+    Parameters
+    ----------
+    selection : {"permute_and_flip", "noisy_curve"}, default="permute_and_flip"
+        How the choice is made. The noisy curve of losses is released in ``curve_``.
+    candidate_sizes : sequence of int or None, default=None
+        Sizes of the subsets; None for ten in geometric progression.
+
+    Examples
+    --------
+    >>> from skdpsurv import HybridMEstimator
+    >>> from skdpsurv.hybrid import SubsetSelection
+    >>> model = HybridMEstimator(method=SubsetSelection(candidate_sizes=[50, 200]))
+    >>> model.set_params(method__candidate_sizes=None).method
+    SubsetSelection()
+    """
+
+    _rules: ClassVar[dict[str, Check]] = {
+        "selection": choice(*SELECTIONS),
+        "candidate_sizes": optional(list_of(integer())),
+    }
+
+    def __init__(
+        self,
+        selection: str = "permute_and_flip",
+        *,
+        candidate_sizes: Sequence[int] | None = None,
+    ) -> None:
+        self.selection = selection
+        self.candidate_sizes = candidate_sizes

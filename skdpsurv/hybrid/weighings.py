@@ -8,6 +8,7 @@ makes a candidate, with a fit (Algorithm 2).
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -17,14 +18,12 @@ import numpy as np
 
 from skdpsurv.blocks import Blocks
 from skdpsurv.hybrid.hybrid_records import PROOF, PointMap, PrivateRecords, PublicRecords
-from skdpsurv.hybrid.nearest import nearest, nested_counts
+from skdpsurv.hybrid.points import distinct, nearest, nested_counts
 from skdpsurv.hybrid.residual_moments import Fit, Residuals, lifted
 from skdpsurv.mechanisms.sums import HISTOGRAM, Histograms
 from skdpsurv.privacy.cost import Cost, in_turn, price_of
 from skdpsurv.privacy.measurement import Known, NoisySum
 from skdpsurv.types import FloatArray, IntArray
-
-__all__ = ["CellCounts", "NestedCounts", "Order", "PointCounts", "distinct", "over"]
 
 Records = Blocks[PrivateRecords]
 
@@ -41,13 +40,33 @@ def over(n_public: int, index: IntArray, weights: FloatArray) -> FloatArray:
     return everybody
 
 
-def distinct(points: FloatArray) -> IntArray:
-    """Return the first place of each distinct point, in order."""
-    return np.sort(np.unique(points, axis=0, return_index=True)[1]).astype(np.int64)
+@dataclass(frozen=True, eq=False, kw_only=True)
+class NearestCounts(NoisySum):
+    """How many private records are nearest to each of some public points. A subclass says which.
+
+    Parameters
+    ----------
+    public : PublicRecords
+    """
+
+    public: PublicRecords
+
+    asked = HISTOGRAM  # each private record is nearest to one
+    theorem = PROOF
+
+    @cached_property
+    @abstractmethod
+    def points(self) -> tuple[PointMap, FloatArray, IntArray]:
+        """The map of records to points, the points, and places that belong to them."""
+
+    def ask(self, known: Known, records: Records) -> IntArray:
+        """Return exact counts."""
+        point_map, points, _ = self.points
+        return records.map_sum(partial(_held, point_map, points))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CellCounts(NoisySum):
+class CellCounts(NearestCounts):
     """How many private records are in each cell of the public ones.
 
     Parameters
@@ -58,35 +77,26 @@ class CellCounts(NoisySum):
         If residuals of a fit with these weights are asked next.
     """
 
-    public: PublicRecords
     n_cells: int
     fit: Fit | None = None
 
     name = "noisy counts of private records in cells of the public ones"
-    asked = HISTOGRAM  # each private record is in one cell
-    theorem = PROOF
 
     @cached_property
-    def _cells(self) -> tuple[PointMap, FloatArray, IntArray]:
+    def points(self) -> tuple[PointMap, FloatArray, IntArray]:
         """The map of records to points, centres of cells, and each public record's cell."""
         from sklearn.cluster import KMeans
 
-        point_map = self.public.point_map(CLIPPED_SHARE)
-        theirs = point_map.points(self.public.public, self.public.y_public)
+        point_map, theirs = self.public.mapped(CLIPPED_SHARE)
         kmeans = KMeans(self.n_cells, n_init=1, max_iter=KMEANS_STEPS, random_state=KMEANS_SEED)
         centers = kmeans.fit(theirs).cluster_centers_
         # A cell that is the nearest of no public record has nobody to give weight to.
         held, cell = np.unique(nearest(theirs, centers), return_inverse=True)
         return point_map, centers[held], cell
 
-    def ask(self, known: Known, records: Records) -> IntArray:
-        """Return exact counts."""
-        point_map, centers, _ = self._cells
-        return records.map_sum(partial(_held, point_map, centers))
-
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
         """Return counts, spread over the public records of each cell; some are negative."""
-        cell = self._cells[-1]
+        cell = self.points[-1]
         weights = (noisy.astype(np.float64) / np.bincount(cell))[cell]
         if self.fit is None:
             return {"weights": weights}
@@ -95,7 +105,7 @@ class CellCounts(NoisySum):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class PointCounts(NoisySum):
+class PointCounts(NearestCounts):
     """How many private records are nearest to each distinct public one.
 
     Parameters
@@ -103,28 +113,18 @@ class PointCounts(NoisySum):
     public : PublicRecords
     """
 
-    public: PublicRecords
-
     name = "noisy counts of private records nearest to each public one"
-    asked = HISTOGRAM  # each private record is nearest to one
-    theorem = PROOF
 
     @cached_property
-    def _points(self) -> tuple[PointMap, FloatArray, IntArray]:
+    def points(self) -> tuple[PointMap, FloatArray, IntArray]:
         """The map of records to points, distinct points, and places of public records there."""
-        point_map = self.public.point_map()
-        theirs = point_map.points(self.public.public, self.public.y_public)
+        point_map, theirs = self.public.mapped()
         index = distinct(theirs)
         return point_map, theirs[index], index
 
-    def ask(self, known: Known, records: Records) -> IntArray:
-        """Return exact counts."""
-        point_map, points, _ = self._points
-        return records.map_sum(partial(_held, point_map, points))
-
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
         """Return counts, some of them negative, and of whom."""
-        return {"public_index": self._points[-1], "weights": noisy.astype(np.float64)}
+        return {"public_index": self.points[-1], "weights": noisy.astype(np.float64)}
 
 
 class Order(PointCounts):
@@ -132,7 +132,7 @@ class Order(PointCounts):
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
         """Return the order."""
-        return {"order": self._points[-1][np.argsort(-noisy, kind="stable")]}
+        return {"order": self.points[-1][np.argsort(-noisy, kind="stable")]}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -165,9 +165,9 @@ class NestedCounts(NoisySum):
 
     def ask(self, known: Known, records: Records) -> tuple[IntArray, ...]:
         """Return the exact counts of each set."""
-        point_map = self.public.point_map()
-        theirs = point_map.points(self.public.public, self.public.y_public)[known["order"]]
-        return records.map_sum(partial(_held_by_each, point_map, theirs, self.sizes))
+        point_map, theirs = self.public.mapped()
+        joining = theirs[known["order"]]
+        return records.map_sum(partial(_held_by_each, point_map, joining, self.sizes))
 
     def after(self, known: Known, noisy: Sequence[IntArray]) -> dict[str, Any]:
         """Return candidates: places and weights of public records; and a fit of each."""

@@ -27,17 +27,14 @@ from skdpsurv.checks import (
     one_or_list_of,
     rule_of,
 )
-from skdpsurv.hybrid.hybrid_plan import LEAST_EPSILON
 from skdpsurv.hybrid.masks import checked_outcome
-from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
-from skdpsurv.hybrid.mixed_space import places_of
-from skdpsurv.hybrid.weighted_fit import fit_weighted
+from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, fit_weighted
+from skdpsurv.hybrid.points import places_of
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import MARGIN
 from skdpsurv.privacy import PrivacyAccountant, silent_arithmetic
 from skdpsurv.privacy.measurement import Known, NoisySum
 from skdpsurv.privacy.plan import Plan
-from skdpsurv.privacy.silence import attempted
 from skdpsurv.references import reference
 from skdpsurv.release import Release
 from skdpsurv.shape import Shape
@@ -160,7 +157,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
     _beyond_release = "the estimator inside"
 
     _rules: ClassVar[dict[str, Check]] = {
-        "epsilon": number_in(LEAST_EPSILON, 1e9, allow_inf=True),
+        "epsilon": number_in(1e-9, 1e9, allow_inf=True),
         "bounds": given("the public range of each column.", list_of(RANGE)),
         "n_bins": one_or_list_of(integer()),
         "outcome": given("the classes, or the public range of the outcome.", later),
@@ -356,26 +353,6 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
     def _matrix(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self, "estimator_")
         return self._asked_rows(X)
-
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Return the score of ``estimator_``, which is not private.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or None
-        """
-        rows = self._matrix(X)
-        target = checked_outcome(y, rows.shape[0], is_classifier(self._estimator))
-        options = {} if sample_weight is None else {"sample_weight": sample_weight}
-        # Its own message may quote labels.
-        found = attempted(
-            lambda: float(self.estimator_.score(rows, np.asarray(target.tolist()), **options))
-        )
-        if found is not None:
-            return float(found)
-        raise ValueError("y must hold labels, or numbers, of the same type as outcome does.")
 
 
 def _are_classes(stated: NDArray[Any]) -> bool:

@@ -70,7 +70,7 @@ def _context(release: Any) -> dict[str, Any]:
     """Return what the template needs of a release, beside its own attributes."""
     guarantee = release.guarantee
     proved = guarantee.status == "proved"
-    kind = release.kinds.get(release.estimator)
+    kind = release.kinds[release.estimator]
     model = None if kind is None or kind._beyond_release else _model(release)
     curved = hasattr(model, "survival_function_at_times")
     names = known_names(release.feature_names_in, release.n_features_in)

@@ -99,8 +99,8 @@ class TestRefusals:
         ("mask", "error", "message"),
         [
             (None, ValueError, "public must be given"),
-            (np.zeros(N, dtype=bool), ValueError, "no public records"),
-            (np.ones(N, dtype=bool), ValueError, "no private records"),
+            (np.zeros(N, dtype=bool), ValueError, "True for at least one"),
+            (np.ones(N, dtype=bool), ValueError, "False for at least one"),
             (np.arange(N - 1) < 9, ValueError, "one boolean for each of the 300 records, got 299"),
             (np.arange(N) % 2, TypeError, "booleans"),
             (np.full(N, "yes"), TypeError, "booleans"),
@@ -125,6 +125,7 @@ class TestRefusals:
             ({"weights": "positive"}, ValueError, "weights must be one of"),
             ({"n_cells": 0}, ValueError, "n_cells"),
             ({"n_cells": 2.5}, TypeError, "n_cells"),
+            ({"n_cells": 7, "method": "residuals"}, ValueError, "n_cells must be None"),
             ({"n_cells": N_PUBLIC + 1, "method": "cells"}, ValueError, "n_cells must be at most"),
             ({"method": "subset", "budget_split": (0.5, 0.5)}, ValueError, "budget_split"),
             ({"method": "subset", "candidate_sizes": (3, N)}, ValueError, "candidate_sizes"),

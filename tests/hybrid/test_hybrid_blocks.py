@@ -283,8 +283,8 @@ class TestRefusals:
             (ValueError, "public must be given", None),
             (ValueError, "public must have one entry for each record", mask[:-1]),
             (ValueError, "public must have one entry for each", True),
-            (ValueError, "no public records", np.zeros(N, dtype=bool)),
-            (ValueError, "no private records", rows["consented"] | True),
+            (ValueError, "True for at least one", np.zeros(N, dtype=bool)),
+            (ValueError, "False for at least one", rows["consented"] | True),
             (TypeError, "booleans", rows["ill"]),
             (TypeError, "booleans", np.where(np.arange(N) < 200, mask.astype(object), 1)),
             (ValueError, "X and public must have the same partitions", dd.from_pandas(

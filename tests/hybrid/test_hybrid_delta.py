@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from skdpsurv import HybridMEstimator, PrivacyAccountant, PrivacyLeakWarning
-from skdpsurv.hybrid import auto_choices
+from skdpsurv.hybrid import hybrid_plan
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 from skdpsurv.privacy.concentrated import Concentrated, epsilon_at
 from tests.support.spies import laws_drawn
@@ -73,11 +73,11 @@ def test_coefficients_are_nearer():
 def test_noise_of_moments_is_what_is_drawn(price):
     laplace = not isinstance(price, Concentrated)
     expected = (math.sqrt(12.0) if laplace else 1.0) * 2.0 * 3.0 / (500 * 0.7)
-    assert auto_choices.noise_of_moments(500, 10, 3.0, price) == pytest.approx(expected)
+    assert hybrid_plan.noise_of_moments(500, 10, 3.0, price) == pytest.approx(expected)
 
 
 def test_more_rounds_where_there_is_less_noise():
-    found = [auto_choices.rounds_of_gaussian_residuals(noise) for noise in (1.0, 0.08, 0.02, 1e-3)]
+    found = [hybrid_plan.rounds_of_gaussian_residuals(noise) for noise in (1.0, 0.08, 0.02, 1e-3)]
     assert found == [1, 2, 4, 5]
 
 

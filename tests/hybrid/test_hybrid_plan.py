@@ -10,10 +10,11 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdpsurv.audit.walk import visits
-from skdpsurv.hybrid import HybridMEstimator, auto_choices, weighings
-from skdpsurv.hybrid.hybrid_plan import METHODS, candidates, hybrid_plan, shares
+from skdpsurv.hybrid import HybridMEstimator, weighings
+from skdpsurv.hybrid.hybrid_plan import METHODS, candidates, cell_number, hybrid_plan, shares
+from skdpsurv.hybrid.meta_estimator import fit_weighted
+from skdpsurv.hybrid.points import distinct
 from skdpsurv.hybrid.residual_moments import ResidualMoments
-from skdpsurv.hybrid.weighted_fit import fit_weighted
 from skdpsurv.mechanisms import private_mean, sums
 from skdpsurv.privacy import random_source
 from tests.support.hybrid_records import hybrid_records
@@ -192,12 +193,10 @@ class TestCells:
         assert plan_of(SMALL, FITS[0], method="cells", n_cells=150).inputs["n_cells"] == 150
 
     def test_more_cells_for_more_records_and_more_epsilon(self):
-        numbers = [
-            auto_choices.cell_number(n, 10_000, 2, 1.0) for n in (100, 1000, 10_000, 1_000_000)
-        ]
+        numbers = [cell_number(n, 10_000, 2, 1.0) for n in (100, 1000, 10_000, 1_000_000)]
         assert numbers == sorted(numbers)
         assert len(set(numbers)) > 2
-        numbers = [auto_choices.cell_number(10_000, 10_000, 2, e) for e in (0.01, 0.5, 2.0, np.inf)]
+        numbers = [cell_number(10_000, 10_000, 2, e) for e in (0.01, 0.5, 2.0, np.inf)]
         assert numbers == sorted(numbers)
         assert len(set(numbers)) > 2
 
@@ -205,7 +204,7 @@ class TestCells:
     @pytest.mark.parametrize("epsilon", [1e-9, 1.0, np.inf])
     @pytest.mark.parametrize("n_columns", [0, 1, 4])
     def test_never_more_than_public_records(self, n_public, epsilon, n_columns):
-        assert 1 <= auto_choices.cell_number(1000, n_public, n_columns, epsilon) <= n_public
+        assert 1 <= cell_number(1000, n_public, n_columns, epsilon) <= n_public
 
 
 class TestPublicRules:
@@ -249,7 +248,7 @@ class TestPublicRules:
 
 def test_distinct_keeps_the_first_of_each():
     points = np.array([[2.0, 0.0], [1.0, 0.0], [2.0, 0.0], [0.0, 0.0], [1.0, 0.0]])
-    assert weighings.distinct(points).tolist() == [0, 1, 3]
+    assert distinct(points).tolist() == [0, 1, 3]
 
 
 def test_mechanism_says_what_is_released():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdpsurv.hybrid.mixed_space import CategoricalAxis, MixedSpace, NumericAxes
+from skdpsurv.hybrid.points import CategoricalAxis, MixedSpace, NumericAxes
 
 
 def labels(*values):

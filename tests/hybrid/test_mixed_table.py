@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpsurv.hybrid.mixed_space import CategoricalAxis
-from skdpsurv.hybrid.mixed_table import Design, categorical_columns, read_table
+from skdpsurv.hybrid.hybrid_records import Design, categorical_columns, read_table
+from skdpsurv.hybrid.points import CategoricalAxis
 
 SECRET = "secret-value"
 

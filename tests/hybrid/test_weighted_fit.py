@@ -15,8 +15,8 @@ from sklearn.linear_model import (
 )
 from sklearn.tree import DecisionTreeClassifier
 
-from skdpsurv.hybrid import weighted_fit
-from skdpsurv.hybrid.weighted_fit import takes_signed_weights
+from skdpsurv.hybrid import meta_estimator
+from skdpsurv.hybrid.meta_estimator import takes_signed_weights
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def data():
 
 def fit_weighted(estimator, X, y, weights, signed):
     """Fit, and fail where nothing can be fitted."""
-    fitted = weighted_fit.fit_weighted(estimator, X, y, weights, signed, lambda: None)
+    fitted = meta_estimator.fit_weighted(estimator, X, y, weights, signed, lambda: None)
     assert fitted is not None
     return fitted
 
@@ -118,14 +118,14 @@ def test_a_class_without_weight(data, estimator, signed):
     X, y, _ = data
     equal = clone(estimator).fit(X, y)
     weights = np.where(y == 1, -1.0, 1.0)
-    fitted = weighted_fit.fit_weighted(estimator, X, y, weights, signed, lambda: equal)
+    fitted = meta_estimator.fit_weighted(estimator, X, y, weights, signed, lambda: equal)
     assert np.isfinite(coef(fitted)).all()
 
 
 def test_what_cannot_be_fitted_falls_back(data):
     X, y, _ = data
     equal = LogisticRegression().fit(X, y)
-    alone = weighted_fit.fit_weighted(equal, X[:1], y[:1], np.ones(1), False, lambda: equal)
+    alone = meta_estimator.fit_weighted(equal, X[:1], y[:1], np.ones(1), False, lambda: equal)
     assert alone is equal
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdpsurv.hybrid.nearest import nearest
+from skdpsurv.hybrid.points import nearest
 from skdpsurv.mechanisms import sums
 from skdpsurv.mechanisms.sums import (
     COUNT,

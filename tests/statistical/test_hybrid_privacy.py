@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skdpsurv.blocks import InMemory
 from skdpsurv.hybrid import residual_moments
-from skdpsurv.hybrid.nearest import nearest
+from skdpsurv.hybrid.points import nearest
 from skdpsurv.hybrid.residual_moments import Residuals
 from skdpsurv.hybrid.selection import LossCurve, record_losses
 from skdpsurv.mechanisms import private_mean, sums
@@ -64,8 +64,8 @@ class TestCells:
         released, exact = [], []
         for seed, (public, records) in enumerate(NEIGHBOURS):
             (private,) = records.blocks
-            theirs = public.public_points()
-            ours = public.point_map().points(private.table, private.y)
+            theirs = public.mapped()[1]
+            ours = public.mapped()[0].points(private.table, private.y)
             held = np.bincount(nearest(ours, theirs[:5]), minlength=5)
             exact.append(held)
             many = sums.HISTOGRAM.release(np.tile(held, self.runs), EPSILON, random_source(seed))

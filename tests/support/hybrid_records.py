@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.blocks import InMemory
-from skdpsurv.hybrid.hybrid_records import PrivateRecords, PublicRecords
-from skdpsurv.hybrid.mixed_table import read_table
+from skdpsurv.hybrid.hybrid_records import PrivateRecords, PublicRecords, read_table
 
 
 def hybrid_records(
