@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from skdpsurv.checks import Check, fraction, given, positive_int
+from skdpsurv.checks import Check, fraction, given, positive_int, rule_of
 from skdpsurv.labels import stated_labels
 from skdpsurv.privacy import PrivacyAccountant, random_source
 from skdpsurv.release import Release
@@ -28,6 +29,25 @@ __all__ = ["DPAalenJohansenFitter"]
 
 #: More kinds of events than a study has.
 MOST_CAUSES = 20
+
+_is_label = rule_of(
+    "a label, a number or text",
+    kind=lambda label: (
+        isinstance(label, str | Integral | np.floating | float) and not isinstance(label, bool)
+    ),
+    holds=lambda label: isinstance(label, str) or np.isfinite(label),
+)
+
+
+def _require_one_of(name: str, label: Any, causes: list[Any]) -> None:
+    _is_label(name, label)
+    if not is_one_of(label, causes):
+        raise ValueError(f"{name} must be one of causes, {causes}, got {label!r}.")
+
+
+def _check_causes(name: str, causes: Any) -> None:
+    if stated_labels(name, causes).size > MOST_CAUSES:
+        raise ValueError(f"{name} must be at most {MOST_CAUSES}.")
 
 
 class IncidenceCurve(TableCurve):
@@ -135,11 +155,8 @@ class DPAalenJohansenFitter(ExitCurves):
     _beyond_constructor = ("event_of_interest",)
 
     _rules: ClassVar[dict[str, Check]] = {
-        "causes": given(
-            "the public labels of all events that there could be.",
-            lambda name, value: _check_causes(name, value),
-        ),
-        "censored": lambda name, value: _check_label(name, value),
+        "causes": given("the public labels of all events that there could be.", _check_causes),
+        "censored": _is_label,
     }
 
     def __init__(
@@ -338,23 +355,3 @@ class DPAalenJohansenFitter(ExitCurves):
         found = self.cumulative_density_at_times(times).to_numpy()
         incidence = ", ".join(map(script.number, found))
         return f"incidence(time) is linear between\ntimes     {knots}\nincidence {incidence}"
-
-
-def _require_one_of(name: str, label: Any, causes: list[Any]) -> None:
-    _check_label(name, label)
-    if not is_one_of(label, causes):
-        raise ValueError(f"{name} must be one of causes, {causes}, got {label!r}.")
-
-
-def _check_label(name: str, label: Any) -> None:
-    if isinstance(label, bool) or not isinstance(
-        label, str | int | float | np.integer | np.floating
-    ):
-        raise TypeError(f"{name} must be a label, a number or text, got {type(label).__name__}.")
-    if isinstance(label, float | np.floating) and not np.isfinite(label):
-        raise ValueError(f"{name} must be finite.")
-
-
-def _check_causes(name: str, causes: Any) -> None:
-    if stated_labels(name, causes).size > MOST_CAUSES:
-        raise ValueError(f"{name} must be at most {MOST_CAUSES}.")

@@ -57,15 +57,6 @@ class LangevinFit(HazardFit):
             self.center_of(likelihood).norm,
         )
 
-    def stated(self) -> dict[str, Any]:
-        """Return what the chain is, too."""
-        stated = super().stated()
-        stated["prior_precision"] = stated.pop("kappa")
-        chains = [_chain(calibration) for _, calibration in self.ends]
-        for name in ("n_steps", "step_size", "temperature"):
-            stated[name] = from_to(getattr(chains[0], name), getattr(chains[-1], name))
-        return stated | {"sampler": self.method}
-
 
 @dataclass(frozen=True, eq=False)
 class HazardChain(HazardPoint):
@@ -80,6 +71,15 @@ class HazardChain(HazardPoint):
 
     name = "last of many noisy Langevin steps (psgld) on a hazard-capped posterior"
     proof = reference("docs/proofs/posterior_sampling", "bun-steinke", "canonne")
+
+    def stated(self) -> dict[str, Any]:
+        """Return what the chain is, too."""
+        stated = super().stated()
+        stated["prior_precision"] = stated.pop("kappa")
+        chains = [_chain(calibration) for _, calibration in self.fit.ends]
+        for name in ("n_steps", "step_size", "temperature"):
+            stated[name] = from_to(getattr(chains[0], name), getattr(chains[-1], name))
+        return stated | {"sampler": self.fit.method}
 
     def states(
         self, records: Blocks[HazardRecords], look: Look, source: RandomSource

@@ -245,43 +245,6 @@ class HazardFit:
         baseline, beta = self.unscaled(coef, look)
         return {"_fitted": (baseline, beta), **released(self.model, baseline, beta)}
 
-    # ---- What a plan says.
-
-    @property
-    def proof(self) -> str:
-        """Where it is proved."""
-        return GAUSSIAN if isinstance(self.price, Concentrated) else HAZARD_PROOF
-
-    def spans(self) -> list[float]:
-        """Return the public numbers that must be neither huge nor tiny."""
-        spans = [self.model.data_norm]
-        for likelihood, calibration in self.ends:
-            spans += [calibration.kappa, calibration.noise_scale]
-            if likelihood.max_cumulative_hazard is not None:
-                spans.append(likelihood.max_cumulative_hazard)
-        return spans
-
-    def stated(self) -> dict[str, Any]:
-        """Return the price, and the ends of what a released life table decides."""
-        stated: dict[str, list[Any]] = {}
-        for likelihood, calibration in self.ends:
-            constants = likelihood.constants
-            values = {
-                "max_cumulative_hazard": likelihood.max_cumulative_hazard,
-                "gradient_sensitivity": constants.gradient_sensitivity,
-                "hessian_trace": constants.hessian_trace,
-                "hessian_rank": constants.hessian_rank,
-                "kappa": calibration.kappa,
-                "noise_scale": calibration.noise_scale,
-            }
-            if steps := steps_of(calibration):
-                values["n_steps"] = steps
-            for name, value in values.items():
-                stated.setdefault(name, []).append(value)
-        return stated_price("fit", self.price) | {
-            name: from_to(values[0], values[-1]) for name, values in stated.items()
-        }
-
 
 def from_to(first: Any, last: Any) -> Any:
     """Return what is stated of a number that a release decides between two ends."""
@@ -305,7 +268,7 @@ class HazardSum(NoisySum):
 
 @dataclass(frozen=True, eq=False)
 class HazardPoint(Mechanism):
-    """A point that a perturbed fit releases; how it was calibrated is in the fit."""
+    """A point that a perturbed fit releases, and how it was calibrated."""
 
     fit: HazardFit
 
@@ -316,11 +279,31 @@ class HazardPoint(Mechanism):
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
-        return self.fit.spans()
+        spans = [self.fit.model.data_norm]
+        for likelihood, calibration in self.fit.ends:
+            spans += [calibration.kappa, calibration.noise_scale]
+            if likelihood.max_cumulative_hazard is not None:
+                spans.append(likelihood.max_cumulative_hazard)
+        return spans
 
     def stated(self) -> dict[str, Any]:
-        """Return how the point is found."""
-        return self.fit.stated()
+        """Return the price, and the ends of what a released life table decides."""
+        ends = [
+            {
+                "max_cumulative_hazard": likelihood.max_cumulative_hazard,
+                "gradient_sensitivity": likelihood.constants.gradient_sensitivity,
+                "hessian_trace": likelihood.constants.hessian_trace,
+                "hessian_rank": likelihood.constants.hessian_rank,
+                "kappa": calibration.kappa,
+                "noise_scale": calibration.noise_scale,
+                "n_steps": steps_of(calibration),
+            }
+            for likelihood, calibration in self.fit.ends
+        ]
+        stated = {name: from_to(ends[0][name], ends[-1][name]) for name in ends[0]}
+        if not stated["n_steps"]:
+            del stated["n_steps"]
+        return stated_price("fit", self.price) | stated
 
 
 class HazardMinimiser(HazardPoint, Minimisers):
@@ -337,17 +320,12 @@ class HazardMinimiser(HazardPoint, Minimisers):
     @property
     def proof(self) -> str:  # type: ignore[override]
         """Where it is proved."""
-        return self.fit.proof
+        return GAUSSIAN if isinstance(self.price, Concentrated) else HAZARD_PROOF
 
     @property
     def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
         """What a prior promises."""
         return () if self.fit.prior is None else self.fit.prior.promises.assumptions()
-
-    @property
-    def noise(self) -> float:  # type: ignore[override]
-        """Deviation of the noise in units of what one record can do."""
-        return self.fit.noise
 
     def stated(self) -> dict[str, Any]:
         """Return how it was calibrated, and what a prior is."""

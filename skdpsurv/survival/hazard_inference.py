@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -217,34 +217,21 @@ class WaysOut:
         return self._knees[a]
 
 
-class Scale(NamedTuple):
-    """How a minimiser's coordinates come about.
+def change(mean: FloatArray, radius: float, basis: FloatArray) -> FloatArray:
+    """Return the matrix that makes published baseline and coefficients of a minimiser.
 
-    Parameters
-    ----------
-    mean : ndarray of shape (n_features,)
-        Rows are less this.
-    radius : float
-        And divided by this.
-    basis : ndarray of shape (n_intervals, n_knots)
-        Of the baseline.
+    Its rows are less ``mean``, and divided by ``radius``.
     """
-
-    mean: FloatArray
-    radius: float
-    basis: FloatArray
-
-    def change(self) -> FloatArray:
-        """Return the matrix that makes published baseline and coefficients of a minimiser."""
-        n_intervals, n_knots = self.basis.shape
-        published = np.stack([to_published(column, n_knots) for column in self.basis.T], axis=1)
-        level = to_published(np.ones(n_intervals), n_knots)
-        d = self.mean.size
-        change = np.zeros((n_knots + d, n_knots + d))
-        change[:n_knots, :n_knots] = published
-        change[:n_knots, n_knots:] = -np.outer(level, self.mean) / self.radius
-        change[n_knots:, n_knots:] = np.eye(d) / self.radius
-        return change
+    n_intervals, n_knots = basis.shape
+    published = np.stack([to_published(column, n_knots) for column in basis.T], axis=1)
+    level = to_published(np.ones(n_intervals), n_knots)
+    unit = np.eye(mean.size) / radius
+    return np.block(
+        [
+            [published, -np.outer(level, mean) / radius],
+            [np.zeros((mean.size, n_knots)), unit],
+        ]
+    )
 
 
 class ExitCounts(HazardSum):
@@ -295,8 +282,8 @@ class HazardMoments(RowMoments):
             ReleasedMoments(self, noisy),
             limit=True,
         )
-        scale = Scale(look.mean, look.radius, self.fit.basis)
-        found = Inference.of_found(equation.solve(), scale.change()).values()
+        scale = change(look.mean, look.radius, self.fit.basis)
+        found = Inference.of_found(equation.solve(), scale).values()
         # What a released life table chose: post-processing.
         cap = likelihood.max_cumulative_hazard
         return found if cap is None else found | {"inference_cap": np.array([cap])}

@@ -57,6 +57,11 @@ def exit_intervals(
 #: max_cumulative_hazard="auto": a low cap means little noise, a high one little bias.
 CAP_SCALE, CAP_POWER, CAP_RANGE = 0.9, 0.28, (0.8, 5.0)
 
+#: What a guarantee states of a model.
+STATED = (
+    *("n_records", "max_time", "n_intervals", "n_knots", "link", "data_norm"),
+    *("max_cumulative_hazard", "prior_event_rate"),
+)
 HAZARD_PROOF = reference("docs/proofs/discrete_time", "nguyen-hui", "chaudhuri")
 
 
@@ -160,18 +165,7 @@ def hazard_plan(
         tree,
         epsilon,
         delta,
-        inputs={
-            "n_records": model.n_records,
-            "max_time": model.max_time,
-            "n_intervals": model.n_intervals,
-            "n_knots": model.n_knots,
-            "link": model.link,
-            "data_norm": model.data_norm,
-            "max_cumulative_hazard": model.max_cumulative_hazard,
-            "prior_event_rate": model.prior_event_rate,
-            "alpha": alpha,
-            **stated,
-        },
+        inputs={**{name: getattr(model, name) for name in STATED}, "alpha": alpha, **stated},
         assumed=(
             "n, the columns and every constructor parameter are public",
             "max_time and data_norm were not read off these records",

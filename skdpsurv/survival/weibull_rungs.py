@@ -17,6 +17,7 @@ beginning. Either way :math:`\phi` is a table over kinds of records, and nothing
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -158,25 +159,19 @@ class ExactRungs:
         """Count records to change for a shape at most the node's."""
         if node >= self.n_cells:
             return 0
-        shape = shape_at(node, self.max_shape)
-
-        def reached(k: int) -> bool:
-            return self._score(shape, self.least_mean(k)).to_raise() <= k * UNIT
-
-        return first_rung(reached, min(self.top, self.table.n_records)) * UNIT
+        return self._first(lambda k: self._score(node, self.least_mean(k)).to_raise() <= k * UNIT)
 
     def up_to(self, node: int) -> int:
         """Count records to change for a shape at least the node's."""
         if node <= 0:
             return 0
-        shape = shape_at(node, self.max_shape)
+        return self._first(lambda k: self._score(node, self.largest_mean(k)).to_lower() <= k * UNIT)
 
-        def reached(k: int) -> bool:
-            return self._score(shape, self.largest_mean(k)).to_lower() <= k * UNIT
-
+    def _first(self, reached: Callable[[int], bool]) -> int:
         return first_rung(reached, min(self.top, self.table.n_records)) * UNIT
 
-    def _score(self, shape: float, mean_log_event: float) -> ScoreTable:
+    def _score(self, node: int, mean_log_event: float) -> ScoreTable:
+        shape = shape_at(node, self.max_shape)
         return ScoreTable.at(self.table, shape, mean_log_event, self.left_censored)
 
     @cached_property
