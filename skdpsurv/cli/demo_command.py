@@ -40,14 +40,8 @@ PEOPLE = pd.DataFrame.from_dict(
     orient="index",
     columns=["age", "sex_male", "kappa", "lambda", "creatinine", "mgus", "sample_yr"],
 )
-#: Of each column of the scores: how it is shown.
-SHOWN = {
-    "epsilon": "{:g}",
-    "status": "{}",
-    "C-index": "{:.3f}",
-    "Brier": "{:.4f}",
-    "coef. error": "{:.0%}",
-}
+#: Of each fit.
+SCORES = ("model", "epsilon", "status", "C-index", "Brier", "coef. error")
 EXPLANATION = (
     "\nC-index: how well people are ranked by risk (0.5 is guessing, 1 perfect). Brier: mean "
     "squared error of predicted survival, integrated over the follow-up (lower is better; "
@@ -113,11 +107,8 @@ def demo(
     console = Console()
     with console.status("Fitting Cox regression and the private models"):
         found = compare_on_flchain(epsilon, seed=seed)
-    shown = found.scores.copy().astype(object)
-    for name, how in SHOWN.items():
-        shown[name] = found.scores[name].map(how.format).replace("nan%", "-")
     title = f"flchain: fitted to {found.n_train:,} people, scored on {found.n_test:,}"
-    console.print(rich_table(shown, title))
+    console.print(rich_table(found.scores, title))
     noise = (
         "The noise is fresh in every run, so these numbers vary, most at small epsilon."
         if seed is None
@@ -194,7 +185,7 @@ def compare_on_flchain(epsilons: Sequence[float], *, seed: int | None = None) ->
     # One of the two sums is zero.
     total = ledger.spent() + ledger.rehearsed()
     people = scaler.transform(PEOPLE[list(data.X)])
-    frame = pd.DataFrame(scores, columns=["model", *SHOWN])
+    frame = pd.DataFrame(scores, columns=SCORES)
     return Comparison(frame, models, people, total, len(train), len(test))
 
 

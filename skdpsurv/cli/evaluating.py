@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +31,9 @@ from skdpsurv.survival.curve_frames import times_argument
 from skdpsurv.types import FloatArray
 
 __all__ = ["evaluate", "predict"]
+
+#: Of a column: None if it is not read as text.
+Labels = tuple[str, ...] | None
 
 
 @command
@@ -81,9 +83,7 @@ def predict(
         found = curves(model, model.timeline if at is None else at)
     else:
         # As they are written: a name may begin with a nought.
-        table = _table(published, new, form, keep, drop)
-        texts = {name: MISSING for name in table.target if name not in table.labels}
-        table = replace(table, labels={**table.labels, **texts})
+        table = _table(published, new, form, dict.fromkeys(keep, MISSING), drop)
         with working("Reading", as_json):
             rows = read_table(table, form)
             if form.dask:  # what is predicted is as long as the file
@@ -131,6 +131,8 @@ def evaluate(
     published = load_release(release)
     with refusals("description"):
         model = published._model
+        if not hasattr(model, "predict_survival_function"):
+            raise TypeError(f"a {published.estimator} does not predict survival of people.")
         evaluation = Evaluation(
             model,
             spending.epsilon,
@@ -138,13 +140,10 @@ def evaluate(
             random_state=spending.seed,
             accountant=open_ledger(spending),
         )
-        if not hasattr(model, "predict_survival_function"):
-            raise TypeError(f"a {published.estimator} does not predict survival of people.")
     evaluation._check_parameters()
-    table = _table(published, data, form, list(target), drop)
-    texts = {name: labels for name, labels in target.items() if labels is not None}
+    table = _table(published, data, form, target, drop)
     with reading(evaluation, spending.dry_run, as_json):
-        frame = read_table(replace(table, labels={**table.labels, **texts}), form)
+        frame = read_table(table, form)
     with refusals("data", after=ABOUT_RECORDS, private=True):
         arguments: dict[str, Any] = {
             "X": frame[list(published.feature_names_in or ())],
@@ -164,9 +163,13 @@ def evaluate(
 
 
 def _table(
-    release: Release, path: Path, form: FileFormat, others: Sequence[str], drop: Sequence[str]
+    release: Release,
+    path: Path,
+    form: FileFormat,
+    others: Mapping[str, Labels],
+    drop: Sequence[str],
 ) -> Table:
-    """Say which columns of a file a release reads, beside others that are asked for."""
+    """Say which columns of a file a release reads, beside others, which have labels if text."""
     if release.columns is None or release.feature_names_in is None:
         raise CommandError(
             "description",
@@ -174,9 +177,10 @@ def _table(
             "releases of skdpsurv fit, and of fits with columns=, do.",
         )
     names = column_names(path, form)
-    drop, others = split_names(drop, names), split_names(others, names)
-    wanted = {*release.feature_names_in, *others}
-    require_columns(path, [*release.feature_names_in, *others, *drop], names)
+    drop = split_names(drop, names)
+    texts = {name: known for text, known in others.items() for name in split_names([text], names)}
+    wanted = {*release.feature_names_in, *texts}
+    require_columns(path, [*release.feature_names_in, *texts, *drop], names)
     if extra := [name for name in names if name not in {*wanted, *release.target_names, *drop}]:
         raise CommandError(
             "data",
@@ -185,7 +189,9 @@ def _table(
         )
     described = release.transformer()
     columns = tuple(name for name in names if name in wanted)
-    return Table(path, columns, text_labels(described), others, missing_texts(described))
+    labels = {name: known for name, known in texts.items() if known is not None}
+    labels |= text_labels(described)
+    return Table(path, columns, labels, list(texts), missing_texts(described))
 
 
 def _times(texts: Sequence[str], release: Release) -> FloatArray:

@@ -24,7 +24,7 @@ from typing import IO, Any
 import pandas as pd
 
 from skdpsurv.cli.failures import CommandError, RefusedFileError
-from skdpsurv.cli.options import FileFormat
+from skdpsurv.cli.options import NONE, FileFormat
 
 __all__ = ["MISSING", "Table", "column_names", "read_table", "require_columns"]
 
@@ -167,7 +167,8 @@ def _files(path: Path, form: FileFormat) -> list[Path]:
     found = sorted(path.parent.glob(path.name)) if form.dask and "*" in path.name else [path]
     if not found or not found[0].exists():
         raise CommandError("data", f"there is no file {path}.")
-    if _is_parquet(path) and replace(form, dask=False) != FileFormat():
+    plain = replace(form, dask=False, missing_value=form.missing_value or NONE)
+    if _is_parquet(path) and plain != FileFormat():
         raise CommandError(
             "parameter",
             "--separator, --decimal, --encoding and --missing-value are for CSV files: a Parquet "

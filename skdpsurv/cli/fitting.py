@@ -28,7 +28,6 @@ from skdpsurv.forecast.delta import gain_of_delta
 from skdpsurv.other_names import instead_of
 from skdpsurv.preprocessing.encoding import columns_beyond
 from skdpsurv.privacy import PrivacyGuarantee
-from skdpsurv.privacy.guarantee import PERSON
 from skdpsurv.survival import (
     DPAalenJohansenFitter,
     DPDiscreteTimeSurvival,
@@ -40,16 +39,8 @@ from skdpsurv.target import split_target
 __all__ = ["ABOUT_RECORDS", "ESTIMATORS", "Kind", "fit", "make", "reading", "rehearse"]
 
 
-class Kind(StrEnum):
-    """What ``skdpsurv fit`` fits."""
-
-    survival = "survival"
-    weibull = "weibull"
-    km = "km"
-    competing = "competing"
-    logistic = "logistic"
-
-
+#: What ``skdpsurv fit`` fits.
+Kind = StrEnum("Kind", ["survival", "weibull", "km", "competing", "logistic"])
 ESTIMATORS: dict[Kind, type[PrivateEstimator]] = {
     Kind.survival: DPDiscreteTimeSurvival,
     Kind.weibull: DPWeibullFitter,
@@ -75,17 +66,11 @@ TAKEN_BY = {
 NEEDED = ("max_time", "schema", "causes", "target", "classes")
 #: Options that set a parameter of the estimator.
 OPTIONS = {
-    "epsilon": "epsilon",
+    **{name: name for name in ("epsilon", "max_time", "link", "prior", "delta")},
+    **{name: name for name in ("groups", "causes", "classes")},
     "random_state": "seed",
     "columns": "schema",
-    "max_time": "max_time",
-    "link": "link",
     "inference_share": "intervals",
-    "prior": "prior",
-    "delta": "delta",
-    "groups": "groups",
-    "causes": "causes",
-    "classes": "classes",
 }
 #: Where arguments of a fit come from, for whoever has a file.
 ABOUT_RECORDS = (
@@ -185,6 +170,8 @@ def fit(
     estimator._check_parameters()
     described = stated.get("columns")
     features = [] if described is None else described._names()
+    if kind is Kind.competing:  # which says itself what means censored
+        columns = replace(columns, censored_is=NONE)
     target = _target(kind, columns, model, stated)
     if both := sorted(set(features) & set(target)):
         # It would be predicted from itself.
@@ -223,7 +210,14 @@ def fit(
     if not form.dask and not len(frame):
         raise CommandError("data", f"{data} must have at least one row below its names.")
     with refusals("data", after=ABOUT_RECORDS, private=True):
-        arguments = _arguments(kind, columns, model, frame, features)
+        arguments = {
+            "y": survival_target(frame, columns) if model.target is None else frame[model.target]
+        }
+        if features:
+            arguments["X"] = frame[features]
+        for name, column in (("person", columns.person), ("group", model.group)):
+            if column is not None:
+                arguments[name] = frame[column]
         if spending.dry_run:
             rehearse(estimator, arguments, as_json)
             return
@@ -238,22 +232,10 @@ def fit(
         with working("Fitting", as_json):
             estimator.fit(**arguments)
     save_or_print(estimator.release_.to_json(indent=2) + "\n", out)
-    guarantee = estimator.guarantee_
-    name = type(estimator).__name__
-    content = {
-        "release": str(out.resolve()),
-        "estimator": name,
-        "guarantee": guarantee.to_dict(),
-        "ledger": ledger_state(ledger),
-    }
-    ending = [
-        *_gain(estimator, guarantee),
-        f"Release: {out}",
-        f"Ledger: {ledger_line(ledger)}",
-        f"Next: skdpsurv explain {out} --html report.html",
-    ]
-    said = f"{name}: {_how_many(guarantee)}, {promise_line(guarantee)}"
-    show(content, chain([said], result_lines(estimator.release_), ending), as_json, out)
+    content, (promise, *lines) = _said(estimator, estimator.guarantee_)
+    ending = [*lines, f"Release: {out}", f"Next: skdpsurv explain {out} --html report.html"]
+    shown = chain([promise], result_lines(estimator.release_), ending)
+    show({"release": str(out.resolve()), **content}, shown, as_json, out)
 
 
 def make(
@@ -314,21 +296,23 @@ def reading(estimator: PrivateEstimator, rehearsed: bool, as_json: bool) -> Iter
 def rehearse(estimator: Any, arguments: Mapping[str, Any], as_json: bool) -> None:
     """Say what a fit would be charged; nothing is spent."""
     guarantee = estimator._promised(**{"X": None, **arguments})
-    name = type(estimator).__name__
-    content = {
-        "dry_run": True,
-        "estimator": name,
-        "guarantee": guarantee.to_dict(),
-        "ledger": ledger_state(estimator.accountant),
-    }
-    lines = [
-        f"{name}: {_how_many(guarantee)} would be charged {promise_line(guarantee)}.",
-        f"How: {guarantee.mechanism}",
-        *_gain(estimator, guarantee),
-        f"Ledger: {ledger_line(estimator.accountant)}",
-        "Nothing was spent.",
-    ]
-    show(content, lines, as_json)
+    content, lines = _said(estimator, guarantee)
+    lines += [f"How: {guarantee.mechanism}", "This would be charged. Nothing was spent."]
+    show({"dry_run": True, **content}, lines, as_json)
+
+
+def _said(estimator: Any, guarantee: PrivacyGuarantee) -> tuple[dict[str, Any], list[str]]:
+    """Return what is said of a fit, for machines and for people."""
+    name, ledger = type(estimator).__name__, estimator.accountant
+    lines = [f"{name}: {promise_line(guarantee)}", f"Ledger: {ledger_line(ledger)}"]
+    if getattr(estimator, "columns", None) is not None:
+        n_records: Any = guarantee.public_inputs["n_records"]
+        n_features = len(estimator.columns.get_feature_names_out())
+        # What a delta would gain, if it would.
+        lines.append(gain_of_delta(estimator, n_records, n_features, [estimator.epsilon]))
+    stated = guarantee.to_dict()
+    content = {"estimator": name, "guarantee": stated, "ledger": ledger_state(ledger)}
+    return content, list(filter(None, lines))
 
 
 def check_survival_columns(columns: SurvivalColumns) -> dict[str, tuple[str, ...] | None]:
@@ -435,35 +419,17 @@ def _target(
     kind: Kind, columns: SurvivalColumns, model: Model, stated: Mapping[str, Any]
 ) -> dict[str, tuple[str, ...] | None]:
     """Return the columns that are no covariates, and the labels of those that are text."""
-    found: dict[str, tuple[str, ...] | None]
-    if kind is Kind.logistic and model.target is not None:
-        found = {model.target: _texts(stated["classes"])}
+    found: dict[Any, tuple[str, ...] | None] = {}
+    if kind is Kind.logistic:
+        found[model.target] = _texts(stated["classes"])
         if columns.person is not None:
             found[columns.person] = ()
-    elif kind is Kind.competing and columns.event is not None:
-        found = check_survival_columns(replace(columns, censored_is=NONE))
-        found[columns.event] = _texts([*stated["causes"], stated["censored"]])
     else:
-        found = check_survival_columns(columns)
+        found |= check_survival_columns(columns)
+    if kind is Kind.competing:
+        found[columns.event] = _texts([*stated["causes"], stated["censored"]])
     if model.group is not None:
         found[model.group] = _texts(stated["groups"])
-    return found
-
-
-def _arguments(
-    kind: Kind, columns: SurvivalColumns, model: Model, frame: Any, features: list[str]
-) -> dict[str, Any]:
-    """Return what ``fit`` takes."""
-    found: dict[str, Any] = {"X": frame[features]} if features else {}
-    if kind is Kind.logistic:
-        found["y"] = frame[model.target]
-    elif kind is Kind.competing:
-        found["y"] = frame[[columns.event, columns.time]]
-    else:
-        found["y"] = survival_target(frame, columns)
-    for name, column in (("person", columns.person), ("group", model.group)):
-        if column is not None:
-            found[name] = frame[column]
     return found
 
 
@@ -490,19 +456,3 @@ def _value(text: str) -> Any:
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
-
-
-def _how_many(guarantee: PrivacyGuarantee) -> str:
-    whom = "people" if guarantee.neighbours == PERSON else "records"
-    return f"{guarantee.public_inputs['n_records']:,} {whom}"
-
-
-def _gain(estimator: Any, guarantee: PrivacyGuarantee) -> list[str]:
-    """Return what a delta would gain, if it would."""
-    columns = getattr(estimator, "columns", None)
-    if columns is None:
-        return []
-    n_records: Any = guarantee.public_inputs["n_records"]
-    n_features = len(columns.get_feature_names_out())
-    said = gain_of_delta(estimator, n_records, n_features, [estimator.epsilon])
-    return [said] if said else []

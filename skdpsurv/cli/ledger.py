@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +26,11 @@ class CommandLedger(PrivacyAccountant):
     """A ledger whose failures end a command as failures of a ledger do."""
 
     def __init__(self, place: str | None, dataset: str = "default", **terms: Any) -> None:
+        kept: dict[str, Any] = {}
+        if place is not None:
+            kept["url" if "://" in place else "path"] = place
         with refusals("ledger", after=" --budget makes a ledger, and is fixed for ever."):
-            super().__init__(**_address(place), **terms)
+            super().__init__(**kept, **terms)
             self._dataset = dataset_name(dataset)
 
     def check(self, guarantee: PrivacyGuarantee, dataset: str | None = None) -> None:
@@ -45,7 +49,7 @@ class CommandLedger(PrivacyAccountant):
 def open_ledger(spending: Spending) -> PrivacyAccountant | None:
     """Return the accountant that a command charges; None if it is told of none.
 
-    A dry run makes no ledger: one that is not there is in memory.
+    A dry run makes no ledger: in place of a file that is not there it has one in memory.
     """
     place, budget = spending.ledger, spending.budget
     terms: dict[str, Any] = {"purpose": spending.purpose, "who": spending.who}
@@ -58,24 +62,11 @@ def open_ledger(spending: Spending) -> PrivacyAccountant | None:
         if not budget > 0:
             raise CommandError("parameter", "--budget must be a positive number.")
         terms["epsilon"] = budget
-        if spending.dry_run and not _is_there(place):
+        if spending.dry_run and "://" in place:
+            del terms["epsilon"]
+        elif spending.dry_run and not os.path.lexists(place):
             place = None
     return CommandLedger(place, spending.dataset, **terms)
-
-
-def _address(place: str | None) -> dict[str, Any]:
-    return {} if place is None else {"url" if "://" in place else "path": place}
-
-
-def _is_there(place: str) -> bool:
-    """Return whether there is a ledger; one that cannot be used is there."""
-    try:
-        PrivacyAccountant(**_address(place))
-    except FileNotFoundError:
-        return False
-    except (ValueError, OSError, RuntimeError):
-        pass
-    return True
 
 
 def ledger_state(accountant: PrivacyAccountant | None) -> dict[str, Any] | None:

@@ -170,7 +170,7 @@ def _option(parameter: inspect.Parameter, kind: Any, where: Any) -> inspect.Para
     text = " ".join(helps.get(parameter.name, "").split())
     shown = parameter.default is not parameter.empty and bool(parameter.default)
     if parameter.kind is parameter.POSITIONAL_ONLY:
-        info = typer.Argument(help=text, show_default=shown)
+        info = typer.Argument(metavar=parameter.name.upper(), help=text, show_default=shown)
     else:
         flag = _FLAGS.get(parameter.name, f"--{parameter.name.replace('_', '-')}")
         panel = said.partition(".")[0] if is_dataclass(where) else None

@@ -23,6 +23,7 @@ from rich.table import Table
 
 from skdpsurv.cli.failures import CommandError
 from skdpsurv.privacy import PrivacyGuarantee
+from skdpsurv.privacy.guarantee import PERSON
 from skdpsurv.release import Release, layout
 from skdpsurv.report.coefficients import cautions
 from skdpsurv.report.text import exact
@@ -111,11 +112,12 @@ def rich_table(frame: pd.DataFrame, title: str = "") -> Table:
 
 
 def promise_line(guarantee: PrivacyGuarantee) -> str:
-    """Return what a guarantee promises, in a line."""
+    """Return what a guarantee promises, and to how many, in a line."""
+    whom = "people" if guarantee.neighbours == PERSON else "records"
     delta = f", delta = {exact(guarantee.delta)}" if guarantee.delta else ""
     return (
-        f"epsilon = {exact(guarantee.epsilon)}{delta}, {guarantee.neighbours}, "
-        f"status {guarantee.status}"
+        f"{guarantee.public_inputs['n_records']:,} {whom}, epsilon = {exact(guarantee.epsilon)}"
+        f"{delta}, {guarantee.neighbours}, status {guarantee.status}"
     )
 
 

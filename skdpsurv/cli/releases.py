@@ -123,8 +123,7 @@ def pool(
             found = heterogeneity(members).reset_index()
             content["heterogeneity"] = json.loads(found.to_json(orient="records"))
     save(pooled.to_json(indent=2) + "\n", out)
-    n_records = f"{guarantee.public_inputs['n_records']:,}"
-    said = f"{pooled.estimator}: {len(members)} releases, {n_records} records, "
+    said = f"{pooled.estimator}: {len(members)} releases, {promise_line(guarantee)}"
     ending = [f"Release: {out}", f"Next: skdpsurv explain {out} --html report.html"]
-    lines = chain([said + promise_line(guarantee)], result_lines(pooled), ending)
+    lines = chain([said], result_lines(pooled), ending)
     show(content, lines, as_json)

@@ -49,7 +49,7 @@ def test_help_names_the_command():
 def test_demo_prints_a_table_and_saves_a_figure(tmp_path):
     pytest.importorskip("matplotlib")
     path = tmp_path / "curves.png"
-    result = run("demo", "--epsilon", "1", "--epsilon", "0.5", "--output", str(path))
+    result = run("demo", "--epsilon", "1", "--epsilon", "0.5", "--out", str(path))
     assert result.exit_code == 0, result.output
     lines = result.output.splitlines()
     private = [line for line in lines if "Private hazard model" in line]
@@ -66,7 +66,7 @@ def test_demo_without_matplotlib_says_so_and_still_prints_the_table(tmp_path, mo
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     path = tmp_path / "curves.png"
-    result = run("demo", "--epsilon", "1", "--output", str(path))
+    result = run("demo", "--epsilon", "1", "--out", str(path))
     assert result.exit_code == 0, result.output
     assert "Cox regression" in result.output
     assert 'pip install "skdpsurv[plot]"' in result.output
@@ -88,8 +88,8 @@ def test_a_seed_repeats_the_demo_and_is_called_what_it_is():
         (("--epsilon", "0"), "epsilon must be a positive finite number"),
         (("--epsilon", "inf"), "epsilon must be a positive finite number"),
         (("--epsilon", "nan"), "epsilon must be a positive finite number"),
-        (("--output", "no-such-folder/demo.png"), "in a folder that exists"),
-        (("--output", "demo.doc"), "must end in .png"),
+        (("--out", "no-such-folder/demo.png"), "in a folder that exists"),
+        (("--out", "demo.doc"), "must end in .png"),
     ],
 )
 def test_demo_refuses(args, message):

@@ -126,7 +126,7 @@ def test_a_dry_run_says_what_is_charged_and_charges_nothing(study):
     assert sorted(path.name for path in study.folder.iterdir()) == ["columns.toml", "study.csv"]
     result = study.survival("--dry-run")
     assert result.exit_code == 0, result.output
-    assert "would be charged epsilon = 1, replace-one, status proved" in result.stdout
+    assert "300 records, epsilon = 1, replace-one, status proved" in result.stdout
     assert "Nothing was spent" in result.stdout
 
 

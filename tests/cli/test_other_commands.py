@@ -388,7 +388,7 @@ def test_a_plan_takes_a_delta(study):
     )
     assert found == json.loads(json.dumps(forecast.to_dict()).replace("Infinity", '"inf"'))
     refused = study.run("plan", "km", *arguments[:2], "--delta", "6e-8")
-    assert "--delta is not for km" in refused.stderr
+    assert "has no parameter 'delta'" in refused.stderr
 
 
 @pytest.mark.parametrize("kind", ["survival", "weibull", "km", "logistic"])
