@@ -22,7 +22,6 @@ from skdpsurv.privacy import FrozenMapping, PrivacyGuarantee
 from skdpsurv.privacy.chain import Receipt
 from skdpsurv.privacy.guarantee import frozen
 from skdpsurv.release import layout
-from skdpsurv.release.explanation import explanation
 from skdpsurv.release.published_table import published_table
 from skdpsurv.release.raw_rows import raw_rows
 from skdpsurv.scoring import formula_of, units_of
@@ -382,6 +381,8 @@ class Release:
         -------
         str
         """
+        from skdpsurv.report.explain import explanation  # whose template engine few fits need
+
         return explanation(self)
 
     def formula(self) -> str:

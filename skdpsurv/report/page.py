@@ -7,11 +7,10 @@ from typing import Any
 
 from skdpsurv.metrics.evaluation_result import SurvivalEvaluation
 from skdpsurv.plotting.calibration_plot import plot_calibration
-from skdpsurv.preprocessing.public_steps import known_names
-from skdpsurv.release.explanation import column_words
 from skdpsurv.report.advantage import Advantage, advantage_figures, compared
 from skdpsurv.report.coefficients import coefficients
 from skdpsurv.report.curves import curves
+from skdpsurv.report.explain import described
 from skdpsurv.report.figures import can_draw, figures
 from skdpsurv.report.people import people
 from skdpsurv.report.templates import PAGES
@@ -73,7 +72,6 @@ def _context(release: Any) -> dict[str, Any]:
     kind = release.kinds[release.estimator]
     model = None if kind is None or kind._beyond_release else _model(release)
     curved = hasattr(model, "survival_function_at_times")
-    names = known_names(release.feature_names_in, release.n_features_in)
     return {
         "release": release,
         "g": guarantee,
@@ -82,7 +80,7 @@ def _context(release: Any) -> dict[str, Any]:
         "bound": Advantage.at(guarantee.epsilon, guarantee.delta) if proved else None,
         "advantage": advantage_figures(guarantee) if proved else [],
         "compared": compared(guarantee),
-        "columns": [] if release.columns is None else list(column_words(release.columns, names)),
+        "columns": described(release),
         "kind": kind,
         "curves": curves(model) if curved else None,
         "coefficients": None if curved or model is None else coefficients(release, model),

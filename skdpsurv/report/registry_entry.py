@@ -15,35 +15,15 @@ from typing import Any
 import yaml
 
 from skdpsurv.checks import choice
-from skdpsurv.preprocessing.public_steps import known_names
-from skdpsurv.release.explanation import column_words
 from skdpsurv.report.advantage import Advantage
+from skdpsurv.report.explain import described
 from skdpsurv.report.templates import TEMPLATES, WORDS
 from skdpsurv.version import __version__
 
 __all__ = ["registry_entry"]
 
 #: Words of the registry.
-CHOICES = {
-    "data_product_type": (
-        "Summary statistics",
-        "Machine learning model",
-        "Dataset",
-        "Synthetic data",
-        "Interactive API",
-        "SQL queries",
-    ),
-    "data_product_sector": (
-        "Technology",
-        "Healthcare",
-        "Education",
-        "Government",
-        "Energy",
-        "Finance",
-    ),
-    "release_type": ("One release", "Many releases"),
-    "data_source_type": ("Static", "Dynamic"),
-}
+CHOICES = WORDS["registry"]
 LISTS = ("data_curators", "registry_authors")
 REQUIRED = ("name", "data_curators", "intended_use", "data_product_region", "publication_date")
 #: What each tier of the registry asks for, among what only the publisher knows.
@@ -165,14 +145,13 @@ def registry_entry(
         key: None if given is None and key not in REQUIRED else _checked(key, given)
         for key, given in known.items()
     }
-    names = known_names(release.feature_names_in, release.n_features_in)
     entry = TEMPLATES.get_template("registry.yaml.jinja").render(
         release=release,
         said=said,
         bound=Advantage.at(guarantee.epsilon, guarantee.delta),
         slug=_slug(said),
         tier=_tier({key for key, given in said.items() if given is not None}),
-        columns=[] if release.columns is None else list(column_words(release.columns, names)),
+        columns=described(release),
         most=MOST_COLUMNS,
         sha=hashlib.sha256(release.to_json().encode()).hexdigest(),
         version=__version__,

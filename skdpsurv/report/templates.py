@@ -11,7 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from skdpsurv.privacy import PrivacyGuarantee
 from skdpsurv.report import text
 
-__all__ = ["PAGES", "TEMPLATES", "WORDS"]
+__all__ = ["PAGES", "TEMPLATES", "WORDS", "how_many"]
 
 FOLDER = Path(__file__).parent
 #: Of estimators, public inputs, statuses, neighbours and coefficients.
@@ -50,7 +50,7 @@ TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-TEMPLATES.filters |= {name: getattr(text, name) for name in text.__all__}
+TEMPLATES.filters |= {name: one for name, one in vars(text).items() if callable(one)}
 TEMPLATES.globals |= {"WORDS": WORDS} | {
     function.__name__: function for function in (about, status, how_many, in_order)
 }

@@ -17,27 +17,6 @@ from typing import Any, NamedTuple
 import yaml
 from markupsafe import Markup
 
-__all__ = [
-    "Table",
-    "added",
-    "by_end",
-    "code",
-    "distinct",
-    "exact",
-    "listed",
-    "percent_up",
-    "plain",
-    "prose",
-    "scalar",
-    "short",
-    "shown",
-    "stated",
-    "up",
-    "value",
-    "word",
-]
-
-
 #: Controls, formats (which turn lines around, or show nothing), surrogates, and breaks of lines.
 HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 #: Longer texts are cut, and say so.
