@@ -10,8 +10,7 @@ import pandas as pd
 from skdpsurv.plotting.coefficient_plot import plot_coefficients
 from skdpsurv.preprocessing.feature import Feature
 from skdpsurv.report.figures import Figure, cut, figures
-from skdpsurv.report.templates import WORDS
-from skdpsurv.report.text import Table, distinct, short
+from skdpsurv.report.text import WORDS, Table, distinct, short
 
 __all__ = ["cautions", "coefficients"]
 

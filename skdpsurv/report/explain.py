@@ -8,7 +8,7 @@ from typing import Any
 from skdpsurv.preprocessing.column_kinds import Number
 from skdpsurv.preprocessing.public_steps import known_names
 from skdpsurv.preprocessing.step_description import DROP, made_names, rebuild
-from skdpsurv.report.templates import TEMPLATES, how_many
+from skdpsurv.report.text import TEMPLATES, how_many
 
 __all__ = ["described", "explanation"]
 

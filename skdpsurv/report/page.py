@@ -13,7 +13,7 @@ from skdpsurv.report.curves import curves
 from skdpsurv.report.explain import described
 from skdpsurv.report.figures import can_draw, figures
 from skdpsurv.report.people import people
-from skdpsurv.report.templates import PAGES
+from skdpsurv.report.text import PAGES
 from skdpsurv.version import __version__
 
 __all__ = ["html_report"]

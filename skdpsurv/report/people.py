@@ -11,7 +11,6 @@ from sklearn.pipeline import Pipeline
 
 from skdpsurv.plotting.survival_curves import plot_survival_curves
 from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
-from skdpsurv.preprocessing.column_kinds import Boolean, Date, Number
 from skdpsurv.preprocessing.public_steps import branches, is_dropped, is_nothing, known_names
 from skdpsurv.report.figures import cut, figures
 from skdpsurv.report.text import Table, by_end, distinct, short
@@ -38,8 +37,7 @@ def people(release: Any, model: Any) -> dict[str, Any] | None:
 
     None of a model that predicts neither; if nobody can be made up, why.
     """
-    curved = hasattr(model, "predict_survival_function")
-    if not curved and not hasattr(model, "predict_proba"):
+    if not hasattr(model, "predict_survival_function") and not hasattr(model, "predict_proba"):
         return None
     if release.guarantee.not_covered:
         return {"refused": "steps before the model learned from the records."}
@@ -50,19 +48,19 @@ def people(release: Any, model: Any) -> dict[str, Any] | None:
             "refused": "the release does not say of every column what it holds, so nobody can make "
             "up a row."
         }
-    rows, column = _chosen(release, model, ranges, names)
+    rows, column = _chosen(model, ranges, names)
     typical = any(one.typical for one in ranges)
     labels = ["typical" if typical else "in the middle"]
-    name = None if column is None else distinct(names)[column]
     if column is not None:
-        labels = [f"{name}: {_cell(value)}" for value in rows.iloc[:, column]]
-    # By name, if the model's columns have names.
-    table = rows if release.feature_names_in is not None else rows.to_numpy(dtype=object)
-    found = _survival(model, table, labels, typical) if curved else _classes(model, table, labels)
+        labels = [f"{distinct(names)[column]}: {_cell(value)}" for value in rows.iloc[:, column]]
     cells = [(name, _cell(one.middle)) for name, one in zip(distinct(names), ranges, strict=True)]
     what = f"Values of the {'typical person' if typical else 'person in the middle'}"
-    person = Table(what, ("Column", "Value"), cells[:MOST_COLUMNS], numbers=False)
-    return {"typical": typical, "column": name, "person": person, **found}
+    return {
+        "typical": typical,
+        "column": None if column is None else distinct(names)[column],
+        "person": Table(what, ("Column", "Value"), cells[:MOST_COLUMNS], numbers=False),
+        **_predicted(model, _rows(model, rows), labels, typical),
+    }
 
 
 def _ranges(step: Any, names: list[str]) -> list[Range] | None:
@@ -88,21 +86,19 @@ def _ranges(step: Any, names: list[str]) -> list[Range] | None:
 
 
 def _of_kind(kind: Any) -> Range:
-    match kind:
-        case Number():
-            others: tuple[Any, ...] = (kind.low, kind.high)
-        case Date():
-            others = (kind.first.isoformat(), kind.last.isoformat())
-        case Boolean():
-            others = (not kind.example,)
-        case _:
-            others = tuple(label for label in kind.labels if label != kind.example)
-    return Range(kind.example, others[: MOST_LABELS - 1], kind.typical is not None)
+    said = kind.described()
+    stated = [said[key] for key in ("bounds", "dates", "categories") if key in said]
+    others = [one for one in (*stated, (False, True))[0] if one != kind.example]
+    return Range(kind.example, tuple(others[: MOST_LABELS - 1]), kind.typical is not None)
 
 
-def _chosen(
-    release: Any, model: Any, ranges: list[Range], names: list[str]
-) -> tuple[pd.DataFrame, int | None]:
+def _rows(model: Any, rows: pd.DataFrame) -> Any:
+    """Return rows as a model takes them: by name, if its columns have names."""
+    named = model.release_.feature_names_in is not None
+    return rows if named else rows.to_numpy(dtype=object)
+
+
+def _chosen(model: Any, ranges: list[Range], names: list[str]) -> tuple[pd.DataFrame, int | None]:
     """Return a person in the middle, others, and the column in which they differ."""
     middle = [one.middle for one in ranges]
     tried = [(-1, middle)] + [
@@ -111,19 +107,18 @@ def _chosen(
         for value in one.others
     ]
     rows = pd.DataFrame([row for _, row in tried], columns=names, dtype=object)
-    table = rows if release.feature_names_in is not None else rows.to_numpy(dtype=object)
-    curved = hasattr(model, "predict_survival_function")
-    risk = np.asarray(model.predict(table) if curved else model.predict_proba(table)[:, -1], float)
+    if hasattr(model, "predict_survival_function"):
+        risk = np.asarray(model.predict(_rows(model, rows)), dtype=np.float64)
+    else:
+        risk = model.predict_proba(_rows(model, rows))[:, -1]
     places = np.array([j for j, _ in tried])
     reach = [np.ptp(risk[(places == j) | (places < 0)]) for j in range(len(ranges))]
     if not reach or not np.nanmax(reach) > 0.0:
         return rows.iloc[:1], None
     column = int(np.nanargmax(reach))
     own = np.flatnonzero(places == column)
-    chosen = sorted(
-        {0, own[risk[own].argmin()], own[risk[own].argmax()]}, key=lambda row: risk[row]
-    )
-    return rows.iloc[chosen].reset_index(drop=True), column
+    ends = {0, own[risk[own].argmin()], own[risk[own].argmax()]}
+    return rows.iloc[sorted(ends, key=risk.__getitem__)].reset_index(drop=True), column
 
 
 def _cell(value: Any) -> str:
@@ -132,33 +127,28 @@ def _cell(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _classes(model: Any, table: Any, labels: list[str]) -> dict[str, Any]:
-    head = ("Person", *distinct(model.classes_.tolist()))
-    rows = _rows(labels, model.predict_proba(table))
-    caption = "Predicted probabilities of made-up people"
-    return {"figures": [], "predicted": Table(caption, head, rows)}
-
-
-def _survival(model: Any, table: Any, labels: list[str], medians: bool) -> dict[str, Any]:
-    times = model.unique_times_
-    # Steps are at the ends of intervals.
-    ends = np.linspace(0, times.size, N_TIMES + 1)[1:].round().astype(int)
-    places = np.unique(np.maximum(ends, 1)) - 1
-    survival = model.predict_survival_function(table, return_array=True)[:, places]
-    head = ["Person", *(f"at {short(time)}" for time in times[places].tolist())]
-    rows = _rows(labels, survival)
+def _predicted(model: Any, table: Any, labels: list[str], medians: bool) -> dict[str, Any]:
+    """Return a table of predictions, and a figure of survival functions."""
+    if not hasattr(model, "predict_survival_function"):
+        found, head = model.predict_proba(table), ["Person", *distinct(model.classes_.tolist())]
+        caption, drawn = "Predicted probabilities of made-up people", []
+    else:
+        # Steps are at the ends of intervals.
+        n_times = model.unique_times_.size
+        ends = np.linspace(0, n_times, N_TIMES + 1)[1:].round().astype(int)
+        places = np.unique(np.maximum(ends, 1)) - 1
+        found = model.predict_survival_function(table, return_array=True)[:, places]
+        head = ["Person", *(f"at {short(t)}" for t in model.unique_times_[places].tolist())]
+        caption = "Predicted probability to survive"
+        drawn = figures(
+            lambda ax: plot_survival_curves(model, table, labels=cut(labels), ax=ax),
+            "people",
+            3.6,
+            "Predicted survival of made-up people. Times are in the unit of the fit.",
+        )
+    rows = [[one, *(f"{p:.3f}" for p in row)] for one, row in zip(labels, found, strict=True)]
     if medians and hasattr(model, "predict_median"):
         head.append("Median")
         for row, time in zip(rows, model.predict_median(table).tolist(), strict=True):
-            row.append(by_end(time, float(times[-1])))
-    drawn = figures(
-        lambda ax: plot_survival_curves(model, table, labels=cut(labels), ax=ax),
-        "people",
-        3.6,
-        "Predicted survival of made-up people. Times are in the unit of the fit.",
-    )
-    return {"figures": drawn, "predicted": Table("Predicted probability to survive", head, rows)}
-
-
-def _rows(labels: list[str], table: Any) -> list[list[str]]:
-    return [[one, *(f"{p:.3f}" for p in row)] for one, row in zip(labels, table, strict=True)]
+            row.append(by_end(time, float(model.unique_times_[-1])))
+    return {"figures": drawn, "predicted": Table(caption, head, rows)}

@@ -17,7 +17,7 @@ import yaml
 from skdpsurv.checks import choice
 from skdpsurv.report.advantage import Advantage
 from skdpsurv.report.explain import described
-from skdpsurv.report.templates import TEMPLATES, WORDS
+from skdpsurv.report.text import TEMPLATES, WORDS
 from skdpsurv.version import __version__
 
 __all__ = ["registry_entry"]

@@ -25,8 +25,7 @@ from skdpsurv.metrics import Estimate, RiskGroup, SurvivalEvaluation
 from skdpsurv.privacy.guarantee import PERSON
 from skdpsurv.report import figures
 from skdpsurv.report.advantage import Advantage
-from skdpsurv.report.templates import WORDS
-from skdpsurv.report.text import exact, percent_up, shown, value
+from skdpsurv.report.text import WORDS, exact, percent_up, shown, value
 from tests.leaks.test_crafted_releases import FAULTS, places, with_fault
 from tests.report.releases import Page, proved, seeded, with_status
 from tests.support import checks
