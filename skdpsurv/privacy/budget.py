@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
 from typing import NamedTuple
 
+from skdpsurv.privacy.concentrated import MARGIN, SLACK, epsilon_at
 from skdpsurv.privacy.renyi import best_order, of_pure, room, worth
 
 #: Decimals of floats lie between 1e-324 and 2e308: digits enough for the sum of 1e60 of them.
@@ -288,6 +289,19 @@ def largest_pure(sums: Sums, terms: Terms) -> float:
     while low < (middle := 0.5 * (low + high)) < high:
         low, high = (middle, high) if of_pure(middle, terms.order) <= left else (low, middle)
     return max(by_sum, low)
+
+
+def left_for(sums: Sums, terms: Terms, delta: float) -> float:
+    """Return the epsilon, rounded downwards, that is left for a charge with a delta."""
+    if terms.order and delta:
+        rho = remaining(sums.renyi, terms.room) / terms.order / MARGIN**3
+        return max(0.0, epsilon_at(rho, delta) / MARGIN**2 - 2.0 * SLACK) if rho else 0.0
+    if terms.order:
+        return largest_pure(sums, terms)
+    limited = not math.isinf(terms.epsilon) or terms.delta > 0.0
+    if limited and added(sums.delta, delta) > _decimal(terms.delta):
+        return 0.0
+    return remaining(sums.epsilon, terms.epsilon)
 
 
 def dataset_name(name: object) -> str:

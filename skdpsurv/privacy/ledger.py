@@ -7,6 +7,7 @@ face.
 
 from __future__ import annotations
 
+import getpass
 import json
 import math
 import os
@@ -15,8 +16,10 @@ import uuid
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from typing import Any, ClassVar
 
+from skdpsurv.checks import instance
 from skdpsurv.privacy.budget import (
     NOTHING,
     Entry,
@@ -26,11 +29,23 @@ from skdpsurv.privacy.budget import (
     added_up,
     budget_of,
     require_room,
+    text,
 )
 from skdpsurv.privacy.chain import Receipt, digest, linked, start
-from skdpsurv.privacy.guarantee import PrivacyGuarantee
+from skdpsurv.privacy.guarantee import PrivacyGuarantee, weakest_status
 
-__all__ = ["Ledger", "MemoryLedger", "Row", "entry_of", "linked_rows", "verify"]
+__all__ = [
+    "Ledger",
+    "MemoryLedger",
+    "Row",
+    "charge_of",
+    "entry_of",
+    "in_parallel",
+    "linked_rows",
+    "now",
+    "user_name",
+    "verify",
+]
 
 #: Number, nonce, the fields of an entry, and its hash.
 Row = tuple[Any, ...]
@@ -53,6 +68,10 @@ def entry_of(row: Row) -> Entry:
 
 class Ledger(ABC):
     """Entries chained by hashes, and what they add up to, as far as they were looked at."""
+
+    #: Where it is kept, if it is in a file or on a server.
+    path: str | None = None
+    url: str | None = None
 
     def __init__(self, identity: str, terms: Terms) -> None:
         self.identity = identity
@@ -197,3 +216,51 @@ def _charged(entry: Entry, guarantee: PrivacyGuarantee) -> bool:
         guarantee.epsilon,
         math.inf,
     )
+
+
+def charge_of(
+    guarantee: PrivacyGuarantee, terms: Terms, parts: Sequence[PrivacyGuarantee]
+) -> Entry:
+    """Return the entry of a guarantee, or of the disjoint parts that it is the largest of."""
+    instance(PrivacyGuarantee)("guarantee", guarantee)
+    counts = terms.rehearsal or guarantee.status == "proved"
+    divergence = math.inf
+    if terms.order and counts:
+        divergence = max(part.renyi_at(terms.order) for part in parts)
+    return Entry(
+        when=now(),
+        estimator="",
+        mechanism=text("mechanism", guarantee.mechanism),
+        epsilon=guarantee.epsilon if counts else math.inf,
+        delta=guarantee.delta,
+        status=guarantee.status,
+        dataset="",
+        renyi=divergence,
+        neighbours=text("neighbours", guarantee.neighbours),
+        guarantee=digest(guarantee.to_dict()),
+    )
+
+
+def in_parallel(parts: Sequence[PrivacyGuarantee]) -> PrivacyGuarantee:
+    """Return what mechanisms on disjoint parts promise together."""
+    mechanisms = ", ".join(dict.fromkeys(g.mechanism for g in parts if g.mechanism))
+    return PrivacyGuarantee(
+        epsilon=max(g.epsilon for g in parts),
+        delta=max(g.delta for g in parts),
+        neighbours=parts[0].neighbours,
+        mechanism=f"{len(parts)} disjoint parts: {mechanisms or 'unnamed'}",
+        status=weakest_status(g.status for g in parts),
+    )
+
+
+def user_name() -> str:
+    """Return the name of the operating system's user, if there is one."""
+    try:
+        return text("who", getpass.getuser())
+    except (ImportError, KeyError, OSError, ValueError):
+        return ""
+
+
+def now() -> str:
+    """Return the time, as entries have it."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -1,4 +1,4 @@
-"""Move a ledger to another place: from a file to a server, or out of an older file.
+"""Open a ledger at a place, and move it: from a file to a server, or out of an older file.
 
 One budget must not be in two places. A move is three transactions: the source is closed, and says
 where to; the destination is made; the source notes that it is there, after which nothing is copied
@@ -9,18 +9,32 @@ nothing, or what was copied.
 
 from __future__ import annotations
 
+import os
 import uuid
-from datetime import UTC, datetime
 
-from skdpsurv.privacy.accountant import user_name
+from skdpsurv.checks import instance
 from skdpsurv.privacy.budget import CLOSED, MOVED, OPENED, Entry, Terms, seen_name
 from skdpsurv.privacy.chain import start
-from skdpsurv.privacy.ledger import entry_of, linked_rows
+from skdpsurv.privacy.ledger import entry_of, linked_rows, now, user_name
 from skdpsurv.privacy.postgresql_server import PostgreSQLServer
 from skdpsurv.privacy.sql_ledger import Place, SQLLedger, UnansweredCommitError, write_ledger
 from skdpsurv.privacy.sqlite_file import SQLiteFile
 
-__all__ = ["copy_ledger"]
+__all__ = ["copy_ledger", "ledger_at"]
+
+
+def ledger_at(
+    path: str | os.PathLike[str] | None, url: str | None, given: dict[str, object]
+) -> SQLLedger:
+    """Open the ledger at a path or a url, or make it if the terms given say epsilon."""
+    if path is not None and url is not None:
+        raise ValueError("path and url must not be given together: a ledger is in one place.")
+    if url is not None:
+        instance(str, "a str or None")("url", url)
+        return SQLLedger.open(PostgreSQLServer(url), given)
+    name = os.fspath(path) if path is not None else ""
+    instance(str, "a str or an os.PathLike of str")("path", name)
+    return SQLLedger.open(SQLiteFile(name), given)
 
 
 def copy_ledger(source: str, destination: str) -> SQLLedger:
@@ -96,8 +110,7 @@ def _place(text: str) -> Place:
 
 
 def _step(status: str, place: Place) -> Entry:
-    when = datetime.now(UTC).isoformat(timespec="seconds")
-    return Entry(when, "", place.name, 0.0, 0.0, status, "", renyi=0.0, who=user_name())
+    return Entry(now(), "", place.name, 0.0, 0.0, status, "", renyi=0.0, who=user_name())
 
 
 def _upgrade(file: SQLiteFile) -> None:

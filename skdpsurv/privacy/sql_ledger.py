@@ -87,6 +87,8 @@ class Place(ABC):
 
     #: What messages call it; it holds no password.
     name: str
+    path: str | None = None
+    url: str | None = None
     schema: ClassVar[str | None] = None
 
     @abstractmethod
@@ -120,7 +122,7 @@ class SQLLedger(Ledger):
 
     def __init__(self, place: Place, identity: str, terms: Terms, destination: str = "") -> None:
         super().__init__(identity, terms)
-        self.place = place
+        self.place, self.path, self.url = place, place.path, place.url
         self._seen = start(identity, terms)
         self._destination = destination
 

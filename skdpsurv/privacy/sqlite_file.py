@@ -53,13 +53,13 @@ class SQLiteFile(sql_ledger.Place):
 
     def __init__(self, path: str) -> None:
         self.name = self.path = os.path.realpath(path)
-        self.lock = f"{self.path}.lock"
-        if not os.path.isdir(os.path.dirname(self.path)):
-            raise FileNotFoundError(f"The directory of path does not exist: {self.path!r}.")
+        self.lock = f"{self.name}.lock"
+        if not os.path.isdir(os.path.dirname(self.name)):
+            raise FileNotFoundError(f"The directory of path does not exist: {self.name!r}.")
 
     def exists(self) -> bool:
         """Say whether there is a file."""
-        return os.path.lexists(self.path)
+        return os.path.lexists(self.name)
 
     def make_if_missing(self, write: Callable[[sa.Connection], None]) -> None:
         """Make the ledger where there is no file: whole, or not at all."""
@@ -67,18 +67,18 @@ class SQLiteFile(sql_ledger.Place):
             if self.exists():
                 return
             for ending in ("-journal", "-wal"):
-                if os.path.exists(self.path + ending):
+                if os.path.exists(self.name + ending):
                     raise ValueError(
-                        f"{self.path + ending!r} belongs to a ledger that is gone. Bring the "
+                        f"{self.name + ending!r} belongs to a ledger that is gone. Bring the "
                         "ledger back, or remove what is left of it."
                     )
-            draft = f"{self.path}.{uuid.uuid4().hex}"
+            draft = f"{self.name}.{uuid.uuid4().hex}"
             try:
                 with self._connection(draft, "rwc", "BEGIN IMMEDIATE") as connection:
                     write(connection)
                     connection.commit()
-                os.rename(draft, self.path)
-                _sync_folder(os.path.dirname(self.path))
+                os.rename(draft, self.name)
+                _sync_folder(os.path.dirname(self.name))
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(draft)
@@ -94,12 +94,12 @@ class SQLiteFile(sql_ledger.Place):
         # mode=rw never makes a file: a deleted ledger must not come back empty.
         with (
             locked(self.lock, sql_ledger.BUSY_SECONDS),
-            self._connection(self.path, "rw", begin) as connection,
+            self._connection(self.name, "rw", begin) as connection,
         ):
             mode = connection.exec_driver_sql("PRAGMA journal_mode").scalar()
             if mode != "delete":
                 raise ValueError(
-                    f"The ledger at {self.path!r} keeps a journal in mode {mode!r}, beside the "
+                    f"The ledger at {self.name!r} keeps a journal in mode {mode!r}, beside the "
                     "file that holds it: a copy would lack the last charges. Set PRAGMA "
                     "journal_mode=delete."
                 )
@@ -108,14 +108,14 @@ class SQLiteFile(sql_ledger.Place):
     def _require_whole(self) -> None:
         # Said before SQLite says it: its message names neither the file nor the reason.
         try:
-            links = os.stat(self.path).st_nlink
+            links = os.stat(self.name).st_nlink
         except FileNotFoundError:
             raise FileNotFoundError(
-                f"The privacy ledger {self.path!r} does not exist (any more, or on this machine)."
+                f"The privacy ledger {self.name!r} does not exist (any more, or on this machine)."
             ) from None
         if links > 1:
             raise ValueError(
-                f"The privacy ledger {self.path!r} has {links} names (hard links). Each name has a "
+                f"The privacy ledger {self.name!r} has {links} names (hard links). Each name has a "
                 "lock of its own, so that two users might spend one budget twice; keep one of the "
                 "names, or use symbolic links."
             )
