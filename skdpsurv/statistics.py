@@ -26,7 +26,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -127,11 +127,10 @@ def logrank_test(a: Any, b: Any) -> ComparisonResult:
     >>> bool(logrank_test(fitter.of_group(True), fitter.of_group(False)).p_value < 1e-6)
     True
     """
-    one, two = _Group.of(a), _Group.of(b)
-    if not np.array_equal(one.ends, two.ends):
+    if not np.array_equal(_checked(a)._curve.ends, _checked(b)._curve.ends):
         raise ValueError("a and b must have the same max_time, n_intervals and breakpoints.")
     _refuse_same_people(a, b)
-    statistic, tails = _logrank(one, two)
+    statistic, tails = _logrank(_group(a), _group(b))
     return ComparisonResult("logrank_test", statistic, _p_value(statistic, tails))
 
 
@@ -153,10 +152,9 @@ def pairwise_logrank_test(fitter: Any) -> pd.DataFrame:
     ValueError
         If there are no two groups.
     """
-    labels = None if _checked(fitter).groups_ is None else fitter.groups_.tolist()
-    if labels is None or len(labels) < 2:
+    if _checked(fitter).groups_ is None or len(fitter.groups_) < 2:
         raise ValueError("fitter must have been fitted with two groups or more.")
-    pairs = list(combinations(labels, 2))
+    pairs = list(combinations(fitter.groups_.tolist(), 2))
     rows = [logrank_test(fitter.of_group(a), fitter.of_group(b)).summary for a, b in pairs]
     return pd.concat(rows).set_index(pd.MultiIndex.from_tuples(pairs))
 
@@ -196,16 +194,13 @@ def compare_restricted_means(
     >>> bool(found.loc["difference", "upper"] < -300)
     True
     """
-    one, two = _checked(a, UnivariateFitter), _checked(b, UnivariateFitter)
-    _refuse_same_people(one, two)
-    if t is None:
-        t = min(one._end(None), two._end(None))
-    number = positive_int("n_resamples", n_resamples)
+    _refuse_others(a, b)
+    end = min(a._end(None), b._end(None)) if t is None else t
 
     def mean(model: Any, parameters: FloatArray) -> FloatArray:
-        return np.asarray(model._curve.mean(model._end(t), parameters))
+        return np.asarray(model._curve.mean(model._end(end), parameters))
 
-    return _compared(one, two, mean, level, number)
+    return _compared(a, b, mean, level, n_resamples)
 
 
 def compare_percentiles(
@@ -231,40 +226,45 @@ def compare_percentiles(
         infinite, or 0, where a curve may not fall so far by ``max_time``; an estimate is NaN where
         both curves do not.
     """
-    one, two = _checked(a, UnivariateFitter), _checked(b, UnivariateFitter)
-    _refuse_same_people(one, two)
-    number, p = positive_int("n_resamples", n_resamples), fraction("p", p)
+    _refuse_others(a, b)
+    p = fraction("p", p)
 
     def percentile(model: Any, parameters: FloatArray) -> FloatArray:
         if parameters.ndim == 1:
             return np.asarray(model.percentile(p))
         return np.asarray(model._curve.percentiles(p, parameters))
 
-    return _compared(one, two, percentile, level, number)
+    return _compared(a, b, percentile, level, n_resamples)
 
 
-def _compared(one: Any, two: Any, of: Any, level: float, n_draws: int) -> pd.DataFrame:
-    level = fraction("level", level)
-    found = [of(model, model._curve.estimates) for model in (one, two)]
-    drawn = [of(model, model._draws(n_draws)) for model in (one, two)]
+def _refuse_others(a: Any, b: Any) -> None:
+    """Refuse what is not two fitted curves of different people."""
+    for model in (a, b):
+        _checked(model, UnivariateFitter)
+    _refuse_same_people(a, b)
+
+
+def _compared(a: Any, b: Any, of: Any, level: float, n_resamples: int) -> pd.DataFrame:
+    level, n_draws = fraction("level", level), positive_int("n_resamples", n_resamples)
+    found = [of(model, model._curve.estimates) for model in (a, b)]
+    drawn = [of(model, model._draws(n_draws)) for model in (a, b)]
     # Draws of both come from one seed: in another order those of the second are independent.
     drawn[1] = drawn[1][np.random.default_rng(0).permutation(n_draws)]
+    k = int((1.0 - level) / 2.0 * n_draws)
     rows = {}
-    for name, operation in (("difference", np.subtract), ("ratio", np.divide)):
+    for name, operation, least in (
+        ("difference", np.subtract, -math.inf),
+        ("ratio", np.divide, 0.0),
+    ):
         with np.errstate(divide="ignore", invalid="ignore"):
             estimate = float(operation(*found))
             values = operation(*drawn)
         # Of two that are both beyond the horizon nothing is known, in either direction.
-        unknown = np.isnan(values)
-        ends = [
-            np.sort(np.where(unknown, end, values))
-            for end in (-math.inf if name == "difference" else 0.0, math.inf)
-        ]
-        k = int((1.0 - level) / 2.0 * n_draws)
-        lower, upper = float(ends[0][k]), float(ends[1][n_draws - 1 - k])
-        if not math.isnan(estimate):
-            lower, upper = min(lower, estimate), max(upper, estimate)
-        rows[name] = {"estimate": estimate, "lower": lower, "upper": upper}
+        lower = float(np.sort(np.where(np.isnan(values), least, values))[k])
+        upper = float(np.sort(np.where(np.isnan(values), math.inf, values))[n_draws - 1 - k])
+        # fmin and fmax: an estimate may be no number.
+        ends = float(np.fmin(lower, estimate)), float(np.fmax(upper, estimate))
+        rows[name] = {"estimate": estimate, "lower": ends[0], "upper": ends[1]}
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
@@ -284,52 +284,33 @@ def _checked(model: Any, kind: type = ExitCurves) -> Any:
     return model
 
 
-@dataclass(frozen=True)
-class _Group:
-    """What a test looks at: the released cells of a group, and what is likely behind them."""
+class _Group(NamedTuple):
+    """The released cells of a group, what is likely behind them, and matrices of sums of them."""
 
-    ends: FloatArray
     cells: FloatArray
     variance: float
-    n_ways: int
-    cause: int
-    counts: FloatArray
-    stayed: float
+    likely: FloatArray
+    #: Share of those at risk who have the event in question, in each band.
     masses: FloatArray
+    #: The number at risk in the middle of each band, of shape (n_bands, n_cells).
+    at_risk_of: FloatArray
+    #: The number of events in each band, of the same shape.
+    events_of: FloatArray
 
-    @classmethod
-    def of(cls, model: Any) -> _Group:
-        curve = _checked(model)._curve
-        return cls(
-            curve.ends,
-            curve.table.cells,
-            curve.table.variance,
-            curve.table.n_ways,
-            curve.causes.place(getattr(model, "event_of_interest_", None)),
-            curve.fit.counts,
-            curve.fit.stayed,
-            curve.fit.masses,
-        )
 
-    @property
-    def likely(self) -> FloatArray:
-        """Cells without noise, as far as they are known."""
-        return np.append(self.counts.ravel(), self.stayed)
-
-    @property
-    def at_risk_of(self) -> FloatArray:
-        """The number at risk in the middle of each band, as a matrix (n_bands, n_cells)."""
-        q = self.ends.size
-        later = np.triu(np.ones((q, q)), 1) + 0.5 * np.eye(q)
-        return np.hstack([*[later] * self.n_ways, np.ones((q, 1))])
-
-    @property
-    def events_of(self) -> FloatArray:
-        """The number of events in each band, as a matrix (n_bands, n_cells)."""
-        q = self.ends.size
-        matrix = np.zeros((q, self.cells.size))
-        matrix[np.arange(q), self.cause * q + np.arange(q)] = 1.0
-        return matrix
+def _group(model: Any) -> _Group:
+    curve = model._curve
+    table, fit, q = curve.table, curve.fit, curve.ends.size
+    cause = curve.causes.place(getattr(model, "event_of_interest_", None))
+    later = np.triu(np.ones((q, q)), 1) + 0.5 * np.eye(q)
+    return _Group(
+        table.cells,
+        table.variance,
+        np.append(fit.counts.ravel(), fit.stayed),
+        fit.masses[cause],
+        np.hstack([*[later] * table.n_ways, np.ones((q, 1))]),
+        np.eye(q, table.cells.size, cause * q),
+    )
 
 
 def _refuse_same_people(a: Any, b: Any) -> None:
@@ -361,9 +342,8 @@ def _logrank(one: _Group, two: _Group) -> tuple[float, float]:
     """Return the statistic, about chi squared, and the excess of its fourth moment by noise."""
     x1, x2 = one.likely, two.likely
     y1, y2 = one.at_risk_of @ x1, two.at_risk_of @ x2
-    hazard = one.masses[one.cause] * y1 + two.masses[two.cause] * y2
     both = np.maximum(y1 + y2, 1e-9)
-    hazard = hazard / both
+    hazard = (one.masses * y1 + two.masses * y2) / both
     # Sampling, and noise in a band's own events, which hides them.
     sampling = hazard * y1 * y2 / both
     hidden = (one.variance * y2**2 + two.variance * y1**2) / both**2

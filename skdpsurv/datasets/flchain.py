@@ -1,29 +1,5 @@
-"""The flchain study, with public bounds that are not read off its records."""
+"""The flchain study, with public bounds that are not read off its records.
 
-from __future__ import annotations
-
-import pandas as pd
-from sklearn.utils import Bunch
-
-from skdpsurv.version import extra
-
-__all__ = ["load_flchain"]
-
-# Chosen from the study's design and from clinical chemistry, not from the minimum and maximum
-# of the columns: several columns do reach beyond them, and are clipped.
-_BOUNDS: dict[str, tuple[float, float]] = {
-    "age": (50.0, 100.0),  # residents aged 50 or more were eligible
-    "sex_male": (0.0, 1.0),
-    "kappa": (0.0, 6.0),  # mg/dL, three times the usual upper reference limit (1.94)
-    "lambda": (0.0, 6.0),  # mg/dL, about twice the usual upper reference limit (2.63)
-    "creatinine": (0.0, 4.0),  # mg/dL, beyond it kidneys have all but failed
-    "mgus": (0.0, 1.0),
-    "sample_yr": (1995.0, 2003.0),  # the years in which samples were taken
-}
-
-_MAX_TIME = 5200.0  # days
-
-_DESCRIPTION = """\
 Serum free light chain and mortality in Olmsted County, Minnesota: 7,874 residents aged 50 or
 more, a random half of the study of Dispenzieri et al. (2012), followed from a blood sample
 until death or last contact.
@@ -57,6 +33,28 @@ Reference: A. Dispenzieri, J. Katzmann, R. Kyle, et al. Use of nonclonal serum i
 light chains to predict overall survival in the general population. Mayo Clinic Proceedings
 87(6):517-523, 2012.
 """
+
+from __future__ import annotations
+
+from sklearn.utils import Bunch
+
+from skdpsurv.version import extra
+
+__all__ = ["load_flchain"]
+
+# Chosen from the study's design and from clinical chemistry, not from the minimum and maximum
+# of the columns: several columns do reach beyond them, and are clipped.
+_BOUNDS: dict[str, tuple[float, float]] = {
+    "age": (50.0, 100.0),  # residents aged 50 or more were eligible
+    "sex_male": (0.0, 1.0),
+    "kappa": (0.0, 6.0),  # mg/dL, three times the usual upper reference limit (1.94)
+    "lambda": (0.0, 6.0),  # mg/dL, about twice the usual upper reference limit (2.63)
+    "creatinine": (0.0, 4.0),  # mg/dL, beyond it kidneys have all but failed
+    "mgus": (0.0, 1.0),
+    "sample_yr": (1995.0, 2003.0),  # the years in which samples were taken
+}
+
+_MAX_TIME = 5200.0  # days
 
 
 def load_flchain() -> Bunch:
@@ -103,25 +101,12 @@ def load_flchain() -> Bunch:
     with extra("reference", "scikit-survival", "load_flchain"):
         import sksurv.datasets
     raw, y = sksurv.datasets.load_flchain()
-    X = pd.DataFrame(
-        {
-            "age": raw["age"].astype(float),
-            "sex_male": _indicator(raw["sex"], zero="F", one="M"),
-            "kappa": raw["kappa"].astype(float),
-            "lambda": raw["lambda"].astype(float),
-            "creatinine": raw["creatinine"].astype(float),
-            "mgus": _indicator(raw["mgus"], zero="no", one="yes"),
-            "sample_yr": raw["sample.yr"].astype(float),
-        }
-    )
+    raw = raw.rename(columns={"sample.yr": "sample_yr"})
+    raw["sex_male"], raw["mgus"] = raw["sex"] == "M", raw["mgus"] == "yes"
     return Bunch(
-        X=X,
+        X=raw[list(_BOUNDS)].astype(float),
         y=y,
         max_time=_MAX_TIME,
         bounds=dict(_BOUNDS),
-        description=_DESCRIPTION,
+        description=__doc__,
     )
-
-
-def _indicator(labels: pd.Series, *, zero: str, one: str) -> pd.Series:
-    return labels.astype(object).map({zero: 0.0, one: 1.0}).astype(float)
