@@ -77,9 +77,9 @@ class _Sizes(NamedTuple):
         """Return rows of norm at most ``size`` in all directions, for the others."""
         return size * self.uniform(-1.0, 1.0, self.n_features) / np.sqrt(self.n_features)
 
-    def turns(self, first: Any, second: Any) -> list[Any]:
+    def turns(self, *values: Any) -> list[Any]:
         """Return values that take turns, for the others."""
-        return [(first, second)[i % 2] for i in range(self.n_others)]
+        return [values[i % len(values)] for i in range(self.n_others)]
 
 
 class _Family(NamedTuple):
@@ -266,72 +266,47 @@ def _survival(estimator: Any, sizes: _Sizes) -> _Family:
     return _Family(changes, lambda _: crowds, data, 2, (0, 1))
 
 
-def _weibull(estimator: Any, sizes: _Sizes) -> _Family:
-    """Durations at zero, at the horizon, and beyond."""
+def _durations(estimator: Any, sizes: _Sizes) -> _Family:
+    """Durations at zero, at the horizon and beyond; events or causes, and groups of curves."""
     end, n = float(estimator.max_time), sizes.n_others
-    least, mid = end * math.exp(-float(estimator.omega)), end * math.exp(-1.0)
-    early, late, healthy = (0.0, True), (end, True), (end, False)
+    groups, causes = (getattr(estimator, name, None) for name in ("groups", "causes"))
+    none, *seen = (False, True) if causes is None else (estimator.censored, *causes)
+    here, there = (None, None) if groups is None else (groups[0], groups[-1])
+    early, late = (0.0, seen[0], here), (end, seen[-1], there)
+    healthy, gone = (end, none, here), (0.0, none, there)
+    mid = (end * math.exp(-1.0), seen[-1], there)
     changes = {
         "event at zero or censored at the horizon": (early, healthy),
         "event at zero or at the horizon": (early, late),
         "event or censored at the horizon": (late, healthy),
-        "event or censored at zero": (early, (0.0, False)),
-        "censored at zero or at the horizon": ((0.0, False), healthy),
-        "event far beyond the horizon or at zero": ((FAR * end, True), early),
-        "event in mid course or at the horizon": ((mid, True), late),
-        "event in mid course or at zero": ((mid, True), early),
-        # As far below the least time as can be.
-        "event at the least time or far below": ((least, True), (least / FAR, True)),
+        "event or censored at zero": (early, gone),
+        "censored at zero or at the horizon": (gone, healthy),
+        "event far beyond the horizon or at zero": ((FAR * end, seen[0], here), early),
+        "event in mid course or at the horizon": (mid, (end, seen[0], here)),
+        "event in mid course or at zero": (mid, early),
+        "event or censored in mid course": (mid, (mid[0], none, here)),
     }
-    times = (end * sizes.uniform(0.0, 1.0)).tolist()
+    if isinstance(estimator, WeibullCurve):
+        least = end * math.exp(-float(estimator.omega))
+        # As far below the least time as can be.
+        pair = (least, True, None), (least / FAR, True, None)
+        changes["event at the least time or far below"] = pair
+    times = sizes.uniform(0.0, end).tolist()
+    spread = zip(times, sizes.turns(*seen, none), sizes.turns(here, there), strict=True)
     crowds = {
         "others censored at the horizon": [healthy] * n,
         "others with events at the horizon": [late] * n,
         "others with events at zero": [early] * n,
-        "one event among others": [(0.5 * end, True), *[healthy] * n][:n],
+        "one event among others": [(0.5 * end, seen[0], here), *[healthy] * n][:n],
         "others half at zero, half censored": sizes.turns(early, healthy),
-        "others spread out": list(zip(times, sizes.turns(True, False), strict=True)),
-    }
-    return _Family(
-        changes,
-        lambda _: crowds,
-        lambda times, events: (np.array(times, dtype=float), np.array(events)),
-        3,
-        (1, 5),
-    )
-
-
-def _exits(estimator: Any, sizes: _Sizes) -> _Family:
-    """Durations, events or causes, and groups: a record from one cell to any other."""
-    end, n = float(estimator.max_time), sizes.n_others
-    causes = getattr(estimator, "causes", None)
-    none, *seen = (False, True) if causes is None else (estimator.censored, *list(causes))
-    here, *_, there = (None, None) if estimator.groups is None else [*estimator.groups] * 2
-    early, late = (0.0, seen[0], here), (end, seen[-1], there)
-    stayed, gone = (end, none, here), (0.0, none, there)
-    changes = {
-        "event at zero or at the horizon": (early, late),
-        "event at zero or still there at the horizon": (early, stayed),
-        "event or still there at the horizon": (late, stayed),
-        "event or censored at zero": (early, gone),
-        "censored at zero or still there at the horizon": (gone, stayed),
-        "event far beyond the horizon or at zero": ((FAR * end, seen[0], here), early),
-        "event or censored in mid course": ((end / 2, seen[-1], there), (end / 2, none, here)),
-    }
-    crowds = {
-        "others still there": [stayed] * n,
-        "others with events at zero": [early] * n,
-        "others spread out": [
-            (time, seen[i % len(seen)] if i % 2 else none, (here, there)[i % 2])
-            for i, time in enumerate(sizes.uniform(0.0, end).tolist())
-        ],
+        "others spread out": list(spread),
     }
 
     def data(times: Any, events: Any, groups: Any) -> tuple[Any, ...]:
-        grouped = [] if estimator.groups is None else [{"group": np.array(groups)}]
+        grouped = [] if here is None else [{"group": np.array(groups)}]
         return np.array(times), np.array(events), *grouped
 
-    return _Family(changes, lambda _: crowds, data)
+    return _Family(changes, lambda _: crowds, data, 3, (0, 1, 2, 5))
 
 
 def _cells(estimator: Any, sizes: _Sizes) -> _Family:
@@ -390,8 +365,8 @@ def _cells(estimator: Any, sizes: _Sizes) -> _Family:
 #: Who makes the pairs: a function of the estimator and of sizes for each family.
 PAIRS: dict[type, Callable[[Any, _Sizes], _Family]] = {
     DiscreteTimeModel: _survival,
-    WeibullCurve: _weibull,
-    ExitCurves: _exits,
+    WeibullCurve: _durations,
+    ExitCurves: _durations,
     PrivateClassifier: _linear,
     PrivateLinearModel: _linear,
     HybridMEstimator: _cells,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdpsurv.audit.convergence import effective_sample_size, split_r_hat
+from skdpsurv.audit.posterior_chains import effective_sample_size, split_r_hat
 
 
 def autoregressive(rho, n_chains=4, n_draws=20000, seed=0):

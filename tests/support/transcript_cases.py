@@ -246,12 +246,12 @@ CASES = {
     ),
     "Kaplan-Meier": Case(
         DPKaplanMeierFitter(max_time=1.0),
-        {"event at zero or at the horizon, others still there": {"n": 4}},
+        {"event at zero or at the horizon, others censored at the horizon": {"n": 4}},
         1,
     ),
     "Aalen-Johansen": Case(
         DPAalenJohansenFitter(max_time=1.0, causes=["a", "b"], censored="c"),
-        {"event at zero or at the horizon, others still there": {"n": 4}},
+        {"event at zero or at the horizon, others censored at the horizon": {"n": 4}},
         1,
     ),
     "hybrid": Case(
