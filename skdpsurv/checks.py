@@ -85,10 +85,6 @@ def _got(value: object) -> Fault:
     return ValueError, str(value) if _is_real(value) else repr(value)
 
 
-def _or(word: str, says: str) -> str:
-    return f"{word}{',' if ' or ' in says else ' or'} {says}"
-
-
 def _short(number: float) -> str:
     short = f"{number:g}"
     return short if float(short) == number else f"{number:.12g}"
@@ -181,33 +177,25 @@ verbosity = rule_of(
 # ---- Rules of rules.
 
 
+def _allowing(word: str, allowed: Callable[[Any], bool], rule: Rule) -> Rule:
+    says = f"{word}{',' if ' or ' in rule.says else ' or'} {rule.says}"
+    return Rule(says, lambda value: None if allowed(value) else rule.fault(value), rule.why)
+
+
 def optional(rule: Rule) -> Rule:
     """Allow None, too."""
-    return Rule(
-        _or("None", rule.says),
-        lambda value: None if value is None else rule.fault(value),
-        rule.why,
-    )
+    return _allowing("None", lambda value: value is None, rule)
 
 
 def auto_or(rule: Rule) -> Rule:
     """Allow the word "auto", too."""
-
-    def fault(value: Any) -> Fault | None:
-        if isinstance(value, str):
-            return None if value == "auto" else _got(value)
-        return rule.fault(value)
-
-    return Rule(_or("'auto'", rule.says), fault, rule.why)
+    words = Rule(rule.says, lambda v: _got(v) if isinstance(v, str) else rule.fault(v), rule.why)
+    return _allowing("'auto'", lambda value: isinstance(value, str) and value == "auto", words)
 
 
 def zero_or(rule: Rule) -> Rule:
     """Allow the number zero, too."""
-    return Rule(
-        _or("0", rule.says),
-        lambda value: None if _is_real(value) and value == 0 else rule.fault(value),
-        rule.why,
-    )
+    return _allowing("0", lambda value: _is_real(value) and value == 0, rule)
 
 
 def list_of(rule: Rule) -> Rule:

@@ -75,14 +75,14 @@ class FrameChunks:
                 "goes over records several times, and an iterator ends."
             )
         self._frames = frames
-        self._step: Callable[[Any], Any] | None = None
+        self._steps: tuple[Callable[[Any], Any], ...] = ()
         self._seen: pd.Index | None = None
         self._width: int | None = None
 
     @property
-    def columns(self) -> pd.Index | None:
+    def columns(self) -> Any:
         """Names of the columns, as the first chunk has them; None of what was made of chunks."""
-        if self._seen is None and self._step is None:
+        if self._seen is None and not self._steps:
             first = next(iter(self), None)
             if not isinstance(first, pd.DataFrame):
                 raise TypeError(NO_FRAME)
@@ -92,24 +92,18 @@ class FrameChunks:
     @property
     def ndim(self) -> int:
         """2; 1 for a single column."""
-        return 2 if self._n_columns is not None else 1
+        return len(self.shape)
 
     @property
     def shape(self) -> tuple[float, ...]:
         """Number of records, which is not known before they were read (NaN), and of columns."""
-        return (math.nan, self._n_columns) if self._n_columns is not None else (math.nan,)
+        width = self._width if self._steps else len(self.columns)
+        return (math.nan,) if width is None else (math.nan, width)
 
     @property
     def name(self) -> Any:
         """Name of a single column; None for a table."""
         return self._seen[0] if self._seen is not None and self.ndim == 1 else None
-
-    @property
-    def _n_columns(self) -> int | None:
-        if self._step is None:
-            assert self.columns is not None
-            return len(self.columns)
-        return self._width
 
     def __iter__(self) -> Iterator[Any]:
         """Yield the chunks, from the first."""
@@ -130,34 +124,21 @@ class FrameChunks:
 
     def drop(self, *, columns: Sequence[Any]) -> FrameChunks:
         """Return the other columns of all chunks."""
-        names = () if self.columns is None else self.columns
-        return self[[name for name in names if name not in columns]]
+        return self[[name for name in self.columns if name not in columns]]
 
     def over_chunks(self, function: Callable[[Any], Any], width: int | None) -> FrameChunks:
-        """Return what a function makes of every chunk, once that is read.
-
-        Parameters
-        ----------
-        function : callable
-            Of a chunk; returns an array with an entry for each of its records.
-        width : int or None
-            Columns of that array; None if it is one-dimensional.
-        """
+        """Return what a function makes of every chunk: an array of so many columns, or of none."""
         return self._view(function, width, None)
 
-    def _view(
-        self, step: Callable[[Any], Any], width: int | None, seen: pd.Index | None
-    ) -> FrameChunks:
+    def _view(self, step: Callable[[Any], Any], width: int | None, seen: Any) -> FrameChunks:
         view = FrameChunks(self._frames)
-        view._step = partial(_both, self._of, step)
-        view._width, view._seen = width, seen
+        view._steps, view._width, view._seen = (*self._steps, step), width, seen
         return view
 
     def _of(self, frame: Any) -> Any:
-        return frame if self._step is None else self._step(frame)
-
-    def _is_of(self, other: FrameChunks) -> bool:
-        return self._frames is other._frames
+        for step in self._steps:
+            frame = step(frame)
+        return frame
 
 
 def _chosen(columns: Any, frame: Any) -> Any:
@@ -169,10 +150,6 @@ def _chosen(columns: Any, frame: Any) -> Any:
         if list(frame.columns).count(name) != 1:
             raise ValueError(f"frames must all have one column {name!r}.")
     return frame[columns]
-
-
-def _both(first: Callable[[Any], Any], then: Callable[[Any], Any], frame: Any) -> Any:
-    return then(first(frame))
 
 
 class ChunkBlocks(Blocks[Block]):
@@ -230,7 +207,9 @@ def chunk_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) ->
     """Return the arguments of a fit, chunk by chunk, person last; one pass counts the records."""
     given = (X, y, *others.values(), *(() if person is None else (person,)))
     some = [values for values in given if values is not None]
-    if not all(isinstance(values, FrameChunks) and values._is_of(some[0]) for values in some):
+    if not all(
+        isinstance(values, FrameChunks) and values._frames is some[0]._frames for values in some
+    ):
         raise TypeError(
             f"{', '.join(('X', 'y', 'person', *others))} must all be taken from one FrameChunks."
         )

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from itertools import islice
 from typing import TypeVar
 
 from rich.console import Console
-from rich.progress import Progress
+from rich.progress import track
 
 Item = TypeVar("Item")
-
-#: Seconds between two looks of the bar at the work.
-INTERVAL = 0.2
 
 
 def first(items: Iterator[Item], n_items: int, task: str, verbose: int = 0) -> Iterator[Item]:
@@ -28,16 +24,8 @@ def first(items: Iterator[Item], n_items: int, task: str, verbose: int = 0) -> I
     verbose : int
         0 for no bar.
     """
-    if not verbose:
-        yield from islice(items, n_items)
-        return
-    with Progress(console=Console(stderr=True)) as bar:
-        entry = bar.add_task(task, total=n_items)
-        looked = time.monotonic()
-        for done, item in enumerate(islice(items, n_items), start=1):
-            now = time.monotonic()
-            if now - looked > INTERVAL:
-                bar.update(entry, completed=done)
-                looked = now
-            yield item
-        bar.update(entry, completed=n_items)
+    some = islice(items, n_items)
+    if verbose:
+        yield from track(some, task, total=n_items, console=Console(stderr=True))
+    else:
+        yield from some

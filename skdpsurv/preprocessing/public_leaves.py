@@ -29,16 +29,22 @@ MOST_NESTED = 20
 MOST_FEATURES = 200_000
 
 
+def refuse_too_many(n_features: int) -> None:
+    """Refuse more features than anybody can fit."""
+    if n_features > MOST_FEATURES:
+        raise ValueError(f"columns must make at most {MOST_FEATURES:,} features.")
+
+
 def _declared(step: PublicColumns, inputs: Features) -> Features:
     if any(one.expression.kind != "column" for one in inputs):
         raise ValueError("PublicColumns must come before all other steps: it reads raw columns.")
-    given, stated = [one.name for one in inputs], step._names()
-    if sorted(given) != sorted(stated):
-        lacking = [name for name in stated if name not in given]
-        unknown = [name for name in given if name not in stated]
-        said = [f"X has no {', '.join(lacking)}"] * bool(lacking)
-        said += [f"columns does not describe {', '.join(unknown)}"] * bool(unknown)
-        raise ValueError(f"columns of PublicColumns must be those of X: {'; '.join(said)}.")
+    given, stated = {one.name: None for one in inputs}, dict.fromkeys(step._names())
+    if given != stated:
+        lacking = ", ".join(name for name in stated if name not in given)
+        unknown = ", ".join(name for name in given if name not in stated)
+        said = f"X has no {lacking}" if lacking else ""
+        said += f"{said and '; '}columns does not describe {unknown}" if unknown else ""
+        raise ValueError(f"columns of PublicColumns must be those of X: {said}.")
     return step._features()
 
 
@@ -68,19 +74,15 @@ def _multiplied(step: PolynomialFeatures, inputs: Features) -> Features:
     degrees = range(max(least, 1), most + 1)
     n = len(inputs)
     numbers = (comb(n, k) if step.interaction_only else comb(n + k - 1, k) for k in degrees)
-    if sum(numbers) > MOST_FEATURES:
-        raise ValueError(f"columns must make at most {MOST_FEATURES:,} features.")
+    refuse_too_many(sum(numbers))
     powers = chain.from_iterable(pick(range(n), degree) for degree in degrees)
     found: Features = [Feature("1", Expression("product"), 1.0, 1.0)] if step.include_bias else []
     for places in powers:
         if len(places) == 1:
             found.append(inputs[places[0]])
             continue
-        counts = {j: places.count(j) for j in places}
-        name = " ".join(
-            inputs[j].name if count == 1 else f"{inputs[j].name}^{count}"
-            for j, count in counts.items()
-        )
+        counts = {inputs[j].name: places.count(j) for j in places}
+        name = " ".join(f"{one}^{count}" if count > 1 else one for one, count in counts.items())
         factors = tuple(inputs[j].expression for j in places)
         found.append(Feature(name, Expression("product", factors)))
     return found

@@ -7,8 +7,8 @@ alone: the leaves (:mod:`~skdpsurv.preprocessing.public_leaves`), and steps that
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from skdpsurv.preprocessing.feature import known_names as known_names
 from skdpsurv.preprocessing.feature import raw_features
 from skdpsurv.preprocessing.public_columns import PublicColumns
-from skdpsurv.preprocessing.public_leaves import LEAVES, MOST_FEATURES, Features
+from skdpsurv.preprocessing.public_leaves import LEAVES, Features, refuse_too_many
 
 
 def is_nothing(step: Any) -> bool:
@@ -52,31 +52,18 @@ def branches(step: ColumnTransformer, names: Sequence[str]) -> list[tuple[str, A
 
 
 def _places(columns: Any, names: Sequence[str]) -> list[int]:
-    if isinstance(columns, slice) and not any(
-        isinstance(end, str) for end in (columns.start, columns.stop)
-    ):
-        return list(range(len(names)))[columns]
     chosen = columns.tolist() if isinstance(columns, np.ndarray) else columns
-    if not isinstance(chosen, list | tuple):
+    if not isinstance(chosen, list | tuple | slice):
         raise TypeError(
             "columns of a ColumnTransformer must be lists of names or of indices, got "
             f"{type(columns).__name__}."
         )
-    if chosen and all(isinstance(one, bool) for one in chosen):
-        if len(chosen) != len(names):
-            raise ValueError("a mask of columns must have an entry for each column of X.")
-        return [j for j, wanted in enumerate(chosen) if wanted]
-    places = []
-    for one in chosen:
-        if isinstance(one, str) and one in names:
-            places.append(list(names).index(one))
-        elif isinstance(one, Integral) and -len(names) <= int(one) < len(names):
-            places.append(int(one) % len(names))
-        else:
-            raise ValueError(
-                f"columns of a ColumnTransformer must be columns of X, and {one!r} is none."
-            )
-    return places
+    if not isinstance(chosen, slice):
+        chosen = [list(names).index(one) if one in names else one for one in chosen]
+    with suppress(IndexError, TypeError, ValueError):
+        places: list[int] = np.arange(len(names))[chosen].tolist()
+        return places
+    raise ValueError(f"columns of a ColumnTransformer must be columns of X, got {columns!r}.")
 
 
 def _inner(step: Any) -> list[tuple[str, Any]] | None:
@@ -169,7 +156,7 @@ def features_of(step: Any, inputs: Features) -> Features:
     if isinstance(step, Pipeline):
         for _, inner in step.steps:
             inputs = features_of(inner, inputs)
-            _refuse_too_many(inputs)
+            refuse_too_many(len(inputs))
         return inputs
     if isinstance(step, ColumnTransformer):
         if not isinstance(step.verbose_feature_names_out, bool):
@@ -178,18 +165,12 @@ def features_of(step: Any, inputs: Features) -> Features:
         for key, inner, places in branches(step, [one.name for one in inputs]):
             if is_dropped(inner):
                 continue
+            prefix = f"{key}__" if step.verbose_feature_names_out else ""
             made = features_of(inner, [inputs[j] for j in places])
-            if step.verbose_feature_names_out:
-                made = [replace(one, name=f"{key}__{one.name}") for one in made]
-            found += made
-            _refuse_too_many(found)
+            found += [replace(one, name=f"{prefix}{one.name}") for one in made]
+            refuse_too_many(len(found))
         return found
     return LEAVES[type(step)].features(step, inputs)
-
-
-def _refuse_too_many(features: Features) -> None:
-    if len(features) > MOST_FEATURES:
-        raise ValueError(f"columns must make at most {MOST_FEATURES:,} features.")
 
 
 def input_names(step: Any, n_features: int, names: Sequence[str] | None) -> list[str] | None:
