@@ -29,7 +29,7 @@ from skdpsurv.checks import (
 )
 from skdpsurv.inference import Inference, Summarised
 from skdpsurv.inference.inference import half_width
-from skdpsurv.likelihoods.links import LINKS, Link
+from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.privacy.plan import Plan
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.shape import Shape
@@ -37,46 +37,11 @@ from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords, interval_
 from skdpsurv.survival.recalibration import Recalibration
 from skdpsurv.survival.regression import SurvivalRegression
 from skdpsurv.survival.spline import published_basis
-from skdpsurv.types import BoolArray, FloatArray
+from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from skdpsurv.scoring.script import Script
     from skdpsurv.survival.recalibration import Recalibration
-
-
-def survival_band(
-    found: Inference, basis: FloatArray, link: Link, rows: FloatArray, level: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of pointwise intervals, of shape (n, n_intervals) each.
-
-    Parameters
-    ----------
-    found : Inference
-        Of baseline coefficients and those of the columns.
-    basis : ndarray of shape (n_intervals, n_knots)
-        What the former belong to.
-    link : Link
-    rows : ndarray of shape (n, n_features)
-    level : float
-    """
-    q = len(basis)
-    lower, upper = np.zeros((len(rows), q)), np.ones((len(rows), q))
-    for i, row in enumerate(rows):
-        combination = np.column_stack([basis, np.broadcast_to(row, (q, row.size))])
-        if (combination[:, ~found.known] != 0.0).any():
-            continue
-        with np.errstate(all="ignore"):
-            curve = link.survival(combination @ found.estimate)
-            hazard = np.cumsum(curve.value)
-            slopes = np.cumsum(curve.slope[:, None] * combination, axis=0) / hazard[:, None]
-            variance = np.einsum("ij,jk,ik->i", slopes, found.covariance, slopes)
-            factor = np.exp(half_width(level) * np.sqrt(np.maximum(variance, 0.0)))
-            ends = np.exp(-hazard * factor), np.exp(-hazard / factor)
-        lower[i], upper[i] = (
-            np.where(np.isfinite(end), end, extreme)
-            for end, extreme in zip(ends, (0.0, 1.0), strict=True)
-        )
-    return lower, upper
 
 
 #: Inverse links.
@@ -181,14 +146,11 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
         )
 
     def _read(self, shape: Shape, X: ArrayLike, y: ArrayLike) -> Blocks[HazardRecords]:
-        horizon, n_intervals = required_horizon(self.max_time), int(self.n_intervals)
-        records = super()._read(shape, X, y)
-
-        def on_grid(block: tuple[FloatArray, BoolArray, FloatArray]) -> HazardRecords:
-            rows, event, time = block
-            return HazardRecords.on_grid(rows, event, time, horizon, n_intervals)
-
-        return records.map(on_grid)
+        grid: Any = {
+            "max_time": required_horizon(self.max_time),
+            "n_intervals": int(self.n_intervals),
+        }
+        return super()._read(shape, X, y).map(lambda block: HazardRecords.on_grid(*block, **grid))
 
     def _stated(self, shape: Shape) -> dict[str, Any]:
         return {
@@ -238,7 +200,21 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
         level, found = fraction("level", level), self._require_inference()
         stated = self.release_.parameters
         basis = published_basis(stated["n_intervals"], stated["n_knots"])
-        return survival_band(found, basis, LINKS[stated["link"]], self._asked_rows(X), level)
+        rows, link, q = self._asked_rows(X), LINKS[stated["link"]], len(basis)
+        lower, upper = np.zeros((len(rows), q)), np.ones((len(rows), q))
+        for i, row in enumerate(rows):
+            combination = np.column_stack([basis, np.broadcast_to(row, (q, row.size))])
+            if (combination[:, ~found.known] != 0.0).any():
+                continue
+            with np.errstate(all="ignore"):
+                curve = link.survival(combination @ found.estimate)
+                hazard = np.cumsum(curve.value)
+                slopes = np.cumsum(curve.slope[:, None] * combination, axis=0) / hazard[:, None]
+                variance = np.einsum("ij,jk,ik->i", slopes, found.covariance, slopes)
+                factor = np.exp(half_width(level) * np.sqrt(np.maximum(variance, 0.0)))
+                ends = np.exp(-hazard * factor), np.exp(-hazard / factor)
+            lower[i], upper[i] = np.where(np.isfinite(ends), ends, [[0.0], [1.0]])
+        return lower, upper
 
     def _cumulative_hazard(self, risk: FloatArray) -> FloatArray:
         parameters = self.release_.parameters

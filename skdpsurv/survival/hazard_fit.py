@@ -111,7 +111,8 @@ class HazardFit:
 
     def bounded(self, cap: float | None) -> Bounded:
         """Return the likelihood with a cap, and what it takes to perturb its minimiser."""
-        likelihood = self.capped(cap)
+        n_features, link = self.model.n_features, self.model.bounded_link()
+        likelihood = DiscreteHazard(self.basis, n_features, 1.0, link, cap, self.weighed)
         return Bounded(likelihood, self.calibrated(likelihood))
 
     def calibrated(self, likelihood: DiscreteHazard) -> Calibrated:
@@ -132,11 +133,6 @@ class HazardFit:
         least = np.linalg.svd(self.basis, compute_uv=False)[-1] / math.sqrt(self.basis.shape[0])
         largest = tuned.LARGEST_PREDICTOR
         return Center(largest / float(least), likelihood.loss_within(largest))
-
-    def capped(self, cap: float | None) -> DiscreteHazard:
-        """Return the likelihood with a cap."""
-        link = self.model.bounded_link()
-        return DiscreteHazard(self.basis, self.model.n_features, 1.0, link, cap, self.weighed)
 
     @property
     def noise(self) -> float:

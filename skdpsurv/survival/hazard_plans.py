@@ -94,12 +94,6 @@ class HazardModel:
             return self.max_cumulative_hazard
         return float(np.clip(CAP_SCALE * self.signal(epsilon) ** CAP_POWER, *CAP_RANGE))
 
-    @property
-    def cap_without_noise(self) -> float | None:
-        """H if the caller gave a number: without noise "auto" asks for none."""
-        cap = self.max_cumulative_hazard
-        return None if isinstance(cap, str) else cap
-
     def bounded_link(self) -> Link:
         """Return the link with its event slope bounded at the prior hazard."""
         return LINKS[self.link].bounded_at(self.prior_hazard)
@@ -198,7 +192,8 @@ class MaximumLikelihood(Mechanism):
         """Return the maximum likelihood baseline and coefficients."""
         model = self.model
         basis = orthogonal_basis(model.n_intervals, model.n_knots)
-        cap = model.cap_without_noise
+        asked = model.max_cumulative_hazard
+        cap = None if isinstance(asked, str) else asked
         link = LINKS[model.link] if cap is None else model.bounded_link()
         likelihood = DiscreteHazard(basis, model.n_features, link=link, max_cumulative_hazard=cap)
         start = np.zeros(likelihood.n_params)

@@ -90,7 +90,8 @@ def baseline_from_life_table(
         np.concatenate([censored, middle]).astype(np.int64),
         np.repeat([False, True], n_bands),
     )
-    weights = _in_block_order(table.T.ravel(), censored, middle)
+    # As ``hazard_block`` sorts the records that they belong to.
+    weights = table.T.ravel()[np.argsort([*censored, *(middle - 1)], kind="stable")]
     likelihood = DiscreteHazard(basis, 0, 0.0, link)
     # Variance of the sum of the cells' noise.
     noise = HISTOGRAM.deviation(price) ** 2 * table.size
@@ -112,12 +113,6 @@ def baseline_from_life_table(
         if largest < 1e-6:
             break
     return coef
-
-
-def _in_block_order(weights: FloatArray, censored: FloatArray, middle: FloatArray) -> FloatArray:
-    """Sort weights as ``hazard_block`` sorts the records that they belong to."""
-    survived = np.concatenate([censored, middle - 1])
-    return weights[np.argsort(survived, kind="stable")]
 
 
 class LifeTable(HazardSum):
