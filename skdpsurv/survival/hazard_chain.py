@@ -8,12 +8,8 @@ from typing import Any
 
 from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
-from skdpsurv.mechanisms.noisy_langevin import (
-    STEPS_RANGE,
-    Chain,
-    LangevinCalibration,
-    calibrate,
-)
+from skdpsurv.mechanisms import noisy_langevin
+from skdpsurv.mechanisms.noisy_langevin import Chain, LangevinCalibration
 from skdpsurv.mechanisms.perturbation import distances
 from skdpsurv.mechanisms.posterior_sampling import PRIOR_PRECISION
 from skdpsurv.privacy import RandomSource
@@ -25,10 +21,7 @@ from skdpsurv.survival.hazard_fit import HazardFit, HazardPoint, Look, from_to
 from skdpsurv.survival.hazard_plans import HazardRecords
 from skdpsurv.types import FloatArray
 
-__all__ = ["LEAST_STEPS", "HazardChain", "LangevinFit"]
-
-#: Fewest steps that may be asked for.
-LEAST_STEPS = STEPS_RANGE[0]
+__all__ = ["HazardChain", "LangevinFit"]
 
 
 @dataclass(frozen=True)
@@ -47,7 +40,7 @@ class LangevinFit(HazardFit):
         """Return a chain for a likelihood."""
         model, price = self.model, self.price
         assert isinstance(price, Concentrated)
-        return calibrate(
+        return noisy_langevin.calibrate(
             likelihood.constants,
             price.mu,
             model.n_records,

@@ -14,7 +14,7 @@ from skdpsurv.checks import (
     positive,
     verbosity,
 )
-from skdpsurv.survival.hazard_chain import LEAST_STEPS as LEAST_NOISY_STEPS
+from skdpsurv.mechanisms.noisy_langevin import STEPS_RANGE
 from skdpsurv.survival.posterior_plan import LEAST_STEPS, MOST_EPOCHS, SAMPLERS, Schedule
 
 __all__ = ["PosteriorSampling"]
@@ -110,9 +110,9 @@ class PosteriorSampling(Parameters):
                 "looks at records outside any Gaussian mechanism: PosteriorSampling('psgld') takes "
                 "a delta."
             )
-        if not isinstance(self.n_epochs, str) and self.n_epochs < LEAST_NOISY_STEPS:
+        if not isinstance(self.n_epochs, str) and self.n_epochs < STEPS_RANGE[0]:
             raise ValueError(
-                f"n_epochs must be at least {LEAST_NOISY_STEPS} with method='psgld' and a delta, "
+                f"n_epochs must be at least {STEPS_RANGE[0]} with method='psgld' and a delta, "
                 f"got {self.n_epochs}."
             )
 
