@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -18,35 +18,13 @@ from skdpsurv.cli.output import save, show
 from skdpsurv.preprocessing import PublicColumns
 from skdpsurv.preprocessing.column_kinds import Category, Date
 
-__all__ = ["missing_texts", "public_columns", "schema", "text_labels"]
+__all__ = ["Labels", "public_columns", "schema", "table_of"]
+
+#: Of a column: None if it is not read as text.
+Labels = tuple[str, ...] | None
 
 #: Rows that types are guessed from.
 FIRST = 1000
-_HEAD = """\
-# What is publicly known of the columns of {file}. Fill in every [] from the protocol or from
-# what is published elsewhere, never from these records: what stands here goes into the release.
-#
-#   age = [18, 100]                                     a number, clipped to these bounds
-#   age = {{ bounds = [18, 100], unit = "years" }}        the same, with its unit
-#   stage = ["I", "II", "III"]                          categories; the first is the reference
-#   grade = {{ categories = [1, 2] }}                     two categories that are numbers
-#   smoker = {{ boolean = true }}                         1 or 0, true or false
-#   diagnosed = {{ dates = ["2001-01-01", "2010-12-31"] }}
-#   operated = {{ dates = ["2001-01-01", "2010-12-31"], format = "%d.%m.%Y" }}
-#   temperature = {{ bounds = [30, 43], typical = 37 }}      of whom reports tell
-#
-# With missing = "midpoint" a missing cell counts as the middle of the bounds, with "category" it
-# has a coefficient of its own, and with "error" it is refused. Columns in {{ }} may say their own,
-# as in {{ bounds = [0, 9], missing = "category" }}; categories have no middle, and refuse missing
-# cells unless they say "category". Delete the lines of times, events and classes, and of columns
-# that fit is told to --drop. The guesses behind "#" come from the values: delete them before you
-# publish this file.
-
-missing = "error"
-# missing_values = ["-99"]  what else than an empty cell, NA, NaN and the like means missing
-
-[columns]
-"""
 
 
 @command
@@ -89,7 +67,8 @@ def schema(
         )
     described = [name for name in names if name not in left_out]
     lines = [f"{_key(name)} = []  # {_guess(frame[name])}\n" for name in described]
-    save(_HEAD.format(file=data.name) + "".join(lines), out)
+    head = Path(__file__).with_name("columns_template.toml").read_text(encoding="utf-8")
+    save(head.replace("FILE", data.name) + "".join(lines), out)
     said = (
         f"{out} names {len(described)} columns. Say what each holds, from public knowledge alone, "
         "and give it to fit as --schema."
@@ -120,9 +99,47 @@ def text_labels(columns: Any) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def missing_texts(columns: Any) -> tuple[str, ...]:
-    """Return what means missing in files, as far as a transformer says it."""
-    return tuple(getattr(columns, "missing_values", ()))
+def table_of(
+    path: Path,
+    form: FileFormat,
+    features: Sequence[str],
+    described: Any,
+    others: Mapping[str, Labels],
+    drop: Sequence[str],
+    ignored: Collection[str] | None = (),
+) -> Table:
+    """Say which columns of a file are read.
+
+    Parameters
+    ----------
+    path : Path
+    form : FileFormat
+    features : sequence of str
+        Those that a transformer reads.
+    described : transformer or None
+    others : mapping of str to tuple of str or None
+        Those that are read beside them, with their labels if they are text.
+    drop, ignored : collection of str
+        Those that are left out, which must be there, or may be. All others, if ``ignored`` is None.
+    """
+    names = column_names(path, form)
+    drop = split_names(drop, names)
+    texts = {name: known for text, known in others.items() for name in split_names([text], names)}
+    used = [*features, *texts]
+    require_columns(path, [*used, *drop], names)
+    if both := [name for name in drop if name in used]:
+        raise CommandError("parameter", f"--drop must not name {', '.join(both)}: it is in use.")
+    known = names if ignored is None else {*used, *drop, *ignored}
+    if extra := [name for name in names if name not in known]:
+        raise CommandError(
+            "description",
+            f"schema and release must describe {', '.join(extra)}; or leave such columns out with "
+            "--drop.",
+        )
+    labels = {n: one for n, one in texts.items() if one is not None and n not in features}
+    labels |= text_labels(described)
+    columns = tuple(name for name in names if name in used)
+    return Table(path, columns, labels, list(texts), getattr(described, "missing_values", ()))
 
 
 def _key(name: str) -> str:

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from rich.console import Console
 
 from skdpsurv.cli.failures import CommandError
 from skdpsurv.cli.options import command
-from skdpsurv.cli.output import rich_table
+from skdpsurv.cli.output import rich_table, show, working
 from skdpsurv.datasets import load_flchain
 from skdpsurv.metrics import concordance_index, relative_error
+from skdpsurv.plotting import plot_survival_curves
 from skdpsurv.preprocessing import PublicBoundsScaler
 from skdpsurv.privacy import PrivacyAccountant, PrivacyLeakWarning
 from skdpsurv.reference import fit_cox
@@ -47,9 +47,10 @@ EXPLANATION = (
     "squared error of predicted survival, integrated over the follow-up (lower is better; "
     "Kaplan-Meier, without covariates, is what to beat). Coef. error: distance of the "
     "coefficients from Cox's, relative to their length.\n\n"
-    "Each private fit protects its records by its own epsilon; together they spent "
-    "{spent:g}. The scores are computed on test records without noise, so they are "
-    "not private themselves: no harm here, as flchain is public data. {noise}\n"
+    "Each private fit protects its records by its own epsilon; together they spent {spent:g}. "
+    "The noise is fresh in every run: these numbers vary, most at small epsilon. With --seed they "
+    "do not, and the fits are not private. The scores are computed on test records without noise, "
+    "so they are not private themselves: no harm here, as flchain is public data.\n"
 )
 
 
@@ -104,26 +105,17 @@ def demo(
     if not out.parent.is_dir() or out.suffix not in (".png", ".pdf", ".svg"):
         message = "--out must end in .png, .pdf or .svg, in a folder that exists."
         raise CommandError("parameter", message)
-    console = Console()
-    with console.status("Fitting Cox regression and the private models"):
+    with working("Fitting Cox regression and the private models", as_json=False):
         found = compare_on_flchain(epsilon, seed=seed)
     title = f"flchain: fitted to {found.n_train:,} people, scored on {found.n_test:,}"
-    console.print(rich_table(found.scores, title))
-    noise = (
-        "The noise is fresh in every run, so these numbers vary, most at small epsilon."
-        if seed is None
-        else "The noise came from your seed: these fits can be repeated, so they are not private."
-    )
-    console.print(EXPLANATION.format(spent=found.spent, noise=noise), highlight=False)
-    if no_figure:
-        return
-    try:
-        _save_figure(found, out)
-    except ImportError as error:
-        # markup=False: "[plot]" is the name of an extra, not a style.
-        console.print(f"No figure. {error}", markup=False, highlight=False)
-    else:
-        console.print(f"Figure: {out.resolve()}", highlight=False, soft_wrap=True)
+    lines = [rich_table(found.scores, title), EXPLANATION.format(spent=found.spent)]
+    if not no_figure:
+        try:
+            _save_figure(found, out)
+            lines.append(f"Figure: {out.resolve()}")
+        except ImportError as error:
+            lines.append(f"No figure. {error}")
+    show({}, lines, as_json=False)
 
 
 def compare_on_flchain(epsilons: Sequence[float], *, seed: int | None = None) -> Comparison:
@@ -136,10 +128,10 @@ def compare_on_flchain(epsilons: Sequence[float], *, seed: int | None = None) ->
     seed : int, optional
         Seed of the noise, which voids the privacy. The operating system's entropy if omitted.
     """
+    data = load_flchain()
     with extra("reference", "scikit-survival", "The demo"):
         from sksurv.metrics import integrated_brier_score
         from sksurv.nonparametric import kaplan_meier_estimator
-    data = load_flchain()
     scaler = PublicBoundsScaler.from_bounds(data.bounds, missing="midpoint")
     Z = scaler.fit_transform(data.X)
     # By position alone, so which part a record falls in says nothing about it.
@@ -191,18 +183,10 @@ def compare_on_flchain(epsilons: Sequence[float], *, seed: int | None = None) ->
 
 def _save_figure(comparison: Comparison, path: Path) -> None:
     """Draw the survival curves of three invented people, and save the figure."""
-    with extra("plot", "matplotlib", "The figure"):
-        # Not pyplot, which would look for a screen.
-        from matplotlib.figure import Figure
-    from skdpsurv.plotting import plot_survival_curves
-
-    figure = Figure(figsize=(9.0, 5.2), layout="constrained")
-    ax = figure.subplots()
-    plot_survival_curves(
+    ax = plot_survival_curves(
         comparison.models,
         comparison.people,
         labels=list(PEOPLE.index),
-        ax=ax,
         time_unit="years since the blood sample",
         time_scale=365.25,
     )
@@ -213,4 +197,6 @@ def _save_figure(comparison: Comparison, path: Path) -> None:
         "Smaller ε: more privacy, more noise."
     )
     ax.text(0.0, 1.02, about, transform=ax.transAxes, color="0.35")
+    figure: Any = ax.figure
+    figure.set_size_inches(9.0, 5.2)
     figure.savefig(path, dpi=150)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from skdpsurv.cli.columns_file import missing_texts, text_labels
+from skdpsurv.cli.columns_file import Labels, table_of
 from skdpsurv.cli.failures import CommandError, refusals
-from skdpsurv.cli.files import MISSING, Table, column_names, read_table, require_columns
+from skdpsurv.cli.files import MISSING, Table, read_table
 from skdpsurv.cli.fitting import (
     ABOUT_RECORDS,
     check_survival_columns,
@@ -21,7 +21,7 @@ from skdpsurv.cli.fitting import (
     survival_target,
 )
 from skdpsurv.cli.ledger import ledger_line, ledger_state, open_ledger
-from skdpsurv.cli.options import NONE, FileFormat, Spending, SurvivalColumns, command, split_names
+from skdpsurv.cli.options import NONE, FileFormat, Spending, SurvivalColumns, command
 from skdpsurv.cli.output import csv_text, curves, reserve, save, save_or_print, show, working
 from skdpsurv.cli.releases import load_release
 from skdpsurv.metrics.evaluation import Evaluation
@@ -31,9 +31,6 @@ from skdpsurv.survival.curve_frames import times_argument
 from skdpsurv.types import FloatArray
 
 __all__ = ["evaluate", "predict"]
-
-#: Of a column: None if it is not read as text.
-Labels = tuple[str, ...] | None
 
 
 @command
@@ -176,22 +173,8 @@ def _table(
             "this release does not say what its columns hold, so it takes no file of raw rows: "
             "releases of skdpsurv fit, and of fits with columns=, do.",
         )
-    names = column_names(path, form)
-    drop = split_names(drop, names)
-    texts = {name: known for text, known in others.items() for name in split_names([text], names)}
-    wanted = {*release.feature_names_in, *texts}
-    require_columns(path, [*release.feature_names_in, *texts, *drop], names)
-    if extra := [name for name in names if name not in {*wanted, *release.target_names, *drop}]:
-        raise CommandError(
-            "data",
-            f"{path} has columns that the release does not know: {', '.join(extra)}. Leave them "
-            "out with --drop.",
-        )
-    described = release.transformer()
-    columns = tuple(name for name in names if name in wanted)
-    labels = {name: known for name, known in texts.items() if known is not None}
-    labels |= text_labels(described)
-    return Table(path, columns, labels, list(texts), missing_texts(described))
+    names, ignored = release.feature_names_in, release.target_names
+    return table_of(path, form, names, release.transformer(), others, drop, ignored)
 
 
 def _times(texts: Sequence[str], release: Release) -> FloatArray:

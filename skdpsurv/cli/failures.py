@@ -75,15 +75,10 @@ def refusals(
     try:
         yield
         return
-    except (CommandError, BudgetExceededError):
+    except (CommandError, BudgetExceededError, ImportError):
         raise
     except Exception as error:
-        if private:
-            found, message = _described(error, kind)
-        elif isinstance(error, _REFUSED):
-            found, message = kind, str(error)
-        else:
-            raise
+        found, message = _described(error, kind) if private else (kind, str(error))
     raise CommandError(found, f"{before}{message}{after if found == kind else ''}")
 
 

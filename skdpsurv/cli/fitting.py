@@ -17,11 +17,11 @@ import pandas as pd
 
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.classification import DPLogisticRegression
-from skdpsurv.cli.columns_file import missing_texts, public_columns, text_labels
+from skdpsurv.cli.columns_file import Labels, public_columns, table_of
 from skdpsurv.cli.failures import CommandError, refusals
-from skdpsurv.cli.files import Table, column_names, read_table, require_columns
+from skdpsurv.cli.files import read_table
 from skdpsurv.cli.ledger import ledger_line, ledger_state, open_ledger
-from skdpsurv.cli.options import NONE, FileFormat, Spending, SurvivalColumns, command, split_names
+from skdpsurv.cli.options import NONE, FileFormat, Spending, SurvivalColumns, command
 from skdpsurv.cli.output import promise_line, reserve, result_lines, save_or_print, show, working
 from skdpsurv.cli.releases import load_release
 from skdpsurv.forecast.delta import gain_of_delta
@@ -180,31 +180,14 @@ def fit(
             f"the schema must not describe {', '.join(both)}, which the fit is told to predict or "
             "to tell people by: delete that from the schema.",
         )
-    names = column_names(data, form)
-    drop = split_names(model.drop, names)
-    require_columns(data, [*features, *target, *drop], names)
-    if both := sorted({*features, *target} & set(drop)):
-        raise CommandError("parameter", f"--drop must not name {', '.join(both)}: it is in use.")
-    extra = [name for name in names if name not in {*features, *target, *drop}]
-    if extra and kind in TABLES:
-        raise CommandError(
-            "description",
-            f"the schema must describe {', '.join(extra)}; or leave such columns out with --drop.",
-        )
+    ignored = () if kind in TABLES else None
+    table = table_of(data, form, features, described, target, model.drop, ignored)
     estimator.accountant = ledger = open_ledger(spending)
     if model.strict and (form.dask or (ledger is not None and ledger.charge_refusals)):
         raise CommandError(
             "parameter",
             "--strict is for files in memory, and for ledgers that do not charge refusals.",
         )
-    labels = {**text_labels(described), **target}
-    table = Table(
-        data,
-        tuple(name for name in names if name in {*features, *target}),
-        {name: known for name, known in labels.items() if known is not None},
-        target,
-        missing_texts(described),
-    )
     with reading(estimator, spending.dry_run, as_json):
         frame = read_table(table, form)
     if not form.dask and not len(frame):
@@ -315,7 +298,7 @@ def _said(estimator: Any, guarantee: PrivacyGuarantee) -> tuple[dict[str, Any], 
     return content, list(filter(None, lines))
 
 
-def check_survival_columns(columns: SurvivalColumns) -> dict[str, tuple[str, ...] | None]:
+def check_survival_columns(columns: SurvivalColumns) -> dict[str, Labels]:
     """Refuse options that contradict each other, and return the columns that they name.
 
     Returns
@@ -338,7 +321,7 @@ def check_survival_columns(columns: SurvivalColumns) -> dict[str, tuple[str, ...
             "parameter",
             "--event-is and --censored-is must be given together, with --event, and must differ.",
         )
-    found: dict[str, tuple[str, ...] | None] = {time: None}
+    found: dict[str, Labels] = {time: None}
     if event is not None:
         found[event] = (*columns.event_is, *columns.censored_is) or None
     if person is not None:
@@ -417,9 +400,9 @@ def _stated(
 
 def _target(
     kind: Kind, columns: SurvivalColumns, model: Model, stated: Mapping[str, Any]
-) -> dict[str, tuple[str, ...] | None]:
+) -> dict[str, Labels]:
     """Return the columns that are no covariates, and the labels of those that are text."""
-    found: dict[Any, tuple[str, ...] | None] = {}
+    found: dict[Any, Labels] = {}
     if kind is Kind.logistic:
         found[model.target] = _texts(stated["classes"])
         if columns.person is not None:
@@ -444,7 +427,7 @@ def _labels(option: str, texts: Sequence[str]) -> list[Any]:
     return list(labels)
 
 
-def _texts(labels: Sequence[Any]) -> tuple[str, ...] | None:
+def _texts(labels: Sequence[Any]) -> Labels:
     return tuple(labels) if isinstance(labels[0], str) else None
 
 

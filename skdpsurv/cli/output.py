@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from skdpsurv.cli.failures import CommandError
+from skdpsurv.cli.failures import CommandError, refusals
 from skdpsurv.privacy import PrivacyGuarantee
 from skdpsurv.privacy.guarantee import PERSON
 from skdpsurv.release import Release, layout
@@ -149,19 +149,18 @@ def curves(model: Any, times: Any) -> pd.DataFrame:
         groups = {label: model.of_group(label) for label in model.groups_.tolist()}
     parts = []
     for label, one in groups.items():
-        part = pd.DataFrame({"time": times})
-        if label is not None:
-            part.insert(0, "group", label)
-        part["survival"] = one.survival_function_at_times(times).to_numpy()
+        found: dict[str, Any] = {} if label is None else {"group": label}
+        found |= {"time": times, "survival": one.survival_function_at_times(times).to_numpy()}
         if hasattr(one, "survival_band"):
-            part[["lower", "upper"]] = one.survival_band(times)[["lower", "upper"]].to_numpy()
+            found |= one.survival_band(times)[["lower", "upper"]].to_dict("list")
         for cause in getattr(one, "causes_", ()):
             incidence = one.cumulative_density_at_times(times, cause=cause)
+            found[f"incidence_{cause}"] = incidence.to_numpy()
             band = one.cumulative_density_band(times, cause=cause)
-            part[f"incidence_{cause}"] = incidence.to_numpy()
-            for end in ("lower", "upper"):
-                part[f"incidence_{cause}_{end}"] = band[end].to_numpy()
-        parts.append(part)
+            found |= {
+                f"incidence_{cause}_{end}": band[end].to_numpy() for end in ("lower", "upper")
+            }
+        parts.append(pd.DataFrame(found))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -182,24 +181,19 @@ def reserve(path: Path) -> None:
         raise CommandError("output", f"{path} exists, and nothing is written over it.")
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        with draft.open("xb") as file:
+        with refusals("output", f"{path} cannot be written: "), draft.open("xb") as file:
             # Compressing file systems would find room for zeros anywhere.
             file.write(os.urandom(RESERVED_BYTES))
             file.flush()
             os.fsync(file.fileno())
-    except OSError as error:
-        raise CommandError("output", f"{path} cannot be written: {error.strerror}.") from error
     finally:
         draft.unlink(missing_ok=True)
 
 
 def save(text: str, path: Path) -> None:
     """Write text to a new file: the whole of it, or nothing."""
-    try:
+    with refusals("output", f"{path} cannot be written: "):
         layout.save(text, path)
-    except OSError as error:
-        reason = error.strerror or "it exists, and nothing is written over it"
-        raise CommandError("output", f"{path} cannot be written: {reason}.") from error
 
 
 def save_or_print(text: str, path: Path) -> None:

@@ -26,12 +26,9 @@ def load_release(path: Path) -> Release:
 
 
 def _load_evaluation(path: Path) -> SurvivalEvaluation:
-    try:
+    with refusals("description", f"{path} is no evaluation, as skdpsurv evaluate writes it: "):
         text = path.read_text(encoding="utf-8")
         return SurvivalEvaluation.from_dict(json.loads(text, object_pairs_hook=unrepeated))
-    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        message = f"{path} is no evaluation, as skdpsurv evaluate writes it."
-        raise CommandError("description", message) from error
 
 
 @command

@@ -100,8 +100,8 @@ def test_predictions_take_the_horizon_unless_told_otherwise(study):
     assert study.run(*arguments, "--times", "soon", "--out", "@b.csv").exit_code == 2
     assert study.run(*arguments, "--out", "@a.csv").exit_code == 7
     result = study.run("predict", "@model.json", "@study.csv", "--out", "@b.csv")
-    assert result.exit_code == 3
-    assert "does not know: id" in result.stderr
+    assert result.exit_code == 4
+    assert "must describe id" in result.stderr
     result = study.run("predict", "@model.json", "--out", "@b.csv")
     assert result.exit_code == 2
     beyond = study.frame.drop(columns="id").assign(age=120.0)
