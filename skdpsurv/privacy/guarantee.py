@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import math
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from decimal import ROUND_CEILING, Context
 from numbers import Integral, Real
@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from skdpsurv.checks import check_each, instance, number_in, optional, rule_of
 from skdpsurv.privacy.concentrated import epsilon_at
 from skdpsurv.privacy.exact_vectors import program_delta
 from skdpsurv.privacy.renyi import of_pure, overhead
@@ -58,15 +59,6 @@ _NOT_COVERED = (
 def weakest_status(statuses: Iterable[str]) -> str:
     """Return what holds for all of several results: the weakest of their statuses.
 
-    Parameters
-    ----------
-    statuses : iterable of str
-        Of a :class:`PrivacyGuarantee`; at least one.
-
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> weakest_status(["proved", "none", "seeded"])
@@ -81,8 +73,6 @@ class PrivacyLeakWarning(UserWarning):
 
 class FrozenMapping(Mapping[str, object]):
     """A read-only, hashable dict; unlike MappingProxyType it can be pickled and copied."""
-
-    __slots__ = ("_items",)
 
     def __init__(self, items: Mapping[str, object]) -> None:
         self._items = dict(items)
@@ -99,11 +89,30 @@ class FrozenMapping(Mapping[str, object]):
     def __hash__(self) -> int:
         return hash(frozenset(self._items.items()))
 
-    def __reduce__(self) -> tuple[type[FrozenMapping], tuple[dict[str, object]]]:
-        return FrozenMapping, (dict(self._items),)
-
     def __repr__(self) -> str:
         return repr(self._items)
+
+
+_TEXT = instance(str, "a string")
+_TEXTS = rule_of(
+    "a tuple of strings, not one string", kind=lambda value: not isinstance(value, str)
+)
+_RULES = {
+    "epsilon": number_in(0.0, math.inf),
+    "delta": number_in(0.0, 1.0, closed="left"),
+    "rho": optional(number_in(0.0, math.inf, closed="left")),
+    "neighbours": _TEXT,
+    "mechanism": _TEXT,
+    "source": _TEXT,
+    # Not of a subclass, which may compare as it likes.
+    "status": rule_of(
+        f"one of {', '.join(map(repr, _STATUSES))}",
+        holds=lambda value: type(value) is str and value in _STATUSES,
+    ),
+    "public_inputs": instance(Mapping, "a mapping of names to public values"),
+    "assumptions": _TEXTS,
+    "not_covered": _TEXTS,
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -116,8 +125,7 @@ class PrivacyGuarantee:
         Privacy loss; ``numpy.inf`` promises nothing.
     delta : float, default=0.0
         Probability with which the bound by epsilon may fail; 0 is pure differential privacy, but
-        for (1 + exp(epsilon)) 1e-30 for each noisy vector that is not counted
-        (docs/user_guide/limits).
+        for what a program's noise adds (:attr:`limits`).
     neighbours : str, default="replace-one"
         Relation between the data sets that cannot be told apart: "replace-one" record, or
         "replace-one-person" with all of that person's records.
@@ -126,9 +134,8 @@ class PrivacyGuarantee:
     status : {"proved", "asymptotic", "none", "seeded"}, default="proved"
         "proved": a theorem about the program (what it supposes of the machine:
         docs/proofs/rounding), or about the mechanism in real arithmetic where that is among the
-        assumptions; "asymptotic": true only at the limit of the sampler; "none": no
-        guarantee, such as a fit with epsilon=inf; "seeded": the noise came from a known integer,
-        so epsilon is nominal and there is no privacy.
+        assumptions; "asymptotic": true only at the limit of the sampler; "none": no guarantee;
+        "seeded": the noise came from a known integer, so epsilon is nominal.
     public_inputs : mapping of str to object
         The values that the guarantee takes to be public. Numbers, strings, None, and sequences
         and mappings of these. Stored frozen.
@@ -140,9 +147,7 @@ class PrivacyGuarantee:
         What reached this result past the mechanism, such as a step that learned from the records.
     rho : float or None, default=None
         The mechanism is rho-zCDP: its Renyi divergence of every order a is at most rho a (Bun and
-        Steinke 2016). Epsilon at delta follows from it; it composes with others' rho at less than
-        their epsilons. None where nothing is said but epsilon and delta; with delta = 0,
-        epsilon^2 / 2 holds.
+        Steinke 2016). Epsilon at delta follows from it. With delta = 0, epsilon^2 / 2 holds.
     renyi : tuple of (float, float), default=()
         Orders above 1, ascending, and what the Renyi divergence of each is at most: for what is
         not zCDP, such as the best of a random number of runs.
@@ -177,64 +182,39 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
     renyi: tuple[tuple[float, float], ...] = ()
 
     def __post_init__(self) -> None:
-        epsilon = _number("epsilon", self.epsilon)
-        delta = _number("delta", self.delta)
-        if not epsilon >= 0:
-            raise ValueError(f"epsilon must be a non-negative number or inf, got {self.epsilon}.")
-        if not 0 <= delta < 1:
-            raise ValueError(f"delta must be a number in [0, 1), got {self.delta}.")
-        if self.rho is not None:
-            rho = _number("rho", self.rho)
-            if not 0 <= rho < math.inf:
-                raise ValueError(
-                    f"rho must be a non-negative finite number or None, got {self.rho}."
-                )
-            if not delta or epsilon_at(rho, delta) > epsilon * (1.0 + 1e-9) + 1e-9:
-                raise ValueError(
-                    "rho must be worth no more than epsilon at delta, which must be positive; "
-                    f"got {self.rho}."
-                )
-            object.__setattr__(self, "rho", rho)
+        check_each(_RULES, self)
+        stated = {
+            "epsilon": float(self.epsilon) + 0.0,  # no -0.0, which databases keep as 0.0
+            "delta": float(self.delta) + 0.0,
+            "rho": None if self.rho is None else float(self.rho),
+            "assumptions": tuple(map(str, self.assumptions)),
+            "not_covered": tuple(map(str, self.not_covered)),
+            "public_inputs": frozen("public_inputs", self.public_inputs),
+        }
+        for name, value in stated.items():
+            # The dataclass is frozen, also to its own __post_init__.
+            object.__setattr__(self, name, value)
+        epsilon, delta = self.epsilon, self.delta
         object.__setattr__(self, "renyi", _curve(self.renyi, epsilon, delta))
-        for name in ("neighbours", "mechanism", "source"):
-            if not isinstance(getattr(self, name), str):
-                raise TypeError(f"{name} must be a string.")
-        # Of a subclass that compares as it likes, the text alone.
-        status = str.__str__(self.status) if isinstance(self.status, str) else self.status
-        object.__setattr__(self, "status", status)
-        if self.status not in _STATUSES:
+        if self.rho is not None and (
+            not delta or epsilon_at(self.rho, delta) > epsilon * (1.0 + 1e-9) + 1e-9
+        ):
             raise ValueError(
-                f"status must be one of {', '.join(map(repr, _STATUSES))}, got {self.status!r}."
+                "rho must be worth no more than epsilon at delta, which must be positive; "
+                f"got {self.rho}."
             )
         if math.isinf(epsilon) and self.status in ("proved", "asymptotic"):
             raise ValueError(
                 f"status {self.status!r} promises something, which epsilon=inf does not; "
                 "use status='none'."
             )
-        if not isinstance(self.public_inputs, Mapping):
-            raise TypeError("public_inputs must be a mapping of names to public values.")
-        for name in ("assumptions", "not_covered"):
-            if isinstance(getattr(self, name), str):
-                raise TypeError(f"{name} must be a tuple of strings, not one string.")
-        assumptions = tuple(str(a) for a in self.assumptions)
-        not_covered = tuple(str(part) for part in self.not_covered)
-        # object.__setattr__: the dataclass is frozen, also to its own __post_init__.
-        object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "delta", delta)
-        object.__setattr__(self, "assumptions", assumptions)
-        object.__setattr__(self, "not_covered", not_covered)
-        object.__setattr__(self, "public_inputs", frozen("public_inputs", self.public_inputs))
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict of plain JSON values; infinity becomes the string "inf".
 
-        Returns
-        -------
-        dict
-            One key for each field, but no ``rho`` and no ``renyi`` where there is none.
-            ``from_dict`` turns it back.
+        There is no ``rho`` and no ``renyi`` where there is none. ``from_dict`` turns it back.
         """
-        stated = {f.name: _to_json(getattr(self, f.name)) for f in fields(self)}
+        stated = {f.name: thawed(getattr(self, f.name), _infinity_as_text) for f in fields(self)}
         if self.rho is None:
             del stated["rho"]
         if not self.renyi:
@@ -245,18 +225,7 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
     def from_dict(cls, data: Mapping[str, Any]) -> PrivacyGuarantee:
         """Make a guarantee from what :meth:`to_dict` returned, or from its JSON.
 
-        Parameters
-        ----------
-        data : mapping
-
-        Returns
-        -------
-        PrivacyGuarantee
-
-        Raises
-        ------
-        ValueError
-            If a key is unknown or missing: what was not said is not taken for granted.
+        A key that is unknown or missing is a ValueError: nothing is taken for granted.
         """
         known = {f.name for f in fields(cls)}
         values: dict[str, Any] = {"rho": None, "renyi": (), **data}
@@ -265,22 +234,14 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         if missing := sorted(known - set(values)):
             raise ValueError(f"missing key(s) in a privacy guarantee: {', '.join(missing)}.")
         numeric = ("epsilon", "delta", "rho", "public_inputs")
-        values.update({k: _from_json(values[k]) for k in numeric})
+        values.update({k: thawed(values[k], _text_as_infinity) for k in numeric})
         return cls(**values)
 
     def renyi_at(self, order: float) -> float:
         """Return what the Renyi divergence of an order is at most.
 
-        Parameters
-        ----------
-        order : float
-            Above 1.
-
-        Returns
-        -------
-        float
-            The least that follows from what is said; infinite if nothing is: with a delta and
-            neither rho nor divergences of this or a higher order.
+        The least that follows from what is said; infinite if nothing is: with a delta and neither
+        rho nor divergences of this or a higher order.
 
         Examples
         --------
@@ -300,31 +261,18 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
     @property
     def limits(self) -> tuple[str, ...]:
         """What is not covered, whatever epsilon is: of this result, then of any."""
-        return (
-            *self.not_covered,
-            *(limit.replace("{here}", self._program) for limit in _NOT_COVERED),
-        )
-
-    @property
-    def _program(self) -> str:
-        """Say how much one noisy vector may add to delta, where that is not next to nothing."""
         added = program_delta(self.epsilon)
-        return f" (here {added:.2g})" if added >= NOT_SMALL else ""
+        here = f" (here {added:.2g})" if added >= NOT_SMALL else ""
+        return (*self.not_covered, *(limit.replace("{here}", here) for limit in _NOT_COVERED))
 
     def describe(self) -> str:
         """Say in plain words what was promised, about whom, and what is not covered.
 
-        Returns
-        -------
-        str
-            Several lines of plain text, of public values only.
+        Several lines of plain text, of public values only.
         """
-        paragraphs = [self._headline(), self._promise(), self._about_whom()]
-        if self.mechanism:
-            source = f" Proof: {self.source}." if self.source else ""
-            paragraphs.append(f"How: {self.mechanism}.{source}")
-        elif self.source:
-            paragraphs.append(f"Proof: {self.source}.")
+        said = (("How", self.mechanism), ("Proof", self.source))
+        how = " ".join(f"{what}: {text}." for what, text in said if text)
+        paragraphs = filter(None, [self._headline(), self._promise(), self._about_whom(), how])
         lines = [textwrap.fill(paragraph, width=88) for paragraph in paragraphs]
         if self.public_inputs:
             lines.append(
@@ -377,64 +325,48 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         if self.neighbours == PERSON:
             unit, values = "person's records", "all records of one person"
         factor = _rounded_up(math.exp(self.epsilon)) if self.epsilon < 700 else "inf"
-        promise = (
+        unreached = (
+            " This holds only if the sampler has converged to its target law; after finitely "
+            "many steps it is an approximation of unknown quality."
+        )
+        return (
             f"Promise: somebody who sees the result, and knows every other {unit}, learns little "
             f"about the values in {values}: replacing them by any other values makes no result "
             f"more than exp({self.epsilon!r}), at most {factor}, times as probable{slack}"
-            f"{self._of_what_numbers}."
+            f"{self._of_what_numbers}.{unreached if self.status == 'asymptotic' else ''}"
         )
-        if self.status == "asymptotic":
-            promise += (
-                " This holds only if the sampler has converged to its target law; after finitely "
-                "many steps it is an approximation of unknown quality."
-            )
-        return promise
 
     def _about_whom(self) -> str:
-        if self.neighbours == "replace-one":
-            more = ", and with more than k times the delta" if self.delta else ""
-            return (
-                "About whom: each single record (replace-one: neighbouring data sets have the "
-                "same number of records and differ in the values of one). Somebody with k "
-                f"records is protected with k times the epsilon only{more}."
-            )
         if self.neighbours == PERSON:
             return (
                 "About whom: each single person (neighbouring data sets have as many people, and "
                 "differ in all records of one of them, also in how many these are)."
             )
-        return f"About whom: data sets that are neighbours by the relation {self.neighbours!r}."
+        if self.neighbours != "replace-one":
+            return f"About whom: data sets that are neighbours by the relation {self.neighbours!r}."
+        more = ", and with more than k times the delta" if self.delta else ""
+        return (
+            "About whom: each single record (replace-one: neighbouring data sets have the same "
+            "number of records and differ in the values of one). Somebody with k records is "
+            f"protected with k times the epsilon only{more}."
+        )
 
     def __repr__(self) -> str:
         shown = ("epsilon", "delta", "neighbours", "mechanism", "status", "public_inputs")
         return f"PrivacyGuarantee({', '.join(f'{k}={getattr(self, k)!r}' for k in shown)})"
 
     def _repr_html_(self) -> str:
-        rows: list[tuple[str, str]] = [
-            ("epsilon", f"{self.epsilon:g}"),
-            ("delta", f"{self.delta:g}"),
-            ("rho", "" if self.rho is None else f"{self.rho:g}"),
-            ("neighbours", self.neighbours),
-            ("mechanism", self.mechanism),
-            ("status", self.meaning),
-            *((f"public: {k}", _show(v)) for k, v in self.public_inputs.items()),
-            *(("assumption", a) for a in self.assumptions),
-            *(("not covered", part) for part in self.not_covered),
-            ("source", self.source),
-        ]
-        body = "".join(
-            f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in rows if v
-        )
-        return f"<table><caption>Privacy guarantee</caption><tbody>{body}</tbody></table>"
+        return f"<pre>{html.escape(self.describe())}</pre>"
 
 
 def _curve(pairs: Any, epsilon: float, delta: float) -> tuple[tuple[float, float], ...]:
     """Return orders and divergences as numbers, or raise if they are none that hold together."""
     if isinstance(pairs, str) or not all(
-        isinstance(pair, tuple | list) and len(pair) == 2 for pair in pairs
+        isinstance(pair, tuple | list) and [isinstance(one, Real) for one in pair] == [True, True]
+        for pair in pairs
     ):
         raise TypeError("renyi must be a tuple of pairs: orders, and their Renyi divergences.")
-    curve = tuple((_number("renyi", at), _number("renyi", value)) for at, value in pairs)
+    curve = tuple((float(at), float(value)) for at, value in pairs)
     orders, values = [at for at, _ in curve], [value for _, value in curve]
     if (
         sorted(set(orders)) != orders
@@ -458,16 +390,6 @@ def _rounded_up(bound: float) -> str:
     # exp is not exact itself: one more unit in the last place of the double.
     context = Context(prec=4, rounding=ROUND_CEILING)
     return f"{float(context.create_decimal(math.nextafter(bound, math.inf))):.4g}"
-
-
-def _number(name: str, value: object) -> float:
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise TypeError(f"{name} must be a number, got {type(value).__name__}.")
-    try:
-        return float(value) + 0.0  # no -0.0, which databases keep as 0.0
-    except OverflowError:  # an integer beyond all doubles
-        pass
-    raise ValueError(f"{name} must be a number that a double can hold.")
 
 
 def frozen(name: str, value: object) -> object:
@@ -496,31 +418,21 @@ def frozen(name: str, value: object) -> object:
     )
 
 
-def thawed(value: object) -> Any:
-    """Return what :func:`frozen` froze as dicts and lists, at any depth."""
+def thawed(value: object, leaf: Callable[[Any], object] = lambda value: value) -> Any:
+    """Return what :func:`frozen` froze as dicts and lists, at any depth, each leaf converted."""
     if isinstance(value, Mapping):
-        return {key: thawed(one) for key, one in value.items()}
-    return [thawed(one) for one in value] if isinstance(value, list | tuple) else value
-
-
-def _to_json(value: object) -> object:
-    if isinstance(value, float) and math.isinf(value):
-        return "inf" if value > 0 else "-inf"
-    if isinstance(value, tuple):
-        return [_to_json(v) for v in value]
-    if isinstance(value, Mapping):
-        return {k: _to_json(v) for k, v in value.items()}
-    return value
-
-
-def _from_json(value: object) -> object:
-    if value in ("inf", "-inf") and isinstance(value, str):
-        return float(value)
+        return {key: thawed(one, leaf) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return tuple(_from_json(v) for v in value)
-    if isinstance(value, Mapping):
-        return {k: _from_json(v) for k, v in value.items()}
-    return value
+        return [thawed(one, leaf) for one in value]
+    return leaf(value)
+
+
+def _infinity_as_text(value: object) -> object:
+    return repr(value) if isinstance(value, float) and math.isinf(value) else value
+
+
+def _text_as_infinity(value: object) -> object:
+    return float(value) if isinstance(value, str) and value in ("inf", "-inf") else value
 
 
 def _show(value: object) -> str:

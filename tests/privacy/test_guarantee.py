@@ -110,15 +110,27 @@ def test_from_dict_takes_nothing_for_granted(name):
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [
-        ({"epsilon": -1.0}, ValueError, "epsilon must be a non-negative number or inf, got -1"),
-        ({"epsilon": math.nan}, ValueError, "epsilon must be a non-negative number or inf"),
-        ({"rho": math.inf, "delta": 0.1}, ValueError, "rho must be a non-negative finite number"),
-        ({"rho": -1.0, "delta": 0.1}, ValueError, "rho must be a non-negative finite number"),
-        ({"rho": "small", "delta": 0.1}, TypeError, "rho must be a number, got str"),
+        ({"epsilon": -1.0}, ValueError, r"epsilon must be a number in \[0, inf\], got -1"),
+        ({"epsilon": math.nan}, ValueError, r"epsilon must be a number in \[0, inf\], got nan"),
+        (
+            {"rho": math.inf, "delta": 0.1},
+            ValueError,
+            r"rho must be None or a number in \[0, inf\), got",
+        ),
+        (
+            {"rho": -1.0, "delta": 0.1},
+            ValueError,
+            r"rho must be None or a number in \[0, inf\), got",
+        ),
+        (
+            {"rho": "small", "delta": 0.1},
+            TypeError,
+            r"rho must be None or a number in \[0, inf\), got str",
+        ),
         ({"rho": 0.01}, ValueError, "rho must be worth no more than epsilon at delta"),
         ({"rho": 1e9, "delta": 1e-6}, ValueError, "rho must be worth no more than epsilon"),
-        ({"epsilon": True}, TypeError, "epsilon must be a number, got bool"),
-        ({"epsilon": "1"}, TypeError, "epsilon must be a number, got str"),
+        ({"epsilon": True}, TypeError, r"epsilon must be a number in \[0, inf\], got bool"),
+        ({"epsilon": "1"}, TypeError, r"epsilon must be a number in \[0, inf\], got str"),
         ({"delta": 1.0}, ValueError, r"delta must be a number in \[0, 1\), got 1.0"),
         ({"status": "sure"}, ValueError, "status must be one of 'proved', .*, got 'sure'"),
         ({"mechanism": None}, TypeError, "mechanism must be a string"),
@@ -152,7 +164,7 @@ def test_html_is_escaped():
     for tag in ("<script>", "<b>", "<i>"):
         assert tag not in page
     assert "&lt;script&gt;" in page
-    assert page.startswith("<table>")
+    assert page.startswith("<pre>")
 
 
 @pytest.mark.parametrize(("epsilon", "bound"), [(1.0, "2.719"), (0.1, "1.106"), (1e-9, "1.001")])
@@ -231,5 +243,5 @@ def test_a_status_that_compares_as_it_likes():
 
         __hash__ = str.__hash__
 
-    assert type(PrivacyGuarantee(1.0, status=Sure("none")).status) is str
-    assert PrivacyGuarantee(1.0, status=Sure("none")).status == "none"
+    with pytest.raises(ValueError, match="status must be one of"):
+        PrivacyGuarantee(1.0, status=Sure("none"))

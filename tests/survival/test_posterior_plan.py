@@ -233,7 +233,7 @@ class TestStatus:
         assert inputs["loss_ceiling"] == pytest.approx(v)
         assert inputs["rate"] == pytest.approx(1.0 / (2 * v))
         assert inputs["prior_precision"] == pytest.approx(1e-2)
-        assert "limit of the sampler" in guarantee._repr_html_()
+        assert "limit of the sampler" in guarantee.meaning
 
     @pytest.mark.parametrize("sampler", ["mala", "psgld"])
     def test_seeded(self, data, sampler):
