@@ -52,7 +52,6 @@ else:
             *("BudgetExceededError", "PrivacyAccountant", "PrivacyGuarantee"),
             "PrivacyLeakWarning",
         },
-        "published": set(),
         "publishing": {"make_release"},
         "survival": {
             *("DPAalenJohansenFitter", "DPDiscreteTimeSurvival", "DPKaplanMeierFitter"),
@@ -62,18 +61,18 @@ else:
     }
 
     def __getattr__(name):
-        """Import a public name, or the module that it is in (PEP 562)."""
-        from pkgutil import resolve_name
+        """Import a public name, or a module of the package (PEP 562)."""
+        from pkgutil import iter_modules, resolve_name
 
         for module, names in _LATER.items():
-            if name == module:
-                return resolve_name(f"skdpsurv.{module}")
             if name in names:
                 return resolve_name(f"skdpsurv.{module}:{name}")
+        if name in {module.name for module in iter_modules(__path__)}:
+            return resolve_name(f"skdpsurv.{name}:")
         raise AttributeError(f"module 'skdpsurv' has no attribute {name!r}")
 
     def __dir__():
-        return sorted({*globals(), *__all__, *_LATER})
+        return sorted({*globals(), *__all__})
 
 
 def _import_estimators() -> None:
