@@ -4,37 +4,45 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skdpsurv.release import Release
-from skdpsurv.version import __version__
+from skdpsurv.release import Release as Release
+from skdpsurv.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from skdpsurv.classification import (
-        DPLogisticRegression,
-        FeaturePartition,
-        LogisticCombiner,
-        PrivateStackingClassifier,
+        DPLogisticRegression as DPLogisticRegression,
+        FeaturePartition as FeaturePartition,
+        LogisticCombiner as LogisticCombiner,
+        PrivateStackingClassifier as PrivateStackingClassifier,
     )
-    from skdpsurv.forecast import forecast_accuracy
-    from skdpsurv.frame_chunks import FrameChunks
-    from skdpsurv.hybrid import HybridMEstimator
-    from skdpsurv.model_selection import DisjointParts, PrivateSearchCV, RepeatedRuns
-    from skdpsurv.pooling import pool_releases
-    from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns, PublicInputWarning
+    from skdpsurv.forecast import forecast_accuracy as forecast_accuracy
+    from skdpsurv.frame_chunks import FrameChunks as FrameChunks
+    from skdpsurv.hybrid import HybridMEstimator as HybridMEstimator
+    from skdpsurv.model_selection import (
+        DisjointParts as DisjointParts,
+        PrivateSearchCV as PrivateSearchCV,
+        RepeatedRuns as RepeatedRuns,
+    )
+    from skdpsurv.pooling import pool_releases as pool_releases
+    from skdpsurv.preprocessing import (
+        PublicBoundsScaler as PublicBoundsScaler,
+        PublicColumns as PublicColumns,
+        PublicInputWarning as PublicInputWarning,
+    )
     from skdpsurv.privacy import (
-        BudgetExceededError,
-        PrivacyAccountant,
-        PrivacyGuarantee,
-        PrivacyLeakWarning,
+        BudgetExceededError as BudgetExceededError,
+        PrivacyAccountant as PrivacyAccountant,
+        PrivacyGuarantee as PrivacyGuarantee,
+        PrivacyLeakWarning as PrivacyLeakWarning,
     )
-    from skdpsurv.publishing import make_release
+    from skdpsurv.publishing import make_release as make_release
     from skdpsurv.survival import (
-        DPAalenJohansenFitter,
-        DPDiscreteTimeSurvival,
-        DPKaplanMeierFitter,
-        DPWeibullFitter,
-        PosteriorSampling,
+        DPAalenJohansenFitter as DPAalenJohansenFitter,
+        DPDiscreteTimeSurvival as DPDiscreteTimeSurvival,
+        DPKaplanMeierFitter as DPKaplanMeierFitter,
+        DPWeibullFitter as DPWeibullFitter,
+        PosteriorSampling as PosteriorSampling,
     )
-    from skdpsurv.target import split_target
+    from skdpsurv.target import split_target as split_target
 else:
     #: What is imported when somebody asks for it, by the module that it is in.
     _LATER = {
@@ -55,10 +63,11 @@ else:
         "publishing": {"make_release"},
         "survival": {
             *("DPAalenJohansenFitter", "DPDiscreteTimeSurvival", "DPKaplanMeierFitter"),
-            *("DPWeibullFitter", "PosteriorSampling"),
         },
         "target": {"split_target"},
     }
+
+    __all__ = ["Release", "__version__", *sorted(set().union(*_LATER.values()))]
 
     def __getattr__(name):
         """Import a public name, or a module of the package (PEP 562)."""
@@ -81,33 +90,3 @@ def _import_estimators() -> None:
 
 #: A release may be of an estimator that nobody has imported.
 Release.kinds.import_all = _import_estimators
-
-__all__ = [
-    "BudgetExceededError",
-    "DPAalenJohansenFitter",
-    "DPDiscreteTimeSurvival",
-    "DPKaplanMeierFitter",
-    "DPLogisticRegression",
-    "DPWeibullFitter",
-    "DisjointParts",
-    "FeaturePartition",
-    "FrameChunks",
-    "HybridMEstimator",
-    "LogisticCombiner",
-    "PosteriorSampling",
-    "PrivacyAccountant",
-    "PrivacyGuarantee",
-    "PrivacyLeakWarning",
-    "PrivateSearchCV",
-    "PrivateStackingClassifier",
-    "PublicBoundsScaler",
-    "PublicColumns",
-    "PublicInputWarning",
-    "Release",
-    "RepeatedRuns",
-    "__version__",
-    "forecast_accuracy",
-    "make_release",
-    "pool_releases",
-    "split_target",
-]
