@@ -263,21 +263,11 @@ def audit_epsilon(
             f"n_trials must be at least {needed} to refute epsilon={subject.epsilon:g} at "
             f"confidence {confidence:g}, got {n_trials}: with fewer, every estimator would pass."
         )
-    seeds = np.full((2, n_trials), None)
+    seeds: list[Any] = [None] * (2 * n_trials)
     if random_state is not None:
-        words = np.random.SeedSequence(random_state).generate_state(2 * n_trials, np.uint64)
-        seeds = words.reshape(2, n_trials)
-    found = run_trials(
-        subject, arguments, seeds.tolist(), statistic, n_jobs=n_jobs, verbose=verbose
-    )
+        seeds = np.random.SeedSequence(random_state).generate_state(len(seeds), np.uint64).tolist()
+    found = run_trials(subject, arguments, seeds, statistic, n_jobs, verbose)
     one, other = released_table(found)[0]
-    learn, held_out = (one[:half], other[:half]), (one[half:], other[half:])
-    if statistic is None:
-        scores = learned_scores(learn, held_out)
-    elif one.shape[1]:
-        scores = [Scores("given", *((a[:, -1], b[:, -1]) for a, b in (learn, held_out)))]
-    else:
-        scores = []
     stated: dict[str, Any] = {
         "claimed": subject.epsilon,
         "delta": subject.delta,
@@ -286,13 +276,18 @@ def audit_epsilon(
         "resolution": resolution,
         "n_failed": tuple(sum("failed" in numbers for numbers in some) for some in found),
     }
+    if not one.shape[1]:  # all releases were equal
+        return AuditResult(lower_bound=0.0, statistic="none", **stated)
+    learn, held_out = (one[:half], other[:half]), (one[half:], other[half:])
+    if statistic is None:
+        scores = learned_scores(learn, held_out)
+    else:
+        scores = [Scores("given", *((a[:, -1], b[:, -1]) for a, b in (learn, held_out)))]
     # Counted on the held-out half; the one that says most is kept.
     bounds = [
         (float(epsilon_bound(*event.hits, n_held_out, *limits)), event)
         for event in best_events(scores, n_events, *limits)
     ]
-    if not bounds:  # all releases were equal
-        return AuditResult(lower_bound=0.0, statistic="none", **stated)
     bound, best = max(bounds, key=lambda pair: pair[0])
     shares = [hits / n_held_out for hits in best.hits]
     return AuditResult(

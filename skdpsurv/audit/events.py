@@ -170,10 +170,7 @@ def learned_scores(learn: Both, held_out: Both) -> list[Scores]:
     Returns
     -------
     list of Scores
-        Empty if all releases are equal.
     """
-    if learn[0].shape[1] == 0:
-        return []
     # Those columns first whose laws differ most (Kolmogorov and Smirnov).
     pairs = zip(learn[0].T, learn[1].T, strict=True)
     differences = [stats.ks_2samp(*pair, method="asymp").statistic for pair in pairs]

@@ -64,28 +64,25 @@ def released_numbers(fitted: Any) -> Numbers:
 def run_trials(
     subject: Subject,
     data_sets: Sequence[Mapping[str, Any]],
-    seeds: Sequence[Sequence[int | None]],
+    seeds: Sequence[int | None],
     statistic: Statistic | None,
-    *,
-    n_jobs: int | None = None,
-    verbose: int = 0,
+    n_jobs: int | None,
+    verbose: int,
 ) -> list[list[Numbers]]:
-    """Fit each data set, given as arguments of ``fit``, with each of its seeds.
+    """Fit each data set, given as arguments of ``fit``, with as many of the seeds.
 
     None draws from the operating system's entropy; a statistic stands in for all that is released.
     """
     # What is wrong with the arguments shows here, in the caller's process.
     for arguments in data_sets:
-        _fit(subject, arguments, seeds[0][0], statistic)
-    n_trials = len(seeds[0])
+        _fit(subject, arguments, seeds[0], statistic)
+    n_trials = len(seeds) // len(data_sets)
     done = Parallel(n_jobs=n_jobs, return_as="generator")(
-        delayed(_attempt)(subject, arguments, seed, statistic)
-        for arguments, own in zip(data_sets, seeds, strict=True)
-        for seed in own
+        delayed(_attempt)(subject, data_sets[place // n_trials], seed, statistic)
+        for place, seed in enumerate(seeds)
     )
-    n_fits = len(data_sets) * n_trials
-    found = list(first(done, n_fits, f"{len(data_sets)} x {n_trials} fits", verbose))
-    return [found[start : start + n_trials] for start in range(0, n_fits, n_trials)]
+    found = list(first(done, len(seeds), f"{len(data_sets)} x {n_trials} fits", verbose))
+    return [found[start : start + n_trials] for start in range(0, len(seeds), n_trials)]
 
 
 def _attempt(*what: Any) -> Numbers:

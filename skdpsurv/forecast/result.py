@@ -248,28 +248,17 @@ class AccuracyForecast:
 
 
 def _draw(ax: Any, table: pd.DataFrame, name: str, label: str, without: float, colour: str) -> None:
-    """Draw a measure against epsilon, and what it is without privacy."""
-    epsilons, is_width = table.index, name in WIDTHS
-    if not is_width:
-        low, high = table[f"{name}_low"], table[f"{name}_high"]
-        shade = {"color": colour, "alpha": 0.2, "linewidth": 0.0}
-        ax.fill_between(epsilons, low, high, label="middle 80 % of studies", **shade)
+    """Draw a measure against epsilon, and what it is without privacy; infinity is not drawn."""
+    epsilons = table.index
+    if f"{name}_low" in table:
+        shade = {"color": colour, "alpha": 0.2, "linewidth": 0.0, "label": "middle 80 % of studies"}
+        ax.fill_between(epsilons, table[f"{name}_low"], table[f"{name}_high"], **shade)
     typical = "median" if name == MEDIAN else "mean"
     ax.plot(epsilons, table[name], "o-", color=colour, linewidth=LINE_WIDTH, label=typical)
-    reference = "no privacy" if is_width else None
-    ax.axhline(without, color="0.35", linewidth=1.0, label=reference)
-    ax.set(xscale="log", xlim=(epsilons.min() / 1.2, epsilons.max() * 1.2), ylabel=label)
-    ax.set_xlabel("ε (smaller: more privacy)")
-    ticks = [f"{epsilon:g}" for epsilon in epsilons]
-    if name == "loss":
-        ax.set_ylim(bottom=min(0.0, 1.1 * float(table["loss_low"].min())))
-    elif is_width:
-        ax.set_ylim(0.0, 1.25 * max(float(table[name][np.isfinite(table[name])].max()), without))
-    if name == MEDIAN:  # infinite widths are not drawn
-        shares = table["finite_intervals"]
-        ticks = [f"{tick}\n{share:.0%}" for tick, share in zip(ticks, shares, strict=True)]
-        ax.set_xlabel("ε, and the share of finite intervals")
-    ax.set_xticks(epsilons, ticks)
+    ax.axhline(without, color="0.35", linewidth=1.0)
+    ax.set(xscale="log", xlabel="ε (smaller: more privacy)", ylabel=label)
+    ax.set_xlim(epsilons.min() / 1.2, epsilons.max() * 1.2)
+    ax.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
     ax.minorticks_off()
     ax.grid(color="0.92", linewidth=0.8)
     ax.set_axisbelow(True)
