@@ -174,7 +174,6 @@ def forecast_accuracy(
         raise ValueError("epsilons must hold at least one number.")
     model, headline = _checked(estimator)
     is_curve = headline == "largest_error"
-    names, made, n_features = None, [], 0
     if is_curve:
         given = {"n_columns": n_columns, "columns": columns, "concordance": concordance}
         for name, value in given.items():
@@ -183,12 +182,12 @@ def forecast_accuracy(
     elif columns is not None or model.columns is not None:
         model = _with_columns(model, columns, n_columns)
     model._check_parameters()
-    if not is_curve and model.columns is None:
-        n_features = DEFAULT_COLUMNS if n_columns is None else int(n_columns)
-        made = plain_columns(n_features)
-    elif not is_curve:
-        made, names = columns_within(model.columns), model.columns._names()
-        n_features = len(model.columns.get_feature_names_out())
+    described = None if is_curve else model.columns
+    made = plain_columns(0 if is_curve else int(n_columns or DEFAULT_COLUMNS))
+    names, n_features = None, len(made)
+    if described is not None:
+        made, names = columns_within(described), described._names()
+        n_features = len(described.get_feature_names_out())
     setting = Setting(
         n_records=int(n_records),
         epsilons=(*sorted({float(epsilon) for epsilon in epsilons}), math.inf),
@@ -203,18 +202,12 @@ def forecast_accuracy(
         delayed(curve_run if is_curve else regression_run)(model, setting, each) for each in seeds
     )
     runs = list(first(iter(simulated), len(seeds), "Simulating studies", verbose))
-    about = {
-        "estimator": type(model).__name__,
-        "n_records": setting.n_records,
-        "event_rate": float(event_rate),
-        "n_repeats": len(runs),
-    }
+    about: dict[str, Any] = {"estimator": type(model).__name__, "n_records": setting.n_records}
+    about |= {"event_rate": float(event_rate), "n_repeats": len(runs)}
     if headline != "auc":
         about |= {"censoring": float(censoring), "baseline": baseline}
-    if is_curve:
-        about["level"] = setting.level
-    else:
-        about |= {"n_columns": len(made), "concordance": setting.concordance}
+    others = {"n_columns": len(made), "concordance": setting.concordance}
+    about |= {"level": setting.level} if is_curve else others
     gain = gain_of_delta(model, setting.n_records, n_features, setting.epsilons[:-1])
     return AccuracyForecast(summarised(runs, headline), headline, about, gain)
 

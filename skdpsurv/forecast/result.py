@@ -58,16 +58,12 @@ def summarised(runs: Sequence[Run], headline: str) -> pd.DataFrame:
         each = pd.DataFrame([run[epsilon] for run in runs])
         without = np.array([run[math.inf][headline] for run in runs])
         each.insert(1, "loss", sign * (each[headline].to_numpy() - without))
-        row = {}
+        rows[epsilon] = row = {}
         for name in each:
-            known = each[name].dropna()
             # Widths may be infinite.
-            typical = known.median() if name == MEDIAN else known.mean()
-            row[name] = typical if len(known) else math.nan
+            row[name] = each[name].median() if name == MEDIAN else each[name].mean()
             if name in WITH_RANGE:
-                low, high = each[name].quantile(ENDS[0]), each[name].quantile(ENDS[1])
-                row |= {f"{name}_low": low, f"{name}_high": high}
-        rows[epsilon] = row
+                row[f"{name}_low"], row[f"{name}_high"] = each[name].quantile(ENDS)
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis(index="epsilon")
 
 
@@ -230,12 +226,9 @@ class AccuracyForecast:
         for each, panel, colour in zip(np.ravel(axes), panels, COLOURS, strict=False):
             _draw(each, table, *panel, colour)
         about = self.about
-        columns = f"{about['n_columns']} columns, " if "n_columns" in about else ""
-        share = "with an event" if "baseline" in about else "positive"
-        title = (
-            f"{about['estimator']}: {about['n_records']:,} records, {columns}"
-            f"{about['event_rate']:.0%} {share}; {about['n_repeats']} simulated studies"
-        )
+        columns = f", {about['n_columns']} columns" if "n_columns" in about else ""
+        studies = f"{about['n_repeats']} simulated studies"
+        title = f"{about['estimator']}: {about['n_records']:,} records{columns}; {studies}"
         figure.suptitle(title, x=0.01, ha="left", fontsize="medium")
         return np.ravel(axes)
 

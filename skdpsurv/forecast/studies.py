@@ -117,7 +117,7 @@ def regression_run(estimator: Any, setting: Setting, seed: np.random.SeedSequenc
             "brier": float(np.mean(true * (1.0 - true) + (true - predicted) ** 2)),
         }
 
-    exact = exact_model = None
+    exact, exact_model = None, estimator
     if getattr(estimator, "inference_share", 0.0):
         columns = estimator.columns
         features = fresh if columns is None else columns.fit_transform(fresh)
@@ -128,7 +128,7 @@ def regression_run(estimator: Any, setting: Setting, seed: np.random.SeedSequenc
     run: Run = {}
     for epsilon in setting.epsilons:
         is_exact = math.isinf(epsilon)
-        model = _fitted(exact_model if is_exact and exact_model else estimator, epsilon, rng, X, y)
+        model = _fitted(exact_model if is_exact else estimator, epsilon, rng, X, y)
         run[epsilon] = judge(model)
         if exact is not None:
             run[epsilon] |= _widths(exact if is_exact else _released_errors(model, exact), exact)

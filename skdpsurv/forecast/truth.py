@@ -65,9 +65,8 @@ class Pairs:
         """Return pairs of records that were drawn independently, each in as many."""
         places = np.arange(n_records)
         shifts = range(1, 1 + min(SHIFTS, n_records - 1))
-        return cls(
-            np.tile(places, len(shifts)), np.concatenate([np.roll(places, -k) for k in shifts])
-        )
+        others = [np.roll(places, -k) for k in shifts]
+        return cls(np.tile(places, len(others)), np.concatenate(others))
 
     def concordance(self, score: FloatArray, first: FloatArray, second: FloatArray) -> float:
         """Return the expected concordance of a score; equal ones count one half.
@@ -221,10 +220,13 @@ class HazardTruth(Truth):
         followed_at = 1.0 - self.dropout * NODES ** (1.0 / self.shape)
         for node, weight, followed in zip(NODES, WEIGHTS, followed_at, strict=True):
             at_risk = ratios * np.exp(-ratios * self.hazard * node)
-            centred = X - at_risk @ X / at_risk.sum()
-            spread = (centred.T * at_risk) @ centred / at_risk.size
-            total += weight * followed * self.hazard * spread
+            total += weight * followed * self.hazard * _spread(X, at_risk)
         return total
+
+
+def _spread(X: FloatArray, weights: FloatArray) -> FloatArray:
+    centred = X - weights @ X / weights.sum()
+    return np.asarray((centred.T * weights) @ centred / weights.size)
 
 
 def _ratios(log_ratios: FloatArray) -> FloatArray:
@@ -273,6 +275,4 @@ class LabelTruth(Truth):
     def information(self, X: FloatArray, z: FloatArray) -> FloatArray:
         """Return a record's mean information on log odds ratios, the intercept not known."""
         p = self.probability(z)
-        weight = p * (1.0 - p)
-        centred = X - weight @ X / weight.sum()
-        return np.asarray((centred.T * weight) @ centred / z.size)
+        return _spread(X, p * (1.0 - p))
