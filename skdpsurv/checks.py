@@ -52,12 +52,13 @@ class Rule:
     fault: Callable[[Any], Fault | None]
     why: str = ""
 
-    def __call__(self, name: str, value: object) -> None:
-        """Raise TypeError or ValueError if a value breaks the rule."""
+    def __call__(self, name: str, value: Any) -> Any:
+        """Return a value, or raise TypeError or ValueError if it breaks the rule."""
         fault = self.fault(value)
         if fault is not None:
             error, got = fault
             raise error(f"{name} must be {self.says}, got {got}.{self.why and ' ' + self.why}")
+        return value
 
 
 def rule_of(
@@ -83,11 +84,6 @@ def rule_of(
 def _got(value: object) -> Fault:
     # Numbers without the name of NumPy's type.
     return ValueError, str(value) if _is_real(value) else repr(value)
-
-
-def _short(number: float) -> str:
-    short = f"{number:g}"
-    return short if float(short) == number else f"{number:.12g}"
 
 
 def is_list(value: object) -> bool:
@@ -129,7 +125,7 @@ def number_in(
     ``closed`` says which ends are in it: "both", "left", "right" or "neither".
     """
     left, right = closed in ("both", "left"), closed in ("both", "right")
-    ends = f"{_short(low)}, {_short(high)}"
+    ends = f"{low:.12g}, {high:.12g}"
     says = f"a number in {'[' if left else '('}{ends}{']' if right else ')'}"
 
     def holds(value: Real) -> bool:
@@ -314,29 +310,25 @@ def horizon(rule: Rule) -> Check:
 
 def positive_number(name: str, value: object, *, allow_inf: bool = False) -> float:
     """Return a positive number as a float."""
-    positive(allow_inf=allow_inf)(name, value)
-    return float(value)  # type: ignore[arg-type]
+    return float(positive(allow_inf=allow_inf)(name, value))
 
 
 def fraction(name: str, value: object, *, closed: str = "neither") -> float:
     """Return a number between 0 and 1 as a float; ``closed`` says whether these are allowed."""
-    number_in(0.0, 1.0, closed=closed)(name, value)
-    return float(value)  # type: ignore[arg-type]
+    return float(number_in(0.0, 1.0, closed=closed)(name, value))
 
 
 def positive_int(name: str, value: object) -> int:
     """Return a positive integer as an int."""
-    integer()(name, value)
-    return int(value)  # type: ignore[call-overload]
+    return int(integer()(name, value))
 
 
 def one_of(name: str, value: object, allowed: Sequence[str]) -> str:
     """Return one of a few words."""
-    choice(*allowed)(name, value)
-    return str(value)
+    return str(choice(*allowed)(name, value))
 
 
-def required_horizon(max_time: object) -> float:
+def required_horizon(max_time: Any) -> float:
     """Return max_time as a float; it has no default."""
     horizon(positive())("max_time", max_time)
-    return float(max_time)  # type: ignore[arg-type]
+    return float(max_time)

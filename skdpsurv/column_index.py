@@ -33,14 +33,10 @@ def column_index(parameter: str, column: Any, names: Sequence[str], n_columns: i
         Naming the parameter and the rule.
     """
     if isinstance(column, str):
-        if len(names) == 0:
-            raise ValueError(
-                f"{parameter} must hold indices of columns where X has no column names; in a "
-                "Pipeline, set_output(transform='pandas') keeps them."
-            )
-        if column not in names:
-            raise ValueError(f"{parameter} must hold columns of X, and {column!r} is none.")
-        return list(names).index(column)
+        if column in names:
+            return list(names).index(column)
+        said = f"and {column!r} is none" if len(names) else "which has no column names: use indices"
+        raise ValueError(f"{parameter} must hold columns of X, {said}.")
     if isinstance(column, bool | np.bool_) or not isinstance(column, Integral):
         raise TypeError(
             f"{parameter} must hold indices or names of columns, got {type(column).__name__}."

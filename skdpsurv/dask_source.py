@@ -43,6 +43,8 @@ def dask_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> 
         If they are not cut in the same places, or have not one entry for each record, or cannot be
         sent to where tasks are computed.
     """
+    from dask.delayed import delayed
+
     arguments = {"X": X, "y": y, **others}
     if person is not None:
         arguments["person"] = person
@@ -76,11 +78,10 @@ def dask_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> 
         n_records = _length(min(cut.values(), key=_is_array))
     none = [None] * len(parts[first])
     n_columns = 0 if X is None else int(X.shape[1])
-    blocks: DaskBlocks[Any] = DaskBlocks(
-        _together(*(parts.get(name, none) for name in arguments)),
-        8.0 * n_records * (n_columns + 2),
-        current_client(),
-    )
+    each = zip(*(parts.get(name, none) for name in arguments), strict=True)
+    block = delayed(_block, pure=False)
+    n_bytes = 8.0 * n_records * (n_columns + 2)
+    blocks: DaskBlocks[Any] = DaskBlocks([block(*some) for some in each], n_bytes, current_client())
     # What names a target has, in an empty one.
     target = np.empty(0, dtype=y.dtype) if _is_array(y) else getattr(y, "_meta", None)
     columns, dtype = (getattr(X, name, None) for name in ("columns", "dtype"))
@@ -159,21 +160,10 @@ def _pieces(name: str, values: Any, lengths: Sequence[int]) -> list[Any]:
 
 def _length(values: Any) -> int:
     """Return how many records there are."""
-    if _has_length(values):
-        return int(values.shape[0])
-    if _is_array(values):
+    if _is_array(values) and not _has_length(values):
         values = values.copy()
         step_of_callers(values.compute_chunk_sizes, UNCOUNTED)
-        return int(values.shape[0])
-    found: int = step_of_callers(lambda: len(values), UNCOUNTED)
-    return found
-
-
-def _together(*arguments: Sequence[Any]) -> list[Any]:
-    from dask.delayed import delayed
-
-    block = delayed(_block, pure=False)
-    return [block(*each) for each in zip(*arguments, strict=True)]
+    return int(step_of_callers(lambda: len(values), UNCOUNTED))
 
 
 def _block(*arguments: Any) -> Any:

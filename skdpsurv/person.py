@@ -98,11 +98,9 @@ def read_names(person: Any) -> NDArray[Any]:
         names = attempted(np.asarray, person)
         if names is None or names.ndim != 1:
             raise RefusedValueError(WRONG)
-        if names.dtype.kind in "iu":
-            if names.dtype.kind == "u" and names.size and names.max() > np.iinfo(np.int64).max:
-                raise RefusedValueError(WRONG)
+        if names.dtype.kind in "iu" and np.can_cast(names.dtype, np.int64):
             return names.astype(np.int64)
-        listed = names.tolist() if names.dtype.kind in "OUT" else [None]
+        listed = names.tolist() if names.dtype.kind in "OUTu" else [None]
     if all_of(TEXT, listed):
         found = np.empty(len(listed), dtype=object)
         found[:] = [str(name) for name in listed]

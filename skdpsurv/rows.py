@@ -10,16 +10,6 @@ import numpy as np
 from skdpsurv.preprocessing.raw_table import is_frame
 from skdpsurv.types import FloatArray, IndexArray
 
-__all__ = [
-    "has_one_each",
-    "length",
-    "refuse_no_target",
-    "require_one_each",
-    "row_products",
-    "take",
-    "take_parameters",
-]
-
 
 def length(values: Any) -> int:
     """Return the number of records.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Self
 
@@ -21,10 +20,7 @@ from skdpsurv.preprocessing.public_doubts import (
     unstated_norm,
     wide_bounds,
 )
-from skdpsurv.preprocessing.public_steps import (
-    features_in,
-    public_transformer,
-)
+from skdpsurv.preprocessing.public_steps import features_in, public_transformer
 from skdpsurv.preprocessing.raw_table import is_frame, refuse_moments
 from skdpsurv.preprocessing.step_description import rebuild
 from skdpsurv.priors import Prior, of_the_same_ledger
@@ -64,17 +60,13 @@ class TabularEstimator(PrivateEstimator):
         features = self._features(self.columns)
         # What a release will say of the columns must be what they are: else predictions would fail.
         names, description = self._described()
-        self._require_same(rebuild(frozen("columns", description)), features, names)
-        return replace(seen, n_features=len(features))
-
-    def _require_same(
-        self, other: Any, features: list[Feature], names: Sequence[str] | None
-    ) -> None:
+        again = rebuild(frozen("columns", description))
         n_columns = self.n_features_in_
-        made, again = (made_of_one(step, n_columns, names) for step in (self.columns, other))
-        same = same_features(features, features_in(other, n_columns, names))
-        if not same or not np.array_equal(made, again):
+        made, remade = (made_of_one(step, n_columns, names) for step in (self.columns, again))
+        same = same_features(features, features_in(again, n_columns, names))
+        if not (same and np.array_equal(made, remade)):
             raise ValueError("columns must be steps that a release can describe.")
+        return replace(seen, n_features=len(features))
 
     def _doubts(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
         doubts = super()._doubts(shape, X, y, **options)
@@ -112,8 +104,7 @@ class TabularEstimator(PrivateEstimator):
         return features_in(columns, self.n_features_in_, self._raw_names())
 
     def _raw_names(self) -> list[str] | None:
-        names = getattr(self, "feature_names_in_", None)
-        return None if names is None else list(names)
+        return list(self.feature_names_in_) if hasattr(self, "feature_names_in_") else None
 
     def _feature_names(self) -> list[str] | None:
         """Return the names of the features of a fit, or None if there are none."""
@@ -163,10 +154,8 @@ class TabularEstimator(PrivateEstimator):
         if columns is None:
             refuse_moments(X)
             refuse_foreign_cells(X)
-            rows: FloatArray = call_without_data(
-                validate_data, self, X, dtype=np.float64, reset=False
-            )
-            return rows
+            options = {"dtype": np.float64, "reset": False}
+            return np.asarray(call_without_data(validate_data, self, X, **options))
         if is_frame(X):  # others have no names that could be wrong
             call_without_data(validate_data, self, X, skip_check_array=True, reset=False)
         return encoded(columns, X, self.n_features_in_, self._raw_names())

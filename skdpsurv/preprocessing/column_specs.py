@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import date, datetime
 from numbers import Integral, Real
@@ -23,13 +23,6 @@ from skdpsurv.preprocessing.column_kinds import Boolean, Category, ColumnKind, D
 __all__ = ["column_kinds"]
 
 MISSING = ("error", "midpoint", "category")
-#: What else a specification may say, by the key that says its kind.
-_KEYS = {
-    "bounds": ("unit", "missing", "typical"),
-    "categories": ("missing", "typical"),
-    "boolean": ("missing", "typical"),
-    "dates": ("missing", "format", "typical"),
-}
 _FORMS = "(low, high), a list of labels, bool, or a mapping that holds 'bounds', 'categories', "
 _FORMS += "'boolean' or 'dates'"
 #: Below, the inverse of a width overflows.
@@ -101,40 +94,29 @@ def _listed(words: Iterable[str]) -> str:
 def _kind(column: str, specification: Any, missing: str, drop: str | None) -> ColumnKind:
     column = _text(column)
     said = _expanded(column, specification)
-    kinds = [key for key in _KEYS if key in said]
-    if len(kinds) != 1:
+    keys = [key for key in _KINDS if key in said]
+    if len(keys) != 1:
         raise ValueError(
-            f"{_of(column)} must hold exactly one of {_listed(_KEYS)}, got "
-            f"{_listed(kinds) or 'none'}."
+            f"{_of(column)} must hold exactly one of {_listed(_KINDS)}, got "
+            f"{_listed(keys) or 'none'}."
         )
-    kind = kinds[0]
-    allowed = (kind, *_KEYS[kind])
-    for key in said:
-        if not isinstance(key, str) or key not in allowed:
-            what = repr(key) if isinstance(key, str) else type(key).__name__
+    key = keys[0]
+    make, own = _KINDS[key]
+    allowed = (key, *own, "missing", "typical")
+    for other in said:
+        if not isinstance(other, str) or other not in allowed:
+            what = repr(other) if isinstance(other, str) else type(other).__name__
             raise ValueError(
                 f"{_of(column)} must hold no other key than {_listed(allowed)}, got {what}."
             )
-    words: list[str] = list(MISSING)
-    middle = ""
-    if kind == "categories":
-        words.remove("midpoint")
-        middle = ": categories have no middle"
+    categories = key == "categories"
+    words = [word for word in MISSING if word != "midpoint" or not categories]
     missing = said.get("missing", missing if missing in words else "error")
     if not isinstance(missing, str) or missing not in words:
+        middle = ": categories have no middle" if categories else ""
         raise ValueError(f"{_of(column)} must have missing as one of {_listed(words)}{middle}.")
-    missing = _text(missing)
-    found: ColumnKind
-    if kind == "bounds":
-        found = _number(column, missing, said["bounds"], said.get("unit", ""))
-    elif kind == "dates":
-        found = _dates(column, missing, said["dates"], said.get("format", ""))
-    elif kind == "categories":
-        found = _category(column, missing, said["categories"], drop)
-    elif said["boolean"] is True:
-        found = Boolean(column, missing)
-    else:
-        raise ValueError(f"{_of(column)} must have boolean as true, or another kind.")
+    more = drop if categories else next((said.get(name, "") for name in own), "")
+    found = make(column, _text(missing), said[key], more)
     return _with_typical(found, said["typical"]) if "typical" in said else found
 
 
@@ -227,6 +209,12 @@ def _dates(column: str, missing: str, dates: Any, form: Any) -> Date:
     return Date(column, missing, ends[0], ends[1], _text(form))
 
 
+def _boolean(column: str, missing: str, stated: Any, _: Any) -> Boolean:
+    if stated is not True:
+        raise ValueError(f"{_of(column)} must have boolean as true, or another kind.")
+    return Boolean(column, missing)
+
+
 def _once(form: str) -> bool:
     return {form[:2], form[3:5], form[6:]} == {"%d", "%m", "%Y"} and form != "%Y-%d-%m"
 
@@ -242,3 +230,12 @@ def _date(column: str, value: Any) -> date:
         except ValueError:
             pass
     raise ValueError(f"{_of(column)} must have dates of the form '2001-12-31'.")
+
+
+#: What makes a kind, by the key that says it, and what else its specification may say.
+_KINDS: dict[str, tuple[Callable[..., ColumnKind], tuple[str, ...]]] = {
+    "bounds": (_number, ("unit",)),
+    "categories": (_category, ()),
+    "boolean": (_boolean, ()),
+    "dates": (_dates, ("format",)),
+}

@@ -21,6 +21,7 @@ from skdpsurv.preprocessing.public_doubts import warn_of_wide_bounds
 from skdpsurv.preprocessing.raw_table import refuse_moments
 from skdpsurv.privacy import RefusedValueError, call_without_data, refuse_masked, silence
 from skdpsurv.privacy.plain_cells import refuse_foreign_cells
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.types import FloatArray
 
 __all__ = ["PublicBoundsScaler"]
@@ -343,24 +344,13 @@ def _per_column(name: str, bound: Any, names: Sequence[str] | None, n_features: 
                 f"of {', '.join(sorted(map(repr, wrong)))}."
             )
         bound = [bound[column] for column in names]
-    try:
-        values = np.asarray(bound, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"{name} must be a number, an array of numbers or a dict of numbers by column name, "
-            f"got {bound!r}."
-        ) from None
-    if values.ndim == 0:
-        values = np.full(n_features, values)
-    if values.shape != (n_features,):
+    values = attempted(np.asarray, bound, np.float64)
+    if values is None or values.shape not in ((), (n_features,)) or not np.isfinite(values).all():
         raise ValueError(
-            f"{name} must be a scalar or have shape (n_features,) = ({n_features},), "
-            f"got shape {values.shape}."
+            f"{name} must be a finite number, a list of one for each of the {n_features} columns "
+            "of X, or a dict of one for each by its name."
         )
-    if not (finite := np.isfinite(values)).all():
-        j = finite.argmin()
-        raise ValueError(f"{name} must be finite, got {values[j]} for {_label(names, j)}.")
-    return values
+    return np.asarray(np.broadcast_to(values, (n_features,)))
 
 
 def _label(names: Sequence[str] | None, j: Any) -> str:

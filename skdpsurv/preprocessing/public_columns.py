@@ -22,6 +22,7 @@ from skdpsurv.preprocessing.feature import Feature
 from skdpsurv.preprocessing.public_doubts import warn_of_wide_bounds
 from skdpsurv.preprocessing.raw_table import is_frame, raw_columns
 from skdpsurv.privacy import RefusedValueError, silent_arithmetic
+from skdpsurv.privacy.silence import attempted
 from skdpsurv.types import FloatArray
 
 __all__ = ["PublicColumns"]
@@ -188,13 +189,12 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         content = Path(path).read_bytes()
         try:
             parameters = tomllib.loads(content.decode())
-            for name in parameters:
-                if name not in cls._get_param_names():
-                    raise ValueError(
-                        f"must hold columns, missing, drop and missing_values alone, got {name!r}."
-                    )
-            if "columns" not in parameters:
-                raise ValueError("must hold a table of columns.")
+            known = {"columns", "missing", "drop", "missing_values"}
+            if "columns" not in parameters or not known.issuperset(parameters):
+                raise ValueError(
+                    "must hold a table of columns, and nothing else but missing, drop and "
+                    "missing_values."
+                )
             if parameters.get("drop") == "none":
                 parameters["drop"] = None
             if isinstance(parameters["columns"], dict):
@@ -362,18 +362,15 @@ class PublicColumns(TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Tags:
         tags: Tags = super().__sklearn_tags__()
-        try:
-            tags.input_tags.allow_nan = any(kind.missing != "error" for kind in self._kinds())
-        except (TypeError, ValueError):  # said by fit
-            tags.input_tags.allow_nan = False
+        kinds = attempted(self._kinds) or ()  # what is wrong is said by fit
+        tags.input_tags.allow_nan = any(kind.missing != "error" for kind in kinds)
         tags.input_tags.string = tags.input_tags.categorical = True
         tags.requires_fit = False
         return tags
 
     def _repr_html_(self) -> str:
-        try:
-            kinds = self._kinds()
-        except (TypeError, ValueError):  # said by fit
+        kinds = attempted(self._kinds)
+        if kinds is None:  # said by fit
             return f"<pre>{html.escape(repr(self))}</pre>"
         names = [", ".join(feature.name for feature in kind.features()) for kind in kinds]
         rows = [(kind.column, kind.words(), kind.missing) for kind in kinds]

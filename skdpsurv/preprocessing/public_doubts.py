@@ -11,7 +11,7 @@ import math
 import warnings
 from collections.abc import Sequence
 
-from skdpsurv.preprocessing.feature import Expression, Feature
+from skdpsurv.preprocessing.feature import Feature
 
 #: Of a span, or of an upper bound in units of a lower one.
 WIDE = 1e6
@@ -218,10 +218,7 @@ def _bounded(features: Sequence[Feature]) -> list[tuple[Feature, tuple[float, fl
         step = feature.expression
         while step.kind in ("fill", "scale"):
             step = step.of[0]
-        if feature.column is not None and feature.level is None and _is_raw(step):
+        raw = step.kind == "clip" and step.of[0].kind == "column"
+        if raw and feature.column is not None and feature.level is None:
             found.append((feature, (float(step.numbers[0]), float(step.numbers[1]))))
     return found
-
-
-def _is_raw(step: Expression) -> bool:
-    return step.kind == "clip" and step.of[0].kind == "column"

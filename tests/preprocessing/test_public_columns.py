@@ -389,7 +389,7 @@ def test_a_file_describes_columns(tmp_path, frame):
         (b"[columns.a]\nbounds = 3", r"columns\['a'\] must have bounds as a list"),
         (
             b"[column]\na.boolean = true",
-            "must hold columns, missing, drop and missing_values alone, got 'column'",
+            "must hold a table of columns, and nothing else",
         ),
         (b"[columns.a]\ndates = [2001-01-01T12:00:00, 2001-01-02]", "must have text or datetime"),
     ],
