@@ -6,11 +6,13 @@ had to be mended). For records that matter, take the estimators of the rest of t
 
 from __future__ import annotations
 
+from skdpsurv.published.classifiers import (
+    PublishedLogisticRegression,
+    PublishedStackingClassifier,
+)
 from skdpsurv.published.hazards import PublishedDiscreteTimeSurvival
 from skdpsurv.published.histogram import PerturbedHistogramMEstimator
-from skdpsurv.published.logistic import PublishedLogisticRegression
-from skdpsurv.published.stacking import PublishedStackingClassifier
-from skdpsurv.published.weibull import (
+from skdpsurv.published.weibull_plans import (
     LaplaceWeibullFitter,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,

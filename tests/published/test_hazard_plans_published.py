@@ -11,7 +11,7 @@ from skdpsurv import PrivacyAccountant
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.mechanisms.objective_perturbation import SOLVER_SHARE
 from skdpsurv.published import PublishedDiscreteTimeSurvival
-from skdpsurv.published.hazard_plans import (
+from skdpsurv.published.hazards import (
     PublishedPerturbation,
     published_cost,
     published_sensitivity,

@@ -29,7 +29,7 @@ from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
 from skdpsurv.mechanisms.posterior_sampling import calibrate
 from skdpsurv.privacy import random_source
-from skdpsurv.published.hazard_plans import PublishedDraw
+from skdpsurv.published.hazards import PublishedDraw
 from skdpsurv.shape import Shape
 from skdpsurv.survival import posterior_plan
 from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
