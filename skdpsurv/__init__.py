@@ -63,6 +63,7 @@ else:
         "publishing": {"make_release"},
         "survival": {
             *("DPAalenJohansenFitter", "DPDiscreteTimeSurvival", "DPKaplanMeierFitter"),
+            *("DPWeibullFitter", "PosteriorSampling"),
         },
         "target": {"split_target"},
     }

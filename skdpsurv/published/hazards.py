@@ -46,8 +46,7 @@ from skdpsurv.survival.hazard_plans import (
     hazard_plan,
     released,
 )
-from skdpsurv.survival.posterior_plan import PosteriorDraw
-from skdpsurv.survival.sampling_method import PosteriorSampling
+from skdpsurv.survival.posterior_plan import PosteriorDraw, PosteriorSampling
 from skdpsurv.survival.spline import published_basis
 from skdpsurv.types import FloatArray
 
@@ -293,7 +292,7 @@ class PublishedDiscreteTimeSurvival(DiscreteTimeModel):
         if math.isinf(epsilon):
             tree = MaximumLikelihood(model)
         elif sampling is not None:
-            tree = PublishedDraw(model, epsilon, alpha, sampling.schedule(), sampling.verbose)
+            tree = PublishedDraw(model, epsilon, alpha, sampling)
             numbers = REAL_ARITHMETIC
         else:
             tree = PublishedPerturbation(model, epsilon, str(self.method), alpha)

@@ -21,8 +21,7 @@ from skdpsurv.survival.hazard_chain import LangevinFit
 from skdpsurv.survival.hazard_constants import FIRST_LOOK_RECORDS
 from skdpsurv.survival.hazard_plans import MaximumLikelihood, hazard_plan
 from skdpsurv.survival.perturbed_plan import fit_of, perturbed_plan
-from skdpsurv.survival.posterior_plan import PosteriorDraw
-from skdpsurv.survival.sampling_method import PosteriorSampling
+from skdpsurv.survival.posterior_plan import PosteriorDraw, PosteriorSampling
 from skdpsurv.survival.spline import published_basis
 
 __all__ = ["DPDiscreteTimeSurvival"]
@@ -317,13 +316,13 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
         if math.isinf(epsilon):
             return hazard_plan(model, epsilon, alpha, MaximumLikelihood(model))
         if sampling is not None and self._is_asymptotic:
-            drawn = PosteriorDraw(model, epsilon, alpha, sampling.schedule(), sampling.verbose)
+            drawn = PosteriorDraw(model, epsilon, alpha, sampling)
             return hazard_plan(model, epsilon, alpha, drawn, numbers=REAL_ARITHMETIC)
         asked = self.center_share, self.recalibration_share, self.inference_share
         shares, delta = tuple(map(float, asked)), float(self.delta)
         if sampling is not None:
-            steps = sampling.schedule().n_epochs
-            n_steps = None if isinstance(steps, str) else steps
+            steps = sampling.n_epochs
+            n_steps = None if isinstance(steps, str) else int(steps)
             found = fit_of(
                 model, epsilon, "psgld", alpha, shares, delta, LangevinFit, n_steps=n_steps
             )

@@ -1,19 +1,33 @@
-"""A hazard model drawn from its sanitised posterior (skdpsurv.mechanisms.posterior_sampling)."""
+"""PosteriorSampling, and hazard models drawn from a sanitised posterior by it.
+
+The law is that of :mod:`skdpsurv.mechanisms.posterior_sampling`.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from skdpsurv.blocks import Blocks
+from skdpsurv.checks import (
+    Check,
+    Parameters,
+    auto_or,
+    choice,
+    integer,
+    number_in,
+    positive,
+    verbosity,
+)
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
 from skdpsurv.mechanisms.moves import around
+from skdpsurv.mechanisms.noisy_langevin import STEPS_RANGE
 from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target, calibrate
 from skdpsurv.privacy import RandomSource, round_to_lattice
 from skdpsurv.privacy.cost import Cost, price_of
@@ -36,15 +50,101 @@ BURN_IN = {"mala": 0.5, "psgld": 0.1}
 LATTICE = 2.0**-27
 
 
-@dataclass(frozen=True)
-class Schedule:
-    """How long a chain is and how it moves; all of it public."""
+class PosteriorSampling(Parameters):
+    """How ``DPDiscreteTimeSurvival(method=...)`` draws from a sanitised posterior.
 
-    sampler: str = "mala"
-    n_epochs: int | str = "auto"
-    batch_size: int = 200
-    step_size: float | str = "auto"
-    step_exponent: float = 0.51
+    ``method="psgld"`` is this with its defaults.
+
+    Parameters
+    ----------
+    sampler : {"mala", "psgld"}, default="mala"
+        Markov chain: the Metropolis-adjusted Langevin algorithm on all records, or the paper's
+        stochastic gradients, whose step is corrected. One law, but the first gets there a hundred
+        times faster. With a delta only "psgld", on all records.
+    n_epochs : int or "auto", default="auto"
+        Passes over the data: one step of "mala", n steps of "psgld" as in the paper, after 100
+        passes from a draw of the prior. "auto" is 400 (to 4000 below 10,000 records), and 250. At
+        least 100 with "mala", and so many that "psgld" has 1000 steps. With a delta a pass is one
+        step, at least 30, and "auto" follows from public numbers: what is not used is
+        ``batch_size``, ``step_size`` and ``step_exponent``.
+    batch_size : int, default=200
+        Records in a step of "psgld"; all of them if there are fewer.
+    step_size : float or "auto", default="auto"
+        First step a_1 of "psgld"; "auto" is the largest that is stable at a mode. Refused if so
+        small, by public numbers, that the chain would stay where it begins.
+    step_exponent : float, default=0.51
+        Steps of "psgld" shrink as ``t ** -step_exponent``, above 0.5 and at most 1.
+    verbose : int, default=0
+        1 shows a progress bar while a chain runs.
+
+    Examples
+    --------
+    >>> from skdpsurv import DPDiscreteTimeSurvival, PosteriorSampling
+    >>> model = DPDiscreteTimeSurvival(max_time=5.0, method=PosteriorSampling(n_epochs=400))
+    >>> model.set_params(method__n_epochs=1000).method
+    PosteriorSampling(n_epochs=1000)
+    """
+
+    _rules: ClassVar[dict[str, Check]] = {
+        "sampler": choice(*SAMPLERS),
+        "n_epochs": auto_or(integer(at_most=MOST_EPOCHS)),
+        "batch_size": integer(),
+        "step_size": auto_or(positive()),
+        "step_exponent": number_in(0.5, 1.0, closed="right", why="Else the chain has no limit."),
+        "verbose": verbosity,
+    }
+
+    def __init__(
+        self,
+        sampler: str = "mala",
+        *,
+        n_epochs: int | str = "auto",
+        batch_size: int = 200,
+        step_size: float | str = "auto",
+        step_exponent: float = 0.51,
+        verbose: int = 0,
+    ) -> None:
+        self.sampler = sampler
+        self.n_epochs = n_epochs
+        self.batch_size = batch_size
+        self.step_size = step_size
+        self.step_exponent = step_exponent
+        self.verbose = verbose
+
+    def check(self) -> None:
+        """Refuse parameters that break a rule.
+
+        Raises
+        ------
+        ValueError, TypeError
+            Naming the parameter.
+        """
+        super().check()
+        least = LEAST_STEPS["mala"]
+        if self.sampler == "mala" and not isinstance(self.n_epochs, str) and self.n_epochs < least:
+            raise ValueError(
+                f"n_epochs must be at least {least} with sampler='mala', got {self.n_epochs}."
+            )
+
+    def check_noisy(self) -> None:
+        """Refuse what a chain of noisy steps, which a delta pays for, cannot be.
+
+        Raises
+        ------
+        ValueError
+            Naming the parameter.
+        """
+        if self.sampler != "psgld":
+            raise ValueError(
+                "delta must be 0 with method='psgld' and sampler='mala', whose Metropolis test "
+                "looks at records outside any Gaussian mechanism: PosteriorSampling('psgld') takes "
+                "a delta."
+            )
+        if not isinstance(self.n_epochs, str) and self.n_epochs < STEPS_RANGE[0]:
+            raise ValueError(
+                f"n_epochs must be at least {STEPS_RANGE[0]} with method='psgld' and a delta, "
+                f"got {self.n_epochs}."
+            )
 
     def n_steps(self, n_records: int) -> int:
         """Return the length of the chain."""
@@ -63,7 +163,7 @@ class Schedule:
     def _steps_in_epoch(self, n_records: int) -> int:
         return n_records if self.sampler == "psgld" else 1
 
-    def check(self, law: Sanitizer, n_records: int) -> None:
+    def check_length(self, law: Sanitizer, n_records: int) -> None:
         """Refuse a chain that stays about where it begins, by public numbers.
 
         Raises
@@ -80,8 +180,8 @@ class Schedule:
             )
         if self.sampler == "mala" or isinstance(self.step_size, str):
             return
-        size, n_steps = min(self.batch_size, n_records), self.n_steps(n_records)
-        shortest = least_step(law, n_records, size, n_steps, self.step_exponent)
+        size, n_steps = self._batch(n_records), self.n_steps(n_records)
+        shortest = least_step(law, n_records, size, n_steps, float(self.step_exponent))
         if self.step_size < shortest:
             raise ValueError(
                 f"step_size must be at least {shortest:.3g} for {n_steps} steps on {n_records} "
@@ -97,9 +197,11 @@ class Schedule:
         burn_in = self.burn_in(n_records)
         if self.sampler == "mala":
             return MALA(burn_in)
-        size = min(self.batch_size, n_records)
         step = None if isinstance(self.step_size, str) else float(self.step_size)
-        return PSGLD(burn_in, size, step, self.step_exponent)
+        return PSGLD(burn_in, self._batch(n_records), step, float(self.step_exponent))
+
+    def _batch(self, n_records: int) -> int:
+        return min(int(self.batch_size), n_records)
 
 
 @dataclass(frozen=True)
@@ -113,15 +215,13 @@ class PosteriorDraw(Mechanism):
     epsilon : float
     alpha : float
         Ridge on top of the prior, on the scale of the mean loss.
-    schedule : Schedule
-    verbose : int
+    schedule : PosteriorSampling
     """
 
     model: HazardModel
     epsilon: float
     alpha: float
-    schedule: Schedule
-    verbose: int = 0
+    schedule: PosteriorSampling
     sanitizer: Sanitizer = field(init=False)
     basis: FloatArray = field(init=False)
 
@@ -135,7 +235,7 @@ class PosteriorDraw(Mechanism):
         prior = plain.prior_precision + plain.rate * model.n_records * self.alpha
         object.__setattr__(self, "basis", self.basis_of(model))
         object.__setattr__(self, "sanitizer", Sanitizer(plain.ceiling, plain.rate, prior))
-        self.schedule.check(self.sanitizer, model.n_records)
+        self.schedule.check_length(self.sanitizer, model.n_records)
 
     @property
     def cost(self) -> Cost:
@@ -169,7 +269,7 @@ class PosteriorDraw(Mechanism):
         n_steps = self.schedule.n_steps(self.model.n_records)
         task = f"posterior sampling ({self.schedule.sampler})"
         state = None
-        for state in first(self.states(records, source), n_steps, task, self.verbose):  # noqa: B007
+        for state in first(self.states(records, source), n_steps, task, self.schedule.verbose):  # noqa: B007
             pass
         assert state is not None
         # A public lattice, far finer than the prior is wide: no low bits leave.

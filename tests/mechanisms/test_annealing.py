@@ -19,7 +19,7 @@ from skdpsurv.mechanisms.langevin import MALA
 from skdpsurv.mechanisms.posterior_sampling import Target, calibrate
 from skdpsurv.privacy import random_source
 from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
-from skdpsurv.survival.posterior_plan import PosteriorDraw, Schedule
+from skdpsurv.survival.posterior_plan import PosteriorDraw, PosteriorSampling
 from skdpsurv.survival.spline import orthogonal_basis
 
 
@@ -37,7 +37,7 @@ class TestStart:
     @staticmethod
     def first_state(sampler, records, seed, alpha=0.0):
         model = HazardModel("logit", 10, 3, len(records.X), 2, 1.0, "auto", 0.4)
-        schedule = Schedule(sampler, 500, 10, 0.1)
+        schedule = PosteriorSampling(sampler, n_epochs=500, batch_size=10, step_size=0.1)
         plan = PosteriorDraw(model, 20.0, alpha, schedule)
         return next(
             plan.states(InMemory([records]), random_source(seed))
@@ -48,10 +48,10 @@ class TestStart:
     def test_any_records_have_the_same_one(self, monkeypatch, sampler, alpha):
         """pSGLD: without its passes of annealing and with a step that does not move."""
         monkeypatch.setattr(langevin, "WARM_UP", 0, raising=False)
-        chain = Schedule.chain
+        chain = PosteriorSampling.chain
         if sampler == "psgld":
             still = lambda *args: replace(chain(*args), step_size=1e-20)  # noqa: E731
-            monkeypatch.setattr(Schedule, "chain", still)
+            monkeypatch.setattr(PosteriorSampling, "chain", still)
         n, rng = 40, np.random.default_rng(1)
         one = HazardRecords(rng.uniform(-1, 1, (n, 2)), np.full(n, 3), np.full(n, True))
         others = [

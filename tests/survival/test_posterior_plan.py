@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import pickle
 import warnings
 from dataclasses import replace
@@ -37,7 +36,6 @@ from skdpsurv.survival.posterior_plan import (
     BURN_IN,
     PSGLD_EPOCHS,
     PosteriorDraw,
-    Schedule,
 )
 from skdpsurv.survival.spline import orthogonal_basis, published_basis, to_published
 from tests.support.combinations import thinned
@@ -134,13 +132,9 @@ class TestParameters:
     def test_exponents_that_have_a_limit(self, step_exponent):
         one = model(sampler="psgld", step_exponent=step_exponent)
         one._check_parameters()
-        assert one.method.schedule().step_exponent == step_exponent
+        assert one.method.chain(100).step_exponent == step_exponent
 
     def test_defaults(self):
-        assert set(PosteriorSampling().get_params()) == {
-            "verbose",
-            *inspect.signature(Schedule).parameters,
-        }
         assert PosteriorSampling().get_params() == {
             "sampler": "mala",
             "n_epochs": "auto",
@@ -151,24 +145,26 @@ class TestParameters:
         }
 
     def test_length_and_chain(self):
-        steps = [Schedule("mala").n_steps(n) for n in (10, 1000, 8000, 10**4, 10**6)]
+        steps = [PosteriorSampling("mala").n_steps(n) for n in (10, 1000, 8000, 10**4, 10**6)]
         assert steps == [4000, 4000, 500, 400, 400]
-        assert Schedule("psgld").n_steps(1000) == 1000 * PSGLD_EPOCHS
-        assert [Schedule("psgld").n_steps(n) for n in (1, 2, 3, 4, 5)] == [
+        assert PosteriorSampling("psgld").n_steps(1000) == 1000 * PSGLD_EPOCHS
+        assert [PosteriorSampling("psgld").n_steps(n) for n in (1, 2, 3, 4, 5)] == [
             1000, 1000, 1002, 1000, 1250,
         ]  # fmt: skip
-        assert Schedule("psgld", 3).n_steps(1000) == 3000
-        mala = Schedule("mala", 41).chain(1000)
+        assert PosteriorSampling("psgld", n_epochs=3).n_steps(1000) == 3000
+        mala = PosteriorSampling("mala", n_epochs=41).chain(1000)
         assert mala == MALA(int(np.ceil(41 * BURN_IN["mala"])))
-        chain = Schedule("psgld", 3, 200, 0.01, 0.6).chain(1000)
+        chain = PosteriorSampling(
+            "psgld", n_epochs=3, batch_size=200, step_size=0.01, step_exponent=0.6
+        ).chain(1000)
         assert chain == PSGLD(int(np.ceil(3000 * BURN_IN["psgld"])), 200, 0.01, 0.6)
 
     def test_step_size_auto(self):
         for n, k in ((1000, 200), (100, 100)):
-            automatic = Schedule("psgld").chain(n)
+            automatic = PosteriorSampling("psgld").chain(n)
             assert automatic.batch_size == k
             assert automatic.step_size is None
-        assert Schedule("psgld", step_size=0.5).chain(1000).step_size == 0.5
+        assert PosteriorSampling("psgld", step_size=0.5).chain(1000).step_size == 0.5
 
     def test_the_word_is_the_object_with_its_defaults(self, data):
         """A chain of the default length; and, with a delta, one whose sampler is named."""
@@ -308,7 +304,7 @@ class TestEveryDataSetGetsAFit:
         X = np.asarray(X, dtype=float)
         y = target(event, np.asarray(time))
         for sampler, epsilon in (("mala", 1e3), ("psgld", 1e-6 if link == "logit" else 1e3)):
-            least = Schedule(sampler).least_epochs(len(X))
+            least = PosteriorSampling(sampler).least_epochs(len(X))
             chain = {"sampler": sampler, "n_epochs": least}
             one = model(epsilon, link=link, max_cumulative_hazard=None, **chain, **parameters)
             with warnings.catch_warnings():
@@ -361,7 +357,9 @@ class TestSetting:
             "data_norm": 0.5, "max_cumulative_hazard": "auto", "prior_event_rate": 0.4,
         }  # fmt: skip
         model = HazardModel(**{**fields, **changes})
-        return PosteriorDraw(model, epsilon, alpha, schedule or Schedule("mala", 100))
+        return PosteriorDraw(
+            model, epsilon, alpha, schedule or PosteriorSampling("mala", n_epochs=100)
+        )
 
     def test_alpha_adds_to_the_prior(self):
         """On the scale of the mean loss: n alpha / 2 ||f||^2 beside the sum, times the rate."""
@@ -407,7 +405,7 @@ class TestSetting:
         np.testing.assert_allclose(values["coef"], np.array([4, 5]) / 0.5)
 
     def test_published_uses_the_papers_basis(self):
-        plan = self.plan(schedule=Schedule("psgld", 20))
+        plan = self.plan(schedule=PosteriorSampling("psgld", n_epochs=20))
         np.testing.assert_array_equal(plan.basis, orthogonal_basis(10, 3))
         published = PublishedDraw(plan.model, 1.0, 0.0, plan.schedule)
         assert published.chain() == replace(plan.chain(), published=True)
@@ -597,7 +595,7 @@ class TestChainsThatStayWhereTheyBegin:
     def test_few_epochs(self, n, least, published):
         told = self.refusal(n, n_epochs=least - 1, published=published)
         assert told.startswith(f"n_epochs must be at least {least} ")
-        Schedule("psgld", least).check(calibrate(1.0, n), n)
+        PosteriorSampling("psgld", n_epochs=least).check_length(calibrate(1.0, n), n)
 
     @pytest.mark.parametrize("step_size", [1e-30, 1e-12, 1e-9, 1e-6])
     @pytest.mark.parametrize("epsilon", [0.01, 1.0])
@@ -613,9 +611,13 @@ class TestChainsThatStayWhereTheyBegin:
         least = least_step(law, n, 200, steps.size, 0.51)
         share = least / (1e-5 + law.rate / np.sqrt(200)) * (1e-2 + law.rate * n) / 2
         assert share * np.sum(steps**-0.51) == pytest.approx(10.0, rel=0.06)
-        Schedule("psgld", 20, 200, 1.01 * least).check(law, n)
+        PosteriorSampling(
+            "psgld", n_epochs=20, batch_size=200, step_size=1.01 * least
+        ).check_length(law, n)
         with pytest.raises(ValueError, match="step_size"):
-            Schedule("psgld", 20, 200, 0.99 * least).check(law, n)
+            PosteriorSampling(
+                "psgld", n_epochs=20, batch_size=200, step_size=0.99 * least
+            ).check_length(law, n)
 
     def test_exponent_of_one(self):
         law = calibrate(1.0, 100)
@@ -623,7 +625,9 @@ class TestChainsThatStayWhereTheyBegin:
         assert one[0] == pytest.approx(one[1], rel=1e-6)
 
     def test_mala_has_no_step_size(self):
-        Schedule("mala", 100, step_size=1e-30).check(calibrate(1.0, 50), 50)
+        PosteriorSampling("mala", n_epochs=100, step_size=1e-30).check_length(
+            calibrate(1.0, 50), 50
+        )
 
 
 def test_a_draw_is_rounded_to_a_public_lattice():
