@@ -61,10 +61,8 @@ def schema(
     require_columns(data, left_out, names)
     frame = read_table(Table(data, tuple(names)), form, FIRST).head(FIRST)
     if any((frame[name].astype(str) == name).any() for name in names):
-        raise CommandError(
-            "data",
-            f"{data} must begin with a line of names, and what stands there is also found below.",
-        )
+        message = f"{data} must begin with a line of names, which are not found below again."
+        raise CommandError("data", message)
     described = [name for name in names if name not in left_out]
     lines = [f"{_key(name)} = []  # {_guess(frame[name])}\n" for name in described]
     head = Path(__file__).with_name("columns_template.toml").read_text(encoding="utf-8")
@@ -79,9 +77,8 @@ def schema(
 def public_columns(path: Path, missing_values: Sequence[str] = ()) -> PublicColumns:
     """Read a description of columns, to which other texts that mean missing are added."""
     if not path.is_file():
-        raise CommandError(
-            "description", f"there is no schema {path}. Make one: skdpsurv schema DATA"
-        )
+        message = f"there is no schema {path}. Make one: skdpsurv schema DATA"
+        raise CommandError("description", message)
     with refusals("description"):
         columns = PublicColumns.from_toml(path)
         coded = dict.fromkeys([*columns.missing_values, *missing_values])
@@ -131,11 +128,8 @@ def table_of(
         raise CommandError("parameter", f"--drop must not name {', '.join(both)}: it is in use.")
     known = names if ignored is None else {*used, *drop, *ignored}
     if extra := [name for name in names if name not in known]:
-        raise CommandError(
-            "description",
-            f"schema and release must describe {', '.join(extra)}; or leave such columns out with "
-            "--drop.",
-        )
+        message = f"schema and release must describe {', '.join(extra)}: --drop leaves them out."
+        raise CommandError("description", message)
     labels = {n: one for n, one in texts.items() if one is not None and n not in features}
     labels |= text_labels(described)
     columns = tuple(name for name in names if name in used)

@@ -168,11 +168,10 @@ def _table(
 ) -> Table:
     """Say which columns of a file a release reads, beside others, which have labels if text."""
     if release.columns is None or release.feature_names_in is None:
-        raise CommandError(
-            "description",
-            "this release does not say what its columns hold, so it takes no file of raw rows: "
-            "releases of skdpsurv fit, and of fits with columns=, do.",
+        message = (
+            "the release does not say what its columns hold, so that it takes no file of rows."
         )
+        raise CommandError("description", message)
     names, ignored = release.feature_names_in, release.target_names
     return table_of(path, form, names, release.transformer(), others, drop, ignored)
 
@@ -185,9 +184,8 @@ def _times(texts: Sequence[str], release: Release) -> FloatArray:
             return times
     except ValueError:
         pass
-    raise CommandError(
-        "parameter", f"--times must be numbers from 0 to the horizon, {exact(end)}, such as 1,2,5."
-    )
+    message = f"--times must be numbers from 0 to the horizon, {exact(end)}, such as 1,2,5."
+    raise CommandError("parameter", message)
 
 
 def _people(
@@ -199,9 +197,10 @@ def _people(
     strict: bool,
 ) -> pd.DataFrame:
     rows = table[list(release.feature_names_in or ())]
-    predicted: dict[str, Any] = {}
-    if hasattr(model, "predict_survival_function"):
-        predicted["risk"] = release.predict(rows, strict=strict)
+    asked = {"predict_survival_function": "risk", "predict_proba": "class"}
+    name = next((word for method, word in asked.items() if hasattr(model, method)), "prediction")
+    predicted: dict[str, Any] = {name: release.predict(rows, strict=strict)}
+    if name == "risk":
         survival = release.predict_survival_function(rows, return_array=True, strict=strict)
         # A curve is 1 before its first step.
         survival = np.column_stack([np.ones(len(rows)), survival])
@@ -211,13 +210,10 @@ def _people(
         places = np.searchsorted(model.unique_times_, times * (1.0 + 1e-12), side="right")
         for time, place in zip(times, places, strict=True):
             predicted[f"survival_{exact(float(time))}"] = survival[:, place]
-    elif hasattr(model, "predict_proba"):
-        predicted["class"] = release.predict(rows, strict=strict)
+    if name == "class":
         shares = release.predict_proba(rows, strict=strict)
-        for label, share in zip(model.classes_.tolist(), shares.T, strict=True):
-            predicted[f"probability_{label}"] = share
-    else:
-        predicted["prediction"] = release.predict(rows, strict=strict)
+        labels = [f"probability_{label}" for label in model.classes_.tolist()]
+        predicted |= dict(zip(labels, shares.T, strict=True))
     if both := sorted(set(keep) & set(predicted)):
         raise CommandError("parameter", f"--keep must not be called {', '.join(both)}.")
     return pd.DataFrame({**{name: np.asarray(table[name]) for name in keep}, **predicted})

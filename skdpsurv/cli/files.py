@@ -91,11 +91,8 @@ def require_columns(path: Path, wanted: Sequence[str], names: Sequence[str]) -> 
         return
     near = [name for name in names if name.lower() == missing[0].lower()]
     hint = f"Did you mean {near[0]}?" if near else "Does it begin with a line of names?"
-    raise CommandError(
-        "data",
-        f"{path} must have the column(s) {', '.join(missing)}. {hint} --separator says what is "
-        "between its cells.",
-    )
+    message = f"{path} must have the column(s) {', '.join(missing)}. {hint} Is --separator right?"
+    raise CommandError("data", message)
 
 
 def read_table(table: Table, form: FileFormat, first: int | None = None) -> Any:
@@ -144,10 +141,8 @@ def _reading(path: Path) -> Iterator[None]:
     except CommandError:
         raise
     except ImportError:
-        error = CommandError(
-            "missing package",
-            'Parquet files and --dask need more packages: pip install "skdpsurv[distributed]"',
-        )
+        message = 'Parquet files and --dask need more: pip install "skdpsurv[distributed]"'
+        error = CommandError("missing package", message)
     except Exception:  # of any kind: what it says may quote a cell
         what = "Parquet" if _is_parquet(path) else "CSV"
         error = RefusedFileError(
@@ -169,25 +164,23 @@ def _files(path: Path, form: FileFormat) -> list[Path]:
         raise CommandError("data", f"there is no file {path}.")
     plain = replace(form, dask=False, missing_value=form.missing_value or NONE)
     if _is_parquet(path) and plain != FileFormat():
-        raise CommandError(
-            "parameter",
-            "--separator, --decimal, --encoding and --missing-value are for CSV files: a Parquet "
-            "file says itself what its cells are.",
-        )
+        message = "--separator, --decimal, --encoding and --missing-value are for CSV files."
+        raise CommandError("parameter", message)
     return found
 
 
 def _checked_names(path: Path, form: FileFormat) -> list[str]:
     with _reading(path):
-        names = _parquet_names(path) if _is_parquet(path) else _header(path, form)
+        if _is_parquet(path):
+            names = list(_dataset(path).schema.names)
+        else:
+            with _rows(path, form) as rows:
+                (names,) = islice(filter(None, rows), 1)
     # Without a header these are cells of somebody's: places are named, and no names.
     for place, name in enumerate(names, start=1):
         if not name or looks_like_a_cell(name) or name in names[: place - 1]:
-            raise CommandError(
-                "data",
-                f"{path} must begin with a line of names, and that of column {place} is nothing, a "
-                "number, a date, a truth value, or another column's.",
-            )
+            message = f"{path} must begin with a line of names, and that of column {place} is none."
+            raise CommandError("data", f"{message} Each must have one of its own, and no number.")
     return names
 
 
@@ -202,10 +195,10 @@ def looks_like_a_cell(name: str) -> bool:
     return False
 
 
-def _parquet_names(path: Path) -> list[str]:
-    import pyarrow.dataset as files
+def _dataset(path: Path) -> Any:
+    import pyarrow.dataset
 
-    return list(files.dataset(path).schema.names)
+    return pyarrow.dataset.dataset(path)
 
 
 def _parquet(table: Table, lazy: bool) -> Any:
@@ -215,21 +208,12 @@ def _parquet(table: Table, lazy: bool) -> Any:
 
         # An index that pandas has named is a column of the file.
         return dd.read_parquet(table.path, columns=columns, index=False)
-    import pyarrow.dataset as files
-
-    return files.dataset(table.path).to_table(columns).to_pandas(ignore_metadata=True)
+    return _dataset(table.path).to_table(columns).to_pandas(ignore_metadata=True)
 
 
 def _encoding(form: FileFormat) -> str:
     """Return how text is encoded; spreadsheets write a mark before the first name."""
     return "utf-8-sig" if form.encoding.lower() in ("utf-8", "utf8") else form.encoding
-
-
-def _header(path: Path, form: FileFormat) -> list[str]:
-    """Return the cells of the first row that is not empty."""
-    with _rows(path, form) as rows:
-        (header,) = islice(filter(None, rows), 1)
-        return header
 
 
 @contextmanager

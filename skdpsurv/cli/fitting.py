@@ -48,30 +48,24 @@ ESTIMATORS: dict[Kind, type[PrivateEstimator]] = {
     Kind.competing: DPAalenJohansenFitter,
     Kind.logistic: DPLogisticRegression,
 }
-TABLES = {Kind.survival, Kind.logistic}
-#: Options that only some kinds have.
-TAKEN_BY = {
-    name: kinds
-    for names, kinds in (
-        ("time event all_events event_is censored_is max_time", set(Kind) - {Kind.logistic}),
-        ("schema intervals prior delta strict drop", TABLES),
-        ("link", {Kind.survival}),
-        ("group groups", {Kind.km, Kind.competing}),
-        ("causes", {Kind.competing}),
-        ("target classes", {Kind.logistic}),
-    )
-    for name in names.split()
-}
-#: Options without which no kind that has them is fitted.
-NEEDED = ("max_time", "schema", "causes", "target", "classes")
-#: Options that set a parameter of the estimator.
+#: Options, and the parameters of an estimator that they set.
 OPTIONS = {
     **{name: name for name in ("epsilon", "max_time", "link", "prior", "delta")},
     **{name: name for name in ("groups", "causes", "classes")},
-    "random_state": "seed",
-    "columns": "schema",
-    "inference_share": "intervals",
+    "seed": "random_state",
+    "schema": "columns",
+    "intervals": "inference_share",
 }
+#: Options that go with a parameter: they are for estimators that have it.
+GOES_WITH = {
+    **OPTIONS,
+    **dict.fromkeys(("time", "event", "all_events", "event_is", "censored_is"), "max_time"),
+    **dict.fromkeys(("drop", "strict"), "columns"),
+    "group": "groups",
+    "target": "classes",
+}
+#: Options without which no estimator that they are for is fitted.
+NEEDED = ("schema", "causes", "target", "classes")
 #: Where arguments of a fit come from, for whoever has a file.
 ABOUT_RECORDS = (
     " (X is what the schema describes, y what --time and --event, or --target, name. Times are "
@@ -162,11 +156,12 @@ def fit(
         Another parameter of the estimator, as NAME=VALUE, by its name in Python: --set n_knots=5.
         May be given several times.
     """
-    _check_options(kind, {**vars(columns), **vars(model)})
     stated = _stated(kind, columns, model, spending, form)
     if not spending.dry_run:
         reserve(out)
-    estimator: Any = make(ESTIMATORS[kind], stated, set_, OPTIONS)
+    estimator: Any = make(
+        ESTIMATORS[kind], stated, set_, {parameter: option for option, parameter in OPTIONS.items()}
+    )
     estimator._check_parameters()
     described = stated.get("columns")
     features = [] if described is None else described._names()
@@ -174,20 +169,14 @@ def fit(
         columns = replace(columns, censored_is=NONE)
     target = _target(kind, columns, model, stated)
     if both := sorted(set(features) & set(target)):
-        # It would be predicted from itself.
-        raise CommandError(
-            "description",
-            f"the schema must not describe {', '.join(both)}, which the fit is told to predict or "
-            "to tell people by: delete that from the schema.",
-        )
-    ignored = () if kind in TABLES else None
+        message = f"the schema must not describe {', '.join(both)}: it is no covariate."
+        raise CommandError("description", message)
+    ignored = None if described is None else ()
     table = table_of(data, form, features, described, target, model.drop, ignored)
     estimator.accountant = ledger = open_ledger(spending)
     if model.strict and (form.dask or (ledger is not None and ledger.charge_refusals)):
-        raise CommandError(
-            "parameter",
-            "--strict is for files in memory, and for ledgers that do not charge refusals.",
-        )
+        message = "--strict is for files in memory, and for ledgers that do not charge refusals."
+        raise CommandError("parameter", message)
     with reading(estimator, spending.dry_run, as_json):
         frame = read_table(table, form)
     if not form.dask and not len(frame):
@@ -207,11 +196,8 @@ def fit(
         if model.strict:
             beyond = columns_beyond(described, frame[features], len(features), features)
             if beyond:
-                raise CommandError(
-                    "data",
-                    f"{', '.join(beyond)} must be within the bounds of the schema with --strict: "
-                    "--missing-value names what means missing.",
-                )
+                message = f"with --strict, {', '.join(beyond)} must be within the schema's bounds."
+                raise CommandError("data", message)
         with working("Fitting", as_json):
             estimator.fit(**arguments)
     save_or_print(estimator.release_.to_json(indent=2) + "\n", out)
@@ -310,17 +296,14 @@ def check_survival_columns(columns: SurvivalColumns) -> dict[str, Labels]:
     if time is None:
         raise CommandError("parameter", "--time must name the column of times.")
     if (event is None) != columns.all_events:
-        raise CommandError(
-            "parameter",
-            "--event must name the column that says whether the event was seen, or --all-events "
-            "say that nobody is censored.",
-        )
+        message = "--event must name the column of events, or --all-events say that all are."
+        raise CommandError("parameter", message)
     seen, censored = set(columns.event_is), set(columns.censored_is)
     if bool(seen) != bool(censored) or seen & censored or (seen and event is None):
-        raise CommandError(
-            "parameter",
-            "--event-is and --censored-is must be given together, with --event, and must differ.",
+        message = (
+            "--event-is and --censored-is must differ, and must be given together, with --event."
         )
+        raise CommandError("parameter", message)
     found: dict[str, Labels] = {time: None}
     if event is not None:
         found[event] = (*columns.event_is, *columns.censored_is) or None
@@ -359,21 +342,19 @@ def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _check_options(kind: Kind, given: Mapping[str, Any]) -> None:
-    for name, kinds in TAKEN_BY.items():
-        if given[name] and kind not in kinds:
-            raise CommandError("parameter", f"{_option(name)} is not for {kind}.")
-        if name in NEEDED and kind in kinds and given[name] in (None, (), []):
-            raise CommandError("parameter", f"{_option(name)} must be given for {kind}.")
-    if bool(given["group"]) != bool(given["groups"]):
-        raise CommandError("parameter", "--group and --groups must be given together.")
-
-
 def _stated(
     kind: Kind, columns: SurvivalColumns, model: Model, spending: Spending, form: FileFormat
 ) -> dict[str, Any]:
-    """Return the parameters of the estimator that options state."""
-    given: dict[str, Any] = {**vars(model), **vars(spending)}
+    """Return the parameters of the estimator that options state; refuse what is not for it."""
+    parameters = inspect.signature(ESTIMATORS[kind]).parameters
+    given: dict[str, Any] = {**vars(columns), **vars(model), **vars(spending)}
+    for name, parameter in GOES_WITH.items():
+        if given[name] and parameter not in parameters:
+            raise CommandError("parameter", f"{_option(name)} is not for {kind}.")
+        if name in NEEDED and parameter in parameters and not given[name]:
+            raise CommandError("parameter", f"{_option(name)} must be given for {kind}.")
+    if bool(model.group) != bool(model.groups):
+        raise CommandError("parameter", "--group and --groups must be given together.")
     if model.schema is not None:
         given["schema"] = public_columns(model.schema, form.missing_value)
     if model.prior is not None:
@@ -382,16 +363,13 @@ def _stated(
         given[name] = _labels(_option(name), given[name]) if given[name] else None
     stated = {
         parameter: given[name]
-        for parameter, name in OPTIONS.items()
-        if kind in TAKEN_BY.get(name, Kind) and given[name] is not None
+        for name, parameter in OPTIONS.items()
+        if parameter in parameters and given[name] is not None
     }
     if kind is Kind.competing:
         if columns.event is None or columns.event_is or len(columns.censored_is) > 1:
-            raise CommandError(
-                "parameter",
-                "--event must name the column that says which of --causes was seen, and "
-                "--censored-is one label; --event-is is not for competing.",
-            )
+            message = "--event must name the column of --causes, and --censored-is one other label."
+            raise CommandError("parameter", message)
         stated["censored"] = columns.censored_is[0] if columns.censored_is else "0"
         if isinstance(stated["causes"][0], int):
             stated["censored"] = _labels("--censored-is", [stated["censored"]])[0]

@@ -73,18 +73,16 @@ def ledger_state(accountant: PrivacyAccountant | None) -> dict[str, Any] | None:
     """Return what a ledger holds, as JSON has it; None without a ledger."""
     if accountant is None:
         return None
-    found = {
+    return {
         "path": accountant.path or accountant.url,
         "dataset": accountant.dataset,
         "budget": accountant.epsilon,
         "spent": accountant.spent(),
         "remaining": accountant.remaining(),
+        "budget_delta": accountant.delta,
+        "spent_delta": accountant.spent_delta(),
+        "composition": accountant.composition,
     }
-    if accountant.delta or accountant.spent_delta():
-        found["budget_delta"] = accountant.delta
-        found["spent_delta"] = accountant.spent_delta()
-        found["composition"] = accountant.composition
-    return found
 
 
 def ledger_line(accountant: PrivacyAccountant | None) -> str:
