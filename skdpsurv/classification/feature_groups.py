@@ -151,14 +151,10 @@ def stated_groups(
     found = tuple(
         tuple(column_index(what, column, known, n_features) for column in group) for group in groups
     )
-    if not all(found):
-        raise ValueError(f"{what} must not hold an empty group.")
-    seen = [column for group in found for column in group]
-    if len(set(seen)) < len(seen):
-        raise ValueError(f"{what} must not overlap: a column is in more than one place.")
-    if len(seen) < n_features:
+    seen = sorted(column for group in found for column in group)
+    if not all(found) or seen != list(range(n_features)):
         raise ValueError(
-            f"{what} must hold every column: {n_features - len(seen)} of {n_features} are in none."
+            f"{what} must hold each of the {n_features} columns once, and no empty group."
         )
     return found
 
@@ -193,12 +189,9 @@ def group_norms(norms: ArrayLike | None, data_norm: float, n_groups: int) -> tup
         return (data_norm,) * n_groups
     BOUNDS("norms", norms)
     stated = tuple(map(float, norms))  # type: ignore[arg-type]
-    if len(stated) != n_groups:
+    if len(stated) != n_groups or max(stated) > data_norm:
         raise ValueError(
-            f"norms must have one bound for each of the {n_groups} groups, got {len(stated)}."
-        )
-    if max(stated) > data_norm:
-        raise ValueError(
-            "norms must not exceed data_norm, which bounds the whole row; raise data_norm."
+            f"norms must have one bound for each of the {n_groups} groups, got {len(stated)}, and "
+            "none may exceed data_norm, which bounds the whole row."
         )
     return stated

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.base import Published
@@ -232,9 +232,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         refuse_sparse(X)
         seen = super()._shape(X)
         with silent_arithmetic():
-            theirs = in_blocks(X, y, public).results(
-                partial(public_part, is_classifier(self._estimator))
-            )
+            theirs = in_blocks(X, y, public).results(partial(public_part, self._classifies))
             parts = [(rows, outcome) for rows, outcome in theirs if outcome.size]
             n_public = sum(outcome.size for _, outcome in parts)
             require_both(n_public, seen.n_records)
@@ -245,9 +243,8 @@ class HybridMEstimator(PrivateMetaEstimator):
             found = (categorical_columns(part, self.categorical_features) for part in rows)
             categorical = tuple(sorted(set().union(*found)))
             table = Table.stacked([read_table(part, categorical) for part in rows])
-            n_private = seen.n_records - n_public
-            classifies = is_classifier(self._estimator)
-            records = PublicRecords(table, np.concatenate(outcomes), classifies, n_private)
+            outcome, n_private = np.concatenate(outcomes), seen.n_records - n_public
+            records = PublicRecords(table, outcome, self._classifies, n_private)
             # Public records show, before anything is spent, whether the estimator can be fitted.
             equal = self._fit_equally(records)
         return HybridShape(seen.n_records, seen.n_features, categorical, records, equal)
@@ -266,7 +263,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         """Return the private ones of some records, after refusing what has no place there."""
         X, y, public = block
         table = self._table(X, categorical, self.columns)
-        outcome = checked_outcome(y, table.size, is_classifier(self._estimator))
+        outcome = checked_outcome(y, table.size, self._classifies)
         private = ~boolean_mask(public, table.size)
         return known.clipped(table.rows(private), outcome[private])
 
@@ -315,11 +312,10 @@ class HybridMEstimator(PrivateMetaEstimator):
         if X is None or y is None:
             raise ValueError("X and y must be the public records: a release does not hold them.")
         table = built._table(X, built._categorical, built.columns_)
-        classifies = is_classifier(built._estimator)
-        outcome = checked_outcome(y, table.size, classifies)
+        outcome = checked_outcome(y, table.size, built._classifies)
         if built.public_index_.size and built.public_index_.max() >= table.size:
             raise ValueError("X must hold all public records that the release weighs.")
-        records = PublicRecords(table, outcome, classifies, 0)
+        records = PublicRecords(table, outcome, built._classifies, 0)
         signed = bool(np.asarray(release.values.get("signed", 0.0)))
         if signed and not takes_signed_weights(built._estimator):
             raise ValueError("signed of the release must be 0 with this estimator.")
@@ -407,12 +403,10 @@ class HybridMEstimator(PrivateMetaEstimator):
         require_in_memory(X)
         if columns is not None:  # all that is left is numbers
             return read_table(self._rows(X, columns), ())
-        if len(getattr(X, "shape", ())) == 2:  # columns are counted before any is looked for
-            call_without_data(validate_data, self, X, skip_check_array=True, reset=False)
-            return read_table(X, categorical)
-        table = read_table(X, categorical)
+        # Columns are counted before any is looked for, if X is of a shape.
+        table = None if len(getattr(X, "shape", ())) == 2 else read_table(X, categorical)
         call_without_data(validate_data, self, X, skip_check_array=True, reset=False)
-        return table
+        return read_table(X, categorical) if table is None else table
 
     def _check_together(self) -> None:
         stated = self.categorical_features

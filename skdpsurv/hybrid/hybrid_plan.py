@@ -22,7 +22,7 @@ from skdpsurv.hybrid.hybrid_records import PublicRecords
 from skdpsurv.hybrid.points import distinct
 from skdpsurv.hybrid.predictions import prediction_assumptions
 from skdpsurv.hybrid.residual_moments import Fit, ResidualMoments, Residuals, lifted
-from skdpsurv.hybrid.selection import SELECTIONS, LossCurve, SubsetChoice
+from skdpsurv.hybrid.selection import SELECTIONS, SubsetChoice
 from skdpsurv.hybrid.weighings import (
     CLIPPED_SHARE,
     CellCounts,
@@ -35,6 +35,7 @@ from skdpsurv.mechanisms.vector_noise import MARGIN
 from skdpsurv.privacy.concentrated import Concentrated, Price, amount, as_laplace, part
 from skdpsurv.privacy.concentrated import parts as gaussian_parts
 from skdpsurv.privacy.exact_vectors import require_theorem
+from skdpsurv.privacy.measurement import NoisySum
 from skdpsurv.privacy.plan import Plan, Sequential
 
 ASSUMPTIONS = (
@@ -54,11 +55,14 @@ MOST_COLUMNS_FOR_CELLS = 4
 LEAST_CELLS, MOST_CELLS = 10, 1000
 #: Share of the records' number that the noise of signed weights may reach.
 SIGNED_NOISE = 0.1
+#: Residuals of the fit on cells are worth half of epsilon if a moment's noise is no larger.
+MOST_NOISE_AFTER_CELLS = 0.1
+#: Rounds of residuals up to a noise of one moment, in one of two rounds; where it is Gaussian, each
+#: of many rounds has little more of it than each of few.
+ROUNDS = ((0.01, 3), (0.05, 2))
+GAUSSIAN_ROUNDS = ((0.01, 5), (0.03, 4), (0.06, 3), (0.1, 2))
 #: Of ``budget_split``.
 SHARES = list_of(positive())
-
-#: What is measured before residuals, or without them.
-Counted = CellCounts | PointCounts | NestedCounts | SubsetChoice | LossCurve
 
 
 def shares(split: Sequence[float] | None, method: str) -> tuple[float, ...]:
@@ -79,8 +83,7 @@ def shares(split: Sequence[float] | None, method: str) -> tuple[float, ...]:
             f"budget_split must have {len(default)} share(s) with method={method!r}, got "
             f"{len(stated)}."
         )
-    total = math.fsum(stated)
-    if not math.isclose(total, 1.0, rel_tol=1e-9):
+    if not math.isclose(total := math.fsum(stated), 1.0, rel_tol=1e-9):
         raise ValueError("budget_split must add up to 1.")
     return tuple(part / total for part in stated)
 
@@ -129,14 +132,14 @@ def hybrid_plan(
 
     cells = 0
     sizes: tuple[int, ...] = ()
-    counted: list[Counted] = []
+    counted: list[NoisySum | SubsetChoice] = []
     rounds: tuple[Price, ...] = ()
     known: dict[str, Any] = {"public_index": np.arange(n_public)}
-    if method == "all":
+    if method in ("all", "subset"):
         cells = distinct(records.mapped()[1]).size
+    if method == "all":
         counted = [PointCounts(price=parts[0], public=records)]
     elif method == "subset":
-        cells = distinct(records.mapped()[1]).size
         sizes = candidates(candidate_sizes, cells)
         choice = SELECTIONS[selection]
         counted = [
@@ -149,7 +152,7 @@ def hybrid_plan(
         known |= {"weights": lifted(np.ones(n_public), n), "residuals": residuals()}
     else:
         price = parts[0]
-        if method == "auto" and follows_cells(noise(parts[1])):
+        if method == "auto" and noise(parts[1]) <= MOST_NOISE_AFTER_CELLS:
             rounds = (parts[1],)
         elif method == "auto":
             price = math.fsum(parts) / MARGIN
@@ -199,13 +202,13 @@ def _rounds(
     epsilon: float, delta: float, budget: float, noise: Callable[[Price], float]
 ) -> tuple[Price, ...]:
     """Return the prices of rounds of residuals that share all of a budget."""
-    number = rounds_of_residuals(noise(budget / 2.0))
+    number = rounds_of_residuals(noise(budget / 2.0), ROUNDS)
     if delta and math.isfinite(epsilon):
         (whole,) = gaussian_parts(epsilon, delta, (1.0,))
         if noise(whole) < noise(budget):
             # Of several rounds the squares of mus add up.
             of_two = noise(part(whole, math.sqrt(0.5)))
-            number = rounds_of_gaussian_residuals(of_two)
+            number = rounds_of_residuals(of_two, GAUSSIAN_ROUNDS)
             return (part(whole, 1.0 / math.sqrt(number) / MARGIN),) * number
     return (budget / number / MARGIN,) * number
 
@@ -258,31 +261,6 @@ def noise_of_moments(n_private: int, n_columns: int, bound: float, price: Price)
     return math.sqrt(n_columns + 2) * 2.0 * bound / (as_laplace(price, n_columns + 1) * n_private)
 
 
-def follows_cells(noise: float) -> bool:
-    """Return whether residuals of the fit on cells are worth half of epsilon."""
-    return noise <= 0.1
-
-
-def rounds_of_residuals(noise: float) -> int:
-    """Return how many times to look at residuals, with equal parts of epsilon.
-
-    Parameters
-    ----------
-    noise : float
-        Deviation of a moment's noise, with half of epsilon.
-    """
-    if noise <= 0.01:
-        return 3
-    return 2 if noise <= 0.05 else 1
-
-
-def rounds_of_gaussian_residuals(noise: float) -> int:
-    """Return the same for Gaussian noise, of which many rounds have little more each than few.
-
-    Parameters
-    ----------
-    noise : float
-        Deviation of a moment's noise, of one of two rounds.
-    """
-    rounds = ((0.01, 5), (0.03, 4), (0.06, 3), (0.1, 2))
+def rounds_of_residuals(noise: float, rounds: Sequence[tuple[float, int]]) -> int:
+    """Return how many times to look at residuals, by the deviation of a moment's noise."""
     return next((number for most, number in rounds if noise <= most), 1)

@@ -164,6 +164,10 @@ class PrivateMetaEstimator(TabularEstimator):
         return LogisticRegression() if self.estimator is None else self.estimator
 
     @property
+    def _classifies(self) -> bool:
+        return bool(is_classifier(self._estimator))
+
+    @property
     def classes_(self) -> NDArray[Any]:
         """Labels that a classifier knows."""
         return np.asarray(self.estimator_.classes_)
@@ -225,7 +229,7 @@ class PrivateMetaEstimator(TabularEstimator):
     def _score(self, X: Any, y: Any, sample_weight: Any, public: Any) -> float:
         """Return the score on all records, or on those that are not public."""
         rows = self._matrix(X)
-        outcome = checked_outcome(y, rows.shape[0], is_classifier(self._estimator))
+        outcome = checked_outcome(y, rows.shape[0], self._classifies)
         scored = np.ones(rows.shape[0], dtype=bool)
         if public is not None:
             scored = ~boolean_mask(public, rows.shape[0])

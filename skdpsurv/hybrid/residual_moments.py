@@ -41,9 +41,6 @@ from skdpsurv.privacy.concentrated import amount
 from skdpsurv.privacy.measurement import Known, NoisySum
 from skdpsurv.types import FloatArray
 
-__all__ = ["Fit", "ResidualMoments", "Residuals", "balance", "lifted"]
-
-
 #: Least k, and k in units of the noise's variance. Found on simulated and real data.
 LEAST_SLACK, SLACK = 0.3, 10.0
 #: Columns are clipped at this many standard deviations, numeric residuals at this many scales.

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
@@ -204,10 +204,11 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         return self._fit(X, y, person=person)
 
     def _plan(self, shape: Shape) -> Plan:
-        if len(self._ranges()) != shape.n_features:
+        n_stated = len(self._bounds())
+        if n_stated != shape.n_features:
             raise ValueError(
                 f"bounds must have a pair for each of the {shape.n_features} columns, got "
-                f"{len(self._ranges())}."
+                f"{n_stated}."
             )
         self._fit_equally()  # shows whether the estimator can be fitted
         inputs = {"n_records": shape.n_records, "n_cells": math.prod(self._grid_shape())}
@@ -225,9 +226,22 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         """Return the places of some records, after refusing what has no place in the domain."""
         X, y = block
         rows = self._fitting_rows(X)
-        target = checked_outcome(y, rows.shape[0], is_classifier(self._estimator))
-        cells = _cells(rows, self._ranges(), self._bins())
-        cells.append(self._outcome_cells(target))
+        target = checked_outcome(y, rows.shape[0], self._classifies)
+        values = rows if self._classifies else np.column_stack([rows, target])
+        # Values beyond a bound are in the last cell.
+        shares = (
+            (np.clip(v, a, b) - a) / (b - a)
+            for v, (a, b) in zip(values.T, self._ranges(), strict=True)
+        )
+        cells = [
+            np.minimum((share * bins).astype(np.int64), bins - 1)
+            for share, bins in zip(shares, self._bins(), strict=True)
+        ]
+        if self._classifies:
+            classes = np.unique(np.asarray(self.outcome)).tolist()
+            cells.append(places_of(target, classes))
+            if cells[-1].max() == len(classes):
+                raise ValueError("y holds a label that is not among the classes in outcome.")
         return np.ravel_multi_index(cells, self._grid_shape())
 
     def _publish(self, shape: Shape, published: Published) -> Self:
@@ -238,7 +252,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
 
     def _stated(self, shape: Shape) -> dict[str, Any]:
         return {
-            "bounds": [list(pair) for pair in self._ranges()],
+            "bounds": [list(pair) for pair in self._bounds()],
             "n_bins": self._bins(),
             "outcome": np.asarray(self.outcome).tolist(),
         }
@@ -259,7 +273,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         PerturbedHistogramMEstimator
         """
         built = cls._rebuilt(release, estimator=estimator)
-        if release.n_features != len(built._ranges()):
+        if release.n_features != len(built._bounds()):
             raise ValueError("bounds of the release must hold a pair for each column.")
         if built.weights_.shape != (math.prod(built._grid_shape()),):
             raise ValueError("values of the release must hold a weight for each cell.")
@@ -268,11 +282,13 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
 
     def _grid(self) -> list[NDArray[Any]]:
         """Return the cells' centres, column by column, and their outcomes."""
-        centers = [
+        axes: list[NDArray[Any]] = [
             low + (high - low) * (np.arange(bins) + 0.5) / bins
-            for (low, high), bins in zip(self._ranges(), self._bins(), strict=False)
+            for (low, high), bins in zip(self._ranges(), self._bins(), strict=True)
         ]
-        return [axis.ravel() for axis in np.meshgrid(*centers, self._outcomes(), indexing="ij")]
+        if self._classifies:
+            axes.append(np.unique(np.asarray(self.outcome)))
+        return [axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")]
 
     def _fit_equally(self) -> Any:
         """Fit a new clone to all cells alike, which shows whether it can be fitted."""
@@ -285,57 +301,42 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         grid = self._grid()
         held = weights > 0
         # A cell of each outcome stays, with or without weight: the classes are public.
-        held[: self._outcomes().size] = True
+        held[: self._grid_shape()[-1]] = True
         X, y = np.column_stack([axis[held] for axis in grid[:-1]]), grid[-1][held]
         self.estimator_ = fit_weighted(
             self._estimator, X, y, weights[held], False, self._fit_equally
         )
 
-    def _outcomes(self) -> NDArray[Any]:
-        """Return the classes, or the centres of the outcome's bins."""
-        stated = np.asarray(self.outcome)
-        if is_classifier(self._estimator):
-            return np.unique(stated)
-        low, high = (float(value) for value in stated)
-        return low + (high - low) * (np.arange(self._bins()[-1]) + 0.5) / self._bins()[-1]
-
-    def _outcome_cells(self, target: NDArray[Any]) -> IntArray:
-        outcomes = self._outcomes()
-        if not is_classifier(self._estimator):
-            low, high = (float(value) for value in np.asarray(self.outcome))
-            return _cells(target[:, None], [(low, high)], [outcomes.size])[0]
-        found = places_of(target, outcomes.tolist())
-        if found.max() == outcomes.size:
-            raise ValueError("y holds a label that is not among the classes in outcome.")
-        return found
+    def _bounds(self) -> list[tuple[float, float]]:
+        """Return the range of each column."""
+        assert self.bounds is not None
+        return [(float(low), float(high)) for low, high in self.bounds]
 
     def _ranges(self) -> list[tuple[float, float]]:
-        return [
-            (float(low), float(high)) for low, high in (() if self.bounds is None else self.bounds)
-        ]
+        """Return the range of each column and, last, of a numeric outcome."""
+        if self._classifies:
+            return self._bounds()
+        low, high = map(float, np.asarray(self.outcome))
+        return [*self._bounds(), (low, high)]
 
     def _bins(self) -> list[int]:
         """Return the bins of each column and, last, of a numeric outcome."""
-        wanted = len(self._ranges()) + (not is_classifier(self._estimator))
         if isinstance(self.n_bins, Sequence | np.ndarray):
             return [int(bins) for bins in self.n_bins]
-        return [int(self.n_bins)] * wanted
+        return [int(self.n_bins)] * len(self._ranges())
 
     def _grid_shape(self) -> tuple[int, ...]:
-        bins = self._bins()
-        if is_classifier(self._estimator):
-            bins = [*bins, self._outcomes().size]
-        return tuple(bins)
+        n_classes = [np.unique(np.asarray(self.outcome)).size] if self._classifies else []
+        return (*self._bins(), *n_classes)
 
     def _check_together(self) -> None:
-        classifies = is_classifier(self._estimator)
-        if not classifies:
+        if not self._classifies:
             RANGE("outcome", self.outcome)
         elif not _are_classes(np.asarray(self.outcome)):
             raise ValueError(
                 "outcome must be a list of at least two classes, all numbers or all text."
             )
-        wanted = len(self._ranges()) + (not classifies)
+        wanted = len(self._ranges())
         if len(self._bins()) != wanted:
             raise ValueError(
                 f"n_bins must be one number, or a list of {wanted}, got {len(self._bins())}."
@@ -365,14 +366,3 @@ def _are_classes(stated: NDArray[Any]) -> bool:
     except (TypeError, ValueError):  # of labels that cannot be compared
         return False
     return labels.size > 1 and kind in ("binary", "multiclass")
-
-
-def _cells(
-    rows: FloatArray, ranges: Sequence[tuple[float, float]], bins: Sequence[int]
-) -> list[IntArray]:
-    """Return the bin of each value, column by column; those beyond a bound are in the last one."""
-    found = []
-    for column, (low, high), number in zip(rows.T, ranges, bins, strict=False):
-        share = (np.clip(column, low, high) - low) / (high - low)
-        found.append(np.minimum((share * number).astype(np.int64), number - 1))
-    return found

@@ -94,12 +94,12 @@ class TestGroupsThatAreStated:
     @pytest.mark.parametrize(
         ("groups", "rule"),
         [
-            ([[0, 1], [1, 2, 3]], "overlap"),
-            ([[0, 1], ["bmi", 2, 3]], "overlap"),
-            ([[0, 1, 1], [2, 3]], "overlap"),
-            ([[0, 1], [2]], "every column: 1 of 4"),
-            ([], "every column"),
-            ([[0, 1, 2, 3], []], "empty"),
+            ([[0, 1], [1, 2, 3]], "each of the 4 columns once"),
+            ([[0, 1], ["bmi", 2, 3]], "each of the 4 columns once"),
+            ([[0, 1, 1], [2, 3]], "each of the 4 columns once"),
+            ([[0, 1], [2]], "each of the 4 columns once"),
+            ([], "each of the 4 columns once"),
+            ([[0, 1, 2, 3], []], "each of the 4 columns once"),
             ([[0, 1], [2, 4]], "from 0 to 3, got 4"),
             ([[0, 1], [2, -1]], "from 0 to 3, got -1"),
             ([["age", "bmi"], ["dose", "weight"]], "'weight' is none"),
@@ -168,7 +168,7 @@ class TestNorms:
             ([1.0, -1.0], "positive"),
             ([1.0, np.nan], "positive"),
             ([1.0, np.inf], "positive"),
-            ([1.0, 2.6], "not exceed data_norm"),
+            ([1.0, 2.6], "none may exceed data_norm"),
         ],
     )
     def test_values_refused(self, norms, rule):

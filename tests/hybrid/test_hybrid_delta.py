@@ -77,7 +77,10 @@ def test_noise_of_moments_is_what_is_drawn(price):
 
 
 def test_more_rounds_where_there_is_less_noise():
-    found = [hybrid_plan.rounds_of_gaussian_residuals(noise) for noise in (1.0, 0.08, 0.02, 1e-3)]
+    found = [
+        hybrid_plan.rounds_of_residuals(noise, hybrid_plan.GAUSSIAN_ROUNDS)
+        for noise in (1.0, 0.08, 0.02, 1e-3)
+    ]
     assert found == [1, 2, 4, 5]
 
 
