@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -147,14 +148,11 @@ def found_groups(group: Any, n_records: int) -> NDArray[Any]:
     ValueError
         If they are no labels, or not one for each record.
     """
-    try:
-        if attempted(np.ndim, group) != 1:
-            raise ValueError
-        found, _ = class_indices(group, None, n_records)
-        check_groups("groups", found)
-        return found
-    except (TypeError, ValueError):
-        pass
+    with suppress(TypeError, ValueError):
+        if attempted(np.ndim, group) == 1:
+            found, _ = class_indices(group, None, n_records)
+            check_groups("groups", found)
+            return found
     raise RefusedValueError(
         f"group must hold a label for each record, of at most {MOST_GROUPS:,} different ones."
     )

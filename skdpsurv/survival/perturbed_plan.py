@@ -194,17 +194,17 @@ def fit_of(
     enough = model.n_records * epsilon >= tuned.FIRST_LOOK_RECORDS
     shares = [share if enough else 0.0 for share in shares]
     own: Price
-    others: tuple[Price, Price, Price]
+    others: Any
     if delta:
         # Squares of mus add up, so that small parts cost little: they get twice their share.
-        own, *rest = parts(epsilon, delta, [1.0 - sum(shares), *(2.0 * s for s in shares)])
-        others = (rest[0], rest[1], rest[2])
+        own, *others = parts(epsilon, delta, [1.0 - sum(shares), *(2.0 * s for s in shares)])
     else:
-        others = (shares[0] * epsilon, shares[1] * epsilon, shares[2] * epsilon)
-        own = what_is_left(epsilon, *(amount(price) for price in others))
-    looks, weighed = amount(others[0]) > 0.0, amount(others[2]) > 0.0
+        others = [share * epsilon for share in shares]
+        own = what_is_left(epsilon, *others)
+    center, recalibration, inference = others
+    looks, weighed = amount(center) > 0.0, amount(inference) > 0.0
     fit = kind(model, epsilon, method, alpha, own, looks=looks, weighed=weighed, **options)
-    return fit, others
+    return fit, (center, recalibration, inference)
 
 
 def perturbed_plan(

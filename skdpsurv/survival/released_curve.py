@@ -152,13 +152,10 @@ def stated_records(release: Release, most: int) -> int:
     ValueError
         If the release states none that can be one.
     """
-    numbers: list[Any] = [
-        guarantee.public_inputs.get("n_records")
-        for guarantee in (release.guarantee, release.made_by)
-    ]
-    for number in numbers:
+    for guarantee in (release.guarantee, release.made_by):
+        number: Any = guarantee.public_inputs.get("n_records")
         if type(number) is not int or not 1 <= number <= most:
             raise ValueError(
                 "public_inputs of the release must hold n_records, a positive integer."
             )
-    return int(numbers[-1])
+    return int(number)

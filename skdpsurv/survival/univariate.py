@@ -170,9 +170,8 @@ class UnivariateFitter(CurveFrames):
             if values is not None and in_memory(values):
                 raise TypeError(f"{name} must be where X and y are, and not in memory.")
         X, y, event_observed = one_target(X, y, durations, event_observed)
-        options = {"event_observed": event_observed, **others}
-        X, y, _ = super()._sources(X, y, person=person, **options)
-        return X, y, {"durations": None, "event_observed": None, **dict.fromkeys(others)}
+        X, y, _ = super()._sources(X, y, person=person, event_observed=event_observed, **others)
+        return X, y, dict.fromkeys(options)
 
     def _shape(self, X: Any, y: Any, durations: Any = None, event_observed: Any = None) -> Shape:
         """Return the number of records, and columns of a two-dimensional X, which are not used."""
