@@ -53,12 +53,13 @@ def summarised(runs: Sequence[Run], headline: str) -> pd.DataFrame:
         The measure that a loss is of.
     """
     sign = 1.0 if headline == "largest_error" else -1.0
-    rows: dict[str, Any] = {}
+    rows: dict[float, dict[str, Any]] = {}
     for epsilon in runs[0]:
         each = pd.DataFrame([run[epsilon] for run in runs])
         without = np.array([run[math.inf][headline] for run in runs])
         each.insert(1, "loss", sign * (each[headline].to_numpy() - without))
-        rows[epsilon] = row = {}
+        row: dict[str, Any] = {}
+        rows[epsilon] = row
         for name in each:
             # Widths may be infinite.
             row[name] = each[name].median() if name == MEDIAN else each[name].mean()

@@ -24,8 +24,7 @@ from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
 from skdpsurv.preprocessing.lone_rows import LoneRows
 from skdpsurv.privacy import silence, silent_arithmetic
 from skdpsurv.privacy.silence import attempted
-from skdpsurv.published import PublishedDiscreteTimeSurvival
-from skdpsurv.survival import DPDiscreteTimeSurvival
+from skdpsurv.survival.discrete_time_model import DiscreteTimeModel
 from skdpsurv.tabular import TabularEstimator
 from skdpsurv.types import FloatArray
 
@@ -34,15 +33,7 @@ __all__ = ["final_step", "lone_rows", "predicted_survival", "refuse_short_reach"
 #: Predicted where a model predicts nothing, or what is no number.
 UNKNOWN = 0.5
 #: They are not changed by being asked.
-UNCHANGED: frozenset[type] = frozenset(
-    {
-        DPDiscreteTimeSurvival,
-        Normalizer,
-        PublishedDiscreteTimeSurvival,
-        PublicBoundsScaler,
-        StandardScaler,
-    }
-)
+UNCHANGED: frozenset[type] = frozenset({Normalizer, PublicBoundsScaler, StandardScaler})
 #: Nor are these, of packages that need not be there: a model of such a type has loaded its module.
 UNCHANGED_OF_OTHERS = (
     ("sksurv.ensemble", "ExtraSurvivalTrees"),
@@ -69,7 +60,9 @@ def unknown_steps(model: Any) -> list[str]:
     """
     kinds = dict.fromkeys(type(step) for step in _steps(model, lambda one: type(one) is Pipeline))
     others = {getattr(sys.modules.get(module), name, None) for module, name in UNCHANGED_OF_OTHERS}
-    return [kind.__name__ for kind in kinds if kind not in UNCHANGED | others]
+    ours = {kind for kind in kinds if kind.__module__.startswith("skdpsurv.")}
+    own = {kind for kind in ours if issubclass(kind, DiscreteTimeModel)}
+    return [kind.__name__ for kind in kinds if kind not in UNCHANGED | others | own]
 
 
 def refuse_short_reach(model: Any, X: Any, horizon: float) -> None:

@@ -18,7 +18,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.utils import check_array, get_tags
 
-from skdpsurv.classification import DPLogisticRegression, PrivateStackingClassifier
+from skdpsurv.classification.logistic_model import LogisticModel
+from skdpsurv.classification.stacking_model import StackingModel
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
 from skdpsurv.hybrid.predictions import row_wise
 from skdpsurv.mechanisms.sums import LOSS
@@ -31,37 +32,17 @@ from skdpsurv.preprocessing.public_steps import features_in
 from skdpsurv.preprocessing.raw_table import is_frame
 from skdpsurv.privacy import silence, silent_arithmetic
 from skdpsurv.privacy.silence import attempted
-from skdpsurv.published import (
-    LaplaceWeibullFitter,
-    PublishedDiscreteTimeSurvival,
-    PublishedLogisticRegression,
-    PublishedStackingClassifier,
-    PublishedWeibullFitter,
-    SampleAggregateWeibullFitter,
-)
 from skdpsurv.rows import length, take
-from skdpsurv.survival import DPDiscreteTimeSurvival, DPWeibullFitter
+from skdpsurv.survival.discrete_time_model import DiscreteTimeModel
 from skdpsurv.survival.weibull_curve import WeibullCurve
 from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = ["summed_losses"]
 
 
-#: What they predict for a row is a function of that row: sums over its columns, and curves of them.
-ROW_BY_ROW: frozenset[type] = frozenset(
-    {
-        DPDiscreteTimeSurvival,
-        DPLogisticRegression,
-        DPWeibullFitter,
-        LaplaceWeibullFitter,
-        PrivateStackingClassifier,
-        PublishedDiscreteTimeSurvival,
-        PublishedLogisticRegression,
-        PublishedStackingClassifier,
-        PublishedWeibullFitter,
-        SampleAggregateWeibullFitter,
-    }
-)
+#: Of this package: what they predict for a row is a function of that row, sums over its columns and
+#: curves of them.
+ROW_BY_ROW = (DiscreteTimeModel, LogisticModel, StackingModel, WeibullCurve)
 #: Steps that take more than numbers.
 RAW = (PublicColumns, ColumnTransformer)
 #: What trees of scikit-learn take.
@@ -124,7 +105,9 @@ def _goes_row_by_row(loss: Loss, model: Any) -> bool:
     *_, final = flat_steps(model)
     ours = isinstance(loss, SurvivalLoss) or loss in (error_loss, brier_loss)
     inside = isinstance(final, PrivateMetaEstimator) and type(final.estimator_) in row_wise()
-    known = inside or type(final) in ROW_BY_ROW
+    # Somebody else's subclass may predict in another way.
+    own = type(final).__module__.startswith("skdpsurv.") and isinstance(final, ROW_BY_ROW)
+    known = inside or own
     return ours and known and not unprotected_steps(model)
 
 
