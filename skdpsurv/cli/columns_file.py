@@ -56,8 +56,7 @@ def schema(
         Column that fit is told to --drop. May be given several times.
     """
     names = column_names(data, form)
-    given = [name for name in (time, event, target, person) if name is not None]
-    left_out = [*given, *split_names(drop, names)]
+    left_out = [n for n in (time, event, target, person) if n] + split_names(drop, names)
     require_columns(data, left_out, names)
     frame = read_table(Table(data, tuple(names)), form, FIRST).head(FIRST)
     if any((frame[name].astype(str) == name).any() for name in names):
@@ -68,10 +67,9 @@ def schema(
     head = Path(__file__).with_name("columns_template.toml").read_text(encoding="utf-8")
     save(head.replace("FILE", data.name) + "".join(lines), out)
     said = (
-        f"{out} names {len(described)} columns. Say what each holds, from public knowledge alone, "
-        "and give it to fit as --schema."
+        f"{out} names {len(described)} columns. Say what each holds, from public knowledge alone."
     )
-    show({"schema": str(out.resolve())}, [said], as_json)
+    show({"schema": str(out.resolve())}, [said, "Then give it to fit as --schema."], as_json)
 
 
 def public_columns(path: Path, missing_values: Sequence[str] = ()) -> PublicColumns:

@@ -83,9 +83,9 @@ def predict(
         table = _table(published, new, form, dict.fromkeys(keep, MISSING), drop)
         with working("Reading", as_json):
             rows = read_table(table, form)
+        with working("Predicting", as_json), refusals("data", private=True):
             if form.dask:  # what is predicted is as long as the file
                 rows = rows.compute()
-        with working("Predicting", as_json), refusals("data", private=True):
             found = _people(published, model, rows, at, list(table.target), strict)
     save(csv_text(found), out)
     said = f"{len(found):,} rows of {', '.join(found.columns)}: {out}"

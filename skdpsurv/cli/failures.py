@@ -21,7 +21,7 @@ from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy import BudgetExceededError, PrivacyLeakWarning, RefusedValueError
 from skdpsurv.target import TIMES_ALONE
 
-__all__ = ["EXIT_CODES", "CommandError", "RefusedFileError", "guarded", "note", "refusals", "say"]
+__all__ = ["EXIT_CODES", "CommandError", "RefusedFileError", "guarded", "refusals", "say"]
 
 #: Exit codes by kind of failure. 2 is also what a wrong option ends with.
 EXIT_CODES = {
@@ -39,8 +39,6 @@ EXIT_CODES = {
 CHARGED = "If the fit had begun, the ledger holds its charge."
 
 _ROOT = Path(__file__).parents[1]
-#: What this package raises where a rule is broken.
-_REFUSED = (ValueError, TypeError, OSError, RuntimeError)
 
 
 class CommandError(Exception):
@@ -106,16 +104,11 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def note(text: str) -> None:
-    """Say something beside the result, on standard error."""
-    typer.echo(text, err=True)
-
-
 def say(kind: str, message: str, as_json: bool) -> None:
     """End with a line on standard error: text, or an object for machines."""
     line = " ".join(message.split())
     content = {"error": kind, "exit_code": EXIT_CODES[kind], "message": line}
-    note(json.dumps(content) if as_json else f"skdpsurv: {kind}: {line}")
+    typer.echo(json.dumps(content) if as_json else f"skdpsurv: {kind}: {line}", err=True)
 
 
 def _described(error: Exception, kind: str) -> tuple[str, str]:
@@ -133,7 +126,7 @@ def _described(error: Exception, kind: str) -> tuple[str, str]:
     if ours[-1] is frames[-1] and (frames[-1].line or "").startswith("raise "):
         if isinstance(error, ImportError):
             return "missing package", str(error)
-        if isinstance(error, _REFUSED):
+        if isinstance(error, ValueError | TypeError | OSError | RuntimeError):
             return kind, str(error)
     place = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}"
     hidden = f"{type(error).__name__} at {place}. Its text is not shown, as it may quote a record."
@@ -150,7 +143,7 @@ def _warnings_in_a_line() -> Iterator[None]:
         # A command was told --all-events.
         asked = str(message).startswith(TIMES_ALONE)
         if issubclass(category, PrivacyLeakWarning | PublicInputWarning) and not asked:
-            note(f"skdpsurv: warning: {message}")
+            typer.echo(f"skdpsurv: warning: {message}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always")

@@ -55,7 +55,7 @@ def open_ledger(spending: Spending) -> PrivacyAccountant | None:
     terms: dict[str, Any] = {"purpose": spending.purpose, "who": spending.who}
     if place is None:
         for name, said in {"budget": budget, **terms}.items():
-            if said:
+            if said not in (None, ""):
                 raise CommandError("parameter", f"--{name} needs --ledger, which keeps it.")
         return None
     if budget is not None:

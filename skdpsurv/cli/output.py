@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from skdpsurv.cli.failures import CommandError, refusals
+from skdpsurv.cli.failures import CommandError
 from skdpsurv.privacy import PrivacyGuarantee
 from skdpsurv.privacy.guarantee import PERSON
 from skdpsurv.release import Release, layout
@@ -181,7 +181,7 @@ def reserve(path: Path) -> None:
         raise CommandError("output", f"{path} exists, and nothing is written over it.")
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        with refusals("output", f"{path} cannot be written: "), draft.open("xb") as file:
+        with _writing(path), draft.open("xb") as file:
             # Compressing file systems would find room for zeros anywhere.
             file.write(os.urandom(RESERVED_BYTES))
             file.flush()
@@ -192,8 +192,16 @@ def reserve(path: Path) -> None:
 
 def save(text: str, path: Path) -> None:
     """Write text to a new file: the whole of it, or nothing."""
-    with refusals("output", f"{path} cannot be written: "):
+    with _writing(path):
         layout.save(text, path)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CommandError("output", f"{path} cannot be written: {error}.") from error
 
 
 def save_or_print(text: str, path: Path) -> None:
