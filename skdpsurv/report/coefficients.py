@@ -11,6 +11,7 @@ from skdpsurv.plotting.coefficient_plot import plot_coefficients
 from skdpsurv.preprocessing.feature import Feature
 from skdpsurv.report.figures import Figure, cut, figures
 from skdpsurv.report.text import WORDS, Table, distinct, short
+from skdpsurv.scoring.units import level_of
 
 __all__ = ["cautions", "coefficients"]
 
@@ -23,10 +24,8 @@ ENDS = ["coef lower 95%", "coef upper 95%"]
 
 def cautions(model: Any) -> list[str]:
     """Return how coefficients of a model with a release are to be read, and how they are not."""
-    name, note = _ratio(model).values()
-    article = "an" if name.startswith("O") else "a"
-    named = f"exp(coef) is {article} {name.lower()}. " if name else ""
-    return [_kind(model), f"{named}{note}"]
+    ratio = _ratio(model)
+    return [_kind(model), f"{ratio['says']} {ratio['note']}".strip()]
 
 
 def _has_errors(model: Any) -> bool:
@@ -113,16 +112,12 @@ def _forest(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool) -> 
 
 def _limits(table: pd.DataFrame, ratios: bool) -> tuple[float, float]:
     """Return ends that hold all points, no effect, and intervals as far as they say something."""
-    ends = table[ENDS].to_numpy()
-    held = np.append(
-        table["coef"],
-        [0.0, *np.clip(ends, -LONGEST, LONGEST).flat] if ratios else [0.0, *ends.flat],
-    )
+    ends = table[ENDS].clip(-LONGEST, LONGEST) if ratios else table[ENDS]
+    held = np.append(ends, [*table["coef"], 0.0])
     held = held[np.isfinite(held)]
     room = 0.05 * float(np.ptp(held)) or 1.0
-    limits = np.array([held.min() - room, held.max() + room])
-    low, high = (_exp(limits) if ratios else limits).tolist()
-    return low, high
+    low, high = float(held.min()) - room, float(held.max()) + room
+    return (float(_exp(low)), float(_exp(high))) if ratios else (low, high)
 
 
 def _exp(numbers: Any) -> Any:
@@ -130,22 +125,15 @@ def _exp(numbers: Any) -> Any:
         return np.exp(numbers)
 
 
-def _is_missing(feature: Feature) -> bool:
-    return feature.expression.kind == "missing"
-
-
 def _label(feature: Feature) -> str:
     """Name what a coefficient belongs to."""
-    if feature.column is None:
-        return feature.name
-    if _is_missing(feature):
-        return f"{feature.column}: missing"
-    level = "yes" if feature.level is True else feature.level
-    return feature.column if level is None else f"{feature.column}: {level}"
+    level = "yes" if feature.level is True else level_of(feature)
+    column = feature.name if feature.column is None else feature.column
+    return column if feature.column is None or level is None else f"{column}: {level}"
 
 
 def _change(feature: Feature) -> str:
-    if feature.level is not None or _is_missing(feature):
+    if level_of(feature) is not None:
         return "no to yes"
     return "+1 of the feature" if feature.per_unit is None else f"+1 {feature.unit}".strip()
 

@@ -59,13 +59,8 @@ def _summaries(parts: Mapping[str, Any], end: float) -> Table:
         middle = one.percentile_interval(n_resamples=N_RESAMPLES)
         mean = one.restricted_mean_survival_time(n_resamples=N_RESAMPLES)
         upper = f" to {by_end(middle.upper, end)}" if middle.lower <= end else ""
-        between = (
-            f"{by_end(middle.lower, end)}{upper}",
-            f"{short(mean.lower)} to {short(mean.upper)}",
-        )
-        rows.append(
-            (name, by_end(middle.estimate, end), between[0], short(mean.estimate), between[1])
-        )
+        row = [name, by_end(middle.estimate, end), by_end(middle.lower, end) + upper]
+        rows.append([*row, short(mean.estimate), f"{short(mean.lower)} to {short(mean.upper)}"])
     head = ("Group", "Median", "95 % interval", f"Mean up to {short(end)}", "95 % interval")
     return Table("Median survival time, and mean time survived", head, rows)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,25 +11,20 @@ from sklearn.pipeline import Pipeline
 
 from skdpsurv.plotting.survival_curves import plot_survival_curves
 from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
+from skdpsurv.preprocessing.column_kind import ColumnKind
+from skdpsurv.preprocessing.column_kinds import Number
 from skdpsurv.preprocessing.public_steps import branches, is_dropped, is_nothing, known_names
+from skdpsurv.report.explain import kinds_of
 from skdpsurv.report.figures import cut, figures
-from skdpsurv.report.text import Table, by_end, distinct, short
+from skdpsurv.report.text import Table, by_end, distinct, short, value
 
 __all__ = ["people"]
 
-#: Values of a category that are tried.
-MOST_LABELS = 50
+#: Other values of a category that are tried.
+MOST_TRIED = 49
 #: Columns of which a table says what the people have.
 MOST_COLUMNS = 40
 N_TIMES = 5
-
-
-class Range(NamedTuple):
-    """What a column may hold: a value that is typical or in the middle, and others beside it."""
-
-    middle: Any
-    others: tuple[Any, ...]
-    typical: bool = False
 
 
 def people(release: Any, model: Any) -> dict[str, Any] | None:
@@ -40,20 +35,17 @@ def people(release: Any, model: Any) -> dict[str, Any] | None:
     if not hasattr(model, "predict_survival_function") and not hasattr(model, "predict_proba"):
         return None
     if release.guarantee.not_covered:
-        return {"refused": "steps before the model learned from the records."}
+        return {"refused": "learned"}
     names = known_names(release.feature_names_in, release.n_features_in)
-    ranges = None if release.columns is None else _ranges(release.transformer(), names)
-    if ranges is None:
-        return {
-            "refused": "the release does not say of every column what it holds, so nobody can make "
-            "up a row."
-        }
-    rows, column = _chosen(model, ranges, names)
-    typical = any(one.typical for one in ranges)
+    kinds = None if release.columns is None else _kinds(release.transformer(), names)
+    if kinds is None:
+        return {"refused": "undescribed"}
+    rows, column = _chosen(model, kinds, names)
+    typical = any(kind.typical is not None for kind in kinds)
     labels = ["typical" if typical else "in the middle"]
     if column is not None:
-        labels = [f"{distinct(names)[column]}: {_cell(value)}" for value in rows.iloc[:, column]]
-    cells = [(name, _cell(one.middle)) for name, one in zip(distinct(names), ranges, strict=True)]
+        labels = [f"{distinct(names)[column]}: {value(cell)}" for cell in rows.iloc[:, column]]
+    cells = [(name, value(kind.example)) for name, kind in zip(distinct(names), kinds, strict=True)]
     what = f"Values of the {'typical person' if typical else 'person in the middle'}"
     return {
         "typical": typical,
@@ -63,33 +55,31 @@ def people(release: Any, model: Any) -> dict[str, Any] | None:
     }
 
 
-def _ranges(step: Any, names: list[str]) -> list[Range] | None:
-    """Return what each raw column may hold; None if that is not known of all."""
-    found: list[Range | None] = [None] * len(names)
+def _kinds(step: Any, names: list[str]) -> list[ColumnKind] | None:
+    """Return what each raw column holds; None if that is not known of all."""
+    found: list[ColumnKind | None] = [None] * len(names)
     if isinstance(step, Pipeline):
         inner = [one for _, one in step.steps if not is_nothing(one)]
-        return _ranges(inner[0], names) if inner else None
+        return _kinds(inner[0], names) if inner else None
     if isinstance(step, ColumnTransformer):
         for _, one, places in branches(step, names):
-            nothing: list[Range] | None = [Range(0.0, ())] * len(places)  # depends on it
-            inside = nothing if is_dropped(one) else _ranges(one, [names[j] for j in places])
+            own = [names[j] for j in places]
+            nothing: list[ColumnKind] | None = [Number(name, "error", 0.0, 0.0) for name in own]
+            inside = nothing if is_dropped(one) else _kinds(one, own)  # nothing depends on it
             for j, place in enumerate(places):
                 found[place] = None if inside is None else (found[place] or inside[j])
-    elif isinstance(step, PublicColumns):
-        kinds = {kind.column: _of_kind(kind) for kind in step._kinds()}
-        found = [kinds.get(name) for name in names]
-    elif isinstance(step, PublicBoundsScaler):
-        ends = zip(*(end.tolist() for end in step._ends(names, len(names))), strict=True)
-        found = [Range(low / 2 + high / 2, (low, high)) for low, high in ends]
-    ranges = [one for one in found if one is not None]
-    return ranges if len(ranges) == len(names) else None
+    elif isinstance(step, PublicColumns | PublicBoundsScaler):
+        by_name = {kind.column: kind for kind in kinds_of(step, names)}
+        found = [by_name.get(name) for name in names]
+    kinds = [one for one in found if one is not None]
+    return kinds if len(kinds) == len(names) else None
 
 
-def _of_kind(kind: Any) -> Range:
+def _others(kind: ColumnKind) -> list[Any]:
+    """Return other values to compare with that of the example."""
     said = kind.described()
     stated = [said[key] for key in ("bounds", "dates", "categories") if key in said]
-    others = [one for one in (*stated, (False, True))[0] if one != kind.example]
-    return Range(kind.example, tuple(others[: MOST_LABELS - 1]), kind.typical is not None)
+    return [one for one in (*stated, (False, True))[0] if one != kind.example][:MOST_TRIED]
 
 
 def _rows(model: Any, rows: pd.DataFrame) -> Any:
@@ -98,13 +88,15 @@ def _rows(model: Any, rows: pd.DataFrame) -> Any:
     return rows if named else rows.to_numpy(dtype=object)
 
 
-def _chosen(model: Any, ranges: list[Range], names: list[str]) -> tuple[pd.DataFrame, int | None]:
+def _chosen(
+    model: Any, kinds: list[ColumnKind], names: list[str]
+) -> tuple[pd.DataFrame, int | None]:
     """Return a person in the middle, others, and the column in which they differ."""
-    middle = [one.middle for one in ranges]
+    middle = [kind.example for kind in kinds]
     tried = [(-1, middle)] + [
-        (j, [*middle[:j], value, *middle[j + 1 :]])
-        for j, one in enumerate(ranges)
-        for value in one.others
+        (j, [*middle[:j], other, *middle[j + 1 :]])
+        for j, kind in enumerate(kinds)
+        for other in _others(kind)
     ]
     rows = pd.DataFrame([row for _, row in tried], columns=names, dtype=object)
     if hasattr(model, "predict_survival_function"):
@@ -112,19 +104,13 @@ def _chosen(model: Any, ranges: list[Range], names: list[str]) -> tuple[pd.DataF
     else:
         risk = model.predict_proba(_rows(model, rows))[:, -1]
     places = np.array([j for j, _ in tried])
-    reach = [np.ptp(risk[(places == j) | (places < 0)]) for j in range(len(ranges))]
+    reach = [np.ptp(risk[(places == j) | (places < 0)]) for j in range(len(kinds))]
     if not reach or not np.nanmax(reach) > 0.0:
         return rows.iloc[:1], None
     column = int(np.nanargmax(reach))
     own = np.flatnonzero(places == column)
     ends = {0, own[risk[own].argmin()], own[risk[own].argmax()]}
     return rows.iloc[sorted(ends, key=risk.__getitem__)].reset_index(drop=True), column
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _predicted(model: Any, table: Any, labels: list[str], medians: bool) -> dict[str, Any]:

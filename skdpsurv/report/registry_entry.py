@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from skdpsurv.checks import choice
+from skdpsurv.checks import choice, instance, list_of
 from skdpsurv.report.advantage import Advantage
 from skdpsurv.report.explain import described
 from skdpsurv.report.text import TEMPLATES, WORDS
@@ -24,9 +24,11 @@ __all__ = ["registry_entry"]
 
 #: Words of the registry.
 CHOICES = WORDS["registry"]
+TEXT = instance(str, "text")
 LISTS = ("data_curators", "registry_authors")
 REQUIRED = ("name", "data_curators", "intended_use", "data_product_region", "publication_date")
-#: What each tier of the registry asks for, among what only the publisher knows.
+#: What each tier of the registry asks for, among what only the publisher knows. The release
+#: knows all else.
 SECOND_TIER = {"release_type", "data_source_type"}
 THIRD_TIER = {"release_type_details", "actors", "justification", "preprocessing"}
 MOST_COLUMNS = 500
@@ -127,30 +129,36 @@ def registry_entry(
     known = locals()
     del known["release"]
     guarantee = release.guarantee
-    if guarantee.status != "proved":
+    known_neighbours = WORDS["neighbours"].keys() - {"other"}
+    if guarantee.status != "proved" or guarantee.neighbours not in known_neighbours:
         raise ValueError(
-            "guarantee of the release must be proved for an entry in a registry of differential "
-            f"privacy; its status is {guarantee.status!r}, which promises nothing."
-        )
-    if guarantee.neighbours == "other" or guarantee.neighbours not in WORDS["neighbours"]:
-        raise ValueError(
-            "neighbours of the guarantee must be replace-one or replace-one-person for an entry, "
-            f"got {guarantee.neighbours!r:.60}."
+            "guarantee of the release must be proved, and its neighbours known, for an entry in a "
+            f"registry of differential privacy; its status is {guarantee.status!r}, and its "
+            f"neighbours are {guarantee.neighbours!r:.60}."
         )
     if data_product_type is None:
-        known["data_product_type"] = _product(release.estimator)
+        if release.estimator not in WORDS["estimators"]:
+            raise ValueError(
+                "data_product_type must be given: it is not known what an estimator "
+                f"{release.estimator!r:.60} makes."
+            )
+        fits_curves = release.estimator.endswith("Fitter")
+        known["data_product_type"] = CHOICES["data_product_type"][not fits_curves]
     if registry_authors is None and (sources is not None or notes is not None):
         raise ValueError("registry_authors must be given with sources or notes.")
-    said = {
+    said: dict[str, Any] = {
         key: None if given is None and key not in REQUIRED else _checked(key, given)
         for key, given in known.items()
     }
+    filled = {key for key, given in said.items() if given is not None}
+    # What the registry's own check makes of name, curators and year.
+    parts = said["name"], "-".join(said["data_curators"]), said["publication_date"][:4]
     entry = TEMPLATES.get_template("registry.yaml.jinja").render(
         release=release,
         said=said,
         bound=Advantage.at(guarantee.epsilon, guarantee.delta),
-        slug=_slug(said),
-        tier=_tier({key for key, given in said.items() if given is not None}),
+        slug="-".join(re.sub(r"\W+|_", "-", part.lower()) for part in parts),
+        tier=1 + (filled >= SECOND_TIER) + (filled >= SECOND_TIER | THIRD_TIER),
         columns=described(release),
         most=MOST_COLUMNS,
         sha=hashlib.sha256(release.to_json().encode()).hexdigest(),
@@ -181,57 +189,35 @@ def _checked(name: str, given: Any) -> Any:
     """Return what a publisher says as the entry has it."""
     if name in CHOICES:
         choice(*CHOICES[name])(name, given)
-    if name in LISTS:
-        if isinstance(given, str) or not isinstance(given, Sequence):
-            raise TypeError(f"{name} must be a list of texts, got {type(given).__name__}.")
-        if not given:
-            raise ValueError(f"{name} must hold at least one name.")
-        return [_text(name, one) for one in given]
-    return _day(given) if name == "publication_date" else _text(name, given)
+    if name == "publication_date":
+        return _day(name, given)
+    if name not in LISTS:
+        return _text(name, given)
+    list_of(TEXT)(name, given)
+    if not given:
+        raise ValueError(f"{name} must hold at least one name.")
+    return [_text(name, one) for one in given]
 
 
 def _text(name: str, text: Any) -> str:
     """Return text without blanks at the ends of lines, which YAML would not keep in a block."""
-    if not isinstance(text, str):
-        raise TypeError(f"{name} must be text, got {type(text).__name__}.")
+    TEXT(name, text)
     kept = "\n".join(line.rstrip() for line in text.strip().splitlines())
     if not kept:
         raise ValueError(f"{name} must not be empty.")
     return kept
 
 
-def _day(given: Any) -> str:
+def _day(name: str, given: Any) -> str:
     """Return a day as the registry has it."""
+    says = "a date, or text such as '2026-03-01'"
     if isinstance(given, date):
         return f"{given:%Y-%m-%d}"
-    says = "publication_date must be a date, or text such as '2026-03-01', got"
-    if not isinstance(given, str):
-        raise TypeError(f"{says} {type(given).__name__}.")
+    instance(str, says)(name, given)
     try:
         return f"{datetime.strptime(given, '%Y-%m-%d'):%Y-%m-%d}"
     except ValueError:
-        raise ValueError(f"{says} {given!r:.40}.") from None
-
-
-def _product(estimator: str) -> str:
-    """Return what the registry calls what an estimator makes: it fits curves, or reads columns."""
-    if estimator not in WORDS["estimators"]:
-        raise ValueError(
-            "data_product_type must be given: it is not known what an estimator "
-            f"{estimator!r:.60} makes."
-        )
-    return "Summary statistics" if estimator.endswith("Fitter") else "Machine learning model"
-
-
-def _slug(said: Mapping[str, Any]) -> str:
-    """Return what the registry's own check makes of name, curators and year."""
-    parts = (said["name"], "-".join(said["data_curators"]), said["publication_date"][:4])
-    return "-".join(re.sub(r"\W+|_", "-", part.lower()) for part in parts)
-
-
-def _tier(said: set[str]) -> int:
-    """Return how complete an entry is: all else of each tier the release knows."""
-    return 1 + (said >= SECOND_TIER) + (said >= SECOND_TIER | THIRD_TIER)
+        raise ValueError(f"{name} must be {says}, got {given!r:.40}.") from None
 
 
 def _without_gaps(part: Any) -> Any:

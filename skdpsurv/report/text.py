@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import ROUND_CEILING, Decimal
 from fractions import Fraction
@@ -73,10 +74,10 @@ def distinct(names: Iterable[object]) -> list[str]:
     >>> distinct(["age", "dose", "age"])
     ['age', 'dose', 'age (2)']
     """
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     found = []
     for name in map(shown, names):
-        seen[name] = seen.get(name, 0) + 1
+        seen[name] += 1
         found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return found
 
@@ -295,15 +296,14 @@ TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-TEMPLATES.filters |= {
+HELPERS = {
     function.__name__: function
     for function in (
-        *(exact, short, up, percent_up, added, listed, value, stated, shown),
-        *(plain, code, word, prose, scalar),
+        *(exact, short, up, percent_up, added, listed, value, stated, shown, plain, code, word),
+        *(prose, scalar, about, status, how_many, in_order),
     )
 }
-TEMPLATES.globals |= {"WORDS": WORDS} | {
-    function.__name__: function for function in (about, status, how_many, in_order)
-}
+TEMPLATES.filters |= HELPERS
+TEMPLATES.globals |= {"WORDS": WORDS, **HELPERS}
 #: Whatever a page prints can be seen: a name may turn its line around.
 PAGES = TEMPLATES.overlay(finalize=shown)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -75,18 +76,17 @@ def units_of(estimator: Any, features: Sequence[Feature]) -> pd.DataFrame:
             "Coefficients per unit need features that each are a multiple of one column, and "
             f"these are none: {', '.join(map(repr, bad))}."
         )
-    measured = [
-        feature.column
-        for feature in features
-        if feature.column is not None and _level(feature) == ""
-    ]
-    if several := sorted({one for one in measured if measured.count(one) > 1}):
+    measured = Counter(f.column for f in features if level_of(f) is None and f.column is not None)
+    if several := sorted(column for column, n in measured.items() if n > 1):
         raise ValueError(
             f"Coefficients per unit need one feature of each column, and {', '.join(several)} has "
             "several."
         )
     steps = np.array([feature.per_unit for feature in features], dtype=np.float64)
-    places: list[tuple[Any, ...]] = [(_column(feature), _level(feature)) for feature in features]
+    places: list[tuple[Any, ...]] = [
+        (f.name if f.column is None else f.column, "" if level_of(f) is None else level_of(f))
+        for f in features
+    ]
     names = ["column", "level"]
     if len(table) > 1:
         places = [(label, *place) for label in estimator.classes_.tolist() for place in places]
@@ -99,12 +99,7 @@ def units_of(estimator: Any, features: Sequence[Feature]) -> pd.DataFrame:
     return pd.DataFrame(columns, index=pd.MultiIndex.from_tuples(places, names=names))
 
 
-def _column(feature: Feature) -> str:
-    return feature.name if feature.column is None else feature.column
-
-
-def _level(feature: Feature) -> Any:
+def level_of(feature: Feature) -> Any:
     """Return the level; an indicator of missing values must not pass for the column itself."""
-    if feature.level is None:
-        return "missing" if feature.expression.kind == "missing" else ""
-    return feature.level
+    missing = feature.level is None and feature.expression.kind == "missing"
+    return "missing" if missing else feature.level
