@@ -1,8 +1,4 @@
-"""What was promised, about whom, under which assumptions.
-
-A :class:`PrivacyGuarantee` is a statement, not a mechanism: it holds public values only, so it can
-be printed, pickled, mailed and published beside the result it belongs to.
-"""
+"""What was promised, about whom, under which assumptions: a statement of public values alone."""
 
 from __future__ import annotations
 
@@ -155,8 +151,7 @@ class PrivacyGuarantee:
     Raises
     ------
     TypeError, ValueError
-        If a field is of the wrong type or out of range, or an infinite epsilon is called
-        "proved" or "asymptotic".
+        If a field is of the wrong type or out of range, or infinity called "proved".
 
     Examples
     --------

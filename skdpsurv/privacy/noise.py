@@ -20,14 +20,9 @@ from skdpsurv.privacy.randomness import RandomSource
 from skdpsurv.types import FloatArray, IntArray
 
 _INT64 = np.iinfo(np.int64)
-# Largest magnitude of one record's term on the lattice; saturating a term is 1-Lipschitz, so it
-# never enlarges a sensitivity. A power of two, so that the float clip is exact.
+# Of one record's term on the lattice: to saturate is 1-Lipschitz, and enlarges no sensitivity. A
+# power of two, so that the float clip is exact.
 _LARGEST_TERM = 2.0**62
-
-
-# --------------------------------------------------------------------------------------------
-# The lattice
-# --------------------------------------------------------------------------------------------
 
 
 def lattice_step(scale: float) -> float:
@@ -64,8 +59,7 @@ def round_to_lattice(values: ArrayLike, step: float) -> FloatArray:
     values : array-like of float
         Values to round, already noisy.
     step : float
-        Public lattice step, a power of two, so that every multiple that fits in 53 bits is
-        exactly a float.
+        Public power of two, so that every multiple that fits in 53 bits is exactly a float.
 
     Returns
     -------
@@ -73,15 +67,9 @@ def round_to_lattice(values: ArrayLike, step: float) -> FloatArray:
         Same shape as ``values``. Zero is always +0.0, since the sign of a rounded zero would tell
         on which side of zero the unrounded value was.
 
-    Raises
-    ------
-    ValueError
-        If ``step`` is not a positive power of two.
-
     Notes
     -----
-    This narrows, and does not close, the gap between the theorem's real numbers and floats:
-    unlike the integer sampler of :func:`lattice_laplace` it is no proof.
+    Unlike the integer sampler of :func:`lattice_laplace`, this is no proof.
 
     References
     ----------
@@ -123,9 +111,8 @@ def to_lattice(values: ArrayLike, step_exponent: int = -30) -> IntArray:
 
     Notes
     -----
-    Rounding is monotone, so terms in a public interval [a, b] give integers between
-    ``to_lattice(a)`` and ``to_lattice(b)``: the difference of those two is the sensitivity of
-    their sum under replace-one neighbours, in lattice units, with nothing left to float rounding.
+    Rounding is monotone: of terms in a public interval [a, b] the sum has sensitivity
+    ``to_lattice(b) - to_lattice(a)`` under replace-one neighbours, in lattice units.
 
     Raises
     ------
@@ -153,21 +140,20 @@ def to_lattice(values: ArrayLike, step_exponent: int = -30) -> IntArray:
 def lattice_sum(values: ArrayLike, step_exponent: int = -30) -> int:
     """Sum the terms exactly, in units of ``2**step_exponent``.
 
-    Integer addition is associative: the sum is the same however the records are ordered, chunked
-    or spread over machines, and its sensitivity is the true one. A float sum has neither property.
+    The sum is the same however the records are ordered or chunked, and its sensitivity is the true
+    one. A float sum has neither property.
 
     Parameters
     ----------
     values : array-like of float
         One term for each record. Private.
     step_exponent : int, default=-30
-        Public exponent of the lattice step.
+        Public.
 
     Returns
     -------
     int
-        Exact sum of ``to_lattice(values, step_exponent)``. Python's integers do not overflow;
-        sums of several blocks add up to the sum of all.
+        Python's integers do not overflow; sums of several blocks add up to the sum of all.
 
     Examples
     --------
@@ -180,11 +166,6 @@ def lattice_sum(values: ArrayLike, step_exponent: int = -30) -> int:
     high = int(np.sum(terms >> 32, dtype=np.int64))
     low = int(np.sum(terms & 0xFFFFFFFF, dtype=np.int64))
     return (high << 32) + low
-
-
-# --------------------------------------------------------------------------------------------
-# Additive noise
-# --------------------------------------------------------------------------------------------
 
 
 @overload
