@@ -17,8 +17,8 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, TextIO, cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 __all__ = ["attempted", "silence", "warnings_as_errors"]
 
@@ -27,18 +27,8 @@ _JOBLIB = r"joblib(\.|$)"
 _LOCK = threading.RLock()
 #: What each thread asks for, innermost last: an action, and categories that are spared.
 _HERE = threading.local()
-
-
-@dataclass
-class _Process:
-    """Who is silent in this process, and how warnings were shown before."""
-
-    depth: int = 0
-    bystanders: frozenset[threading.Thread] = frozenset()
-    shown: Any = field(default=warnings.showwarning)
-
-
-_process = _Process()
+#: How many are silent in this process, who was there before, and how warnings were shown.
+_process = SimpleNamespace(depth=0, bystanders=frozenset(), shown=warnings.showwarning)
 
 
 def _action(category: type[Warning]) -> str | None:
@@ -68,33 +58,12 @@ class _Raised(Warning, metaclass=_InThread):
     action = "error"
 
 
-def _every_warning() -> type[Warning]:
+def _every_warning() -> Any:
     return Warning
 
 
-def _reduced(category: _InThread) -> Any:
-    return _every_warning, ()
-
-
 # scikit-learn hands filters on to worker processes: there they hold for the whole of a call.
-copyreg.pickle(_InThread, _reduced)
-
-
-def _show(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
-) -> None:
-    """Show a warning, if its thread may give it: for filters that others have put before ours."""
-    action = _action(category)
-    if action == "error" and isinstance(message, Warning):  # as it always is
-        raise message
-    if action is None:
-        _process.shown(message, category, filename, lineno, file, line)
-
+copyreg.pickle(_InThread, lambda _: (_every_warning, ()))
 
 _FILTERS = [
     ("ignore", None, _Silenced, None, 0),
@@ -103,13 +72,18 @@ _FILTERS = [
 ]
 
 
-def _filters() -> list[Any]:
-    return cast("list[Any]", warnings.filters)
+def _show(message: Warning | str, category: type[Warning], *args: Any, **kwargs: Any) -> None:
+    """Show a warning, if its thread may give it: for filters that others have put before ours."""
+    action = _action(category)
+    if action == "error" and isinstance(message, Warning):  # as it always is
+        raise message
+    if action is None:
+        _process.shown(message, category, *args, **kwargs)
 
 
 def _put_in_place() -> None:
     """Put our filters in front, and our function in place, wherever they are not."""
-    if _filters()[: len(_FILTERS)] != _FILTERS:
+    if list(warnings.filters[: len(_FILTERS)]) != _FILTERS:
         warnings.filterwarnings("ignore", module=_JOBLIB)
         warnings.simplefilter("error", _Raised)
         warnings.simplefilter("ignore", _Silenced)
@@ -118,9 +92,10 @@ def _put_in_place() -> None:
 
 
 def _take_away() -> None:
+    filters = cast("list[Any]", warnings.filters)
     for ours in _FILTERS:
-        if ours in _filters():
-            _filters().remove(ours)
+        if ours in filters:
+            filters.remove(ours)
     if warnings.showwarning is _show:
         warnings.showwarning = _process.shown
 
