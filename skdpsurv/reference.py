@@ -18,6 +18,7 @@ from skdpsurv.checks import positive_int, positive_number
 from skdpsurv.likelihoods.weibull import BEFORE_PART
 from skdpsurv.metrics import relative_error
 from skdpsurv.privacy import clip_times
+from skdpsurv.rows import require_one_each
 from skdpsurv.target import event_and_time, survival_target
 from skdpsurv.types import FloatArray
 from skdpsurv.version import extra
@@ -247,19 +248,11 @@ def person_period(
     q = positive_int("n_intervals", n_intervals)
     rows = np.asarray(basis, dtype=np.float64)
     if rows.ndim != 2 or len(rows) != q or not np.isfinite(rows).all():
-        raise ValueError(
-            f"basis must be finite and have shape (n_intervals, n_basis) = ({q}, n_basis), "
-            f"got shape {rows.shape}."
-        )
+        raise ValueError(f"basis must be finite and of shape ({q}, n_basis), got {rows.shape}.")
     covariates = check_array(X, dtype=np.float64, input_name="X")
     event, time = event_and_time(y)
-    if len(covariates) != len(time):
-        raise ValueError(
-            f"X and y must hold the same number of records, got {len(covariates)} and {len(time)}."
-        )
-
-    event = event & (time <= max_time)
-    time = np.minimum(time, max_time)
+    require_one_each(len(time), len(covariates))
+    time, event = clip_times(time, event, max_time)
     interval = np.clip(np.ceil(q * time / max_time), 1, q).astype(np.int64)
     record = np.repeat(np.arange(len(interval)), interval)
     last = np.cumsum(interval) - 1

@@ -1,5 +1,6 @@
 """What importing the package loads, and what of it works without the packages of its extras."""
 
+import ast
 import subprocess
 import sys
 import textwrap
@@ -46,6 +47,21 @@ def test_importing_the_package_loads_little():
         """
     )
     assert loaded.split("\n") == ["[] False", "[] True"]
+
+
+def test_type_checkers_see_each_public_name_where_it_is():
+    """One list is for them, and one for who asks for a name."""
+    imports = ast.walk(ast.parse(Path(skdpsurv.__file__).read_text()))
+    stated = {
+        alias.asname: node.module
+        for node in imports
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname
+    }
+    assert stated.keys() == set(skdpsurv.__all__)
+    for module, names in skdpsurv._LATER.items():
+        assert {stated[name] for name in names} == {f"skdpsurv.{module}"}
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error():

@@ -128,9 +128,9 @@ def test_grouped_proportional_hazards_are_the_cloglog_model():
         ({"max_time": np.inf}, "max_time must be a positive finite number, got inf"),
         ({"n_intervals": 2.5}, "n_intervals must be a positive integer, got float"),
         ({"n_intervals": 0}, "n_intervals must be a positive integer, got 0"),
-        ({"basis": np.ones((3, 1))}, r"basis must be finite and have shape .* = \(2, n_basis\)"),
+        ({"basis": np.ones((3, 1))}, r"basis must be finite and of shape \(2, n_basis\)"),
         ({"basis": np.full((2, 1), np.nan)}, "basis must be finite"),
-        ({"X": np.ones((3, 1))}, "X and y must hold the same number of records, got 3 and 2"),
+        ({"X": np.ones((3, 1))}, "X and y must have the same number of records"),
     ],
 )
 def test_person_period_refuses(change, message):

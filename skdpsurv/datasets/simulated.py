@@ -136,5 +136,5 @@ def _dropout(rng: np.random.RandomState, n_samples: int, censoring: str, rate: f
     if rate == 0:
         return np.full(n_samples, np.inf)
     if censoring == "exponential":
-        return np.asarray(rng.exponential(scale=-1 / np.log1p(-rate), size=n_samples))
-    return np.asarray(rng.uniform(0.0, 1 / rate, size=n_samples))
+        return rng.exponential(scale=-1 / np.log1p(-rate), size=n_samples)
+    return rng.uniform(0.0, 1 / rate, size=n_samples)

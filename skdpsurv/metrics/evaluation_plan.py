@@ -28,7 +28,6 @@ from skdpsurv.metrics.risk_table import (
     RiskTable,
     brier_terms,
     risk_candidates,
-    slopes_of,
     time_candidates,
     uncensored_curve,
 )
@@ -234,7 +233,7 @@ class BrierTotal(OfTable):
         times, horizon = self.setting.times, self.setting.horizon
         counts = known["table"].astype(np.float64)
         ends = self.setting.table(known).band_ends
-        curve = uncensored_curve(counts, slopes_of(counts, known["time_offsets"]), ends)
+        curve = uncensored_curve(counts, known["time_offsets"], ends)
         uncensored = curve(times)
 
         def brier(block: EvaluationRecords) -> int:

@@ -107,14 +107,12 @@ class Reading:
 
     def uncensored(self, sums: Sums) -> float:
         """Return the share that would not be censored before the horizon."""
-        slopes = slopes_of(sums.table, sums.time_offsets)
-        curve = uncensored_curve(sums.table, slopes, self.edges.band_ends)
+        curve = uncensored_curve(sums.table, sums.time_offsets, self.edges.band_ends)
         return float(curve(np.array([self.setting.horizon]))[0])
 
     def sums(self, released: Mapping[str, Any]) -> Sums:
         """Return released numbers as floats."""
-        names = ("table", "risk_offsets", "time_offsets", "brier")
-        return Sums(*(np.asarray(released[name], dtype=np.float64) for name in names))
+        return Sums(*(np.asarray(released[name], dtype=np.float64) for name in Sums._fields))
 
     def measures(self, sums: Sums) -> Measures:
         """Return what the numbers say of the model."""
@@ -244,7 +242,7 @@ def _terms(reading: Reading, sums: Sums) -> tuple[FloatArray, FloatArray]:
     path = hazard_path(*parts_of(sums.table.sum(axis=0)), slopes)[:, -1]
     risen = np.concatenate([[0.0], np.cumsum(path + 1e-9)])
     share = np.interp(setting.times, edges.band_ends, risen / risen[-1])
-    curve = uncensored_curve(sums.table, slopes, edges.band_ends)
+    curve = uncensored_curve(sums.table, sums.time_offsets, edges.band_ends)
     n_places, n_bands = 8, edges.n_bands
     places = (np.arange(n_places) + 0.5) / n_places
     starts, widths = edges.band_ends[:-1, None], np.diff(edges.band_ends)[:, None]

@@ -315,15 +315,15 @@ def observed_curves(tables: FloatArray, slopes: tuple[FloatArray, FloatArray]) -
 
 
 def uncensored_curve(
-    table: FloatArray, slopes: tuple[FloatArray, FloatArray], band_ends: FloatArray
+    table: FloatArray, time_offsets: FloatArray, band_ends: FloatArray
 ) -> Callable[[FloatArray], FloatArray]:
     """Return the share that would be uncensored, as a function of time."""
+    slopes = slopes_of(table, time_offsets)
     events, censored, later = parts_of(table.sum(axis=0))
     inside = hazard_path(censored, events, later, slopes[::-1])
-    before = np.concatenate([[0.0], np.cumsum(inside[:, -1])])
-    hazards = np.concatenate([[0.0], (before[:-1, None] + inside).ravel()])
+    before = np.append(0.0, np.cumsum(inside[:, -1]))
+    hazards = np.append(0.0, (before[:-1, None] + inside).ravel())
     parts = np.arange(1, STEPS + 1) / STEPS
-    times = np.concatenate(
-        [[0.0], (band_ends[:-1, None] + np.diff(band_ends)[:, None] * parts).ravel()]
-    )
+    within = band_ends[:-1, None] + np.diff(band_ends)[:, None] * parts
+    times = np.append(0.0, within.ravel())
     return lambda t: np.maximum(np.exp(-np.interp(t, times, hazards)), LEAST_UNCENSORED)

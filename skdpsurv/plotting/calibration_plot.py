@@ -84,8 +84,7 @@ def plot_calibration(evaluations: Any, *, ax: Axes | None = None, legend: bool =
     named = by_name(evaluations, "evaluation")
     for found in named.values():
         _require_evaluation("evaluations", found)
-    if ax is None:
-        ax = new_axes("plot_calibration")
+    ax = new_axes("plot_calibration") if ax is None else ax
     handles = ax.plot([0.0, 1.0], [0.0, 1.0], color="0.6", linewidth=1.2, linestyle=(0, (4.0, 2.0)))
     entries = ["as predicted"]
     for k, (name, found) in enumerate(named.items()):
@@ -173,8 +172,7 @@ def plot_risk_groups(
     end, groups = evaluation.max_time, evaluation.groups
     at = np.linspace(0.0, end, N_POINTS)
     base = None if model is None else _cumulative_hazard(model, profile, at)
-    if ax is None:
-        ax = new_axes("plot_risk_groups")
+    ax = new_axes("plot_risk_groups") if ax is None else ax
     handles = []
     # Groups lie at their times side by side, so that no interval hides another.
     nudges = (np.arange(len(groups)) - (len(groups) - 1) / 2.0) * 0.008 * end

@@ -111,8 +111,7 @@ def plot_survival_curves(
     curves = [step_curves(model, X) for model in named.values()]
     names = [f"person {i + 1}" for i in range(len(curves[0]))]
     people = checked_labels(labels, names, "rows of X")
-    if ax is None:
-        ax = new_axes("plot_survival_curves")
+    ax = new_axes("plot_survival_curves") if ax is None else ax
     if band:
         _shade(ax, next(iter(named.values())), X, scale)
     # The first model last, so that it lies on top.

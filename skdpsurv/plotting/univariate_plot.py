@@ -134,7 +134,7 @@ def plot_univariate(
     scale = positive_number("time_scale", time_scale)
     grids = _grids(fitted, times)
     survival = [
-        np.asarray(model.survival_function_at_times(t), dtype=np.float64)
+        np.asarray(model.survival_function_at_times(t))
         for model, t in zip(fitted, grids, strict=True)
     ]
     bands = {
@@ -142,8 +142,7 @@ def plot_univariate(
         for i, model in enumerate(fitted)
         if band and hasattr(model, "survival_band")
     }
-    if ax is None:
-        ax = new_axes("plot_univariate")
+    ax = new_axes("plot_univariate") if ax is None else ax
 
     handles: list[Any] = []
     for i in reversed(range(len(fitted))):  # the first model last, so that it lies on top
@@ -167,13 +166,9 @@ def plot_univariate(
         legend_beside(ax, handles, entries)
     known = [i for i, model in enumerate(fitted) if hasattr(model, "number_at_risk")]
     if at_risk_counts and known:
-        add_at_risk_counts(
-            {f"{i}": fitted[i] for i in known},
-            ax=ax,
-            labels=[names[i] for i in known],
-            colors=[palette[i] for i in known],
-            time_scale=scale,
-        )
+        rows = {f"{i}": fitted[i] for i in known}
+        words, own = [names[i] for i in known], [palette[i] for i in known]
+        add_at_risk_counts(rows, ax=ax, labels=words, colors=own, time_scale=scale)
     return ax
 
 
@@ -233,19 +228,16 @@ def add_at_risk_counts(
     scale = positive_number("time_scale", time_scale)
     left, right = ax.get_xlim()
     ticks = np.array([tick for tick in ax.get_xticks() if left <= tick <= right * (1 + 1e-9)])
+    style: dict[str, Any] = {
+        "xycoords": ax.get_xaxis_transform(),
+        "textcoords": "offset points",
+        "va": "center",
+        "fontsize": "small",
+        "annotation_clip": False,
+    }
 
-    def write(text: str, x: float, line: int, right: float = 0.0, **style: Any) -> None:
-        ax.annotate(
-            text,
-            (x, 0.0),
-            xycoords=ax.get_xaxis_transform(),
-            xytext=(right, -(_TOP + _LINE * line)),
-            textcoords="offset points",
-            va="center",
-            fontsize="small",
-            annotation_clip=False,
-            **style,
-        )
+    def write(text: str, x: float, line: int, right: float = 0.0, **own: Any) -> None:
+        ax.annotate(text, (x, 0.0), xytext=(right, -(_TOP + _LINE * line)), **style, **own)
 
     write("At risk (noisy)", left, 0, ha="left", color="0.35")
     for i, model in enumerate(named.values()):
