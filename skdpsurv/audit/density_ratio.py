@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import optimize
@@ -38,6 +37,9 @@ N_DIRECTIONS = 16
 N_CLIMBS, CLIMB_STEPS = 2, 150
 #: Means of log event times, in parts of omega, that the tight ladder may have been given.
 MEANS = (0.02, 0.1, 0.2, 0.4, 0.7, 0.95)
+
+#: The largest log ratio found, and the point where it is attained.
+Ratio = tuple[float, tuple[float, ...]]
 
 
 @dataclass(frozen=True, repr=False)
@@ -168,26 +170,22 @@ def density_ratio_audit(
         ratios = [largest_ratio(*map(_law, pair)) for pair in both]
     # In either direction, the same for all models.
     directions = list(zip(*ratios, strict=True))
-    best = max(directions, key=lambda found: sum(ratio.largest for ratio in found))
-    name = several("minimiser", len(best))
+    sums = [sum(largest for largest, _ in found) for found in directions]
+    best = directions[sums.index(max(sums))]
+    name = minimisers(len(best))
     return DensityRatioResult(
-        sum(ratio.largest for ratio in best),
+        max(sums),
         subject.epsilon,
-        tuple(value for ratio in best for value in ratio.where),
+        tuple(value for _, where in best for value in where),
         f"law of the {name}",
         audited=(name,),
         not_audited=("noise that hides the solver", SAMPLERS),
     )
 
 
-def several(name: str, number: int) -> str:
+def minimisers(number: int) -> str:
     """Return what was compared, in words."""
-    return name if number == 1 else f"{number} {name}s together"
-
-
-def problems_of(model: Any, arguments: Mapping[str, Any]) -> list[Problem]:
-    """Return all minimisations of a fit that releases nothing else; the model is of no more use."""
-    return minimisations(*planned(model, arguments))
+    return "minimiser" if number == 1 else f"{number} minimisers together"
 
 
 def minimisations(plan: Plan, records: Any) -> list[Problem]:
@@ -256,20 +254,13 @@ def _law(problem: Problem) -> Law:
     return Law.of(problem)
 
 
-class Ratio(NamedTuple):
-    """The largest log ratio found, and the point where it is attained."""
-
-    largest: float
-    where: tuple[float, ...]
-
-
 def largest_ratio(one: Law, other: Law) -> tuple[Ratio, Ratio]:
     """Return the largest log p(f | one) / p(f | other) found, and the largest of its inverse."""
     minima = one.minimum, other.minimum
     if one.linear is None:
         assert one.output is not None
         gap = one.output.cost(float(np.linalg.norm(minima[0] - minima[1])))
-        return Ratio(gap, tuple(minima[0])), Ratio(gap, tuple(minima[1]))
+        return (gap, tuple(minima[0])), (gap, tuple(minima[1]))
     # Around the minima, and around where no record pulls.
     centers = np.unique([*minima, one.objective.center, np.zeros(minima[0].size)], axis=0)
     rng = np.random.default_rng(0)  # of points to look at, not of noise
@@ -286,12 +277,12 @@ def largest_ratio(one: Law, other: Law) -> tuple[Ratio, Ratio]:
         # Where densities vanish there is no ratio.
         values = np.where(np.isfinite(gaps), sign * gaps, -np.inf)
         best = np.argsort(-values)[:N_CLIMBS]
-        found = Ratio(float(values[best[0]]), tuple(points[best[0]].tolist()))
+        found: Ratio = float(values[best[0]]), tuple(points[best[0]].tolist())
         for start in points[best]:
             end = optimize.minimize(
                 gap_at, start, (-sign,), "Nelder-Mead", options={"maxfev": CLIMB_STEPS}
             )
-            found = max(found, Ratio(-float(end.fun), tuple(end.x.tolist())), key=lambda r: r[0])
+            found = max(found, (-float(end.fun), tuple(end.x.tolist())), key=lambda each: each[0])
         return found
 
     return climbed(1.0), climbed(-1.0)

@@ -8,8 +8,8 @@ import math
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,18 +27,14 @@ from skdpsurv.privacy.plan import Disjoint, Plan
 __all__ = ["MeasuredDistance", "MeasurementResult", "measurement_audit"]
 
 #: What no walk shows.
-NOT_AUDITED = (
-    "samplers, and that noise is drawn as the plan says",
-    "whether a theorem is true",
-)
+NOT_AUDITED = ("samplers, and that noise is drawn as the plan says", "whether a theorem is true")
 #: Of a fit whose status is "none".
 PROMISES_NOTHING = "the claim: this fit has the status 'none', and promises nothing"
 #: Public fits within a private one may draw, as of a tree: for both data sets the same.
 PUBLIC_SEED = 0
 
 
-@dataclass(frozen=True)
-class MeasuredDistance:
+class MeasuredDistance(NamedTuple):
     """How far neighbours are apart in one thing that a theorem speaks of.
 
     Parameters
@@ -98,8 +94,7 @@ class MeasurementResult:
     @property
     def table(self) -> pd.DataFrame:
         """The distances: measurement, price, what, found, allowed."""
-        names = [each.name for each in fields(MeasuredDistance)]
-        return pd.DataFrame([astuple(each) for each in self.distances], columns=names)
+        return pd.DataFrame(list(self.distances), columns=list(MeasuredDistance._fields))
 
     @property
     def refuted(self) -> tuple[str, ...]:
@@ -118,9 +113,10 @@ class MeasurementResult:
     @property
     def unmoved(self) -> tuple[str, ...]:
         """Measurements that this pair did not move, of which nothing was found out."""
-        moved = {each.measurement for each in self.distances if each.found}
-        names = dict.fromkeys(each.measurement for each in self.distances)
-        return tuple(name for name in names if name not in moved)
+        most: dict[str, float] = {}
+        for each in self.distances:
+            most[each.measurement] = max(each.found, most.get(each.measurement, 0.0))
+        return tuple(name for name, found in most.items() if not found)
 
     def __repr__(self) -> str:
         verdict = "not refuted" if self.passed else f"REFUTED ({'; '.join(self.refuted)})"
@@ -203,18 +199,16 @@ def measurement_audit(
     """
     make = _evaluation if isinstance(estimator, functools.partial) else _fit
     both = make(estimator, data, neighbour)
+    silent: list[str] = []
     with silence(), silent_arithmetic(), _same_streams():
-        plan, found, silent = _compared(both, random_state)
+        plan, found = _compared(both, random_state, silent)
     if math.isinf(plan.epsilon):
         raise ValueError("epsilon of the estimator must be finite: there is no claim to audit.")
     weak = [one.status for one in both[0][0]._weaknesses(None)]
-    void = "none" in (plan.guarantee("proved").status, *weak)
-    return MeasurementResult(
-        tuple(found),
-        plan.epsilon,
-        plan.delta,
-        (*NOT_AUDITED, *dict.fromkeys(silent), *([PROMISES_NOTHING] if void else [])),
-    )
+    if "none" in (plan.guarantee("proved").status, *weak):
+        silent.append(PROMISES_NOTHING)
+    unseen = (*NOT_AUDITED, *dict.fromkeys(silent))
+    return MeasurementResult(tuple(found), plan.epsilon, plan.delta, unseen)
 
 
 def _fit(estimator: Any, data: Any, neighbour: Any) -> list[Ready]:
@@ -235,8 +229,10 @@ def _evaluation(function: functools.partial[Any], data: Any, neighbour: Any) -> 
     return [(one, functools.partial(one._fit, **each)) for one, each in evaluations]
 
 
-def _compared(both: Sequence[Ready], seed: int) -> tuple[Plan, list[MeasuredDistance], list[str]]:
-    """Return the plan, how far all that is asked is apart, and what does not say how far it is."""
+def _compared(
+    both: Sequence[Ready], seed: int, silent: list[str]
+) -> tuple[Plan, list[MeasuredDistance]]:
+    """Return the plan, and how far all that is asked is apart; note what does not say how far."""
     plans = []
     for each in both:
         np.random.seed(PUBLIC_SEED)  # noqa: NPY002
@@ -244,17 +240,14 @@ def _compared(both: Sequence[Ready], seed: int) -> tuple[Plan, list[MeasuredDist
         plans.append(plan_and_records(*each))
     (plan, records), (another, others) = plans
     found: list[MeasuredDistance] = []
-    silent: list[str] = []
     if plan.guarantee("seeded") != another.guarantee("seeded"):
         found.append(MeasuredDistance("the plan", plan.epsilon, "other promises", 1.0, 0.0))
     for visit in visits(plan.tree, plan.known, records, others, random_source(seed)):
         if isinstance(visit.node, Disjoint):
             found.append(_of_sets(visit, visit.node))
-            continue
-        own, unsaid = _of_measurement(visit, visit.node, seed)
-        found += own
-        silent += unsaid
-    return plan, found, silent
+        else:
+            found += _of_measurement(visit, visit.node, seed, silent)
+    return plan, found
 
 
 def _of_sets(visit: Visit, node: Disjoint) -> MeasuredDistance:
@@ -265,25 +258,23 @@ def _of_sets(visit: Visit, node: Disjoint) -> MeasuredDistance:
 
 
 def _of_measurement(
-    visit: Visit, leaf: Measurement, seed: int
-) -> tuple[list[MeasuredDistance], list[str]]:
+    visit: Visit, leaf: Measurement, seed: int, silent: list[str]
+) -> list[MeasuredDistance]:
     price = _price(leaf)
-    found = [
-        MeasuredDistance(leaf.name, price, *each)
-        for each in leaf.distances(visit.known, visit.one, visit.other)
-    ]
+    far = leaf.distances(visit.known, visit.one, visit.other)
+    found = [MeasuredDistance(leaf.name, price, *each) for each in far]
     fits = [leaf.nested(visit.known, records) for records in (visit.one, visit.other)]
-    silent = [] if found or fits[0] else [leaf.name]
+    if not found and not fits[0]:
+        silent.append(leaf.name)
     for number, ((model, mine), (again, theirs)) in enumerate(zip(*fits, strict=True)):
         if same_records(mine, theirs):
             continue
         both = ready(model, *mine[:2], **mine[2]), ready(again, *theirs[:2], **theirs[2])
-        plan, own, unsaid = _compared(both, seed)
+        plan, own = _compared(both, seed, silent)
         name = f"{leaf.name}, number {number}"
         found.append(MeasuredDistance(name, price, "what is promised", _number(plan.cost), price))
-        found += [replace(each, measurement=f"{name}: {each.measurement}") for each in own]
-        silent += unsaid
-    return found, silent
+        found += [each._replace(measurement=f"{name}: {each.measurement}") for each in own]
+    return found
 
 
 def _price(node: Measurement | Disjoint) -> float:

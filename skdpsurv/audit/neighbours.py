@@ -51,15 +51,11 @@ class NeighbourPair(NamedTuple):
 
 
 class _Sizes(NamedTuple):
-    """Sizes of the data sets, and typical rows."""
+    """Sizes of the data sets, beside the record that differs, and typical rows."""
 
-    n: int
+    n_others: int
     n_features: int
     seed: int
-
-    @property
-    def n_others(self) -> int:
-        return self.n - 1
 
     def along(self, size: float, column: int = 0) -> FloatArray:
         """Return a row along one column."""
@@ -158,7 +154,7 @@ def worst_neighbours(
     positive_int("n_features", n_features)
     seed("random_state", random_state)
     model = estimator
-    while (family := _family_of(model)) is None:
+    while not (families := [make for kind, make in PAIRS.items() if isinstance(model, kind)]):
         # What a search chooses among.
         if not (hasattr(model, "estimator") and hasattr(model, "epsilon")):
             raise TypeError(
@@ -166,12 +162,8 @@ def worst_neighbours(
                 f"{type(estimator).__name__}."
             )
         model = model.estimator
-    sizes = _Sizes(int(n), int(n_features), int(random_state or 0))
-    return family(model, sizes).pairs(sizes.n_others)
-
-
-def _family_of(model: Any) -> Callable[[Any, _Sizes], _Family] | None:
-    return next((make for kind, make in PAIRS.items() if isinstance(model, kind)), None)
+    sizes = _Sizes(int(n) - 1, int(n_features), int(random_state or 0))
+    return families[0](model, sizes).pairs(sizes.n_others)
 
 
 def _rows(rows: Sequence[FloatArray], outcomes: Sequence[Any]) -> tuple[Any, ...]:
@@ -244,10 +236,8 @@ def _survival(estimator: Any, sizes: _Sizes) -> _Family:
     if sizes.n_features > 1:
         shared, other = sizes.shared(bound), sizes.along(bound, 1)
         changes["rows at right angles"] = (early, moved(early, other))
-        changes["row of all columns and its negative"] = (
-            moved(early, shared),
-            moved(early, -shared),
-        )
+        opposite = moved(early, shared), moved(early, -shared)
+        changes["row of all columns and its negative"] = opposite
     n, times = sizes.n_others, end * sizes.uniform(0.0, 1.0)
     spread = zip(sizes.spread(bound), sizes.turns(True, False), times.tolist(), strict=True)
     crowds = {
@@ -317,7 +307,7 @@ def _cells(estimator: Any, sizes: _Sizes) -> _Family:
     """
     classifies = estimator.estimator is None or is_classifier(estimator.estimator)
     hybrid, n = isinstance(estimator, HybridMEstimator), sizes.n_others
-    n_public = max(PUBLIC_SHARE * sizes.n, LEAST_PUBLIC)
+    n_public = max(PUBLIC_SHARE * (n + 1), LEAST_PUBLIC)
     steps = np.linspace(-1.0, 1.0, n_public)
     signs = (-1.0) ** np.arange(n_public)
     y = np.arange(n_public) % 2 if classifies else 0.5 * steps + 0.25 * signs

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import special
 
-from skdpsurv.audit.density_ratio import SAMPLERS, Law, is_gaussian, minimisations, several
+from skdpsurv.audit.density_ratio import SAMPLERS, Law, is_gaussian, minimisations, minimisers
 from skdpsurv.audit.subject import audited
 from skdpsurv.audit.walk import planned
 from skdpsurv.checks import fraction, integer
@@ -188,7 +188,7 @@ def privacy_curve_audit(
                 "is Laplace. Use density_ratio_audit, or method='noisy_gd'."
             )
         gaps = [Gap(one, other) for one, other in zip(*problems, strict=True)]
-        name = several("minimiser", len(gaps))
+        name = minimisers(len(gaps))
         mus = [gap.mu for gap in gaps]
         known = [mu for mu in mus if mu is not None]
         if len(known) == len(mus):

@@ -53,7 +53,7 @@ def summarised(runs: Sequence[Run], headline: str) -> pd.DataFrame:
         The measure that a loss is of.
     """
     sign = 1.0 if headline == "largest_error" else -1.0
-    rows: dict[float, dict[str, Any]] = {}
+    rows: dict[float, dict[str, float]] = {}
     for epsilon in runs[0]:
         each = pd.DataFrame([run[epsilon] for run in runs])
         without = np.array([run[math.inf][headline] for run in runs])

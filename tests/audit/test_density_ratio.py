@@ -15,7 +15,8 @@ from skdpsurv import (
     HybridMEstimator,
     PrivateStackingClassifier,
 )
-from skdpsurv.audit.density_ratio import Law, density_ratio_audit, log_law, problems_of
+from skdpsurv.audit.density_ratio import Law, density_ratio_audit, log_law, minimisations
+from skdpsurv.audit.walk import planned
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms.ladder import UNIT
@@ -92,8 +93,8 @@ class TestMinimisers:
     def test_the_ratio_is_that_of_the_densities_at_the_point(self):
         model = logistic(fit_intercept=False)
         result = density_ratio_audit(model, *FLIPPED)
-        problems = [problems_of(clone(model), {"X": np.array(X), "y": y})[0] for X, y in FLIPPED]
-        laws = [Law.of(problem) for problem in problems]
+        fits = [planned(clone(model), {"X": np.array(X), "y": y}) for X, y in FLIPPED]
+        laws = [Law.of(minimisations(*fit)[0]) for fit in fits]
         points = np.linspace(-3000.0, 3000.0, 400_001)[:, None]
         mass = np.exp([law.log_density(points[200_000]) for law in laws])
         densities = [np.exp([law.log_density(p) for p in points[::100]]) for law in laws]

@@ -12,8 +12,9 @@ from sklearn.base import clone
 
 from skdpsurv import DPDiscreteTimeSurvival, DPWeibullFitter
 from skdpsurv.audit import density_ratio_audit, privacy_curve_audit
-from skdpsurv.audit.density_ratio import problems_of
+from skdpsurv.audit.density_ratio import minimisations
 from skdpsurv.audit.privacy_curve import Gap, delta_of_normal, simulated
+from skdpsurv.audit.walk import planned
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
 from tests.support.logistic import logistic as perturbed
 from tests.support.worst_pairs import pair
@@ -99,10 +100,8 @@ class TestSimulated:
     def test_agrees_with_what_is_exact(self):
         """Five deviations of the mean, of a seed that is fixed."""
         model = logistic(delta=1e-3)
-        problems = [
-            problems_of(clone(model), {"X": np.array(X), "y": np.array(y)})[0] for X, y in FLIPPED
-        ]
-        gap = Gap(*problems)
+        named = [{"X": np.array(X), "y": np.array(y)} for X, y in FLIPPED]
+        gap = Gap(*(minimisations(*planned(clone(model), each))[0] for each in named))
         found = simulated([gap], 1.0, 500, 1e-6, np.random.default_rng(1))
         exact = delta_of_normal(1.0, gap.mu)
         assert found.mu == pytest.approx(gap.mu)

@@ -11,7 +11,8 @@ import statsmodels.api as sm
 from scipy import special, stats
 
 from skdpsurv import DPLogisticRegression, PrivacyAccountant
-from skdpsurv.audit.density_ratio import problems_of
+from skdpsurv.audit.density_ratio import minimisations
+from skdpsurv.audit.walk import planned
 from skdpsurv.blocks import InMemory
 from skdpsurv.classification.group_fit import ColumnGroup, GroupFit, SignedRows
 from skdpsurv.classification.label_inference import LabelMoments, LabelResponse
@@ -113,7 +114,7 @@ class TestBudget:
     def test_an_audit_attacks_a_minimiser_only(self, data):
         one = model(recalibration_share=0.0, random_state=None)
         with pytest.raises(TypeError, match=r"minimisers and nothing else.*second moments"):
-            problems_of(one, dict(zip(("X", "y"), data, strict=True)))
+            minimisations(*planned(one, dict(zip(("X", "y"), data, strict=True))))
 
 
 class TestWeights:
