@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -166,21 +167,14 @@ def worst_neighbours(
     return families[0](model, sizes).pairs(sizes.n_others)
 
 
-def _rows(rows: Sequence[FloatArray], outcomes: Sequence[Any]) -> tuple[Any, ...]:
-    return np.vstack(rows), np.array(outcomes)
+def _rows(rows: Sequence[FloatArray], outcomes: Sequence[Any], dtype: Any = None) -> Any:
+    return np.vstack(rows), np.array(list(outcomes), dtype=dtype)
 
 
-def _linear(estimator: Any, sizes: _Sizes) -> _Family:
-    """Rows at their bound, labels or outcomes at either end, the intercept alone."""
-    bound, n = estimator._norm, sizes.n_others
-    if labelled := isinstance(estimator, PrivateClassifier):
-        stated = [0, 1] if estimator.classes is None else np.unique(estimator.classes).tolist()
-    else:
-        stated = list(estimator._outcome_range())
-    what, low, high = "label" if labelled else "outcome", stated[0], stated[-1]
+def _moved_rows(sizes: _Sizes, bound: float, low: Any, high: Any, what: str) -> dict[str, Any]:
+    """Return changes of rows, with one outcome or two: at their bound, at zero and far beyond."""
     top, zero = sizes.along(bound), sizes.along(0.0)
     changes = {
-        f"{what} flipped": ((top, low), (top, high)),
         "row and its negative": ((top, high), (-top, high)),
         "row at zero or at its bound": ((zero, low), (top, low)),
         f"row and {what} turned around": ((top, low), (-top, high)),
@@ -193,6 +187,20 @@ def _linear(estimator: Any, sizes: _Sizes) -> _Family:
         changes[f"{what} flipped at a row of all columns"] = ((shared, low), (shared, high))
         changes["rows at right angles"] = ((top, high), (other, high))
         changes["row of all columns and its negative"] = ((shared, high), (-shared, high))
+    return changes
+
+
+def _linear(estimator: Any, sizes: _Sizes) -> _Family:
+    """Rows with labels or outcomes at either end, the intercept alone."""
+    bound, n = estimator._norm, sizes.n_others
+    if labelled := isinstance(estimator, PrivateClassifier):
+        stated = [0, 1] if estimator.classes is None else np.unique(estimator.classes).tolist()
+    else:
+        stated = list(estimator._outcome_range())
+    what, low, high = "label" if labelled else "outcome", stated[0], stated[-1]
+    top, zero = sizes.along(bound), sizes.along(0.0)
+    changes = {f"{what} flipped": ((top, low), (top, high))}
+    changes |= _moved_rows(sizes, bound, low, high, what)
     if not labelled:
         beyond = FAR * max(high, 1.0)
         changes["outcome far beyond its range"] = ((FAR * top, beyond), (-FAR * top, high))
@@ -210,50 +218,32 @@ def _linear(estimator: Any, sizes: _Sizes) -> _Family:
 
 
 def _survival(estimator: Any, sizes: _Sizes) -> _Family:
-    """Rows at their bound, times at the ends of the grid."""
-    end = float(estimator.max_time)
-    first = 0.5 * end / int(estimator.n_intervals)
+    """Rows with times at the ends of the grid."""
+    end, n = float(estimator.max_time), sizes.n_others
     given = estimator.data_norm
     bound = math.sqrt(sizes.n_features) / 2.0 if isinstance(given, str) else float(given)
     top, zero = sizes.along(bound), sizes.along(0.0)
-    early, late, healthy = (top, True, first), (top, True, end), (top, False, end)
-
-    def moved(record: Record, row: FloatArray) -> Record:
-        return (row, *record[1:])
-
+    early, late, healthy = (True, 0.5 * end / int(estimator.n_intervals)), (True, end), (False, end)
     changes = {
-        "event at once or censored at the end": (early, healthy),
-        "event in the first or the last interval": (early, late),
-        "event or censored in the last interval": (late, healthy),
-        "opposite rows, events at once": (early, moved(early, -top)),
-        "opposite rows, both censored at the end": (healthy, moved(healthy, -top)),
-        "opposite rows, event at once or censored": (early, moved(healthy, -top)),
-        "row at zero or at its bound": (moved(early, zero), early),
-        "rows far beyond the bound": (moved(early, FAR * top), moved(early, -FAR * top)),
-        "time far beyond the horizon or at once": ((top, True, FAR * end), early),
-        "row at zero, event at once or censored": (moved(early, zero), moved(healthy, zero)),
+        "event at once or censored at the end": ((top, early), (top, healthy)),
+        "event in the first or the last interval": ((top, early), (top, late)),
+        "event or censored in the last interval": ((top, late), (top, healthy)),
+        "opposite rows, both censored at the end": ((top, healthy), (-top, healthy)),
+        "time far beyond the horizon or at once": ((top, (True, FAR * end)), (top, early)),
+        **_moved_rows(sizes, bound, healthy, early, "outcome"),
     }
-    if sizes.n_features > 1:
-        shared, other = sizes.shared(bound), sizes.along(bound, 1)
-        changes["rows at right angles"] = (early, moved(early, other))
-        opposite = moved(early, shared), moved(early, -shared)
-        changes["row of all columns and its negative"] = opposite
-    n, times = sizes.n_others, end * sizes.uniform(0.0, 1.0)
-    spread = zip(sizes.spread(bound), sizes.turns(True, False), times.tolist(), strict=True)
+    times = (end * sizes.uniform(0.0, 1.0)).tolist()
+    outcomes = zip(sizes.turns(True, False), times, strict=True)
     crowds = {
-        "others at zero and censored": [moved(healthy, zero)] * n,
-        "others with events at once": [early] * n,
-        "others censored at the end": [healthy] * n,
-        "others separable": sizes.turns(early, moved(healthy, -top)),
-        "others spread out": list(spread),
+        "others at zero and censored": [(zero, healthy)] * n,
+        "others with events at once": [(top, early)] * n,
+        "others censored at the end": [(top, healthy)] * n,
+        "others separable": sizes.turns((top, early), (-top, healthy)),
+        "others spread out": list(zip(sizes.spread(bound), outcomes, strict=True)),
     }
-
-    def data(rows: Any, events: Any, times: Any) -> tuple[Any, ...]:
-        y = np.array(list(zip(events, times, strict=True)), dtype=[("event", "?"), ("time", "f8")])
-        return np.vstack(rows), y
-
+    target = [("event", "?"), ("time", "f8")]
     # The strongest changes among all sorts of others, the rest among two.
-    return _Family(changes, lambda _: crowds, data, 2, (0, 1))
+    return _Family(changes, lambda _: crowds, partial(_rows, dtype=target), 2, (0, 1))
 
 
 def _durations(estimator: Any, sizes: _Sizes) -> _Family:

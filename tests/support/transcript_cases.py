@@ -129,7 +129,7 @@ def rolled(estimator: Any, names: list[str], **sizes: Any) -> Callable[[], Itera
 
 
 AT_ONCE = "event at once or censored at the end, others at zero and censored"
-OPPOSITE = "opposite rows, events at once, others at zero and censored"
+OPPOSITE = "row and its negative, others at zero and censored"
 ANGLES = "rows at right angles, others at zero and censored"
 FAR = "rows far beyond the bound, others at zero and censored"
 HAZARD = {
