@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -348,20 +347,19 @@ def _compare_ladders(
         node = total.choose({"n_events": n_events, "follow_up": follow_up})
         knowns = [{"mean_log_event": -part * one.omega} for part in MEANS]
     ladder = next(leaf for leaf in leaves(node) if isinstance(leaf, Ladder))
-    best, shape = -math.inf, math.nan
+    found = []
     for known in knowns:
         rungs = [ladder.rungs(known, table) for table in (one, other)]
         way = ladder.public.way
         laws = [log_law(each, ladder.price, way.n_rungs, n_cells) for each in rungs]
         gaps = np.abs(laws[0] - laws[1])
-        cell = int(np.argmax(gaps))
-        if gaps[cell] > best:
-            best = float(gaps[cell])
-            shape = ladder.shape_at((cell + 0.5) * grid_step(rungs[0], n_cells))
+        node = (int(np.argmax(gaps)) + 0.5) * grid_step(rungs[0], n_cells)
+        found.append((float(gaps.max()), node))
+    largest, node = max(found)
     return DensityRatioResult(
-        best,
+        largest,
         ladder.price,
-        (shape,),
+        (ladder.shape_at(node),),
         "law of the shape",
         audited=("draw of the shape",),
         not_audited=("noisy counts and sums", SAMPLERS),
