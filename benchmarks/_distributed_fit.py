@@ -140,7 +140,7 @@ def warm() -> None:
     import dask.dataframe  # noqa: F401
     import pyarrow.parquet  # noqa: F401
 
-    import skdpsurv.dask_source  # noqa: F401
+    import skdpsurv.sources  # noqa: F401
 
 
 def touch(n_bytes: float) -> None:

@@ -70,7 +70,10 @@ def lazily(
         def asked(self: Any, X: Any, *args: Any, **options: Any) -> Any:
             if not is_lazy(X):
                 return method(self, X, *args, **options)
-            of_rows = functools.partial(_method, method, self, args, options)
+
+            def of_rows(rows: Any) -> Any:
+                return method(self, rows, *args, **options)
+
             n_columns = width(self, *args, **options)
             if not is_dask(X):
                 return X.over_chunks(of_rows, n_columns)
@@ -113,12 +116,6 @@ def by_partition(
         for part, size in zip(parts, sizes, strict=True)
     ]
     return da.concatenate(blocks, allow_unknown_chunksizes=True)
-
-
-def _method(
-    method: Callable[..., Any], self: Any, args: tuple[Any, ...], options: Any, X: Any
-) -> Any:
-    return method(self, X, *args, **options)
 
 
 def _of_rows(function: Callable[[Any], Any], dtype: Any, width: int | None, rows: Any) -> Any:

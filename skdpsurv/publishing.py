@@ -110,9 +110,8 @@ def _as_fitted(steps: list[Any], n_columns: int, names: list[str] | None) -> boo
         with silence():
             for step in steps:
                 made = step.transform(made)
-        dense = made.toarray() if hasattr(made, "toarray") else np.asarray(made)
-        expected = encoded(whole, rows, n_columns, names)
-        if dense.shape != expected.shape or not np.allclose(dense.astype(float), expected):
+        dense, expected = np.asarray(made, float), encoded(whole, rows, n_columns, names)
+        if dense.shape != expected.shape or not np.allclose(dense, expected):
             return False
     return True
 

@@ -25,9 +25,9 @@ from skdpsurv import (
 )
 from skdpsurv.blocks import InMemory
 from skdpsurv.dask_blocks import DaskBlocks
-from skdpsurv.dask_source import dask_source
 from skdpsurv.lazy import partitions
 from skdpsurv.metrics import private_survival_metrics
+from skdpsurv.sources import dask_source
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")

@@ -16,7 +16,7 @@ FLOORS = (
     "scoring",
     "rows progress column_index blocks shape plan release target labels",
     "dask_blocks",
-    "frame_chunks dask_source sources person",
+    "frame_chunks sources person",
     "concordance",
     "likelihoods",
     "mechanisms inference priors",

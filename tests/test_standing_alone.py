@@ -305,7 +305,7 @@ def test_what_is_no_fitted_private_model_is_refused(model, error):
         (PublicBoundsScaler, "public transformer, such as PublicColumns, got PublicBoundsScaler"),
         ({"age": (0, 1)}, "public transformer, such as PublicColumns, got dict"),
         (PublicBoundsScaler(1, 0), "lower must be smaller"),
-        (PublicBoundsScaler([0, 0], 1), "shape \\(n_features,\\)"),
+        (PublicBoundsScaler([0, 0], 1), "one for each of the 3 columns"),
         (PublicBoundsScaler({"other": 0}, {"other": 1}), "'age'"),
         (PublicColumns({"age": (1, 0)}), "age"),
         (PublicColumns({"other": (0, 1)}), "other"),

@@ -46,6 +46,7 @@ class ColumnKind:
     ends: ClassVar[tuple[float, float]] = (0.0, 0.0)
     #: What cells must be, for messages, and what is often mistaken for it.
     must_hold: ClassVar[str]
+    hint: ClassVar[str] = ""
     #: What may be done with missing cells, for messages.
     remedies: ClassVar[str] = (
         "missing='midpoint' of that column is the middle of the public values, missing='category' "
@@ -56,7 +57,7 @@ class ColumnKind:
         """Read cells into an array, or refuse them naming the column and the rule alone."""
         values = quietly(self._values, cells)
         if values is None:
-            raise self._refusal(f"must hold {self.must_hold} alone in", self._hint())
+            raise self._refusal(f"must hold {self.must_hold} alone in", self.hint)
         if np.isinf(values).any():
             raise self._refusal("must not contain infinity (inf), found in")
         if self.missing == "error" and self._absent(values).any():
@@ -65,9 +66,6 @@ class ColumnKind:
 
     def _values(self, cells: Any) -> Any:
         raise NotImplementedError
-
-    def _hint(self) -> str:
-        return ""
 
     def _absent(self, values: Any) -> Any:
         return np.isnan(values)
@@ -111,11 +109,6 @@ class ColumnKind:
     def cell(self, value: Any) -> Any:
         """Return a cell that is read as a value, as JSON has it."""
         raise NotImplementedError
-
-    @property
-    def specimen(self) -> Any:
-        """A cell that the column may hold: made up, and so of nobody."""
-        return self.cell(self.ends[0])
 
     @property
     def example(self) -> Any:
@@ -186,6 +179,7 @@ class Number(Bounded):
     high: float
 
     must_hold: ClassVar[str] = "numbers"
+    hint: ClassVar[str] = "text is none, even of digits"
 
     @property
     def ends(self) -> tuple[float, float]:  # type: ignore[override]
@@ -194,9 +188,6 @@ class Number(Bounded):
 
     def _values(self, cells: Any) -> FloatArray:
         return numbers(cells)
-
-    def _hint(self) -> str:
-        return "text is none, even of digits"
 
     def _said(self) -> dict[str, Any]:
         return {"bounds": [self.low, self.high], "unit": self.unit}
@@ -229,6 +220,10 @@ class Date(Bounded):
     unit: str = field(default="days", kw_only=True)
 
     must_hold: ClassVar[str] = "dates"
+    hint: ClassVar[str] = (
+        "text must be of the form '2001-12-31', or of the stated format, and nothing have a time "
+        "zone"
+    )
 
     @property
     def ends(self) -> tuple[float, float]:  # type: ignore[override]
@@ -237,10 +232,6 @@ class Date(Bounded):
 
     def _values(self, cells: Any) -> FloatArray:
         return days(cells, self.first, self.form)
-
-    def _hint(self) -> str:
-        forms = "'2001-12-31'" + (f" or {self.form!r}" if self.form else "")
-        return f"text must be of the form {forms}, and nothing have a time zone"
 
     def _measured(self, raw: Expression) -> Expression:
         return Expression("days", (raw,), (self.first.isoformat(),), self.form)
@@ -270,13 +261,11 @@ class Boolean(ColumnKind):
     """
 
     must_hold: ClassVar[str] = "booleans"
+    hint: ClassVar[str] = "the numbers 1 and 0 are such, and text is none"
 
     def _values(self, cells: Any) -> FloatArray | None:
         values = numbers(cells)
         return values if np.all((values == 0) | (values == 1) | np.isnan(values)) else None
-
-    def _hint(self) -> str:
-        return "the numbers 1 and 0 are such, and text is none"
 
     def _encoded(self, values: FloatArray, missing: Any) -> list[Any]:
         # Where minus nought is nought.

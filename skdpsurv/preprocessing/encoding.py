@@ -131,11 +131,10 @@ def _numbers(X: Any) -> FloatArray:
     """Return rows in double precision, each cell by itself; NaN where missing."""
     if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
         return X.astype(np.float64, copy=False)
-    frame = isinstance(X, pd.DataFrame)
-    if frame and all(getattr(dtype, "kind", "") in "biuf" for dtype in X.dtypes):
-        return np.asarray(X.to_numpy(dtype=np.float64, na_value=np.nan))
-    columns = [X.iloc[:, j] if frame else X[:, j] for j in range(X.shape[1])]
-    read = [quietly(numbers, column) for column in columns]
+    rows = pd.DataFrame(X)
+    if all(getattr(dtype, "kind", "") in "biuf" for dtype in rows.dtypes):
+        return np.asarray(rows.to_numpy(dtype=np.float64, na_value=np.nan))
+    read = [quietly(numbers, rows.iloc[:, j]) for j in range(rows.shape[1])]
     if any(column is None for column in read):
         raise RefusedValueError("X must hold numbers alone in columns of numbers.")
     return np.column_stack(read)
@@ -153,6 +152,6 @@ def valid_row(transformer: Any, names: Sequence[str]) -> list[Any]:
             for j, value in zip(places, inside, strict=True):
                 row[j] = value
     elif isinstance(transformer, PublicColumns):
-        kinds = {kind.column: kind for kind in transformer._kinds()}
-        row = [kinds[name].specimen for name in names] if set(names) == set(kinds) else row
+        cells = {kind.column: kind.cell(kind.ends[0]) for kind in transformer._kinds()}
+        row = [cells[name] for name in names] if set(names) == set(cells) else row
     return row

@@ -741,7 +741,7 @@ class TestDatesOfAStatedFormat:
 
     @pytest.mark.parametrize("text", ["31.02.2001", "01/02/2001", "1.2.01", "1.2.2001 ", "soon"])
     def test_others_are_refused_by_column(self, text):
-        with pytest.raises(ValueError, match=r"or '%d\.%m\.%Y'") as error:
+        with pytest.raises(ValueError, match="or of the stated format") as error:
             self.columns("%d.%m.%Y").fit(pd.DataFrame({"d": [text]}))
         assert text not in str(error.value)
 
