@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from skdpsurv.base import Published
 from skdpsurv.blocks import Blocks, in_blocks
 from skdpsurv.checks import Check, choice, integer, later, number_in, optional, word_or
+from skdpsurv.hybrid.hybrid_measurements import Fit, over
 from skdpsurv.hybrid.hybrid_plan import METHODS, SHARES, WEIGHTS, hybrid_plan, shares
 from skdpsurv.hybrid.hybrid_records import (
     PrivateRecords,
@@ -27,9 +28,7 @@ from skdpsurv.hybrid.hybrid_records import (
 )
 from skdpsurv.hybrid.masks import boolean_mask, checked_outcome, public_part, require_both
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, fit_weighted, takes_signed_weights
-from skdpsurv.hybrid.residual_moments import Fit
 from skdpsurv.hybrid.selection import SubsetSelection
-from skdpsurv.hybrid.weighings import over
 from skdpsurv.privacy import (
     PrivacyAccountant,
     call_without_data,

@@ -18,18 +18,21 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.checks import list_of, positive
-from skdpsurv.hybrid.hybrid_records import PublicRecords
-from skdpsurv.hybrid.points import distinct
-from skdpsurv.hybrid.predictions import prediction_assumptions
-from skdpsurv.hybrid.residual_moments import Fit, ResidualMoments, Residuals, lifted
-from skdpsurv.hybrid.selection import SELECTIONS, SubsetChoice
-from skdpsurv.hybrid.weighings import (
+from skdpsurv.hybrid.hybrid_measurements import (
     CLIPPED_SHARE,
     CellCounts,
+    Fit,
     NestedCounts,
     Order,
     PointCounts,
+    ResidualMoments,
+    Residuals,
+    lifted,
 )
+from skdpsurv.hybrid.hybrid_records import PublicRecords
+from skdpsurv.hybrid.points import distinct
+from skdpsurv.hybrid.predictions import prediction_assumptions
+from skdpsurv.hybrid.selection import SELECTIONS, SubsetChoice
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import MARGIN
 from skdpsurv.privacy.concentrated import Concentrated, Price, amount, as_laplace, part

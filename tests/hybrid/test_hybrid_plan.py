@@ -10,11 +10,11 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdpsurv.audit.walk import visits
-from skdpsurv.hybrid import HybridMEstimator, weighings
+from skdpsurv.hybrid import HybridMEstimator
+from skdpsurv.hybrid.hybrid_measurements import CellCounts, ResidualMoments
 from skdpsurv.hybrid.hybrid_plan import METHODS, candidates, cell_number, hybrid_plan, shares
 from skdpsurv.hybrid.meta_estimator import fit_weighted
 from skdpsurv.hybrid.points import distinct
-from skdpsurv.hybrid.residual_moments import ResidualMoments
 from skdpsurv.mechanisms import private_mean, sums
 from skdpsurv.privacy import random_source
 from tests.support.hybrid_records import hybrid_records
@@ -229,7 +229,7 @@ class TestPublicRules:
             assert [leaf.cost for leaf in one.leaves] == [leaf.cost for leaf in two.leaves]
 
     def test_cells_for_few_columns_only(self):
-        assert isinstance(plan_of(SMALL, FITS[0]).leaves[0], weighings.CellCounts)
+        assert isinstance(plan_of(SMALL, FITS[0]).leaves[0], CellCounts)
         assert {type(leaf) for leaf in plan_of(WIDE, FITS[1]).leaves} == {ResidualMoments}
 
     def test_signs_are_kept_where_noise_is_small(self):

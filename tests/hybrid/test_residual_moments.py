@@ -15,9 +15,9 @@ from sklearn.linear_model import (
 )
 
 from skdpsurv.blocks import InMemory
-from skdpsurv.hybrid import residual_moments as module
+from skdpsurv.hybrid import hybrid_measurements as module
+from skdpsurv.hybrid.hybrid_measurements import ResidualMoments, Residuals, balance, lifted
 from skdpsurv.hybrid.hybrid_records import PrivateRecords
-from skdpsurv.hybrid.residual_moments import ResidualMoments, Residuals, balance, lifted
 from skdpsurv.privacy import random_source
 
 N = 200

@@ -14,9 +14,9 @@ from scipy import special, stats
 from sklearn.linear_model import LogisticRegression
 
 from skdpsurv.blocks import InMemory
-from skdpsurv.hybrid import residual_moments
+from skdpsurv.hybrid import hybrid_measurements
+from skdpsurv.hybrid.hybrid_measurements import Residuals
 from skdpsurv.hybrid.points import nearest
-from skdpsurv.hybrid.residual_moments import Residuals
 from skdpsurv.hybrid.selection import LossCurve, record_losses
 from skdpsurv.mechanisms import private_mean, sums
 from skdpsurv.privacy import random_source
@@ -115,7 +115,7 @@ class TestResiduals:
         assert 0.1 * EPSILON < self.attack() <= EPSILON
 
     def test_moments_that_are_not_clipped_are_found(self, monkeypatch):
-        for module in (residual_moments, private_mean):
+        for module in (hybrid_measurements, private_mean):
             monkeypatch.setattr(module, "clip_rows", lambda rows, norm: rows)
         assert self.attack() > 1.2 * EPSILON
 
