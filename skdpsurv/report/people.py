@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from skdpsurv.plotting.survival_curves import plot_survival_curves
 from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
-from skdpsurv.preprocessing.column_kind import ColumnKind
+from skdpsurv.preprocessing.column_kinds import ColumnKind
 from skdpsurv.preprocessing.column_kinds import Number
 from skdpsurv.preprocessing.public_steps import branches, is_dropped, is_nothing, known_names
 from skdpsurv.report.explain import kinds_of
