@@ -22,9 +22,8 @@ from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target
 from skdpsurv.privacy import random_source
 from skdpsurv.published import PublishedDiscreteTimeSurvival
 from skdpsurv.shape import Shape
-from skdpsurv.survival.hazard_plans import HazardRecords
-from skdpsurv.survival.posterior_plan import PosteriorDraw
-from skdpsurv.survival.spline import orthogonal_basis
+from skdpsurv.survival.hazards.model import HazardRecords, orthogonal_basis
+from skdpsurv.survival.hazards.posterior import PosteriorDraw
 from skdpsurv.target import event_and_time
 
 #: States of a pSGLD chain that are kept, per epoch.

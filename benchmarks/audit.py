@@ -44,7 +44,7 @@ from skdpsurv.published import (
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
-from skdpsurv.survival.weibull_curve import WeibullCurve
+from skdpsurv.survival.weibull.fitter import WeibullCurve
 from tests.support import planted_defects
 from tests.support.transcript import transcript_audit
 

@@ -29,8 +29,8 @@ from skdpsurv.metrics import concordance_index
 from skdpsurv.privacy import random_source
 from skdpsurv.privacy.plan import Plan, Sequential
 from skdpsurv.shape import Shape
-from skdpsurv.survival.hazard_fit import HazardFit, HazardMinimiser
-from skdpsurv.survival.hazard_plans import HazardRecords
+from skdpsurv.survival.hazards.fit import HazardFit, HazardMinimiser
+from skdpsurv.survival.hazards.model import HazardRecords
 
 EPSILONS = setting((0.1, 0.4, 1.6, 6.4), quick=(1.6,))
 #: rho tried: a small set for much noise.

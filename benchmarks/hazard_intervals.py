@@ -25,8 +25,7 @@ from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.preprocessing import PublicBoundsScaler
-from skdpsurv.survival.hazard_plans import HazardRecords
-from skdpsurv.survival.spline import orthogonal_basis, published_basis
+from skdpsurv.survival.hazards.model import HazardRecords, orthogonal_basis, published_basis
 from skdpsurv.target import event_and_time
 
 SHARE = 0.2

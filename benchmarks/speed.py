@@ -16,7 +16,7 @@ from benchmarks._common import SurvivalData, flchain, table
 from benchmarks._run import arguments, in_new_process, part, run, setting
 from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.reference import person_period
-from skdpsurv.survival.spline import published_basis
+from skdpsurv.survival.hazards.model import published_basis
 
 Q = setting(200, quick=20)
 LINKS = setting(("logit", "cloglog", "probit"), quick=("logit",))

@@ -22,8 +22,8 @@ from skdpsurv.published import (
     SampleAggregateWeibullFitter,
 )
 from skdpsurv.published import weibull_plans as published_plans
-from skdpsurv.survival.weibull_counts import CountTable
-from skdpsurv.survival.weibull_curve import WeibullCurve
+from skdpsurv.survival.weibull.counts import CountTable
+from skdpsurv.survival.weibull.fitter import WeibullCurve
 from skdpsurv.target import event_and_time
 
 #: The paper's.

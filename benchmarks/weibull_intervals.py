@@ -16,7 +16,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from lifelines import WeibullFitter
 
-import skdpsurv.survival.weibull_intervals as simulation
+import skdpsurv.survival.weibull.intervals as simulation
 from benchmarks._common import table
 from benchmarks._run import arguments, number, run, setting
 from skdpsurv import DPWeibullFitter

@@ -20,7 +20,7 @@ from benchmarks._common import table
 from benchmarks._run import arguments, in_new_process, number, run, setting
 from skdpsurv import DPWeibullFitter
 from skdpsurv.published import PublishedWeibullFitter
-from skdpsurv.survival.weibull_curve import WeibullCurve
+from skdpsurv.survival.weibull.fitter import WeibullCurve
 
 MAX_TIME = 10.0
 SIZES = setting((10_000, 100_000, 1_000_000, 10_000_000), quick=(10_000,))

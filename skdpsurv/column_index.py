@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["column_index"]
-
 
 def column_index(parameter: str, column: Any, names: Sequence[str], n_columns: int) -> int:
     """Return the index of a column.

@@ -8,8 +8,6 @@ from numpy.typing import ArrayLike
 from skdpsurv.target import event_and_time
 from skdpsurv.types import FloatArray
 
-__all__ = ["concordance_index"]
-
 
 def concordance_index(
     y: ArrayLike, risk: ArrayLike, *, sample_weight: ArrayLike | None = None

@@ -39,8 +39,6 @@ from skdpsurv.privacy.refusals import RefusedValueError, step_of_callers
 from skdpsurv.privacy.silence import attempted
 from skdpsurv.types import IndexArray
 
-__all__ = ["DaskBlocks", "applied", "current_client", "raised", "sendable"]
-
 UNREAD = "X must be a collection whose records can be read: a step that makes it failed."
 #: Errors with a text of this package's own: no subclasses, such as those of Unicode and of pandas.
 OWN = (ValueError, TypeError, RefusedValueError)

@@ -16,8 +16,6 @@ from skdpsurv.privacy.silence import attempted
 from skdpsurv.rows import refuse_no_target, require_one_each
 from skdpsurv.types import FloatArray, IndexArray
 
-__all__ = ["class_indices", "label_places", "one_vs_rest", "stated_classes", "stated_labels"]
-
 LABELS = NUMBERS | TEXT | {bool, np.bool_}
 
 

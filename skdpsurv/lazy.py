@@ -15,9 +15,6 @@ from typing import Any, TypeVar, cast
 import numpy as np
 import pandas as pd
 
-__all__ = ["by_partition", "is_dask", "is_lazy", "lazily", "one_row", "partitions"]
-
-
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 

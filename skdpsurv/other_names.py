@@ -8,8 +8,6 @@ import inspect
 from collections.abc import Callable, Collection
 from typing import Any
 
-__all__ = ["instead_of", "unknown", "with_suggestions"]
-
 #: By the name elsewhere: the name here, and what else to know. Said where there is one of the name.
 OTHERS = {
     "penalizer": ("alpha", ""),

@@ -25,8 +25,6 @@ from skdpsurv.privacy.refusals import RefusedValueError
 from skdpsurv.privacy.silence import attempted
 from skdpsurv.rows import has_one_each, length, take, take_parameters
 
-__all__ = ["about_people", "one_record_each", "one_record_each_of"]
-
 ASSUMPTION = (
     "person names whose each record is, nobody has two names, and how many people there are is "
     "public; of each, the first record is used"

@@ -12,8 +12,6 @@ import numpy as np
 
 from skdpsurv.types import FloatArray
 
-__all__ = ["CHUNK_ELEMENTS", "by_pieces", "row_pieces"]
-
 #: Rows that are worked on at once, times columns. Two or three such arrays of doubles fit a
 #: second-level cache.
 CHUNK_ELEMENTS = 2**15

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from skdpsurv.version import __version__
 
-__all__ = ["DOUBLES", "PAPERS", "REAL_ARITHMETIC", "reference"]
-
 #: An assumption of whatever draws noise on vectors or computes gradients: the proof is of the
 #: program.
 DOUBLES = (

@@ -16,9 +16,6 @@ from skdpsurv.privacy.refusals import NO_TABLE
 from skdpsurv.rows import take
 from skdpsurv.types import BoolArray
 
-__all__ = ["Shape", "made_up", "seen_shape", "size"]
-
-
 #: Sums of multiples of 2^-30 up to 1 are exact in integers of 64 bits, with a bit to spare.
 MOST_RECORDS = 2**32
 #: What the rows of a list may be.

@@ -16,8 +16,6 @@ from skdpsurv.privacy.refusals import RefusedValueError, step_of_callers
 from skdpsurv.rows import has_one_each, take
 from skdpsurv.target import chosen_target
 
-__all__ = ["as_source", "dask_source", "in_memory", "one_target", "require_in_memory"]
-
 UNCOUNTED = "X must be a collection whose records can be counted: a step that makes it failed."
 
 

@@ -34,7 +34,7 @@ from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.checks import fraction, positive_int
-from skdpsurv.survival.exit_curves import ExitCurves
+from skdpsurv.survival.curves.kaplan_meier import ExitCurves
 from skdpsurv.survival.univariate import UnivariateFitter
 from skdpsurv.types import FloatArray
 

@@ -32,8 +32,6 @@ from skdpsurv.shape import Shape, seen_shape
 from skdpsurv.sources import require_in_memory
 from skdpsurv.types import FloatArray
 
-__all__ = ["TabularEstimator"]
-
 
 class TabularEstimator(PrivateEstimator):
     """Base of private estimators whose X is a table.

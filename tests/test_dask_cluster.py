@@ -28,7 +28,7 @@ from skdpsurv import (
 from skdpsurv.audit import audit_epsilon
 from skdpsurv.dask_blocks import DaskBlocks
 from skdpsurv.metrics import private_survival_metrics
-from skdpsurv.survival import posterior_plan
+from skdpsurv.survival.hazards import posterior as hazard_posterior
 from tests.support import checks
 from tests.support.hazards import hazard
 from tests.support.searches import search_of
@@ -126,7 +126,7 @@ def test_every_setting(client, setting, monkeypatch):
     """Noise is drawn without a seed, as it cannot be sent: nothing that holds it is."""
     data, changes = setting.data(), {}
     if setting.diverges:  # by a thousand steps, each of which is a pass over the cluster
-        monkeypatch.setitem(posterior_plan.LEAST_STEPS, "psgld", 20)
+        monkeypatch.setitem(hazard_posterior.LEAST_STEPS, "psgld", 20)
         changes["method"] = clone(setting.parameters["method"]).set_params(n_epochs=1)
     frame, columns, target = table(data)
     with dask.config.set({"dataframe.convert-string": False}):

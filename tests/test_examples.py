@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import skdpsurv.survival.weibull_curve as weibull
+import skdpsurv.survival.weibull.fitter as weibull
 from skdpsurv import PublicInputWarning
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "docs" / "examples").glob("*.py"))

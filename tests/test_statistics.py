@@ -19,8 +19,8 @@ from skdpsurv.statistics import (
     logrank_test,
     pairwise_logrank_test,
 )
-from skdpsurv.survival.exit_fit import Table, fit_exits
-from skdpsurv.survival.exit_table import band_ends, bands_of
+from skdpsurv.survival.curves.exit_fit import Table, fit_exits
+from skdpsurv.survival.curves.table import band_ends, bands_of
 
 
 def simulated(n=2000, ratio=1.5, seed=0, censoring=1.0):

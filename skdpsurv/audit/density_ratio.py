@@ -19,11 +19,9 @@ from skdpsurv.mechanisms.perturbation import Minimisers, Problem
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalGaussian
 from skdpsurv.privacy import silent_arithmetic
 from skdpsurv.privacy.plan import Plan, Sequential, Total, leaves
-from skdpsurv.survival.weibull_counts import CountTable
-from skdpsurv.survival.weibull_measurements import Ladder
+from skdpsurv.survival.weibull.counts import CountTable
+from skdpsurv.survival.weibull.plan import Ladder
 from skdpsurv.types import FloatArray
-
-__all__ = ["DensityRatioResult", "density_ratio_audit"]
 
 #: Of any release: audits ask for laws, and draw nothing.
 SAMPLERS = "samplers, and that drawn noise follows its stated law"
@@ -353,13 +351,13 @@ def _compare_ladders(
         way = ladder.public.way
         laws = [log_law(each, ladder.price, way.n_rungs, n_cells) for each in rungs]
         gaps = np.abs(laws[0] - laws[1])
-        node = (int(np.argmax(gaps)) + 0.5) * grid_step(rungs[0], n_cells)
-        found.append((float(gaps.max()), node))
-    largest, node = max(found)
+        place = (int(np.argmax(gaps)) + 0.5) * grid_step(rungs[0], n_cells)
+        found.append((float(gaps.max()), place))
+    largest, place = max(found)
     return DensityRatioResult(
         largest,
         ladder.price,
-        (ladder.shape_at(node),),
+        (ladder.shape_at(place),),
         "law of the shape",
         audited=("draw of the shape",),
         not_audited=("noisy counts and sums", SAMPLERS),

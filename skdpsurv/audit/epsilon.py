@@ -25,7 +25,6 @@ from skdpsurv.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["AuditResult", "audit_epsilon"]
 
 #: Events that are counted on the held-out half; the error is split among them.
 N_EVENTS = 3

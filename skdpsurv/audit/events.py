@@ -36,8 +36,6 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from skdpsurv.types import FloatArray
 
-__all__ = ["Event", "Scores", "best_events", "epsilon_bound", "fewest_trials", "learned_scores"]
-
 #: Columns that enter: of more, those which differ most between the neighbours.
 MOST_COLUMNS, MOST_SQUARED_COLUMNS = 40, 10
 #: Quantiles of the scores that are tried as thresholds.

@@ -24,8 +24,6 @@ from skdpsurv.privacy.cost import Cost
 from skdpsurv.privacy.measurement import Measurement
 from skdpsurv.privacy.plan import Disjoint, Plan
 
-__all__ = ["MeasuredDistance", "MeasurementResult", "measurement_audit"]
-
 #: What no walk shows.
 NOT_AUDITED = ("samplers, and that noise is drawn as the plan says", "whether a theorem is true")
 #: Of a fit whose status is "none".

@@ -19,12 +19,10 @@ from skdpsurv.classification.private_classifier import PrivateClassifier
 from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.published import PerturbedHistogramMEstimator
 from skdpsurv.regression import PrivateLinearModel
-from skdpsurv.survival.discrete_time_model import DiscreteTimeModel
-from skdpsurv.survival.exit_curves import ExitCurves
-from skdpsurv.survival.weibull_curve import WeibullCurve
+from skdpsurv.survival.curves.kaplan_meier import ExitCurves
+from skdpsurv.survival.hazards.base import DiscreteTimeModel
+from skdpsurv.survival.weibull.fitter import WeibullCurve
 from skdpsurv.types import FloatArray
-
-__all__ = ["PAIRS", "NeighbourPair", "worst_neighbours"]
 
 #: How far beyond a bound records go that clipping must catch.
 FAR = 1e9

@@ -31,16 +31,13 @@ from sklearn.base import clone
 from skdpsurv.checks import integer, positive_int, verbosity
 from skdpsurv.privacy import random_source, silent_arithmetic
 from skdpsurv.progress import first
-from skdpsurv.survival.discrete_time_model import DiscreteTimeModel
-from skdpsurv.survival.posterior_plan import PosteriorDraw
-from skdpsurv.survival.spline import to_published
+from skdpsurv.survival.hazards.base import DiscreteTimeModel
+from skdpsurv.survival.hazards.model import to_published
+from skdpsurv.survival.hazards.posterior import PosteriorDraw
 from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-
-__all__ = ["PosteriorChains", "nonprivate_posterior_chains"]
 
 
 @dataclass(frozen=True)

@@ -32,8 +32,6 @@ from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.privacy import silent_arithmetic
 from skdpsurv.types import FloatArray
 
-__all__ = ["PrivacyCurveResult", "privacy_curve_audit"]
-
 #: Points at which gradients of neighbours are compared, at these distances from the start.
 N_POINTS, DISTANCES = 16, (0.01, 0.3, 1.0, 3.0, 30.0)
 #: Differences that agree so far are the same.

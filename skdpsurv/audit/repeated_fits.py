@@ -13,8 +13,6 @@ from skdpsurv.privacy import silence
 from skdpsurv.progress import first
 from skdpsurv.types import FloatArray
 
-__all__ = ["Statistic", "released_numbers", "released_table", "run_trials"]
-
 Statistic = Callable[[Any], float]
 #: What one fit released, by name.
 Numbers = Mapping[str, FloatArray]

@@ -16,8 +16,6 @@ from sklearn.pipeline import Pipeline
 
 from skdpsurv.types import BoolArray
 
-__all__ = ["Subject", "at_most", "audited", "check_neighbours", "private_step"]
-
 
 def at_most(found: float, allowed: float) -> bool:
     """Say whether what was found is allowed: sums over thousands of records are rounded."""

@@ -13,8 +13,6 @@ from skdpsurv.privacy import RandomSource, random_source, silence
 from skdpsurv.privacy.measurement import Known, Measurement
 from skdpsurv.privacy.plan import Disjoint, Node, Plan, RandomlyMany, Total
 
-__all__ = ["Ready", "Visit", "plan_and_records", "planned", "ready", "visits"]
-
 #: A private estimator, and what has it fitted to some records.
 Ready = tuple[PrivateEstimator, Callable[[], Any]]
 

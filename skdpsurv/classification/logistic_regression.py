@@ -31,8 +31,6 @@ from skdpsurv.privacy.plan import Plan
 from skdpsurv.privacy.shares import what_is_left
 from skdpsurv.release import Release
 
-__all__ = ["ENOUGH", "DPLogisticRegression", "Perturbation"]
-
 #: Below this many records, times epsilon, a table of margins sees little but its own noise, and is
 #: skipped; so are second moments.
 ENOUGH = 600.0

@@ -13,8 +13,6 @@ from skdpsurv.classification.stacking_model import StackingModel
 from skdpsurv.privacy import PrivacyAccountant
 from skdpsurv.release import Release
 
-__all__ = ["PrivateStackingClassifier"]
-
 
 class PrivateStackingClassifier(StackingModel):
     r"""Private logistic models on parts of the data, combined by votes or by a model on top.

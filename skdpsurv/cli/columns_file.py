@@ -18,8 +18,6 @@ from skdpsurv.cli.output import save, show
 from skdpsurv.preprocessing import PublicColumns
 from skdpsurv.preprocessing.column_kinds import Category, Date
 
-__all__ = ["Labels", "public_columns", "schema", "table_of"]
-
 #: Of a column: None if it is not read as text.
 Labels = tuple[str, ...] | None
 

@@ -29,8 +29,6 @@ from skdpsurv.target import event_and_time
 from skdpsurv.types import FloatArray
 from skdpsurv.version import extra
 
-__all__ = ["Comparison", "compare_on_flchain", "demo"]
-
 PEOPLE = pd.DataFrame.from_dict(
     {
         "Woman aged 60": (60.0, 0.0, 1.2, 1.4, 0.9, 0.0, 1996.0),

@@ -30,8 +30,6 @@ from skdpsurv.report.text import exact
 from skdpsurv.survival.curve_frames import times_argument
 from skdpsurv.types import FloatArray
 
-__all__ = ["evaluate", "predict"]
-
 
 @command
 def predict(

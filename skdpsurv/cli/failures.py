@@ -21,8 +21,6 @@ from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy import BudgetExceededError, PrivacyLeakWarning, RefusedValueError
 from skdpsurv.target import TIMES_ALONE
 
-__all__ = ["EXIT_CODES", "CommandError", "RefusedFileError", "guarded", "refusals", "say"]
-
 #: Exit codes by kind of failure. 2 is also what a wrong option ends with.
 EXIT_CODES = {
     "internal": 1,

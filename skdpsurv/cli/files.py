@@ -26,8 +26,6 @@ import pandas as pd
 from skdpsurv.cli.failures import CommandError, RefusedFileError
 from skdpsurv.cli.options import NONE, FileFormat
 
-__all__ = ["MISSING", "Table", "column_names", "read_table", "require_columns"]
-
 #: What means missing in a CSV file, unless it is a label of the column.
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
 #: Rows that are read at once.

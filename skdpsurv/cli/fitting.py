@@ -36,9 +36,6 @@ from skdpsurv.survival import (
 )
 from skdpsurv.target import split_target
 
-__all__ = ["ABOUT_RECORDS", "ESTIMATORS", "Kind", "fit", "make", "reading", "rehearse"]
-
-
 #: What ``skdpsurv fit`` fits.
 Kind = StrEnum("Kind", ["survival", "weibull", "km", "competing", "logistic"])
 ESTIMATORS: dict[Kind, type[PrivateEstimator]] = {

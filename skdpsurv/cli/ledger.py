@@ -17,8 +17,6 @@ from skdpsurv.privacy.budget import dataset_name
 from skdpsurv.privacy.chain import Receipt
 from skdpsurv.report.text import exact
 
-__all__ = ["app", "ledger_line", "ledger_state", "open_ledger"]
-
 app = typer.Typer(help="Look at a ledger, make one, or export it.", no_args_is_help=True)
 
 

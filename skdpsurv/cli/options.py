@@ -13,8 +13,6 @@ import typer
 
 from skdpsurv.cli.failures import guarded
 
-__all__ = ["NONE", "FileFormat", "Spending", "SurvivalColumns", "command", "split_names"]
-
 #: Default of options that may be given several times.
 NONE: Any = ()
 #: Options that are not called as their parameter is.

@@ -28,19 +28,6 @@ from skdpsurv.release import Release, layout
 from skdpsurv.report.coefficients import cautions
 from skdpsurv.report.text import exact
 
-__all__ = [
-    "csv_text",
-    "curves",
-    "promise_line",
-    "reserve",
-    "result_lines",
-    "rich_table",
-    "save",
-    "save_or_print",
-    "show",
-    "working",
-]
-
 #: More than any table takes.
 UNBOUNDED = 10_000
 #: Times that curves are shown at, up to the horizon.

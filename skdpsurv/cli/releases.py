@@ -16,8 +16,6 @@ from skdpsurv.pooling import heterogeneity, pool_releases
 from skdpsurv.release import Release
 from skdpsurv.release.layout import unrepeated
 
-__all__ = ["explain", "load_release", "pool"]
-
 
 def load_release(path: Path) -> Release:
     """Read a release."""

@@ -17,8 +17,6 @@ from skdpsurv.cli.options import NONE, command
 from skdpsurv.cli.output import reserve, rich_table, show, working
 from skdpsurv.forecast import forecast_accuracy
 
-__all__ = ["audit", "plan"]
-
 #: What a terminal has room for, of a forecast's table, and what it means.
 SHOWN = {
     "c_index": ("C-index", "C-index: on fresh records"),

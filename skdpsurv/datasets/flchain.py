@@ -40,8 +40,6 @@ from sklearn.utils import Bunch
 
 from skdpsurv.version import extra
 
-__all__ = ["load_flchain"]
-
 # Chosen from the study's design and from clinical chemistry, not from the minimum and maximum
 # of the columns: several columns do reach beyond them, and are clipped.
 _BOUNDS: dict[str, tuple[float, float]] = {

@@ -11,8 +11,6 @@ from skdpsurv.checks import fraction, one_of, positive_int, positive_number
 from skdpsurv.target import survival_target
 from skdpsurv.types import FloatArray
 
-__all__ = ["make_discrete_time_survival"]
-
 _WEIBULL_SHAPE = {"front-loaded": 0.5, "flat": 1.0, "rising": 2.0}
 
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from skdpsurv.target import survival_target
 
-__all__ = ["load_survival_csv"]
-
 
 def load_survival_csv(
     path: str | os.PathLike[str], *, time: str = "time", event: str = "event"

@@ -23,8 +23,6 @@ from skdpsurv.preprocessing import PublicColumns
 from skdpsurv.preprocessing.column_kinds import Boolean, Category, Date, Number
 from skdpsurv.types import FloatArray
 
-__all__ = ["Column", "Table", "columns_within", "plain_columns"]
-
 #: Of each two columns' latent normal values.
 CORRELATION = 0.2
 #: Numbers in the middle of their bounds: the standard deviation, the bounds being -1 and 1.

@@ -12,8 +12,6 @@ from skdpsurv.labels import stated_classes
 from skdpsurv.mechanisms.perturbation import Minimisers
 from skdpsurv.shape import Shape
 
-__all__ = ["gain_of_delta"]
-
 #: What is left of the noise, at most: a promise is not weakened for less.
 WORTH = 0.9
 

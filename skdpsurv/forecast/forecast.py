@@ -34,9 +34,7 @@ from skdpsurv.preprocessing import PublicColumns
 from skdpsurv.progress import first
 from skdpsurv.survival import DPDiscreteTimeSurvival, DPKaplanMeierFitter, DPWeibullFitter
 from skdpsurv.survival.regression import SurvivalRegression
-from skdpsurv.survival.weibull_curve import WeibullCurve
-
-__all__ = ["forecast_accuracy"]
+from skdpsurv.survival.weibull.fitter import WeibullCurve
 
 #: What is simulated where nothing else is said.
 DEFAULT_COLUMNS, DEFAULT_CONCORDANCE = 8, 0.7

@@ -15,8 +15,6 @@ from skdpsurv.checks import number_in
 from skdpsurv.forecast.studies import MEDIAN, Run
 from skdpsurv.plotting.style import COLOURS, LINE_WIDTH, pyplot
 
-__all__ = ["AccuracyForecast", "summarised"]
-
 #: Of simulated studies, between which the ends of a range are.
 ENDS = (0.1, 0.9)
 #: Measures whose range is told, too.

@@ -14,10 +14,8 @@ from skdpsurv.forecast.covariates import Column, Table
 from skdpsurv.forecast.truth import HazardTruth, LabelTruth, Pairs
 from skdpsurv.privacy.silence import silence
 from skdpsurv.survival.regression import SurvivalRegression
-from skdpsurv.survival.weibull_curve import WeibullCurve
+from skdpsurv.survival.weibull.fitter import WeibullCurve
 from skdpsurv.types import FloatArray
-
-__all__ = ["MEDIAN", "Run", "Setting", "curve_run", "regression_run"]
 
 #: The measure of which the median over studies is told, not the mean.
 MEDIAN = "interval_width"

@@ -32,8 +32,6 @@ from scipy.optimize import brentq
 
 from skdpsurv.types import BoolArray, FloatArray, IndexArray
 
-__all__ = ["BASELINES", "HazardTruth", "LabelTruth", "Pairs"]
-
 #: Shapes of the baseline's Weibull distribution.
 BASELINES = {"front-loaded": 0.5, "flat": 1.0, "rising": 2.0}
 #: Of Gauss and Legendre's rule.

@@ -22,8 +22,6 @@ from skdpsurv.privacy import silence
 from skdpsurv.privacy.silence import attempted
 from skdpsurv.types import FloatArray
 
-__all__ = ["predicted_numbers", "predicted_probabilities", "prediction_assumptions", "row_wise"]
-
 
 @functools.cache
 def row_wise() -> frozenset[type]:

@@ -29,8 +29,6 @@ from dataclasses import dataclass
 from skdpsurv.blocks import MOST_LEVELS
 from skdpsurv.likelihoods.base import PrivacyConstants
 
-__all__ = ["ZERO", "Center", "Certificate", "certifiable_ridge", "certificate", "gradient_error"]
-
 UNIT = 2.0**-53
 #: What products of roundings, and those of the bound itself, add to it: all are below 1e-6.
 SECOND_ORDER = 1.001

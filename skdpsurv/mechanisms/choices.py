@@ -17,8 +17,6 @@ from skdpsurv.privacy import RandomSource
 from skdpsurv.privacy.cost import Cost, in_turn, price_of
 from skdpsurv.privacy.measurement import Distances, Known, Mechanism
 
-__all__ = ["Choices"]
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Choices(Mechanism):

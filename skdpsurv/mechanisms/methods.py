@@ -10,8 +10,6 @@ from skdpsurv.mechanisms.perturbation import Calibrated
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalGaussian, SphericalLaplace
 from skdpsurv.privacy.concentrated import Concentrated, Price
 
-__all__ = ["NAMES", "PURE", "calibrate", "candidates", "check_delta", "deviation"]
-
 NAMES = {
     "obj_pert": "objective perturbation",
     "out_pert": "output perturbation",

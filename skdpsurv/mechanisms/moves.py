@@ -16,8 +16,6 @@ from skdpsurv.blocks import Blocks
 from skdpsurv.likelihoods.base import Likelihood, block_derivatives
 from skdpsurv.types import FloatArray
 
-__all__ = ["Move", "around", "moves"]
-
 #: How far from a centre derivatives are compared, along at most so many coordinates.
 STEPS, MOST_COORDINATES = (0.3, 1.0, 3.0, 10.0, 100.0), 6
 #: Eigenvalues below this part of the largest trace are rounding.

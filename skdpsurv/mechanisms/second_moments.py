@@ -30,8 +30,6 @@ from skdpsurv.privacy.exact_vectors import require_theorem
 from skdpsurv.privacy.measurement import Distances
 from skdpsurv.types import FloatArray, IntArray
 
-__all__ = ["SecondMoments"]
-
 #: Rows are rounded to multiples of this power of two. Products of two such numbers, and sums of a
 #: piece of them, are exact in doubles; sums of up to 2^32 rows are exact in integers.
 EXPONENT = -15

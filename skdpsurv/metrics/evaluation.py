@@ -35,8 +35,6 @@ from skdpsurv.tabular import TabularEstimator
 from skdpsurv.target import event_and_time
 from skdpsurv.types import FloatArray
 
-__all__ = ["Evaluation", "private_survival_metrics"]
-
 #: More cells than this drown in their noise, whatever n and epsilon are.
 MOST_GROUPS, MOST_BANDS = 50, 50
 

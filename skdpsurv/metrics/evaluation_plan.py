@@ -36,8 +36,6 @@ from skdpsurv.privacy.plan import Plan, Sequential
 from skdpsurv.references import reference
 from skdpsurv.types import FloatArray, IntArray
 
-__all__ = ["TIMES", "Setting", "evaluation_plan"]
-
 #: Times that the Brier score is a mean over: the middles of as many parts of (0, horizon).
 TIMES = 32
 #: Shares of records at higher risk than the quantiles that are looked for; edges are laid between

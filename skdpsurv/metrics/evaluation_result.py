@@ -12,8 +12,6 @@ import pandas as pd
 from skdpsurv.privacy import PrivacyGuarantee
 from skdpsurv.privacy.guarantee import frozen, thawed
 
-__all__ = ["Estimate", "RiskGroup", "SurvivalEvaluation"]
-
 
 class Estimate(NamedTuple):
     """A number, and the ends of its interval."""

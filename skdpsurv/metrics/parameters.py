@@ -11,12 +11,6 @@ from numpy.typing import ArrayLike
 
 from skdpsurv.types import FloatArray
 
-__all__ = [
-    "mean_relative_error",
-    "median_absolute_error",
-    "relative_error",
-]
-
 
 def relative_error(estimate: ArrayLike, reference: ArrayLike) -> float:
     """Distance of an estimate from a reference, relative to the reference's length.

@@ -24,11 +24,9 @@ from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
 from skdpsurv.preprocessing.lone_rows import LoneRows
 from skdpsurv.privacy import silence, silent_arithmetic
 from skdpsurv.privacy.silence import attempted
-from skdpsurv.survival.discrete_time_model import DiscreteTimeModel
+from skdpsurv.survival.hazards.base import DiscreteTimeModel
 from skdpsurv.tabular import TabularEstimator
 from skdpsurv.types import FloatArray
-
-__all__ = ["final_step", "lone_rows", "predicted_survival", "refuse_short_reach", "unknown_steps"]
 
 #: Predicted where a model predicts nothing, or what is no number.
 UNKNOWN = 0.5

@@ -32,8 +32,6 @@ from skdpsurv.privacy import RandomSource, clip_times, random_source
 from skdpsurv.target import survival_target
 from skdpsurv.types import BoolArray, FloatArray, IntArray
 
-__all__ = ["Measures", "Reading", "exact_measures", "intervals"]
-
 N_RESAMPLES = 500
 #: Groups that are found, and have less than this part of an equal share, join a neighbour.
 LEAST_SHARE = 0.4

@@ -23,21 +23,6 @@ from scipy import special
 from skdpsurv.mechanisms.sums import CellSums
 from skdpsurv.types import BoolArray, FloatArray, IntArray
 
-__all__ = [
-    "OFFSETS",
-    "EvaluationRecords",
-    "RiskTable",
-    "between_ties",
-    "brier_terms",
-    "concordance",
-    "observed_curves",
-    "parts_of",
-    "risk_candidates",
-    "slopes_of",
-    "time_candidates",
-    "uncensored_curve",
-]
-
 #: How far from the middle of its cell a record is, in widths of the cell: at most half of one.
 OFFSETS = CellSums(0.5)
 #: Candidates for edges.

@@ -17,8 +17,6 @@ from skdpsurv.model_selection.candidates import private_step
 from skdpsurv.model_selection.losses import through_pipeline
 from skdpsurv.types import FloatArray
 
-__all__ = ["BestModel"]
-
 #: Methods that scikit-learn's Pipeline does not pass on.
 CURVES = ("predict_survival_function", "predict_cumulative_hazard_function")
 

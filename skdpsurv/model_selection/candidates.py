@@ -24,8 +24,6 @@ from skdpsurv.rows import length
 from skdpsurv.shape import made_up, size
 from skdpsurv.types import BoolArray
 
-__all__ = ["Candidate", "Fit", "list_candidates", "private_step"]
-
 #: What the search sets, so that candidates may not.
 RESERVED = ("epsilon", "delta", "random_state", "accountant")
 

@@ -20,8 +20,6 @@ from skdpsurv.model_selection.candidates import Fit, private_step
 from skdpsurv.privacy import PrivacyGuarantee
 from skdpsurv.rows import length
 
-__all__ = ["charges_of"]
-
 
 def charges_of(
     estimator: Any, X: Any, y: Any = None, options: Mapping[str, Any] | None = None

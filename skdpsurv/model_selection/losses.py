@@ -22,14 +22,6 @@ from skdpsurv.rows import length, take
 from skdpsurv.target import event_and_time, fit_target, is_two_dimensional
 from skdpsurv.types import BoolArray, FloatArray
 
-__all__ = [
-    "Loss",
-    "SurvivalLoss",
-    "brier_loss",
-    "error_loss",
-    "through_pipeline",
-]
-
 Loss = Callable[[Any, Any, Any], ArrayLike]
 
 #: Rows whose curves are in memory at once.

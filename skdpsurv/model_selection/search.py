@@ -57,8 +57,6 @@ from skdpsurv.privacy.run_price import Spend
 from skdpsurv.sources import in_memory
 from skdpsurv.target import paired
 
-__all__ = ["PrivateSearchCV"]
-
 #: Strategies by their words.
 STRATEGIES: dict[str, type[RepeatedRuns | DisjointParts]] = {
     "repeat": RepeatedRuns,

@@ -24,8 +24,6 @@ from skdpsurv.privacy.concentrated import Price
 from skdpsurv.privacy.plan import Disjoint, Node, Plan, RandomlyMany, Sequential, Total
 from skdpsurv.privacy.run_price import Spend
 
-__all__ = ["SearchShape", "search_plan"]
-
 ASSUMPTIONS = (
     "the candidates, and everything that the guarantee of a single fit takes for public",
     "a record's loss depends on that record and on the model alone",

@@ -33,12 +33,9 @@ from skdpsurv.preprocessing.raw_table import is_frame
 from skdpsurv.privacy import silence, silent_arithmetic
 from skdpsurv.privacy.silence import attempted
 from skdpsurv.rows import length, take
-from skdpsurv.survival.discrete_time_model import DiscreteTimeModel
-from skdpsurv.survival.weibull_curve import WeibullCurve
+from skdpsurv.survival.hazards.base import DiscreteTimeModel
+from skdpsurv.survival.weibull.fitter import WeibullCurve
 from skdpsurv.types import BoolArray, FloatArray
-
-__all__ = ["summed_losses"]
-
 
 #: Of this package: what they predict for a row is a function of that row, sums over its columns and
 #: curves of them.

@@ -38,17 +38,6 @@ from skdpsurv.references import reference
 from skdpsurv.rows import has_one_each, length, take, take_parameters
 from skdpsurv.types import BoolArray, IndexArray, IntArray
 
-__all__ = [
-    "LastFit",
-    "LeastLoss",
-    "SearchRecords",
-    "SummedLosses",
-    "TrainedCandidates",
-    "Workers",
-    "never_asked",
-]
-
-
 #: Backends of joblib whose tasks nobody else counts.
 LOCAL = ("loky", "multiprocessing", "threading", "sequential")
 

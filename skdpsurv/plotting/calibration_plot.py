@@ -23,7 +23,6 @@ from skdpsurv.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_calibration", "plot_risk_groups"]
 
 #: Points that a model's curve is drawn at.
 N_POINTS = 200

@@ -13,8 +13,6 @@ from skdpsurv.plotting.style import colour, pyplot
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["plot_density", "plot_trace"]
-
 
 def plot_trace(chains: Any, parameters: Sequence[str] | None = None) -> Figure:
     """Draw the paths of chains: one panel a parameter, one colour a chain.

@@ -13,7 +13,6 @@ from skdpsurv.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_coefficients"]
 
 #: Of a summary, as lifelines has them.
 _COLUMNS = ("coef", "coef lower 95%", "coef upper 95%")

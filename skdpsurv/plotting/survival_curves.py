@@ -23,7 +23,6 @@ from skdpsurv.plotting.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_survival_curves"]
 
 # After the first model, which is solid: ever shorter dashes, on thinner and paler lines.
 _DASHES = ((7.0, 1.5), (4.0, 1.5), (2.0, 1.5), (1.0, 1.5))

@@ -25,7 +25,6 @@ from skdpsurv.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["add_at_risk_counts", "plot_univariate"]
 
 _N_TIMES = 201
 _BAND_ALPHA = 0.18

@@ -25,8 +25,6 @@ from scipy import special
 from skdpsurv.inference import Inference
 from skdpsurv.types import FloatArray
 
-__all__ = ["Spread"]
-
 
 @dataclass(frozen=True, eq=False)
 class Spread:

@@ -20,7 +20,6 @@ from skdpsurv.types import FloatArray
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_forest"]
 
 #: Areas of the squares, in points: of the site with the largest weight, and the least that shows.
 LARGEST, LEAST = 130.0, 12.0

@@ -17,8 +17,6 @@ from skdpsurv.pooling.weibull import LOGS
 from skdpsurv.release import Release
 from skdpsurv.types import FloatArray
 
-__all__ = ["Shown", "heterogeneity", "shown_coefficients"]
-
 
 class Shown(NamedTuple):
     """Coefficients of sites in the units of a summary.

@@ -21,8 +21,6 @@ from scipy import linalg
 from skdpsurv.inference import Inference
 from skdpsurv.types import FloatArray
 
-__all__ = ["together", "with_spread"]
-
 
 def together(members: Sequence[Inference]) -> Inference:
     """Return the mean of estimates, weighed by their precisions, and its covariance.

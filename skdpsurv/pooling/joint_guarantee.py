@@ -19,8 +19,6 @@ from skdpsurv.privacy.budget import exact_sum, float_above
 from skdpsurv.references import reference
 from skdpsurv.release import Release
 
-__all__ = ["DISJOINT", "doubts_of", "joint_guarantee"]
-
 DISJOINT = "no person is in two of the pooled data sets"
 #: The same of parts of a pool, which follow.
 APART = "no person is in the data sets of two of these releases (by SHA-256)"

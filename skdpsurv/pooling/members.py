@@ -14,8 +14,6 @@ from skdpsurv.priors.promises import sha256
 from skdpsurv.privacy.guarantee import frozen
 from skdpsurv.release import Release
 
-__all__ = ["columns", "common", "in_one_ledger", "in_order", "leaves", "named", "require_same"]
-
 
 def in_order(releases: Any, kinds: Collection[str]) -> list[Release]:
     """Return releases of one kind, all different, in an order that does not depend on theirs.

@@ -18,9 +18,7 @@ from skdpsurv.pooling.weibull import Distributions
 from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy import PrivacyLeakWarning
 from skdpsurv.release import Release
-from skdpsurv.survival.weibull_setting import LEFT_CENSORED
-
-__all__ = ["ESTIMATED", "pool_releases", "pooled_estimate"]
+from skdpsurv.survival.weibull.setting import LEFT_CENSORED
 
 #: Estimators whose parameters are weighed by their precisions.
 ESTIMATED: dict[str, Regression | Distributions] = {

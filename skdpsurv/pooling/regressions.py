@@ -17,8 +17,6 @@ from skdpsurv.priors import Evidence
 from skdpsurv.release import Release, released_array
 from skdpsurv.types import FloatArray
 
-__all__ = ["Hazards", "LogOdds", "Regression"]
-
 
 class Regression(ABC):
     """How to read the parameters of a regression from a release, and how to write them.

@@ -9,8 +9,6 @@ import pandas as pd
 
 from skdpsurv.checks import integer, is_list, number_in
 
-__all__ = ["plan_rounds"]
-
 #: How far one record moves a sum of gradients, in units of the bound on rows.
 SENSITIVITY = 2.0
 #: A record's information on one of d coefficients is about 1 / (8 d).

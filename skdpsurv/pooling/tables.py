@@ -15,9 +15,7 @@ import numpy as np
 
 from skdpsurv.pooling.members import require_same
 from skdpsurv.release import Release, released_array
-from skdpsurv.survival.exit_table import COUNT_VARIANCE, table_variance
-
-__all__ = ["check_tables", "sum_of_tables"]
+from skdpsurv.survival.curves.table import COUNT_VARIANCE, table_variance
 
 HINT = ' n_intervals="auto" depends on the number of records and epsilon.'
 

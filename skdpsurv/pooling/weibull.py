@@ -17,10 +17,8 @@ from scipy import special, stats
 from skdpsurv.inference import Inference
 from skdpsurv.pooling.members import require_same
 from skdpsurv.release import Release, released_array
-from skdpsurv.survival.weibull_curve import LOG_COVARIANCE
+from skdpsurv.survival.weibull.fitter import LOG_COVARIANCE
 from skdpsurv.types import FloatArray
-
-__all__ = ["LOGS", "Distributions"]
 
 #: Parameters as they are pooled.
 LOGS = ("log lambda_", "log rho_")

@@ -24,8 +24,6 @@ from skdpsurv.privacy.plain_cells import FLOATS, NUMBERS, REAL, TEXT, all_of
 from skdpsurv.privacy.silence import attempted
 from skdpsurv.types import FloatArray, IndexArray
 
-__all__ = ["LARGEST_FLOAT", "days", "numbers", "places", "quietly"]
-
 #: Doubles from here on stand for several whole numbers each.
 LARGEST_FLOAT = 2.0**53
 LABELS = NUMBERS | TEXT | {Decimal}

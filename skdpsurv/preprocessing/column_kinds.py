@@ -18,8 +18,6 @@ from skdpsurv.preprocessing.feature import Expression, Feature
 from skdpsurv.privacy import RefusedValueError
 from skdpsurv.types import FloatArray, IndexArray
 
-__all__ = ["Boolean", "Category", "ColumnKind", "Date", "Number"]
-
 _LARGEST = sys.float_info.max
 
 

@@ -20,8 +20,6 @@ from skdpsurv.checks import choice, one_of, optional
 from skdpsurv.preprocessing.column_cells import quietly
 from skdpsurv.preprocessing.column_kinds import Boolean, Category, ColumnKind, Date, Number
 
-__all__ = ["column_kinds"]
-
 MISSING = ("error", "midpoint", "category")
 _FORMS = "(low, high), a list of labels, bool, or a mapping that holds 'bounds', 'categories', "
 _FORMS += "'boolean' or 'dates'"

@@ -26,8 +26,6 @@ from skdpsurv.preprocessing.raw_table import as_table
 from skdpsurv.privacy import RefusedValueError, call_without_data, check_finite, silence
 from skdpsurv.types import FloatArray
 
-__all__ = ["columns_beyond", "encoded", "made_of_one", "valid_row"]
-
 
 def encoded(transformer: Any, X: Any, n_columns: int, names: Sequence[str] | None) -> FloatArray:
     """Return the features of raw rows.

@@ -19,8 +19,6 @@ from skdpsurv.preprocessing.raw_table import as_table, is_frame
 from skdpsurv.privacy import RefusedValueError
 from skdpsurv.types import FloatArray
 
-__all__ = ["LoneRows", "lone_target"]
-
 
 @dataclass(frozen=True)
 class LoneRows:

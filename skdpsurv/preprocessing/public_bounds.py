@@ -24,8 +24,6 @@ from skdpsurv.privacy.plain_cells import refuse_foreign_cells
 from skdpsurv.privacy.silence import attempted
 from skdpsurv.types import FloatArray
 
-__all__ = ["PublicBoundsScaler"]
-
 Bound = float | ArrayLike | Mapping[str, float]
 
 

@@ -25,8 +25,6 @@ from skdpsurv.privacy import RefusedValueError, silent_arithmetic
 from skdpsurv.privacy.silence import attempted
 from skdpsurv.types import FloatArray
 
-__all__ = ["PublicColumns"]
-
 
 class PublicColumns(TransformerMixin, BaseEstimator):
     """Turn a table of numbers, categories, booleans and dates into features within [-1, 1].

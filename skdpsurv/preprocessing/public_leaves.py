@@ -20,8 +20,6 @@ from skdpsurv.preprocessing.public_bounds import PublicBoundsScaler
 from skdpsurv.preprocessing.public_columns import PublicColumns
 from skdpsurv.privacy.guarantee import frozen
 
-__all__ = ["LEAVES", "MOST_FEATURES", "MOST_NESTED", "Features", "Leaf"]
-
 Features = list[Feature]
 #: Deeper nesting than anybody writes; a release that is nested deeper was crafted.
 MOST_NESTED = 20

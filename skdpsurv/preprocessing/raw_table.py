@@ -13,8 +13,6 @@ from skdpsurv.preprocessing.column_cells import quietly
 from skdpsurv.privacy import refuse_masked
 from skdpsurv.privacy.refusals import NO_TABLE
 
-__all__ = ["as_table", "is_frame", "raw_columns", "refuse_moments"]
-
 PANDAS_MOMENTS = [f"datetime64[{unit}]" for unit in ("s", "ms", "us", "ns")]
 
 

@@ -14,8 +14,6 @@ from skdpsurv.preprocessing.public_leaves import LEAVES, MOST_NESTED
 from skdpsurv.preprocessing.public_steps import branches, features_of, is_dropped, is_nothing
 from skdpsurv.privacy.guarantee import thawed
 
-__all__ = ["DROP", "describe", "made_names", "rebuild"]
-
 #: More than anybody writes.
 MOST_STEPS = 100
 DROP = "drop"

@@ -29,8 +29,6 @@ from skdpsurv.mechanisms.perturbation import Calibrated
 from skdpsurv.release import Release, released_array
 from skdpsurv.types import FloatArray
 
-__all__ = ["Evidence"]
-
 _NAMES = ("evidence_coef", "evidence_error")
 #: Records agree with a prior if their estimate's part along it is at least so many of its standard
 #: errors, and at least such a part of it (docs/benchmarks/priors).

@@ -15,8 +15,6 @@ from skdpsurv.priors.promises import Promises
 from skdpsurv.priors.terms import Terms
 from skdpsurv.release import Release
 
-__all__ = ["Prior", "check_same_features", "is_prior", "says"]
-
 #: Errors and coefficients beyond these are none.
 SMALLEST, LARGEST = 1e-12, 1e12
 #: The rule for the parameter ``prior``.

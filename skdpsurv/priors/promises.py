@@ -12,8 +12,6 @@ from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee
 from skdpsurv.privacy.guarantee import PERSON
 from skdpsurv.release import Release
 
-__all__ = ["Promises", "earlier", "of_the_same_ledger", "sha256"]
-
 #: Status of what everybody can read already, such as a table in a journal.
 PUBLISHED = "published"
 #: About whom promises are that do not say it, as guarantees have it.

@@ -10,8 +10,6 @@ from skdpsurv.priors.terms import Terms
 from skdpsurv.release import Release, check_parameters
 from skdpsurv.release.published_table import MODELS
 
-__all__ = ["PublishedCoefficients"]
-
 
 class PublishedCoefficients:
     """What ``Release.from_coefficients`` returns a release of: a table, which predicts nothing."""

@@ -18,8 +18,6 @@ from skdpsurv.preprocessing.feature import (
 from skdpsurv.priors.evidence import Evidence, unknown
 from skdpsurv.types import FloatArray
 
-__all__ = ["Terms"]
-
 
 class Terms(NamedTuple):
     """What coefficients belong to.

@@ -39,7 +39,6 @@ from skdpsurv.privacy.ledger import (
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["PrivacyAccountant"]
 
 _DEFAULT_DATASET = "default"
 

@@ -12,8 +12,6 @@ import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
-__all__ = ["Receipt", "digest", "linked", "start"]
-
 
 class Receipt(NamedTuple):
     """How far a ledger had come: public, and enough to check its history up to there.

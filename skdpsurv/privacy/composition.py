@@ -18,8 +18,6 @@ from collections.abc import Iterable
 from skdpsurv.checks import fraction
 from skdpsurv.privacy.budget import exact_sum, float_above
 
-__all__ = ["compose"]
-
 #: Grid of the privacy loss: at most this, and at least so many steps for the smallest epsilon_i,
 #: but never finer than what takes minutes.
 GRID, STEPS, FINEST_GRID = 1e-4, 100.0, 1e-7

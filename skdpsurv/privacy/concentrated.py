@@ -29,20 +29,6 @@ from scipy import optimize
 
 from skdpsurv.privacy.shares import what_is_left
 
-__all__ = [
-    "Concentrated",
-    "Price",
-    "amount",
-    "as_laplace",
-    "epsilon_at",
-    "left",
-    "part",
-    "parts",
-    "rho_for",
-    "stated_price",
-    "together",
-]
-
 #: What the rounding of a few public numbers can take, many times over.
 MARGIN = 1.0 + 2.0**-40
 #: What the terms of an epsilon, which may be far larger than their sum, can be rounded by.

@@ -21,8 +21,6 @@ from skdpsurv.privacy.concentrated import Concentrated, Price, amount, epsilon_a
 from skdpsurv.privacy.run_count import RunCount
 from skdpsurv.privacy.run_price import curve, worth
 
-__all__ = ["BestOfRuns", "Cost", "at_once", "at_random", "in_turn", "price_of"]
-
 
 @dataclass(frozen=True)
 class BestOfRuns:

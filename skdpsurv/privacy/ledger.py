@@ -34,19 +34,6 @@ from skdpsurv.privacy.budget import (
 from skdpsurv.privacy.chain import Receipt, digest, linked, start
 from skdpsurv.privacy.guarantee import PrivacyGuarantee, weakest_status
 
-__all__ = [
-    "Ledger",
-    "MemoryLedger",
-    "Row",
-    "charge_of",
-    "entry_of",
-    "in_parallel",
-    "linked_rows",
-    "now",
-    "user_name",
-    "verify",
-]
-
 #: Number, nonce, the fields of an entry, and its hash.
 Row = tuple[Any, ...]
 

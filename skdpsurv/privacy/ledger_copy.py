@@ -20,8 +20,6 @@ from skdpsurv.privacy.postgresql_server import PostgreSQLServer
 from skdpsurv.privacy.sql_ledger import Place, SQLLedger, UnansweredCommitError, write_ledger
 from skdpsurv.privacy.sqlite_file import SQLiteFile
 
-__all__ = ["copy_ledger", "ledger_at"]
-
 
 def ledger_at(
     path: str | os.PathLike[str] | None, url: str | None, given: dict[str, object]

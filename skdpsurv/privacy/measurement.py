@@ -19,8 +19,6 @@ from skdpsurv.privacy.cost import Cost, price_of
 from skdpsurv.privacy.randomness import RandomSource
 from skdpsurv.references import reference
 
-__all__ = ["GAUSSIAN", "Distances", "Known", "Measurement", "Mechanism", "NoisySum", "Query"]
-
 #: Where all Gaussian noise is proved.
 GAUSSIAN = reference("docs/proofs/gaussian", "bun-steinke", "canonne")
 #: What was released before, by name, and what is public.

@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-__all__ = ["FLOATS", "MATRIX", "NUMBERS", "REAL", "TEXT", "WHOLE", "all_of", "refuse_foreign_cells"]
-
 #: Truth values are none, and spans of time, which NumPy counts among the integers.
 NUMBERS: frozenset[type] = frozenset({int, float}) | {
     kind

@@ -24,8 +24,6 @@ from skdpsurv.privacy.randomness import RandomSource
 from skdpsurv.privacy.run_count import RunCount
 from skdpsurv.privacy.selection import uniform_below
 
-__all__ = ["SPAN", "Disjoint", "Node", "Plan", "RandomlyMany", "Sequential", "Total", "checked"]
-
 #: Ridges and scales of noise that double precision can work with.
 SPAN = (1e-12, 1e12)
 

@@ -10,8 +10,6 @@ import sqlalchemy as sa
 
 from skdpsurv.privacy import sql_ledger
 
-__all__ = ["SCHEMA", "PostgreSQLServer"]
-
 #: Schema of the database that holds the ledger's tables. One database keeps one ledger.
 SCHEMA = "skdpsurv"
 #: Of the advisory lock that each transaction takes: "skdpsurv" in ASCII.

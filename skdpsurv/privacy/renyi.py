@@ -30,8 +30,6 @@ from scipy import optimize
 
 from skdpsurv.privacy.concentrated import MARGIN
 
-__all__ = ["best_order", "of_pure", "overhead", "room", "worth"]
-
 #: What rounding can take from a sum of a few public numbers, relative to the largest of them.
 ROUNDING = 1e-13
 #: Where hyperbolic functions would underflow, and the parabola is what they are.

@@ -10,8 +10,6 @@ from fractions import Fraction
 from skdpsurv.privacy.randomness import RandomSource
 from skdpsurv.privacy.selection import uniform_below
 
-__all__ = ["RunCount"]
-
 #: Halvings of log(gamma) in the search for the gamma that gives an expected number of runs.
 _BISECTIONS = 200
 _LEAST_LOG_GAMMA = -300.0

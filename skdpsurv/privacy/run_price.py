@@ -24,8 +24,6 @@ from skdpsurv.privacy.concentrated import MARGIN, SLACK, Concentrated, epsilon_a
 from skdpsurv.privacy.renyi import overhead
 from skdpsurv.privacy.run_count import RunCount
 
-__all__ = ["ORDERS", "Spend", "concentrated", "curve", "divergence", "run_rho", "spend_of"]
-
 #: Orders at which the divergences of a search are stated, and at which its epsilon is looked for.
 ORDERS = tuple(1.0 + 2.0 ** (step / 8.0) for step in range(-24, 81))
 #: Halvings of the interval in which a rho is looked for.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-__all__ = ["at_most", "what_is_left"]
-
 
 def at_most(budget: float, parts: Fraction) -> float:
     """Return the largest float of which ``parts`` do not exceed the budget, exactly."""

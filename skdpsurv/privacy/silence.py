@@ -20,8 +20,6 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any, cast
 
-__all__ = ["attempted", "silence", "warnings_as_errors"]
-
 #: joblib's own threads outlive a search, and warn of how many jobs there were.
 _JOBLIB = r"joblib(\.|$)"
 _LOCK = threading.RLock()

@@ -31,8 +31,6 @@ from skdpsurv.privacy.chain import Receipt, linked, start
 from skdpsurv.privacy.guarantee import PrivacyGuarantee
 from skdpsurv.privacy.ledger import Ledger, Row, entry_of, linked_rows
 
-__all__ = ["BUSY_SECONDS", "Place", "SQLLedger", "UnansweredCommitError", "write_ledger"]
-
 #: A charge takes milliseconds; a queue of workers must never turn into an error.
 BUSY_SECONDS = 120.0
 #: How long a server that went away during a commit is waited for, to ask whether it committed.

@@ -31,7 +31,6 @@ try:
 except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["SQLiteFile", "locked"]
 
 # A turn takes milliseconds: look again soon.
 _WAIT = 0.002

@@ -37,17 +37,17 @@ from skdpsurv.privacy.measurement import Known, Measurement
 from skdpsurv.privacy.plan import Plan
 from skdpsurv.references import DOUBLES, REAL_ARITHMETIC, reference
 from skdpsurv.shape import Shape
-from skdpsurv.survival.discrete_time_model import DiscreteTimeModel
-from skdpsurv.survival.hazard_constants import FIRST_LOOK_RECORDS
-from skdpsurv.survival.hazard_plans import (
+from skdpsurv.survival.hazards.base import DiscreteTimeModel
+from skdpsurv.survival.hazards.fit import FIRST_LOOK_RECORDS
+from skdpsurv.survival.hazards.model import (
     HazardModel,
     HazardRecords,
     MaximumLikelihood,
     hazard_plan,
+    published_basis,
     released,
 )
-from skdpsurv.survival.posterior_plan import PosteriorDraw, PosteriorSampling
-from skdpsurv.survival.spline import published_basis
+from skdpsurv.survival.hazards.posterior import PosteriorDraw, PosteriorSampling
 from skdpsurv.types import FloatArray
 
 #: Lambda of Algorithm 1 when ``alpha`` is 0, which would mean infinite noise.

@@ -40,9 +40,6 @@ from skdpsurv.release import Release
 from skdpsurv.shape import Shape
 from skdpsurv.types import FloatArray, IntArray
 
-__all__ = ["PerturbedHistogramMEstimator"]
-
-
 #: More cells than this do not fit in memory, and would hold nothing but noise.
 MOST_CELLS = 2_000_000
 

@@ -48,7 +48,7 @@ from skdpsurv.privacy.cost import Cost, in_turn, price_of
 from skdpsurv.privacy.measurement import Distances, Known, Mechanism
 from skdpsurv.privacy.plan import Plan, Sequential
 from skdpsurv.shape import Shape
-from skdpsurv.survival.weibull_counts import (
+from skdpsurv.survival.weibull.counts import (
     N_BINS,
     CountTable,
     LogTimes,
@@ -56,11 +56,10 @@ from skdpsurv.survival.weibull_counts import (
     count_table,
     lattice_exponent,
 )
-from skdpsurv.survival.weibull_curve import WeibullCurve
-from skdpsurv.survival.weibull_measurements import PROOF, Events, Ladder, Scale
-from skdpsurv.survival.weibull_plans import ladder_scales, priced
-from skdpsurv.survival.weibull_rungs import ExactRungs
-from skdpsurv.survival.weibull_setting import Way, WeibullSetting
+from skdpsurv.survival.weibull.fitter import WeibullCurve
+from skdpsurv.survival.weibull.ladder import ExactRungs
+from skdpsurv.survival.weibull.plan import PROOF, Events, Ladder, Scale, ladder_scales, priced
+from skdpsurv.survival.weibull.setting import Way, WeibullSetting
 from skdpsurv.types import FloatArray, IntArray
 
 #: Cells of the grid on (0, max_shape], of equal width.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["headline"]
-
 
 def headline(release: Any) -> str:
     """Return what was fitted to how many records, and what is promised, in a line."""

@@ -15,8 +15,6 @@ from skdpsurv.privacy.chain import Receipt
 from skdpsurv.privacy.guarantee import thawed
 from skdpsurv.release.upgrade import upgraded
 
-__all__ = ["SCHEMA_VERSION", "read", "save", "unrepeated", "written"]
-
 #: Version of the layout that is written. Docs: docs/schemas/release-2.json.
 SCHEMA_VERSION = 2
 

@@ -11,8 +11,6 @@ import numpy as np
 from skdpsurv.checks import choice
 from skdpsurv.privacy import PrivacyGuarantee
 
-__all__ = ["MODELS", "published_table"]
-
 #: What coefficients are logarithms of ratios of.
 MODELS = ("hazard", "odds")
 #: Half an interval of 95 % in standard errors.

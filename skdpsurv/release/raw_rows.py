@@ -10,8 +10,6 @@ import pandas as pd
 from skdpsurv.preprocessing.encoding import columns_beyond
 from skdpsurv.preprocessing.raw_table import is_frame
 
-__all__ = ["raw_rows"]
-
 
 def raw_rows(release: Any, table: Any, strict: bool) -> Any:
     """Return raw rows with their columns in order, after refusing what is no such row.

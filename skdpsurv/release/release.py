@@ -28,8 +28,6 @@ from skdpsurv.scoring import formula_of, units_of
 from skdpsurv.types import FloatArray
 from skdpsurv.version import __version__
 
-__all__ = ["Release", "check_parameters", "released_array"]
-
 #: More columns than any table has: a release with more was crafted.
 MOST_COLUMNS = 10_000_000
 

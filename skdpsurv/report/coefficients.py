@@ -13,8 +13,6 @@ from skdpsurv.report.figures import Figure, cut, figures
 from skdpsurv.report.text import WORDS, Table, distinct, short
 from skdpsurv.scoring.units import level_of
 
-__all__ = ["cautions", "coefficients"]
-
 #: More rows than this are no figure, and no table that somebody reads.
 MOST_DRAWN, MOST_ROWS = 30, 300
 #: Of an interval, in logarithms of ratios: beyond, an arrow says as much.

@@ -13,8 +13,6 @@ from skdpsurv.report.figures import Figure, cut, figures
 from skdpsurv.report.text import Table, by_end, distinct, short
 from skdpsurv.types import FloatArray
 
-__all__ = ["curves"]
-
 #: As many as ``survival_band`` draws by itself: where draws are slow, they are made once.
 N_RESAMPLES = 500
 #: More curves than this are no figure.

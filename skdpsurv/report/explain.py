@@ -6,13 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from skdpsurv.preprocessing import PublicColumns
-from skdpsurv.preprocessing.column_kind import ColumnKind
-from skdpsurv.preprocessing.column_kinds import Number
+from skdpsurv.preprocessing.column_kinds import ColumnKind, Number
 from skdpsurv.preprocessing.public_steps import known_names
 from skdpsurv.preprocessing.step_description import DROP, made_names, rebuild
 from skdpsurv.report.text import TEMPLATES, how_many, listed
-
-__all__ = ["described", "explanation", "kinds_of"]
 
 MISSING = {
     "error": "a missing one is refused",

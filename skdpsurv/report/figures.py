@@ -14,8 +14,6 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
-__all__ = ["Figure", "can_draw", "cut", "figures"]
-
 #: Of a figure, in inches: a phone shows it at three quarters of this.
 WIDTH = 5.2
 STYLE: dict[Any, Any] = {

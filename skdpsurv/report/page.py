@@ -16,8 +16,6 @@ from skdpsurv.report.people import people
 from skdpsurv.report.text import PAGES
 from skdpsurv.version import __version__
 
-__all__ = ["html_report"]
-
 
 def html_report(release: Any, *, title: str | None = None, evaluation: Any = None) -> str:
     """Return a page about a release, which somebody can read, print and sign.

@@ -11,14 +11,11 @@ from sklearn.pipeline import Pipeline
 
 from skdpsurv.plotting.survival_curves import plot_survival_curves
 from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
-from skdpsurv.preprocessing.column_kinds import ColumnKind
-from skdpsurv.preprocessing.column_kinds import Number
+from skdpsurv.preprocessing.column_kinds import ColumnKind, Number
 from skdpsurv.preprocessing.public_steps import branches, is_dropped, is_nothing, known_names
 from skdpsurv.report.explain import kinds_of
 from skdpsurv.report.figures import cut, figures
 from skdpsurv.report.text import Table, by_end, distinct, short, value
-
-__all__ = ["people"]
 
 #: Other values of a category that are tried.
 MOST_TRIED = 49

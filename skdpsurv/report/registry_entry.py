@@ -20,8 +20,6 @@ from skdpsurv.report.explain import described
 from skdpsurv.report.text import TEMPLATES, WORDS
 from skdpsurv.version import __version__
 
-__all__ = ["registry_entry"]
-
 #: Words of the registry.
 CHOICES = WORDS["registry"]
 TEXT = instance(str, "text")

@@ -22,8 +22,6 @@ from markupsafe import Markup
 
 from skdpsurv.privacy import PrivacyGuarantee
 
-__all__ = ["PAGES", "TEMPLATES", "WORDS"]
-
 FOLDER = Path(__file__).parent
 #: Of estimators, public inputs, statuses, neighbours, coefficients and the registry.
 WORDS: dict[str, dict[str, Any]] = yaml.safe_load((FOLDER / "words.yaml").read_text("utf-8"))

@@ -18,8 +18,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.preprocessing.feature import Expression, Feature
 
-__all__ = ["Script", "formula_of"]
-
 #: Characters of one feature; powers of powers have more.
 LONGEST = 100_000
 #: Longer sums and lists are broken.

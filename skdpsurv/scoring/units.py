@@ -12,8 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.preprocessing.feature import Feature
 
-__all__ = ["units_of"]
-
 
 def units_of(estimator: Any, features: Sequence[Feature]) -> pd.DataFrame:
     """Return coefficients per unit of the raw columns, and of levels against their reference.

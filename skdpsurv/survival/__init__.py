@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from skdpsurv.survival.aalen_johansen import DPAalenJohansenFitter
-from skdpsurv.survival.discrete_time import DPDiscreteTimeSurvival
-from skdpsurv.survival.exit_curves import DPKaplanMeierFitter
-from skdpsurv.survival.posterior_plan import PosteriorSampling
-from skdpsurv.survival.weibull_curve import DPWeibullFitter
+from skdpsurv.survival.curves.aalen_johansen import DPAalenJohansenFitter
+from skdpsurv.survival.curves.kaplan_meier import DPKaplanMeierFitter
+from skdpsurv.survival.hazards.discrete_time import DPDiscreteTimeSurvival
+from skdpsurv.survival.hazards.posterior import PosteriorSampling
+from skdpsurv.survival.weibull.fitter import DPWeibullFitter
 
 __all__ = [
     "DPAalenJohansenFitter",

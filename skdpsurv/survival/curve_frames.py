@@ -19,8 +19,6 @@ from skdpsurv.survival.released_curve import CurveHook, ReleasedCurve, quietly
 from skdpsurv.target import checked_times
 from skdpsurv.types import FloatArray
 
-__all__ = ["CurveFrames", "Shown", "has", "times_argument"]
-
 
 class Shown(NamedTuple):
     """What ``fit`` was asked to show, and how: public, and no part of a release."""

@@ -22,8 +22,6 @@ from skdpsurv.tabular import TabularEstimator
 from skdpsurv.target import event_and_time, no_events, paired
 from skdpsurv.types import BoolArray, FloatArray
 
-__all__ = ["SurvivalRegression"]
-
 
 def _n_times(model: Any, return_array: bool = False) -> int | None:
     return model.unique_times_.size if return_array else None

@@ -18,8 +18,6 @@ from skdpsurv.privacy import clip_times
 from skdpsurv.release import Release
 from skdpsurv.types import BoolArray, FloatArray
 
-__all__ = ["CurveHook", "ReleasedCurve", "crossing", "quietly", "stated_records"]
-
 #: Of times, shape (n_times,), and parameters, shape (..., n_parameters).
 CurveHook = Callable[[FloatArray, FloatArray], FloatArray]
 #: Times of tables, where nothing else says which.

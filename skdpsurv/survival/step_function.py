@@ -10,8 +10,6 @@ from numpy.typing import ArrayLike
 
 from skdpsurv.types import FloatArray
 
-__all__ = ["StepFunction"]
-
 
 @dataclass(eq=False)
 class StepFunction:

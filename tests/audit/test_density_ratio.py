@@ -28,7 +28,7 @@ from skdpsurv.published import (
     PublishedWeibullFitter,
     weibull_plans,
 )
-from skdpsurv.survival import weibull_rungs
+from skdpsurv.survival.weibull import ladder as weibull_ladder
 from tests.support.logistic import logistic as perturbed
 from tests.support.planted_defects import (
     intercept_outside_the_norm,
@@ -138,7 +138,7 @@ class TestLadders:
         np.testing.assert_allclose(found, weights / weights.sum())
 
     def test_levels_that_move_by_two_are_caught(self, monkeypatch):
-        class Doubled(weibull_rungs.ExactRungs):
+        class Doubled(weibull_ladder.ExactRungs):
             def down_to(self, node):
                 return 2 * super().down_to(node)
 

@@ -29,7 +29,9 @@ from skdpsurv.model_selection.candidates import Candidate
 from skdpsurv.model_selection.trials import LeastLoss
 from skdpsurv.privacy import random_source
 from skdpsurv.privacy.plan import Disjoint, Sequential, Total
-from skdpsurv.survival import exit_table, weibull_measurements, weibull_rungs
+from skdpsurv.survival.curves import table as curve_table
+from skdpsurv.survival.weibull import ladder as weibull_ladder
+from skdpsurv.survival.weibull import plan as weibull_plan
 from tests.privacy.test_plan import RECORDS, count
 from tests.support.planted_defects import NoisySum
 from tests.support.registry import PROTECTED
@@ -120,7 +122,7 @@ def test_half_of_a_sensitivity_is_refuted(monkeypatch, kind, case):
 
 
 def test_half_of_the_sensitivity_of_a_histogram_is_refuted(monkeypatch):
-    monkeypatch.setattr(exit_table.ExitTable, "asked", sums.Histogram(1))
+    monkeypatch.setattr(curve_table.ExitTable, "asked", sums.Histogram(1))
     (result,) = audited("Kaplan-Meier")
     assert not result.passed
     assert result.refuted[0].endswith("in L1: 2 of 1")
@@ -163,14 +165,14 @@ def _halved(calibration):
 
 
 def test_a_ladder_that_moves_by_two_rungs_is_refuted(monkeypatch):
-    class Doubled(weibull_rungs.ReleasedMeanRungs):
+    class Doubled(weibull_ladder.ReleasedMeanRungs):
         def down_to(self, node):
             return 2 * super().down_to(node)
 
         def up_to(self, node):
             return 2 * super().up_to(node)
 
-    monkeypatch.setattr(weibull_measurements, "ReleasedMeanRungs", Doubled)
+    monkeypatch.setattr(weibull_plan, "ReleasedMeanRungs", Doubled)
     assert "ladder, rungs: 2 of 1" in refuted(audited("Weibull"))
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.hazard_bounds import extent, gradient_sensitivity
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.survival.spline import orthogonal_basis
+from skdpsurv.survival.hazards.model import orthogonal_basis
 from tests.support.combinations import thinned
 
 R = 0.8

@@ -15,7 +15,7 @@ from skdpsurv.likelihoods.hazard_expansion import FULL, MOST_TERMS, expand
 from skdpsurv.likelihoods.linear import LinearBlock
 from skdpsurv.likelihoods.links import LINKS, Probit
 from skdpsurv.likelihoods.logistic import Logistic
-from skdpsurv.survival.spline import orthogonal_basis
+from skdpsurv.survival.hazards.model import orthogonal_basis
 
 Q, N = 20, 80
 BASIS = orthogonal_basis(Q, 3)

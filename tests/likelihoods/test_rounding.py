@@ -18,7 +18,7 @@ from skdpsurv.likelihoods.linear import LinearBlock
 from skdpsurv.likelihoods.links import LINKS, LOGIT, inverse_mills
 from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms.certificate import gradient_error
-from skdpsurv.survival.spline import orthogonal_basis
+from skdpsurv.survival.hazards.model import orthogonal_basis
 
 UNIT = 2.0**-53
 

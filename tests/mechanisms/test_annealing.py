@@ -18,9 +18,8 @@ from skdpsurv.mechanisms import annealing, langevin
 from skdpsurv.mechanisms.langevin import MALA
 from skdpsurv.mechanisms.posterior_sampling import Target, calibrate
 from skdpsurv.privacy import random_source
-from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
-from skdpsurv.survival.posterior_plan import PosteriorDraw, PosteriorSampling
-from skdpsurv.survival.spline import orthogonal_basis
+from skdpsurv.survival.hazards.model import HazardModel, HazardRecords, orthogonal_basis
+from skdpsurv.survival.hazards.posterior import PosteriorDraw, PosteriorSampling
 
 
 def logistic(n=500, epsilon=5.0, label=1.0):

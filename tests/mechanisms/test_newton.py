@@ -23,9 +23,8 @@ from skdpsurv.mechanisms.newton import (
     maximum_likelihood,
     minimize,
 )
-from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
-from skdpsurv.survival.perturbed_plan import fit_of
-from skdpsurv.survival.spline import orthogonal_basis
+from skdpsurv.survival.hazards.model import HazardModel, HazardRecords, orthogonal_basis
+from skdpsurv.survival.hazards.plan import fit_of
 
 Q = 6
 

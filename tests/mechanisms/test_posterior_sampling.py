@@ -21,7 +21,7 @@ from skdpsurv.mechanisms.posterior_sampling import (
     Target,
     calibrate,
 )
-from skdpsurv.survival.spline import orthogonal_basis
+from skdpsurv.survival.hazards.model import orthogonal_basis
 
 Q, N = 12, 40
 BASIS = orthogonal_basis(Q, 2)

@@ -12,7 +12,7 @@ from sksurv.util import Surv
 
 from skdpsurv import DPWeibullFitter, Release
 from skdpsurv.shape import Shape
-from skdpsurv.survival.weibull_intervals import Estimate, plausible_estimates
+from skdpsurv.survival.weibull.intervals import Estimate, plausible_estimates
 from tests.support.searches import search_of
 
 SHAPE, MAX_TIME = 1.5, 2.0

@@ -16,7 +16,7 @@ from skdpsurv import (
     pool_releases,
 )
 from skdpsurv.pooling import heterogeneity, weibull
-from skdpsurv.survival.exit_table import cell_variance, table_variance
+from skdpsurv.survival.curves.table import cell_variance, table_variance
 
 
 def records(seed, n=300):

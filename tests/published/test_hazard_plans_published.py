@@ -17,8 +17,7 @@ from skdpsurv.published.hazards import (
     published_sensitivity,
     true_cost,
 )
-from skdpsurv.survival.hazard_plans import HazardModel
-from skdpsurv.survival.spline import published_basis
+from skdpsurv.survival.hazards.model import HazardModel, published_basis
 
 
 def model(n_intervals=50, n_knots=3, n_records=1000, link="logit"):

@@ -105,7 +105,7 @@ def test_a_fit_without_privacy_is_not_entered():
 
 def test_neighbours_that_nobody_knows_are_not_entered():
     release = one_release(guarantee=PrivacyGuarantee(1.0, neighbours="add one"))
-    with pytest.raises(ValueError, match="its neighbours known.*'add one'"):
+    with pytest.raises(ValueError, match=r"its neighbours known.*'add one'"):
         release.to_registry_yaml(**KNOWN)
 
 

@@ -25,8 +25,7 @@ from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.langevin import MALA
 from skdpsurv.mechanisms.posterior_sampling import Target, calibrate
 from skdpsurv.privacy import clip_rows, random_source
-from skdpsurv.survival.hazard_plans import exit_intervals
-from skdpsurv.survival.spline import orthogonal_basis
+from skdpsurv.survival.hazards.model import exit_intervals, orthogonal_basis
 
 Q, KNOTS, COLUMNS, EPSILON = 12, 3, ["age", "sex_male"], 4.0
 

@@ -29,9 +29,9 @@ from skdpsurv.published import (
 )
 from skdpsurv.published import weibull_plans as published_plans
 from skdpsurv.published.weibull_plans import PublishedRungs
-from skdpsurv.survival import weibull_measurements
-from skdpsurv.survival.weibull_counts import count_table
-from skdpsurv.survival.weibull_rungs import ExactRungs, ReleasedMeanRungs
+from skdpsurv.survival.weibull import plan as weibull_plan
+from skdpsurv.survival.weibull.counts import count_table
+from skdpsurv.survival.weibull.ladder import ExactRungs, ReleasedMeanRungs
 from tests.support.combinations import thinned
 
 
@@ -245,9 +245,9 @@ def sixth_of_the_noise(monkeypatch):
 
 @pytest.fixture
 def ladder_of_six_epsilon(monkeypatch):
-    honest = weibull_measurements.draw_cell
+    honest = weibull_plan.draw_cell
     monkeypatch.setattr(
-        weibull_measurements,
+        weibull_plan,
         "draw_cell",
         lambda rungs, epsilon, source, n_rungs=None: honest(rungs, 6 * epsilon, source, n_rungs),
     )

@@ -20,7 +20,7 @@ from skdpsurv.mechanisms.vector_noise import SphericalGaussian, SphericalLaplace
 from skdpsurv.privacy import exact_vectors, noise, randomness, run_count, selection
 from skdpsurv.privacy.randomness import NOISE, RandomSource
 from skdpsurv.published import weibull_plans
-from skdpsurv.survival.hazard_chain import HazardChain
+from skdpsurv.survival.hazards.posterior import HazardChain
 
 
 class Draw(NamedTuple):

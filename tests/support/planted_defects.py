@@ -30,7 +30,7 @@ from skdpsurv.mechanisms import langevin, sums, vector_noise
 from skdpsurv.mechanisms.langevin import PSGLD
 from skdpsurv.privacy import lattice_laplace, random_source
 from skdpsurv.published import LaplaceWeibullFitter
-from skdpsurv.survival import posterior_plan
+from skdpsurv.survival.hazards import posterior as hazard_posterior
 from tests.support.logistic import logistic as perturbed
 from tests.support.worst_pairs import pair
 
@@ -152,7 +152,7 @@ def low_bits(fitted) -> float:
 def short_chains() -> Iterator[None]:
     """Chains shorter than any that is allowed: their drift shows all the same."""
     with (
-        mock.patch.dict(posterior_plan.LEAST_STEPS, psgld=100),
+        mock.patch.dict(hazard_posterior.LEAST_STEPS, psgld=100),
         mock.patch.object(langevin, "WARM_UP", 10),
         mock.patch.object(langevin, "FORGETTING", 1.0),
     ):
@@ -162,7 +162,7 @@ def short_chains() -> Iterator[None]:
 @contextmanager
 def published_drift() -> Iterator[None]:
     """The step of the paper, whose limit is the target squared."""
-    with mock.patch.object(posterior_plan, "PSGLD", functools.partial(PSGLD, published=True)):
+    with mock.patch.object(hazard_posterior, "PSGLD", functools.partial(PSGLD, published=True)):
         yield
 
 

@@ -19,7 +19,10 @@ from skdpsurv.metrics import released_values
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.privacy.cost import Cost
 from skdpsurv.published import PublishedWeibullFitter
-from skdpsurv.survival import exit_table, perturbed_plan, weibull_measurements, weibull_rungs
+from skdpsurv.survival.curves import table as curve_table
+from skdpsurv.survival.hazards import plan as hazard_plan
+from skdpsurv.survival.weibull import ladder as weibull_ladder
+from skdpsurv.survival.weibull import plan as weibull_plan
 from tests.support.choice_law import log_exponential_mechanism, log_permute_and_flip
 from tests.support.combinations import thinned
 from tests.support.planted_defects import no_lattice_noise, sixth_of_the_lattice_noise
@@ -124,7 +127,7 @@ def test_half_of_a_sensitivity_is_refuted(monkeypatch, kind, case, part):
 
 def test_half_of_the_sensitivity_of_a_histogram_is_refuted(monkeypatch):
     case = CASES["Kaplan-Meier"]
-    monkeypatch.setattr(exit_table.ExitTable, "asked", sums.Histogram(1))
+    monkeypatch.setattr(curve_table.ExitTable, "asked", sums.Histogram(1))
     (result,) = (audited(case, made) for made in case.made())
     assert result.refuted[0] == "Histogram: 2 of 1"
     assert "REFUTED" in repr(result)
@@ -183,7 +186,7 @@ def test_what_is_released_as_it_is_does_not_follow(monkeypatch):
 
 
 def test_prices_that_add_up_to_more_than_epsilon_are_refuted(monkeypatch):
-    monkeypatch.setattr(perturbed_plan, "what_is_left", lambda whole, *spent: whole)
+    monkeypatch.setattr(hazard_plan, "what_is_left", lambda whole, *spent: whole)
     # A plan that costs too much cannot be made: let it.
     monkeypatch.setattr(Cost, "within", lambda *arguments: True)
     case = CASES["hazard"]
@@ -203,14 +206,14 @@ def test_a_scale_that_depends_on_the_records_is_refuted(monkeypatch):
 
 
 def test_a_ladder_that_moves_by_two_rungs_is_refuted(monkeypatch):
-    class Doubled(weibull_rungs.ReleasedMeanRungs):
+    class Doubled(weibull_ladder.ReleasedMeanRungs):
         def down_to(self, node):
             return 2 * super().down_to(node)
 
         def up_to(self, node):
             return 2 * super().up_to(node)
 
-    monkeypatch.setattr(weibull_measurements, "ReleasedMeanRungs", Doubled)
+    monkeypatch.setattr(weibull_plan, "ReleasedMeanRungs", Doubled)
     case = CASES["Weibull"]
     results = [audited(case, made) for made in case.made()]
     assert any("ladder" in said for result in results for said in result.refuted)

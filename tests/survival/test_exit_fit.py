@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdpsurv.privacy import lattice_laplace, random_source
-from skdpsurv.survival.exit_fit import Table, fit_exits, leaving, masses_of
+from skdpsurv.survival.curves.exit_fit import Table, fit_exits, leaving, masses_of
 
 EVEN = np.full(8, 1.0 / 8)
 

@@ -22,8 +22,8 @@ from skdpsurv.mechanisms.private_mean import MeanOfRows
 from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy import random_source
 from skdpsurv.published import PublishedDiscreteTimeSurvival
-from skdpsurv.survival import hazard_constants
-from skdpsurv.survival.hazard_constants import (
+from skdpsurv.survival.hazards import fit as hazard_fit
+from skdpsurv.survival.hazards.fit import (
     CAP_LEVEL,
     FIRST_LOOK_RECORDS,
     HIGHEST_RISE,
@@ -32,10 +32,10 @@ from skdpsurv.survival.hazard_constants import (
     SMALLEST_SPREAD,
     SPREAD_RANGE,
     TABLE_PART,
+    Look,
 )
-from skdpsurv.survival.hazard_fit import Look
-from skdpsurv.survival.hazard_plans import CAP_RANGE, HazardModel, HazardRecords
-from skdpsurv.survival.perturbed_plan import LifeTable, RowMean, fit_of, perturbed_plan
+from skdpsurv.survival.hazards.model import CAP_RANGE, HazardModel, HazardRecords
+from skdpsurv.survival.hazards.plan import LifeTable, RowMean, fit_of, perturbed_plan
 
 MODEL = HazardModel("logit", 50, 3, 1000, 2, 1.5, "auto", 0.4)
 
@@ -176,8 +176,8 @@ class TestColumns:
         data = make_discrete_time_survival(2000, 2, random_state=1)
         model = DPDiscreteTimeSurvival(1e6, max_time=1.0, n_intervals=20, random_state=0)
         one = model.fit(data.X, data.y).coef_
-        monkeypatch.setattr(hazard_constants, "LEVEL_SIZE", 0.8)
-        monkeypatch.setattr(hazard_constants, "SHAPE_SIZE", 0.3)
+        monkeypatch.setattr(hazard_fit, "LEVEL_SIZE", 0.8)
+        monkeypatch.setattr(hazard_fit, "SHAPE_SIZE", 0.3)
         np.testing.assert_allclose(model.fit(data.X, data.y).coef_, one, atol=0.01)
 
 

@@ -11,8 +11,8 @@ from skdpsurv.blocks import InMemory
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms import sums
 from skdpsurv.privacy import random_source
-from skdpsurv.survival.perturbed_plan import N_BANDS, baseline_from_life_table, life_table_counts
-from skdpsurv.survival.spline import orthogonal_basis
+from skdpsurv.survival.hazards.model import orthogonal_basis
+from skdpsurv.survival.hazards.plan import N_BANDS, baseline_from_life_table, life_table_counts
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from sksurv.metrics import (
 from skdpsurv import DPDiscreteTimeSurvival, PublicBoundsScaler
 from skdpsurv.datasets import load_flchain, make_discrete_time_survival
 from skdpsurv.reference import person_period, relative_error_to_cox
-from skdpsurv.survival.spline import published_basis
+from skdpsurv.survival.hazards.model import published_basis
 
 Q, E = 8, 3
 

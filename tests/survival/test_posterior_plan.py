@@ -30,14 +30,15 @@ from skdpsurv.mechanisms.posterior_sampling import calibrate
 from skdpsurv.privacy import random_source
 from skdpsurv.published.hazards import PublishedDraw
 from skdpsurv.shape import Shape
-from skdpsurv.survival import posterior_plan
-from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
-from skdpsurv.survival.posterior_plan import (
-    BURN_IN,
-    PSGLD_EPOCHS,
-    PosteriorDraw,
+from skdpsurv.survival.hazards import posterior as hazard_posterior
+from skdpsurv.survival.hazards.model import (
+    HazardModel,
+    HazardRecords,
+    orthogonal_basis,
+    published_basis,
+    to_published,
 )
-from skdpsurv.survival.spline import orthogonal_basis, published_basis, to_published
+from skdpsurv.survival.hazards.posterior import BURN_IN, PSGLD_EPOCHS, PosteriorDraw
 from tests.support.combinations import thinned
 from tests.support.hazards import hazard
 from tests.support.searches import search_of
@@ -534,7 +535,7 @@ class TestVerbose:
             told.append((n_items, task, verbose))
             return iter([next(items)])
 
-        monkeypatch.setattr(posterior_plan, "first", spy)
+        monkeypatch.setattr(hazard_posterior, "first", spy)
         model(verbose=2).fit(data.X, data.y)
         assert told == [(100, "posterior sampling (mala)", 2)]
 
@@ -635,5 +636,5 @@ def test_a_draw_is_rounded_to_a_public_lattice():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyLeakWarning)
         made = model(data_norm=1.0).fit(data.X, data.y)
-    steps = made.coef_ / posterior_plan.LATTICE
+    steps = made.coef_ / hazard_posterior.LATTICE
     assert np.array_equal(steps, np.round(steps))

@@ -15,11 +15,11 @@ from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.privacy import random_source
 from skdpsurv.privacy.concentrated import Concentrated
 from skdpsurv.privacy.plan import Sequential
-from skdpsurv.survival import recalibration
-from skdpsurv.survival.hazard_inference import exit_probabilities
-from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
-from skdpsurv.survival.perturbed_plan import fit_of, perturbed_plan
-from skdpsurv.survival.recalibration import (
+from skdpsurv.survival.hazards import recalibration
+from skdpsurv.survival.hazards.inference import exit_probabilities
+from skdpsurv.survival.hazards.model import HazardModel, HazardRecords
+from skdpsurv.survival.hazards.plan import fit_of, perturbed_plan
+from skdpsurv.survival.hazards.recalibration import (
     HALF_SIGNAL,
     LEAST_GROUPS,
     LEAST_SLOPE,
@@ -33,7 +33,7 @@ from skdpsurv.survival.recalibration import (
     groups_of,
     outer_width_of,
 )
-from skdpsurv.survival.risk_cells import N_GROUPS, PLACES, RiskCells
+from skdpsurv.survival.hazards.risk_cells import N_GROUPS, PLACES, RiskCells
 from tests.support.spies import queries_without_noise
 
 COEF = np.array([1.0, -0.5])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.interpolate import CubicSpline
 
-from skdpsurv.survival.spline import orthogonal_basis, published_basis, to_published
+from skdpsurv.survival.hazards.model import orthogonal_basis, published_basis, to_published
 
 SHAPES = [(1, 1), (2, 2), (5, 5), (50, 1), (50, 2), (50, 3), (200, 7), (200, 12)]
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skdpsurv.blocks import InMemory
-from skdpsurv.survival.exit_table import (
+from skdpsurv.survival.curves.table import (
     ExitTable,
     band_ends,
     bands_of,

@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
-from skdpsurv.survival.hazard_plans import exit_intervals, interval_ends
+from skdpsurv.survival.hazards.model import exit_intervals, interval_ends
 
 
 def test_ends_are_public_and_end_at_the_horizon():

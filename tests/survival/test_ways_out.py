@@ -13,7 +13,7 @@ from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.privacy import random_source
 from skdpsurv.privacy.plan import Plan
-from skdpsurv.survival.hazard_inference import (
+from skdpsurv.survival.hazards.inference import (
     N_BANDS,
     N_BLOCKS,
     ExitCounts,
@@ -22,9 +22,8 @@ from skdpsurv.survival.hazard_inference import (
     exit_counts,
     loss_rates,
 )
-from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords
-from skdpsurv.survival.perturbed_plan import fit_of
-from skdpsurv.survival.spline import orthogonal_basis
+from skdpsurv.survival.hazards.model import HazardModel, HazardRecords, orthogonal_basis
+from skdpsurv.survival.hazards.plan import fit_of
 from tests.support.spies import queries_without_noise
 
 Q = 12

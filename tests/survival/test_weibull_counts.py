@@ -9,7 +9,7 @@ import pytest
 
 from skdpsurv import blocks
 from skdpsurv.blocks import InMemory
-from skdpsurv.survival.weibull_counts import (
+from skdpsurv.survival.weibull.counts import (
     N_BINS,
     count_table,
     lattice_exponent,

@@ -34,7 +34,8 @@ from skdpsurv.published import (
     SampleAggregateWeibullFitter,
 )
 from skdpsurv.published import weibull_plans as published_plans
-from skdpsurv.survival import weibull_counts, weibull_measurements
+from skdpsurv.survival.weibull import counts as weibull_counts
+from skdpsurv.survival.weibull import plan as weibull_plan
 from tests.support.combinations import thinned
 
 Y = np.dtype([("event", "?"), ("time", "f8")])
@@ -1037,7 +1038,7 @@ class TestBudget:
     def test_the_parts_of_epsilon_add_up(self, monkeypatch, kind, shape_fraction, event_rate):
         """What noise and ladder are given, whatever was released before."""
         parts, sensitivities = [], []
-        laplace, ladder = sums.lattice_laplace, weibull_measurements.draw_cell
+        laplace, ladder = sums.lattice_laplace, weibull_plan.draw_cell
 
         def noise(value, scale, source):
             parts.append(sensitivities.pop(0) / scale)
@@ -1056,7 +1057,7 @@ class TestBudget:
             "blocks": [10 * one, 10 * one],
         }[kind]
         monkeypatch.setattr(sums, "lattice_laplace", noise)
-        monkeypatch.setattr(weibull_measurements, "draw_cell", draw)
+        monkeypatch.setattr(weibull_plan, "draw_cell", draw)
         time = np.linspace(0.01, 1, 200)
         model(kind, epsilon=2.0, shape_fraction=shape_fraction).fit(
             time, np.arange(200) < 200 * event_rate
@@ -1082,7 +1083,7 @@ class TestBudget:
             monkeypatch.setattr(owner, name, told)
 
         spy(NoisySum, "run", lambda measurement, *_: measurement.price)
-        spy(weibull_measurements, "draw_cell", lambda rungs, epsilon, *_: epsilon)
+        spy(weibull_plan, "draw_cell", lambda rungs, epsilon, *_: epsilon)
         time = np.linspace(0.01, 1, 3000)
         model(epsilon=2.0, shape_fraction=shape_fraction).fit(time, np.ones(3000, dtype=bool))
         assert len(parts) == 7
@@ -1145,7 +1146,7 @@ def intervals_asked(monkeypatch):
         calls.append(args)
         return np.zeros((3, 2))
 
-    monkeypatch.setattr("skdpsurv.survival.weibull_curve.plausible_estimates", plausible)
+    monkeypatch.setattr("skdpsurv.survival.weibull.fitter.plausible_estimates", plausible)
     return calls
 
 

@@ -19,8 +19,8 @@ from skdpsurv.published import (
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
-from skdpsurv.survival.weibull_counts import N_BINS, bin_probabilities, log_time_grid, mean_log_time
-from skdpsurv.survival.weibull_intervals import plausible_truths
+from skdpsurv.survival.weibull.counts import N_BINS, bin_probabilities, log_time_grid, mean_log_time
+from skdpsurv.survival.weibull.intervals import plausible_truths
 from tests.support.combinations import thinned
 
 SHAPE, SCALE = 1.3, 0.8

@@ -17,22 +17,19 @@ from skdpsurv.likelihoods.weibull import SHAPE_RANGE, maximum_likelihood
 from skdpsurv.mechanisms import sums
 from skdpsurv.privacy import random_source
 from skdpsurv.published import weibull_plans as published_plans
-from skdpsurv.survival import (
-    weibull_measurements,
-    weibull_plans,
-    weibull_setting,
-)
-from skdpsurv.survival.weibull_counts import (
+from skdpsurv.survival.weibull import plan as weibull_plan
+from skdpsurv.survival.weibull import setting as weibull_setting
+from skdpsurv.survival.weibull.counts import (
     BEFORE_BINS,
     N_BINS,
     CountTable,
     before_offset,
     count_table,
 )
-from skdpsurv.survival.weibull_intervals import Estimate
-from skdpsurv.survival.weibull_measurements import Ladder
-from skdpsurv.survival.weibull_rungs import N_CELLS, ExactRungs, shape_at
-from skdpsurv.survival.weibull_setting import (
+from skdpsurv.survival.weibull.intervals import Estimate
+from skdpsurv.survival.weibull.ladder import N_CELLS, ExactRungs, shape_at
+from skdpsurv.survival.weibull.plan import Ladder
+from skdpsurv.survival.weibull.setting import (
     CENTER,
     CORRECTION_EVENTS,
     CORRECTION_RATE,
@@ -66,12 +63,12 @@ def exact_fit(time, event):
 
 
 WAYS = {
-    "tight": weibull_plans.TIGHT,
+    "tight": weibull_plan.TIGHT,
     "exact": published_plans.EXACT,
     "published": published_plans.PUBLISHED,
     "Laplace": published_plans.LAPLACE,
     "blocks": published_plans.SAMPLE_AGGREGATE,
-    "no privacy": weibull_plans.MAXIMUM_LIKELIHOOD,
+    "no privacy": weibull_plan.MAXIMUM_LIKELIHOOD,
 }
 LADDERS = ["tight", "exact", "published"]
 PRIVATE = [*LADDERS, "Laplace", "blocks"]
@@ -145,7 +142,7 @@ class Ledger:
         self.answers, self.shape = answers, shape
         self.values, self.scales, self.ladders = [], [], []
         monkeypatch.setattr(sums, "lattice_laplace", self.lattice_laplace)
-        monkeypatch.setattr(weibull_measurements, "draw_cell", self.draw_cell)
+        monkeypatch.setattr(weibull_plan, "draw_cell", self.draw_cell)
 
     def lattice_laplace(self, value, scale, source):
         self.values.append(value)
@@ -339,7 +336,7 @@ class TestWhatIsSpent:
             assert n_rungs == 7
             if kind != "tight":
                 # Not below the end of the ladder, or rungs would be left out.
-                assert rungs.top * 2**20 >= weibull_measurements.highest_level(epsilon, n_rungs)
+                assert rungs.top * 2**20 >= weibull_plan.highest_level(epsilon, n_rungs)
 
     def test_no_draw_of_the_tight_ladder_sees_the_mean_itself(self, monkeypatch):
         ledger = Ledger(monkeypatch, (100, 2**36, -3000, 2**34))
@@ -388,7 +385,7 @@ class TestNeighbours:
     @pytest.mark.parametrize("shape", [0.01, 0.3, 1.4, 10.0])
     def test_scores_are_within_the_widest_range(self, shape, left_censored):
         public = replace(make_fit("tight", 4000, 2.0), left_censored=left_censored)
-        leaf = weibull_measurements.Correction(price=1.0, public=public)
+        leaf = weibull_plan.Correction(price=1.0, public=public)
         (widest,) = leaf.query_range()
         for n_events, log_scale, mean in itertools.product(
             (1, 4000), (-OMEGA, 0.0, 30.0), (-1.15 * OMEGA, -1.0, -0.12)

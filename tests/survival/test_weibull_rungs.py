@@ -24,14 +24,14 @@ from skdpsurv.likelihoods.weibull import (
 from skdpsurv.mechanisms.ladder import UNIT
 from skdpsurv.published import weibull_plans as published_plans
 from skdpsurv.published.weibull_plans import PublishedRungs
-from skdpsurv.survival.weibull_counts import (
+from skdpsurv.survival.weibull.counts import (
     BEFORE_BINS,
     N_BINS,
     CountTable,
     before_offset,
     log_time_grid,
 )
-from skdpsurv.survival.weibull_rungs import (
+from skdpsurv.survival.weibull.ladder import (
     N_CELLS,
     ExactRungs,
     ReleasedMeanRungs,

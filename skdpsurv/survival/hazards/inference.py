@@ -33,9 +33,8 @@ from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.privacy.concentrated import Price
 from skdpsurv.privacy.measurement import Known
-from skdpsurv.survival.hazard_fit import HazardFit, HazardSum
-from skdpsurv.survival.hazard_plans import HazardRecords
-from skdpsurv.survival.spline import to_published
+from skdpsurv.survival.hazards.fit import HazardFit, HazardSum
+from skdpsurv.survival.hazards.model import HazardRecords, to_published
 from skdpsurv.types import FloatArray, IntArray
 
 #: Below this, f' is taken from its series.

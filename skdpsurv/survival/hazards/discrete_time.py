@@ -16,15 +16,11 @@ from skdpsurv.privacy.plan import Plan
 from skdpsurv.references import REAL_ARITHMETIC
 from skdpsurv.release import Release
 from skdpsurv.shape import Shape
-from skdpsurv.survival.discrete_time_model import DiscreteTimeModel
-from skdpsurv.survival.hazard_chain import LangevinFit
-from skdpsurv.survival.hazard_constants import FIRST_LOOK_RECORDS
-from skdpsurv.survival.hazard_plans import MaximumLikelihood, hazard_plan
-from skdpsurv.survival.perturbed_plan import fit_of, perturbed_plan
-from skdpsurv.survival.posterior_plan import PosteriorDraw, PosteriorSampling
-from skdpsurv.survival.spline import published_basis
-
-__all__ = ["DPDiscreteTimeSurvival"]
+from skdpsurv.survival.hazards.base import DiscreteTimeModel
+from skdpsurv.survival.hazards.fit import FIRST_LOOK_RECORDS
+from skdpsurv.survival.hazards.model import MaximumLikelihood, hazard_plan, published_basis
+from skdpsurv.survival.hazards.plan import fit_of, perturbed_plan
+from skdpsurv.survival.hazards.posterior import LangevinFit, PosteriorDraw, PosteriorSampling
 
 
 class DPDiscreteTimeSurvival(DiscreteTimeModel):

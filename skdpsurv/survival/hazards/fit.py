@@ -1,8 +1,10 @@
-"""A perturbed hazard model: what is public of it, and its minimiser as a measurement.
+"""Numbers of perturbed hazard fits that were tuned: where, is said of each.
+
+A perturbed hazard model: what is public of it, and its minimiser as a measurement.
 
 Rows are centred and clipped, and the cap on cumulative hazards is chosen, by what a first look has
 released; coefficients are improved by a ``prior`` that they agree with, after the release. Numbers
-that were tuned are in :mod:`skdpsurv.survival.hazard_constants`.
+that were tuned are in :mod:`skdpsurv.survival.hazards.fit`.
 """
 
 from __future__ import annotations
@@ -32,10 +34,47 @@ from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
 from skdpsurv.priors import Evidence, Prior
 from skdpsurv.privacy.concentrated import Concentrated, Price, stated_price
 from skdpsurv.privacy.measurement import GAUSSIAN, Known, Mechanism, NoisySum
-from skdpsurv.survival import hazard_constants as tuned
-from skdpsurv.survival.hazard_plans import HAZARD_PROOF, HazardModel, HazardRecords, released
-from skdpsurv.survival.spline import orthogonal_basis
+from skdpsurv.survival.hazards.model import (
+    HAZARD_PROOF,
+    HazardModel,
+    HazardRecords,
+    orthogonal_basis,
+    released,
+)
 from skdpsurv.types import FloatArray
+
+#: Size of the baseline's columns beside covariates in a unit ball. The first look has found the
+#: baseline, so little freedom is needed, and small columns keep the sensitivity near that of the
+#: covariates alone. Found on simulated data and flchain (docs/benchmarks/accuracy).
+LEVEL_SIZE, SHAPE_SIZE = 0.4, 0.15
+#: Part of ``center_share`` for the life table; the covariates' mean has the rest.
+TABLE_PART = 1.0 / 3.0
+#: Part of the price of standard errors for the table of exits.
+EXITS_PART = 0.15
+#: Linear predictors of the baseline that a fit starts from are no larger: hazards of 1e-11 and
+#: less in an interval are taken for that.
+LARGEST_PREDICTOR = 25.0
+#: Below this n * epsilon a first look, or a table of risks, sees nothing but its own noise, and is
+#: skipped.
+FIRST_LOOK_RECORDS = 200.0
+#: max_cumulative_hazard="auto" rises to this many times the level of the released life table, as
+#: far as the second number: where most people have an event a low cap is biased. It does so in
+#: full from a signal of the third number, for a higher cap means more noise in each parameter.
+CAP_LEVEL, HIGHEST_RISE, RISE_SIGNAL = 0.8, 3.0, 1.0
+#: Centred rows are clipped at this many times their root mean square length, as far as the
+#: released mean tells it: again, more for more signal.
+SPREAD_POWER, SPREAD_RANGE = 0.16, (1.0, 2.0)
+#: The same with standard errors. Weights bend nothing in a true model, so that the bound may be
+#: lower; of people of whom no model is quite true it must be wide where there is little noise, and
+#: the cap must be high: a multiple of a power of the signal, at most so high, and no higher than so
+#: many times the level of the life table (docs/benchmarks/hazard_intervals).
+INFERENCE_SPREAD = (0.8, 4.0)
+INFERENCE_CAP, INFERENCE_LEVEL = (1.0, 0.48, 12.0), 4.0
+#: What rows tell of a coefficient beside what they would if all directions of rows within their
+#: bound were alike (docs/benchmarks/priors).
+INFORMATION_PART = 0.25
+#: Centred rows keep at least this part of ``data_norm``.
+SMALLEST_SPREAD = 0.25
 
 
 class Look(NamedTuple):
@@ -105,8 +144,8 @@ class HazardFit:
     @cached_property
     def basis(self) -> FloatArray:
         """Columns of the baseline, small beside covariates in a unit ball."""
-        basis = orthogonal_basis(self.model.n_intervals, self.model.n_knots) * tuned.SHAPE_SIZE
-        basis[:, 0] *= tuned.LEVEL_SIZE / tuned.SHAPE_SIZE
+        basis = orthogonal_basis(self.model.n_intervals, self.model.n_knots) * SHAPE_SIZE
+        basis[:, 0] *= LEVEL_SIZE / SHAPE_SIZE
         return basis
 
     def bounded(self, cap: float | None) -> Bounded:
@@ -131,7 +170,7 @@ class HazardFit:
     def center_of(self, likelihood: DiscreteHazard) -> Center:
         """Return what is known of the centre before it is released."""
         least = np.linalg.svd(self.basis, compute_uv=False)[-1] / math.sqrt(self.basis.shape[0])
-        largest = tuned.LARGEST_PREDICTOR
+        largest = LARGEST_PREDICTOR
         return Center(largest / float(least), likelihood.loss_within(largest))
 
     @property
@@ -147,9 +186,9 @@ class HazardFit:
         least = self.likelihood.max_cumulative_hazard
         if least is None or not self.looks or not isinstance(self.model.max_cumulative_hazard, str):
             return least
-        scale, power, highest = tuned.INFERENCE_CAP
+        scale, power, highest = INFERENCE_CAP
         rise = min(scale * self.model.signal(self.epsilon) ** power, highest)
-        return max(least, rise if self.weighed else tuned.HIGHEST_RISE)
+        return max(least, rise if self.weighed else HIGHEST_RISE)
 
     @cached_property
     def ends(self) -> list[Bounded]:
@@ -165,8 +204,8 @@ class HazardFit:
         if least is None or highest is None or highest == least:
             return Bounded(self.likelihood, self.calibration)
         level = float(self._hazard(look).value.sum())
-        times = tuned.INFERENCE_LEVEL if self.weighed else tuned.CAP_LEVEL
-        level *= times * min(1.0, self.model.signal(self.epsilon) / tuned.RISE_SIGNAL)
+        times = INFERENCE_LEVEL if self.weighed else CAP_LEVEL
+        level *= times * min(1.0, self.model.signal(self.epsilon) / RISE_SIGNAL)
         return self.bounded(min(max(least, level), highest))
 
     def _hazard(self, look: Look) -> Curve:
@@ -196,7 +235,7 @@ class HazardFit:
     def moderate(self, baseline: FloatArray) -> FloatArray:
         """Return a baseline whose linear predictors are within ``LARGEST_PREDICTOR``."""
         largest = float(np.max(np.abs(self.basis @ baseline)))
-        return baseline * min(1.0, tuned.LARGEST_PREDICTOR / max(largest, tuned.LARGEST_PREDICTOR))
+        return baseline * min(1.0, LARGEST_PREDICTOR / max(largest, LARGEST_PREDICTOR))
 
     def seen(self, records: Blocks[HazardRecords], look: Look) -> Blocks[HazardBlock]:
         """Return what the likelihood sees of records, after a first look."""
@@ -216,7 +255,7 @@ class HazardFit:
         model = self.model
         events = model.n_records * -np.expm1(-self._hazard(look).value.sum())
         mean_square = (look.spread / look.radius) ** 2 / model.n_features
-        information = tuned.INFORMATION_PART * max(events, 1.0) * mean_square
+        information = INFORMATION_PART * max(events, 1.0) * mean_square
         found = Evidence.of_minimiser(
             minimiser[model.n_knots :], information, self.after(look).calibration
         )

@@ -29,12 +29,12 @@ from skdpsurv.privacy.concentrated import Price, amount, left, part, parts
 from skdpsurv.privacy.measurement import Known, Measurement
 from skdpsurv.privacy.plan import Node, Plan, Sequential
 from skdpsurv.privacy.shares import what_is_left
-from skdpsurv.survival import hazard_constants as tuned
-from skdpsurv.survival.hazard_chain import HazardChain, LangevinFit
-from skdpsurv.survival.hazard_fit import HazardFit, HazardMinimiser, HazardSum
-from skdpsurv.survival.hazard_inference import ExitCounts, HazardMoments
-from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords, hazard_plan
-from skdpsurv.survival.recalibration import PLACES_PART, RiskPlaces, RiskTable
+from skdpsurv.survival.hazards import fit as tuned
+from skdpsurv.survival.hazards.fit import HazardFit, HazardMinimiser, HazardSum
+from skdpsurv.survival.hazards.inference import ExitCounts, HazardMoments
+from skdpsurv.survival.hazards.model import HazardModel, HazardRecords, hazard_plan
+from skdpsurv.survival.hazards.posterior import HazardChain, LangevinFit
+from skdpsurv.survival.hazards.recalibration import PLACES_PART, RiskPlaces, RiskTable
 from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 #: Bands of the table: enough for the shape of a baseline with three knots.

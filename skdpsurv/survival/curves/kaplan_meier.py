@@ -16,9 +16,9 @@ from skdpsurv.privacy import random_source
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.release.explanation import headline
 from skdpsurv.survival.curve_frames import Shown, times_argument
-from skdpsurv.survival.exit_fit import HazardLaw, Table, fit_exits
-from skdpsurv.survival.exit_table import COUNT_VARIANCE, table_variance
-from skdpsurv.survival.exit_table_fitter import Causes, ExitTableFitter, check_size, stated_ends
+from skdpsurv.survival.curves.exit_fit import HazardLaw, Table, fit_exits
+from skdpsurv.survival.curves.fitter import Causes, ExitTableFitter, check_size, stated_ends
+from skdpsurv.survival.curves.table import COUNT_VARIANCE, table_variance
 from skdpsurv.survival.released_curve import ReleasedCurve, crossing, stated_records
 from skdpsurv.types import FloatArray
 

@@ -17,15 +17,14 @@ from skdpsurv.labels import stated_labels
 from skdpsurv.privacy import PrivacyAccountant, random_source
 from skdpsurv.release import Release
 from skdpsurv.survival.curve_frames import times_argument
-from skdpsurv.survival.exit_curves import ExitCurves, TableCurve
-from skdpsurv.survival.exit_table_fitter import is_one_of, plain
+from skdpsurv.survival.curves.fitter import is_one_of, plain
+from skdpsurv.survival.curves.kaplan_meier import ExitCurves, TableCurve
 from skdpsurv.survival.univariate import interval
 from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from skdpsurv.scoring.script import Script
 
-__all__ = ["DPAalenJohansenFitter"]
 
 #: More kinds of events than a study has.
 MOST_CAUSES = 20

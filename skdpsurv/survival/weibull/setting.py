@@ -11,7 +11,7 @@ import numpy as np
 
 from skdpsurv.likelihoods.weibull import SHAPE_RANGE
 from skdpsurv.privacy.plan import Node, Plan
-from skdpsurv.survival.weibull_counts import N_BINS, CountTable, LogTimes, Targets
+from skdpsurv.survival.weibull.counts import N_BINS, CountTable, LogTimes, Targets
 from skdpsurv.types import FloatArray
 
 # What was tuned: on simulated Weibull data of many shapes, scales and censorings, and with the

@@ -3,7 +3,7 @@ r"""Level, course and slope of a released hazard, set right by one private table
 A released predictor :math:`\gamma(s) + x^\top\beta` ranks people well and is wrong in two other
 ways: a cap on hazards makes them too high where most people have an event, and noise in
 :math:`\beta` spreads the scores. What is fitted here to a table of counts by score, exit time and
-way out (:mod:`~skdpsurv.survival.risk_cells`) is
+way out (:mod:`~skdpsurv.survival.hazards.risk_cells`) is
 
 .. math:: \gamma(s) + c(s) + m(1 - b) + b\,x^\top\beta,
 
@@ -45,9 +45,9 @@ from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.privacy.concentrated import Price
 from skdpsurv.privacy.measurement import Known
 from skdpsurv.release import Release, released_array
-from skdpsurv.survival.hazard_fit import HazardFit, HazardSum
-from skdpsurv.survival.hazard_plans import HazardRecords
-from skdpsurv.survival.risk_cells import ETA_RANGE, N_GROUPS, PLACES, RiskCells
+from skdpsurv.survival.hazards.fit import HazardFit, HazardSum
+from skdpsurv.survival.hazards.model import HazardRecords
+from skdpsurv.survival.hazards.risk_cells import ETA_RANGE, N_GROUPS, PLACES, RiskCells
 from skdpsurv.types import FloatArray, IntArray
 
 #: Prior scales of the line's Legendre coefficients over the bands, from the constant up, and the

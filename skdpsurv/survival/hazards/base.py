@@ -33,15 +33,19 @@ from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.privacy.plan import Plan
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.shape import Shape
-from skdpsurv.survival.hazard_plans import HazardModel, HazardRecords, interval_ends
-from skdpsurv.survival.recalibration import Recalibration
+from skdpsurv.survival.hazards.model import (
+    HazardModel,
+    HazardRecords,
+    interval_ends,
+    published_basis,
+)
+from skdpsurv.survival.hazards.recalibration import Recalibration
 from skdpsurv.survival.regression import SurvivalRegression
-from skdpsurv.survival.spline import published_basis
 from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from skdpsurv.scoring.script import Script
-    from skdpsurv.survival.recalibration import Recalibration
+    from skdpsurv.survival.hazards.recalibration import Recalibration
 
 
 #: Inverse links.

@@ -21,7 +21,7 @@ from skdpsurv.privacy.silence import attempted
 from skdpsurv.shape import Shape
 from skdpsurv.sources import in_memory
 from skdpsurv.survival.curve_frames import Shown
-from skdpsurv.survival.exit_table import (
+from skdpsurv.survival.curves.table import (
     ASSUMED,
     IS_EPSILON,
     LARGEST_TABLE,

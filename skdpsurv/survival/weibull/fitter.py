@@ -18,16 +18,15 @@ from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.shape import Shape
 from skdpsurv.survival.released_curve import ReleasedCurve, stated_records
 from skdpsurv.survival.univariate import UnivariateFitter
-from skdpsurv.survival.weibull_counts import CountTable, LogTimes, log_times
-from skdpsurv.survival.weibull_intervals import Estimate, plausible_estimates
-from skdpsurv.survival.weibull_plans import MAXIMUM_LIKELIHOOD, TIGHT
-from skdpsurv.survival.weibull_setting import LEFT_CENSORED, Way, WeibullSetting
+from skdpsurv.survival.weibull.counts import CountTable, LogTimes, log_times
+from skdpsurv.survival.weibull.intervals import Estimate, plausible_estimates
+from skdpsurv.survival.weibull.plan import MAXIMUM_LIKELIHOOD, TIGHT
+from skdpsurv.survival.weibull.setting import LEFT_CENSORED, Way, WeibullSetting
 from skdpsurv.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from skdpsurv.scoring.script import Script
 
-__all__ = ["DPWeibullFitter", "WeibullCurve"]
 
 #: Beyond that, doubles do not count.
 MOST_RECORDS = 2**53

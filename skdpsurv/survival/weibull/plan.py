@@ -3,6 +3,19 @@ r"""What Weibull fits ask of the records, who are given by counts over bins of l
 A ladder draws the shape :math:`\rho`. For the scale, :math:`\lambda^\rho = \tau / \delta` with
 :math:`\delta` the number of events and :math:`\tau = \sum u^\rho`, times u being in units of the
 horizon. Neighbours: replace-one. Theorems and sensitivities: docs/proofs/ladder.
+
+Plans of Weibull fits: without privacy, and by a tight ladder.
+
+On one side of the paper's equation stands :math:`1/p + S/N`, two sums. Noise on
+these costs half of what a ladder pays, whose epsilon is halved by the exponential mechanism, and
+the number of events is needed for the scale anyway. The ladder then has the other side alone.
+
+Where there are many events per follow-up time, this is only a first fit, and one Newton step
+follows, on the noisy sum of a score: one sum for both sides, whose range at the first fit is known.
+
+Sensitivities: 1 for the number of events and for the follow-up time in horizons; omega for the sum
+of log event times, counted from any point of their range; 1 rung; the range of the score; 1 for a
+sum of powers. The share that each gets of epsilon may depend on what was released before.
 """
 
 from __future__ import annotations
@@ -11,6 +24,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,24 +40,29 @@ from skdpsurv.mechanisms.ladder import UNIT, Rungs, draw_cell, highest_level
 from skdpsurv.mechanisms.sums import COUNT, Sum
 from skdpsurv.privacy import RandomSource, to_lattice
 from skdpsurv.privacy.measurement import Distances, Known, Mechanism, NoisySum
+from skdpsurv.privacy.plan import Plan, Sequential, Total
+from skdpsurv.privacy.shares import what_is_left
 from skdpsurv.references import reference
-from skdpsurv.survival.weibull_counts import (
+from skdpsurv.survival.weibull.counts import (
     N_BINS,
     CountTable,
     LogTimes,
+    all_log_times,
     before_offset,
+    count_table,
     event_bins,
     exact_share,
     lattice_exponent,
     log_time_grid,
     log_time_variance,
 )
-from skdpsurv.survival.weibull_rungs import ReleasedMeanRungs, shape_at
-from skdpsurv.survival.weibull_setting import (
+from skdpsurv.survival.weibull.ladder import ReleasedMeanRungs, shape_at
+from skdpsurv.survival.weibull.setting import (
     CENTER,
     LARGEST_CORRECTION,
     LARGEST_LOG_SCALE,
     STEEPEST,
+    Way,
     WeibullSetting,
 )
 from skdpsurv.types import IntArray
@@ -312,3 +331,51 @@ class MaximumLikelihood(Mechanism):
             "log_scale": min(max(log_scale, -LARGEST_LOG_SCALE), LARGEST_LOG_SCALE),
             "n_events": float(events.sum()) + n_before,
         }
+
+
+#: What follows the number of events and the follow-up time in a tight ladder, without a correction
+#: and with one.
+LATER: tuple[Any, ...] = (MeanLogTime, ReleasedMeanLadder, Scale)
+CORRECTED = (*LATER, Correction, Scale)
+
+
+def tight_plan(public: WeibullSetting) -> Plan:
+    """Return the plan of the number of events, the follow-up time, and what these decide."""
+
+    def later(n_events: int, rate: float) -> Sequential:
+        shares = public.later_shares(n_events, rate)
+        rest = 1.0 - public.first_shares[0] - public.first_shares[1] - sum(shares)
+        kinds = CORRECTED if len(shares) > 2 else LATER
+        return Sequential(priced(public, kinds, (*shares, rest)))
+
+    def choose(known: Known) -> Sequential:
+        return later(known["n_events"], known["n_events"] / known["follow_up"])
+
+    first = priced(public, (Events, FollowUp), public.first_shares)
+    # At most a correction, if there can be events enough; else from no events to nothing but these.
+    possible = later(public.n_records, math.inf), later(0, 0.0), later(0, math.inf)
+    total = what_is_left(public.epsilon, *(each.price for each in first))
+    return public.plan_of(
+        Sequential((*first, Total(total, choose, possible))),
+        "Laplace noise on the number of events, the follow-up time and the sum of log event times, "
+        "ladder for the shape, Laplace noise on sums for a correction of it and for the scale",
+    )
+
+
+def priced(public: WeibullSetting, kinds: Sequence[Any], shares: Sequence[float]) -> Any:
+    """Return measurements, each at its share of epsilon."""
+    pairs = zip(kinds, shares, strict=True)
+    return tuple(kind(price=share * public.spendable, public=public) for kind, share in pairs)
+
+
+def ladder_scales(public: WeibullSetting) -> tuple[float, float]:
+    """Return the least and the largest log scale that ladders release."""
+    return -public.omega, LARGEST_LOG_SCALE
+
+
+TIGHT = Way(tight_plan, count_table, ladder_scales)
+MAXIMUM_LIKELIHOOD = Way(
+    lambda public: public.plan_of(MaximumLikelihood(public=public), ""),
+    partial(all_log_times, exact=True),
+    lambda public: (-LARGEST_LOG_SCALE, LARGEST_LOG_SCALE),
+)

@@ -31,8 +31,8 @@ import numpy as np
 
 from skdpsurv.privacy import RandomSource, random_source
 from skdpsurv.privacy.plan import Plan
-from skdpsurv.survival.weibull_counts import CountTable, bin_probabilities, mean_log_time
-from skdpsurv.survival.weibull_setting import WeibullSetting
+from skdpsurv.survival.weibull.counts import CountTable, bin_probabilities, mean_log_time
+from skdpsurv.survival.weibull.setting import WeibullSetting
 from skdpsurv.types import FloatArray
 
 #: Errors further from their median than so many median deviations do not move slopes any more.

@@ -1,0 +1,1 @@
+"""Curves of survival, hazards and incidences, from tables of exits."""

@@ -1,0 +1,1 @@
+"""Hazard regressions over discrete time."""

@@ -1,0 +1,1 @@
+"""Weibull distributions of survival times."""
