@@ -29,9 +29,8 @@ def published_table(
     """Return the fields of the release that ``Release.from_coefficients`` makes."""
     choice(*MODELS)("model", model)
     given = {"coef": coef, "standard_errors": standard_errors, "ratios": ratios}
-    given["references"] = references
-    for name, table in given.items():
-        if table is not None and not isinstance(table, Mapping):
+    for name, table in {**given, "references": references}.items():
+        if not isinstance(table, Mapping | None):
             raise TypeError(f"{name} must be a mapping, got {type(table).__name__}.")
     if (ratios is None) == (coef is None) or (coef is None) != (standard_errors is None):
         raise ValueError(
@@ -55,10 +54,11 @@ def published_table(
     if len(set(terms)) < len(terms):
         raise ValueError("coef must have each term once.")
     for column, label in known.items():
-        if not isinstance(column, str) or not isinstance(label, str | int | bool):
-            raise ValueError("references must be {column: label}.")
-        if (column, label) in terms:
-            raise ValueError(f"references must not be terms themselves, {column!r:.40} has one.")
+        named = isinstance(column, str) and isinstance(label, str | int | bool)
+        if not named or (column, label) in terms:
+            raise ValueError(
+                "references must be {column: label}, and must not be terms themselves."
+            )
     try:
         numbers = np.array([[float(x) for x in pair] for pair in pairs.values()])
     except (TypeError, ValueError, OverflowError):

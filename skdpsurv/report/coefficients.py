@@ -147,4 +147,4 @@ def _span(feature: Feature) -> float:
 def _drawn_label(feature: Feature) -> str:
     (name,), span = cut([_label(feature)], 24), _span(feature)
     unit = f" {feature.unit}" if feature.unit and len(feature.unit) <= 12 else ""
-    return name if span == 1.0 else f"{name}, +{short(span, 3)}{unit}"
+    return name if span == 1.0 else f"{name}, +{short(span)}{unit}"

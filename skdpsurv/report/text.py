@@ -105,7 +105,7 @@ def by_end(time: float, end: float) -> str:
     return f"after {short(end)}" if time > end else short(time)
 
 
-def short(number: float, digits: int = 4) -> str:
+def short(number: float) -> str:
     """Return a number with a few digits, for tables of estimates.
 
     Examples
@@ -119,16 +119,13 @@ def short(number: float, digits: int = 4) -> str:
         return "∞" if number > 0 else "−∞"
     size = abs(number)
     if size and not 1e-4 <= size < 1e7:
-        text = f"{number:.{digits - 1}e}"
-        head, power = text.split("e")
+        head, power = f"{number:.3e}".split("e")
         text = f"{head.rstrip('0').rstrip('.')}e{int(power)}"
-    elif size >= 10 ** (digits - 1):
-        text = f"{number:,.0f}" if size >= 10_000 else f"{number:.0f}"
+    elif size >= 10_000:
+        text = f"{number:,.0f}"
     else:
         # Ratios are read by how far they are from 1.
-        off = abs(size - 1.0)
-        more = 2 if 0 < off < 0.005 else 0
-        text = f"{number:.{digits + more}g}" if size else "0"
+        text = f"{number + 0.0:.{6 if 0 < abs(size - 1.0) < 0.005 else 4}g}"
     return text.replace("-", "−")
 
 
