@@ -20,12 +20,12 @@ from skdpsurv.privacy import PrivacyGuarantee
 from skdpsurv.report.figures import Figure, figures
 from skdpsurv.report.text import exact, percent_up
 
+__all__ = ["Advantage", "advantage_figures"]
+
 #: Beyond, what is missing to 1 is less than rounding adds.
 LARGEST = Decimal(200)
 #: More than the last digit of what is computed, and less than anybody reads.
 SLACK = Decimal("1e-40")
-#: Of the table that stands in the place of the figure.
-COMPARED = (0.1, 0.5, 1.0, 2.0, 4.0)
 #: The curve is flat beyond.
 WIDEST = 10.0
 
@@ -65,15 +65,6 @@ class Advantage(NamedTuple):
             rounding = SLACK if epsilon else Decimal(0)
             most = min((factor - 1 + 2 * Decimal(delta)) / (factor + 1) + rounding, Decimal(1))
             return cls(factor + rounding, most, (1 + most) / 2)
-
-
-def compared(guarantee: PrivacyGuarantee) -> list[tuple[str, Advantage]]:
-    """Return bounds of some epsilons and of a guarantee, by what they are called."""
-    own = guarantee.epsilon, guarantee.delta
-    return [
-        (exact(pair[0]) + " (this release)" * (pair == own), Advantage.at(*pair))
-        for pair in sorted({(epsilon, 0.0) for epsilon in COMPARED} | {own})
-    ]
 
 
 def advantage_figures(guarantee: PrivacyGuarantee) -> list[Figure]:

@@ -33,8 +33,8 @@ def curves(model: Any) -> dict[str, Any]:
     groups = getattr(model, "groups_", None)
     labels = [] if groups is None else groups.tolist()
     chosen = labels[:MOST_CURVES]
-    parts = dict(zip(distinct(chosen), map(model.of_group, chosen), strict=True)) if labels else {}
-    parts = parts or {"everybody": model}
+    named = zip(distinct(chosen), chosen, strict=True)
+    parts = {name: model.of_group(one) for name, one in named} or {"everybody": model}
     events = getattr(model, "causes_", ())
     causes = dict(zip(distinct(events), events, strict=True))
     over_time = partial(_over_time, parts, np.linspace(0.0, end, N_TIMES + 1)[1:])

@@ -24,9 +24,7 @@ STYLE: dict[Any, Any] = {
     # A dollar in somebody's name is a dollar.
     "text.parse_math": False,
     "axes.unicode_minus": True,
-    "figure.facecolor": "none",
-    "axes.facecolor": "none",
-    "savefig.facecolor": "none",
+    **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "none"),
 }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from skdpsurv.metrics.evaluation_result import SurvivalEvaluation
 from skdpsurv.plotting.calibration_plot import plot_calibration
-from skdpsurv.report.advantage import Advantage, advantage_figures, compared
+from skdpsurv.report.advantage import Advantage, advantage_figures
 from skdpsurv.report.coefficients import coefficients
 from skdpsurv.report.curves import curves
 from skdpsurv.report.explain import described
@@ -75,9 +75,8 @@ def _context(release: Any) -> dict[str, Any]:
         "g": guarantee,
         "inner": release.fit_guarantee,
         "proved": proved,
-        "bound": Advantage.at(guarantee.epsilon, guarantee.delta) if proved else None,
+        "Advantage": Advantage,
         "advantage": advantage_figures(guarantee) if proved else [],
-        "compared": compared(guarantee),
         "columns": described(release),
         "kind": kind,
         "curves": curves(model) if curved else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -123,12 +124,9 @@ def _predicted(model: Any, table: Any, labels: list[str], medians: bool) -> dict
         found = model.predict_survival_function(table, return_array=True)[:, places]
         head = ["Person", *(f"at {short(t)}" for t in model.unique_times_[places].tolist())]
         caption = "Predicted probability to survive"
-        drawn = figures(
-            lambda ax: plot_survival_curves(model, table, labels=cut(labels), ax=ax),
-            "people",
-            3.6,
-            "Predicted survival of made-up people. Times are in the unit of the fit.",
-        )
+        says = "Predicted survival of made-up people. Times are in the unit of the fit."
+        plot = partial(plot_survival_curves, model, table, labels=cut(labels))
+        drawn = figures(lambda ax: plot(ax=ax), "people", 3.6, says)
     rows = [[one, *(f"{p:.3f}" for p in row)] for one, row in zip(labels, found, strict=True)]
     if medians and hasattr(model, "predict_median"):
         head.append("Median")

@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import ROUND_CEILING, Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -137,11 +137,10 @@ def up(number: Decimal, digits: int) -> str:
     >>> up(Decimal("2.7182"), 3), up(Decimal("54.6"), 3), up(Decimal("1234567"), 3)
     ('2.72', '54.6', '1,240,000')
     """
-    places = digits - 1 - number.adjusted()
-    rounded = number.quantize(Decimal(1).scaleb(-places), rounding=ROUND_CEILING)
-    if rounded < 10**9:
-        return f"{rounded:,f}".rstrip("0").rstrip(".") if places > 0 else f"{rounded:,f}"
-    return f"{rounded:.{digits - 1}e}".replace("e+", "e")
+    rounded = Context(prec=digits, rounding=ROUND_CEILING).plus(number)
+    if rounded >= 10**9:
+        return f"{rounded:.{digits - 1}e}".replace("e+", "e")
+    return f"{rounded:,f}".rstrip("0").rstrip(".") if "." in f"{rounded:f}" else f"{rounded:,f}"
 
 
 def percent_up(part: Decimal) -> str:
@@ -278,12 +277,6 @@ def how_many(guarantee: PrivacyGuarantee, unknown: str = "a number of {}") -> st
     return f"{number:,} {many}" if type(number) is int else unknown.format(many)
 
 
-def in_order(guarantee: PrivacyGuarantee) -> list[tuple[str, object]]:
-    """Return public inputs in an order that does not change on the way through a file."""
-    first = ("n_records", "n_private", "n_public")
-    return sorted(guarantee.public_inputs.items(), key=lambda one: (one[0] not in first, one[0]))
-
-
 TEMPLATES = Environment(
     loader=FileSystemLoader(FOLDER),
     autoescape=select_autoescape(["html.jinja"]),
@@ -295,7 +288,7 @@ HELPERS = {
     function.__name__: function
     for function in (
         *(exact, short, up, percent_up, added, listed, value, stated, shown, plain, code, word),
-        *(prose, scalar, about, status, how_many, in_order),
+        *(prose, scalar, about, status, how_many),
     )
 }
 TEMPLATES.filters |= HELPERS
