@@ -20,35 +20,23 @@ OTHERS = {
     "budget": ("epsilon", ", and accountant for what several fits may spend"),
     "seed": ("random_state", ""),
 }
-_COLUMNS = "y holds times and events: Surv.from_arrays of scikit-survival, or split_target"
-_WEIGHTS = "nothing: a weight would change what one record can move"
-_LATE = "nothing: people who enter late are not provided for"
-#: By the name elsewhere: what to do.
-REASONS = {
+#: By names elsewhere: what to do.
+_REASONS = {
+    "sample_weight weights weights_col": "nothing: a weight would change what one record can move",
+    "duration_col event_col durations event_observed": (
+        "y holds times and events: Surv.from_arrays of scikit-survival, or split_target"
+    ),
+    "entry entry_col": "nothing: people who enter late are not provided for",
     "l1_ratio": "nothing: penalties are of squares alone",
-    "sample_weight": _WEIGHTS,
-    "weights": _WEIGHTS,
-    "weights_col": _WEIGHTS,
-    "duration_col": _COLUMNS,
-    "event_col": _COLUMNS,
-    "durations": _COLUMNS,
-    "event_observed": _COLUMNS,
-    "entry": _LATE,
-    "entry_col": _LATE,
     "strata": "nothing: make it a column of X, or fit curves with groups",
 }
+REASONS = {name: reason for names, reason in _REASONS.items() for name in names.split()}
 
 
 def instead_of(name: str, names: Collection[str], made_with: Collection[str] = ()) -> str:
     """Return a sentence about a parameter that is none of these; "" if there is nothing to say.
 
-    Parameters
-    ----------
-    name : str
-    names : collection of str
-        What there is.
-    made_with : collection of str, default=()
-        Parameters of the constructor, where ``names`` are those of a method.
+    Where ``names`` are those of a method, ``made_with`` are those of the constructor.
     """
     known = [*names, *made_with]
     if name in made_with:
@@ -67,14 +55,13 @@ def instead_of(name: str, names: Collection[str], made_with: Collection[str] = (
 def with_suggestions(method: Callable[..., Any]) -> Callable[..., Any]:
     """Let a constructor or ``fit`` say what an unknown keyword is called here."""
     kinds = inspect.signature(method).parameters
-    names = list(kinds)[1:]
     takes_all = any(kind.kind is kind.VAR_KEYWORD for kind in kinds.values())
 
     @functools.wraps(method)
     def checked(self: Any, *args: Any, **given: Any) -> Any:
         for name in given:
-            if name not in names and not takes_all:
-                raise TypeError(unknown(type(self), method.__name__, name, names))
+            if name not in kinds and not takes_all:
+                raise TypeError(unknown(type(self), method.__name__, name, list(kinds)[1:]))
         return method(self, *args, **given)
 
     return checked

@@ -10,6 +10,7 @@ import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Context, Decimal, Inexact, InvalidOperation, Overflow
+from functools import reduce
 from typing import NamedTuple
 
 from skdpsurv.privacy.concentrated import MARGIN, SLACK, epsilon_at
@@ -117,41 +118,32 @@ class BudgetExceededError(RuntimeError):
         status: str = "proved",
     ) -> None:
         super().__init__(requested, remaining, dataset, quantity, status)
-        self.requested = requested
-        self.remaining = remaining
-        self.dataset = dataset
-        self.quantity = quantity
-        self.status = status
+        self.requested, self.remaining, self.dataset = requested, remaining, dataset
+        self.quantity, self.status = quantity, status
 
     def __str__(self) -> str:
-        said = (
+        why = ""
+        if math.isinf(self.requested) and self.status != "proved":
+            why = (
+                f" A guarantee with status {self.status!r} costs infinity, whatever its epsilon: "
+                "only what is proved costs its epsilon (random_state=None, classes given). To "
+                "count fits that are not private, use PrivacyAccountant(..., rehearsal=True)."
+            )
+        elif math.isinf(self.requested) and self.quantity.startswith("Renyi"):
+            why = (
+                " A guarantee with a delta must say its rho, or its Renyi divergences of this or a "
+                "higher order, to be added up in them."
+            )
+        return (
             f"The privacy budget of data set {self.dataset!r} does not allow this: it asks for "
             f"{self.quantity}={self.requested!r}, but only {self.remaining!r} is left. Nothing was "
-            "charged."
+            f"charged.{why}"
         )
-        if not math.isinf(self.requested):
-            return said
-        if self.status != "proved":
-            return (
-                f"{said} A guarantee with status {self.status!r} costs infinity, whatever its "
-                "epsilon: only what is proved costs its epsilon (random_state=None, classes "
-                "given). To count fits that are not private, use PrivacyAccountant(..., "
-                "rehearsal=True)."
-            )
-        if self.quantity.startswith("Renyi"):
-            return (
-                f"{said} A guarantee with a delta must say its rho, or its Renyi divergences of "
-                "this or a higher order, to be added up in them."
-            )
-        return said
 
 
 def exact_sum(values: Iterable[float]) -> Decimal:
     """Return the exact sum of non-negative floats, each taken as the decimal that it prints as."""
-    result = Decimal(0)
-    for value in values:
-        result = added(result, value)
-    return result
+    return reduce(added, values, Decimal(0))
 
 
 def added(exact: Decimal, value: float) -> Decimal:
@@ -191,11 +183,8 @@ class Sums(NamedTuple):
 
     def plus(self, entry: Entry) -> Sums:
         """Return the sums with one more entry."""
-        return Sums(
-            added(self.epsilon, entry.epsilon),
-            added(self.delta, entry.delta),
-            added(self.renyi, entry.renyi),
-        )
+        charged = entry.epsilon, entry.delta, entry.renyi
+        return Sums(*map(added, self, charged))
 
 
 #: Sums of each data set; in a ledger for rehearsals of what is proved, and of what is not.
@@ -230,8 +219,6 @@ def require_room(held: Held, requests: Sequence[Entry], terms: Terms) -> None:
     pure sum does, densities differ by at most exp(epsilon); on all others the filter's theorem
     holds, and delta is paid once (docs/proofs/composition).
     """
-    if not requests:
-        raise ValueError("a charge must hold at least one request.")
     held = dict(held)
     for request in requests:
         key = budget_of(terms, request.dataset, proved=request.proved)
@@ -320,13 +307,6 @@ def dataset_name(name: object) -> str:
             "others that cannot be seen."
         )
     return " ".join(plain.split())
-
-
-def seen_name(name: str) -> str:
-    """Return the name of a data set without what cannot be seen: of ledgers that took all names."""
-    plain = "".join(c for c in unicodedata.normalize("NFC", name) if c.isspace() or not _unseen(c))
-    plain = unicodedata.normalize("NFC", " ".join(plain.split()))
-    return dataset_name(plain or "unseen " + " ".join(f"U+{ord(c):04X}" for c in name))
 
 
 #: Unicode's Default_Ignorable_Code_Point, but for those that are formatting characters anyway,

@@ -181,7 +181,8 @@ def verify(ledger: Ledger, releases: Sequence[object]) -> None:
         guarantee = getattr(release, "guarantee", None)
         if guarantee is None:
             continue
-        if not receipt.entries or not _charged(entries[receipt.entries - 1], guarantee):
+        stated = digest(guarantee.to_dict())
+        if not receipt.entries or entries[receipt.entries - 1].guarantee != stated:
             raise ValueError(
                 f"release {number} states another guarantee than the one that was charged for it."
             )
@@ -191,18 +192,6 @@ def verify(ledger: Ledger, releases: Sequence[object]) -> None:
                 f"release {number} has the receipt of another release with other values: one "
                 "charge was made, which pays for one of them."
             )
-
-
-def _charged(entry: Entry, guarantee: PrivacyGuarantee) -> bool:
-    """Return whether an entry is the charge of a guarantee."""
-    if entry.guarantee:
-        return entry.guarantee == digest(guarantee.to_dict())
-    # Of a file from before entries had one, the fields that it kept.
-    stated = guarantee.mechanism, guarantee.delta, guarantee.status
-    return stated == (entry.mechanism, entry.delta, entry.status) and entry.epsilon in (
-        guarantee.epsilon,
-        math.inf,
-    )
 
 
 def charge_of(

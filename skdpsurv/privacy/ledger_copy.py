@@ -1,4 +1,4 @@
-"""Open a ledger at a place, and move it: from a file to a server, or out of an older file.
+"""Open a ledger at a place, and move it: from a file to a server, say.
 
 One budget must not be in two places. A move is three transactions: the source is closed, and says
 where to; the destination is made; the source notes that it is there, after which nothing is copied
@@ -13,8 +13,7 @@ import os
 import uuid
 
 from skdpsurv.checks import instance
-from skdpsurv.privacy.budget import CLOSED, MOVED, OPENED, Entry, Terms, seen_name
-from skdpsurv.privacy.chain import start
+from skdpsurv.privacy.budget import CLOSED, MOVED, OPENED, Entry
 from skdpsurv.privacy.ledger import entry_of, linked_rows, now, user_name
 from skdpsurv.privacy.postgresql_server import PostgreSQLServer
 from skdpsurv.privacy.sql_ledger import Place, SQLLedger, UnansweredCommitError, write_ledger
@@ -40,8 +39,7 @@ def copy_ledger(source: str, destination: str) -> SQLLedger:
 
     The source says where it went, and refuses charges and further copies. If the destination fails
     and is certainly not there, the source is as open as before. If it is not known whether it is
-    there, the source stays closed: copy again to the same destination. A file of an earlier version
-    of this package is made one of this version before.
+    there, the source stays closed: copy again to the same destination.
 
     Parameters
     ----------
@@ -65,8 +63,6 @@ def copy_ledger(source: str, destination: str) -> SQLLedger:
         If one of them does not work.
     """
     old, new = _place(source), _place(destination)
-    if isinstance(old, SQLiteFile):
-        _upgrade(old)
     ledger = SQLLedger.open(old, {}, new.name)
     rows = ledger.rows()
     last = entry_of(rows[-1]).status if rows else ""
@@ -109,35 +105,3 @@ def _place(text: str) -> Place:
 
 def _step(status: str, place: Place) -> Entry:
     return Entry(now(), "", place.name, 0.0, 0.0, status, "", renyi=0.0, who=user_name())
-
-
-def _upgrade(file: SQLiteFile) -> None:
-    """Chain the entries of an earlier file, whose serials are the nonces."""
-    with file.transaction(write=True) as connection:
-        run = connection.exec_driver_sql
-        version = run("SELECT schema_version FROM ledger").scalar()
-        if version not in (2, 3):
-            return
-        composed, renyi = (
-            ("composition, renyi_order", "renyi") if version == 3 else ("'basic', 0.0", "9e999")
-        )
-        identity, *terms = run(
-            f"SELECT identity, epsilon, delta, rehearsal, charge_refusals, {composed} FROM ledger"
-        ).one()
-        found = run(
-            'SELECT serial, "when", estimator, mechanism, epsilon, delta, status, dataset, '
-            f"{renyi} FROM entries ORDER BY id"
-        ).fetchall()
-        # Names that differed by what cannot be seen are one budget now.
-        entries = [
-            entry._replace(dataset=seen_name(entry.dataset))
-            for entry in (Entry(*row[1:]) for row in found)
-        ]
-        run("DROP TABLE entries")
-        run("DROP TABLE ledger")
-        kept = Terms(*terms[:2], *map(bool, terms[2:4]), *terms[4:])
-        nonces = [row[0] for row in found]
-        write_ledger(
-            connection, identity, kept, linked_rows(start(identity, kept), entries, nonces)
-        )
-        file.commit(connection)

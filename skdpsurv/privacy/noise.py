@@ -8,7 +8,7 @@ sets differ in the values of one record (replace-one); a sensitivity is a bound 
 from __future__ import annotations
 
 import math
-from typing import overload
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -18,6 +18,9 @@ from skdpsurv.privacy.domain import as_float_array, check_finite
 from skdpsurv.privacy.exact_vectors import exact_spherical_gaussian, exact_spherical_laplace
 from skdpsurv.privacy.randomness import RandomSource
 from skdpsurv.types import FloatArray, IntArray
+
+#: One integer, or an array of them.
+Integers = TypeVar("Integers", int, IntArray)
 
 _INT64 = np.iinfo(np.int64)
 # Of one record's term on the lattice: to saturate is 1-Lipschitz, and enlarges no sensitivity. A
@@ -168,13 +171,7 @@ def lattice_sum(values: ArrayLike, step_exponent: int = -30) -> int:
     return (high << 32) + low
 
 
-@overload
-def lattice_laplace(value: int, scale: float, source: RandomSource) -> int: ...
-@overload
-def lattice_laplace(value: IntArray, scale: float, source: RandomSource) -> IntArray: ...
-
-
-def lattice_laplace(value: int | IntArray, scale: float, source: RandomSource) -> int | IntArray:
+def lattice_laplace(value: Integers, scale: float, source: RandomSource) -> Integers:
     r"""Add discrete Laplace noise to integers (counts, or sums in lattice units).
 
     The noise has :math:`P(K = k) \propto e^{-|k| / \text{scale}}` on the integers, independently
@@ -235,15 +232,7 @@ def lattice_laplace(value: int | IntArray, scale: float, source: RandomSource) -
     return _shaped_as(value, noisy)
 
 
-@overload
-def lattice_gaussian(value: int, deviation: float, source: RandomSource) -> int: ...
-@overload
-def lattice_gaussian(value: IntArray, deviation: float, source: RandomSource) -> IntArray: ...
-
-
-def lattice_gaussian(
-    value: int | IntArray, deviation: float, source: RandomSource
-) -> int | IntArray:
+def lattice_gaussian(value: Integers, deviation: float, source: RandomSource) -> Integers:
     r"""Add discrete Gaussian noise to integers (counts, or sums in lattice units).
 
     The noise has :math:`P(K = k) \propto e^{-k^2 / (2\sigma^2)}` on the integers, independently
@@ -308,7 +297,7 @@ def _integers(value: int | IntArray) -> list[int]:
     return [_saturate(v) for v in exact]
 
 
-def _shaped_as(value: int | IntArray, noisy: list[int]) -> int | IntArray:
+def _shaped_as(value: Integers, noisy: list[int]) -> Integers:
     if isinstance(value, np.ndarray):
         return np.asarray(noisy, dtype=np.int64).reshape(value.shape)
     return noisy[0]

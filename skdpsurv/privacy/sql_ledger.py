@@ -40,35 +40,34 @@ _SCHEMA_VERSION = 4
 _TABLES = sa.MetaData()
 
 
-def _column(name: str, kind: type[Any]) -> sa.Column[Any]:
-    return sa.Column(name, kind, nullable=False)
-
-
-_LEDGER = sa.Table(
-    "ledger",
-    _TABLES,
-    _column("schema_version", sa.Integer),
-    _column("identity", sa.Text),
-    _column("epsilon", sa.Double),
-    _column("delta", sa.Double),
-    _column("rehearsal", sa.Integer),
-    _column("charge_refusals", sa.Integer),
-    _column("composition", sa.Text),
-    _column("renyi_order", sa.Double),
+_KINDS = {
+    "schema_version": sa.Integer,
+    "identity": sa.Text,
+    "epsilon": sa.Double,
+    "delta": sa.Double,
+    "rehearsal": sa.Integer,
+    "charge_refusals": sa.Integer,
+    "composition": sa.Text,
+    "renyi_order": sa.Double,
     # Where it went, if it was moved, which is not for who may only add entries; its last says so.
-    _column("moved_to", sa.Text),
-)
+    "moved_to": sa.Text,
+}
+
+
+def _columns(kinds: Mapping[str, Any]) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind, nullable=False) for name, kind in kinds.items()]
+
+
+_LEDGER = sa.Table("ledger", _TABLES, *_columns(_KINDS))
 # id: 1, 2, 3, ..., given here, so that two charges that did not see each other are one too many.
 _ENTRIES = sa.Table(
     "entries",
     _TABLES,
     sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
-    _column("nonce", sa.Text),
-    *(
-        _column(name, sa.Double if name in ("epsilon", "delta", "renyi") else sa.Text)
-        for name in Entry._fields
+    *_columns(
+        dict.fromkeys(("nonce", *Entry._fields, "link"), sa.Text)
+        | dict.fromkeys(("epsilon", "delta", "renyi"), sa.Double)
     ),
-    _column("link", sa.Text),
 )
 
 
@@ -174,7 +173,8 @@ class SQLLedger(Ledger):
 
     def rows(self) -> list[Row]:
         """Return all rows, oldest first."""
-        self._look()
+        with self.place.transaction() as connection:
+            self._read(connection)
         return list(self._rows)
 
     def charge(self, *requests: Entry) -> Receipt:
@@ -236,8 +236,7 @@ class SQLLedger(Ledger):
         return Receipt(self.identity, row[0], row[-1])
 
     def _look(self) -> None:
-        with self.place.transaction() as connection:
-            self._read(connection)
+        self.rows()
 
     def _read(self, connection: sa.Connection) -> None:
         """Read all that the ledger holds that this was made with, or raise ValueError.

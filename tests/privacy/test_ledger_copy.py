@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sqlite3
 from contextlib import closing
@@ -28,14 +27,9 @@ def place(request, tmp_path):
     )
 
 
-@pytest.fixture(params=[2, 3, 4])
-def source(request, path):
-    """Return a ledger of each version that spent 0.5 of 2, and a check that it is open."""
-    if request.param < 4:
-        write_older(path, request.param)
-        with pytest.raises(ValueError, match=f"schema version {request.param}"):
-            PrivacyAccountant(path=path)
-        return str(path), lambda: PrivacyAccountant(path=path).charge(cost(0.125))
+@pytest.fixture
+def source(path):
+    """Return a ledger that spent 0.5 of 2, and a check that it is open."""
     accountant = PrivacyAccountant(2.0, path=path)
     accountant.charge(cost(0.5))
 
@@ -205,58 +199,6 @@ def test_an_altered_ledger_is_not_copied(path, tmp_path):
     with pytest.raises(ValueError, match="never charged"):
         copy_ledger(str(path), str(new))
     assert not new.exists()
-
-
-def write_older(path, version, dataset="default"):
-    renyi = version == 3
-    with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute(
-            "CREATE TABLE ledger(schema_version INTEGER NOT NULL, identity TEXT NOT NULL, "
-            "epsilon REAL NOT NULL, delta REAL NOT NULL, rehearsal INTEGER NOT NULL, "
-            "charge_refusals INTEGER NOT NULL"
-            + ", composition TEXT NOT NULL, renyi_order REAL NOT NULL" * renyi
-            + ")"
-        )
-        connection.execute(
-            'CREATE TABLE entries(id INTEGER PRIMARY KEY, serial TEXT NOT NULL, "when" TEXT NOT '
-            "NULL, estimator TEXT NOT NULL, mechanism TEXT NOT NULL, epsilon REAL NOT NULL, "
-            "delta REAL NOT NULL, status TEXT NOT NULL, dataset TEXT NOT NULL"
-            + ", renyi REAL NOT NULL" * renyi
-            + ")"
-        )
-        terms = (version, "a" * 32, 2.0, 0.0, 0, 0, *("basic", 0.0) * renyi)
-        connection.execute(f"INSERT INTO ledger VALUES ({', '.join('?' * len(terms))})", terms)
-        entry = (1, "b" * 32, "2026-01-01T00:00:00+00:00", "Fitter", "counts", 0.5, 0.0)
-        entry = (*entry, "proved", dataset, *(math.inf,) * renyi)
-        connection.execute(f"INSERT INTO entries VALUES ({', '.join('?' * len(entry))})", entry)
-
-
-@pytest.mark.parametrize("version", [2, 3])
-def test_files_of_earlier_versions(path, place, version):
-    write_older(path, version)
-    with pytest.raises(ValueError, match=f"schema version {version}"):
-        PrivacyAccountant(path=path)
-    copy_ledger(str(path), place)
-    accountant = PrivacyAccountant(**at(place))
-    assert (accountant.epsilon, accountant.spent()) == (2.0, 0.5)
-    accountant.charge(cost(0.5))
-    with pytest.raises(ValueError, match="was moved to"):
-        copy_ledger(str(path), f"{path}.third")
-
-
-@pytest.mark.parametrize(
-    ("name", "seen"),
-    [
-        ("data\u00a0 set", "data set"),
-        ("regi\u034fstry\u3164", "registry"),
-        ("\u3164", "unseen U+3164"),
-    ],
-)
-def test_names_that_earlier_versions_took(path, tmp_path, name, seen):
-    write_older(path, 3, name)
-    copy_ledger(str(path), str(tmp_path / "new.sqlite"))
-    accountant = PrivacyAccountant(path=tmp_path / "new.sqlite")
-    assert accountant.for_dataset(seen).spent() == 0.5
 
 
 def test_nothing_there(tmp_path):
