@@ -79,10 +79,14 @@ class Ledger(ABC):
         self._look()
         require_room(self._held, requests, self.terms)
 
+    def rows(self) -> list[Row]:
+        """All rows, oldest first."""
+        self._look()
+        return list(self._rows)
+
     def entries(self) -> list[Entry]:
         """All entries, oldest first."""
-        self._look()
-        return list(map(entry_of, self._rows))
+        return list(map(entry_of, self.rows()))
 
     def sums(self, dataset: str, *, proved: bool = True) -> Sums:
         """Return what was charged to a data set; in rehearsals, of what is proved or is not."""
@@ -91,9 +95,8 @@ class Ledger(ABC):
 
     def receipts(self) -> list[Receipt]:
         """Return the receipt of the ledger as it was made, and of each entry, oldest first."""
-        self._look()
         made = start(self.identity, self.terms)
-        return [made, *(Receipt(self.identity, row[0], row[-1]) for row in self._rows)]
+        return [made, *(Receipt(self.identity, row[0], row[-1]) for row in self.rows())]
 
 
 class MemoryLedger(Ledger):
@@ -124,7 +127,12 @@ class MemoryLedger(Ledger):
         with self._lock:
             self.check(*requests)
             self._add(requests)
-            return Receipt(self.identity, self._rows[-1][0], self._rows[-1][-1])
+            return self._head()
+
+    def _head(self) -> Receipt:
+        if not self._rows:
+            return start(self.identity, self.terms)
+        return Receipt(self.identity, self._rows[-1][0], self._rows[-1][-1])
 
     def _look(self) -> None:
         if self.detached:
@@ -138,10 +146,7 @@ class MemoryLedger(Ledger):
 
     def _add(self, entries: Iterable[Entry]) -> None:
         added = list(entries)
-        head = start(self.identity, self.terms)
-        if self._rows:
-            head = Receipt(self.identity, self._rows[-1][0], self._rows[-1][-1])
-        self._rows += linked_rows(head, added, (uuid.uuid4().hex for _ in added))
+        self._rows += linked_rows(self._head(), added, (uuid.uuid4().hex for _ in added))
         self._held = added_up(added, self.terms, self._held)
 
     def __reduce__(self) -> tuple[object, tuple[str, Terms]]:

@@ -72,7 +72,7 @@ def copy_ledger(source: str, destination: str) -> SQLLedger:
     if last != CLOSED:
         if there:
             raise FileExistsError(f"There is a ledger at {new.name!r} already: it is not replaced.")
-        ledger.record([_step(CLOSED, new)], new.name)
+        ledger.charge(_step(CLOSED, new), moved_to=new.name)
         rows = ledger.rows()
     if not there:
         opened = linked_rows(ledger.receipts()[-1], [_step(OPENED, new)], [uuid.uuid4().hex])
@@ -87,15 +87,15 @@ def copy_ledger(source: str, destination: str) -> SQLLedger:
         except Exception:
             # A server has not committed; a file may have its name before its lock is found removed.
             if last != CLOSED and not (isinstance(new, SQLiteFile) and new.exists()):
-                ledger.record([_step(OPENED, old)], "")
+                ledger.charge(_step(OPENED, old), moved_to="")
             raise
     moved = SQLLedger.open(new, {})
     found = moved.identity, moved.terms, moved.rows()[: len(rows)]
     if found != (ledger.identity, ledger.terms, rows):
         if last != CLOSED:
-            ledger.record([_step(OPENED, old)], "")
+            ledger.charge(_step(OPENED, old), moved_to="")
         raise FileExistsError(f"There is another ledger at {new.name!r}: it is not replaced.")
-    ledger.record([_step(MOVED, new)], new.name)
+    ledger.charge(_step(MOVED, new), moved_to=new.name)
     return moved
 
 

@@ -171,17 +171,7 @@ class SQLLedger(Ledger):
             ledger._read(connection)
         return ledger
 
-    def rows(self) -> list[Row]:
-        """Return all rows, oldest first."""
-        with self.place.transaction() as connection:
-            self._read(connection)
-        return list(self._rows)
-
-    def charge(self, *requests: Entry) -> Receipt:
-        """Check and record in one transaction: all of them, or nothing."""
-        return self.record(requests)
-
-    def record(self, requests: Sequence[Entry], moved_to: str | None = None) -> Receipt:
+    def charge(self, *requests: Entry, moved_to: str | None = None) -> Receipt:
         """Check and record charges, or a step of a move, in one transaction.
 
         What was recorded is read in another transaction: a deferred trigger, say, acts as it is
@@ -236,7 +226,8 @@ class SQLLedger(Ledger):
         return Receipt(self.identity, row[0], row[-1])
 
     def _look(self) -> None:
-        self.rows()
+        with self.place.transaction() as connection:
+            self._read(connection)
 
     def _read(self, connection: sa.Connection) -> None:
         """Read all that the ledger holds that this was made with, or raise ValueError.
@@ -275,12 +266,22 @@ class SQLLedger(Ledger):
     def _checked(self, head: Receipt, row: Row) -> Receipt:
         """Return how far a ledger has come with a row, checked as if it were charged now."""
         number, nonce, *fields, link = row
+        entry = entry_of(row)
+        unproved = not (self.terms.rehearsal or entry.proved)
         try:
             if (number, link) != (head.entries + 1, linked(head.hash, nonce, fields)):
                 raise ValueError(
                     "it does not fit its hash, those before it, and the ledger's terms"
                 )
-            _require_possible(entry_of(row), self.terms)
+            if entry.is_charge:
+                nominal = 0.0 if unproved else entry.epsilon
+                PrivacyGuarantee(nominal, entry.delta, status=entry.status)
+                if unproved and entry.epsilon != math.inf:
+                    raise ValueError("what is not proved costs infinity")
+                if not (isinstance(entry.renyi, float) and entry.renyi >= 0.0):
+                    raise ValueError("a Renyi divergence is a number that is not negative")
+                if entry.dataset != dataset_name(entry.dataset):
+                    raise ValueError("the data set is not named in its only form")
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"The ledger at {self.place.name!r} holds an entry that was never charged "
@@ -306,21 +307,6 @@ def _named(rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def _fetched(connection: sa.Connection) -> list[Row]:
     return list(map(tuple, connection.execute(sa.select(_ENTRIES).order_by("id"))))
-
-
-def _require_possible(entry: Entry, terms: Terms) -> None:
-    if not entry.is_charge:
-        return
-    nominal = entry.epsilon
-    if not (terms.rehearsal or entry.proved):
-        if nominal != math.inf:
-            raise ValueError("what is not proved costs infinity")
-        nominal = 0.0
-    PrivacyGuarantee(nominal, entry.delta, status=entry.status)
-    if not (isinstance(entry.renyi, float) and entry.renyi >= 0.0):
-        raise ValueError("a Renyi divergence is a number that is not negative")
-    if entry.dataset != dataset_name(entry.dataset):
-        raise ValueError("the data set is not named in its only form")
 
 
 def _stored(connection: sa.Connection, place: Place) -> tuple[str, Terms, str]:

@@ -15,6 +15,7 @@ from contextlib import closing
 import pytest
 
 from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, sql_ledger
+from skdpsurv.privacy.ledger import linked_rows
 from skdpsurv.privacy.sqlite_file import SQLiteFile, locked
 
 from .costs import cost
@@ -230,6 +231,28 @@ class TestIdentity:
             lambda: accountant.charge(cost(0.125)),
             lambda: PrivacyAccountant(path=path),
         ):
+            with pytest.raises(ValueError, match="never charged"):
+                call()
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"epsilon": -5.0},
+            {"delta": 1.0},
+            {"status": "certain"},
+            {"status": "seeded"},
+            {"renyi": -1.0},
+            {"dataset": "default "},
+        ],
+    )
+    def test_an_entry_that_fits_its_hash_and_no_charge(self, path, change):
+        """Whoever may add entries can chain what they like."""
+        accountant = PrivacyAccountant(1.0, path=path)
+        receipt = accountant.charge(cost(0.5))
+        entry = accountant._ledger.entries()[0]._replace(**change)
+        [row] = linked_rows(receipt, [entry], ["nonce"])
+        edit(path, f"INSERT INTO entries VALUES ({', '.join('?' * len(row))})", *row)
+        for call in (accountant.spent, lambda: PrivacyAccountant(path=path)):
             with pytest.raises(ValueError, match="never charged"):
                 call()
 
