@@ -363,12 +363,8 @@ def _curve(pairs: Any, epsilon: float, delta: float) -> tuple[tuple[float, float
         raise TypeError("renyi must be a tuple of pairs: orders, and their Renyi divergences.")
     curve = tuple((float(at), float(value)) for at, value in pairs)
     orders, values = [at for at, _ in curve], [value for _, value in curve]
-    if (
-        sorted(set(orders)) != orders
-        or sorted(values) != values
-        or not all(1.0 < at < math.inf for at in orders)
-        or not all(0.0 <= value < math.inf for value in values)
-    ):
+    ascending = sorted(set(orders)) == orders and sorted(values) == values
+    if not ascending or not all(1.0 < at < math.inf and 0.0 <= v < math.inf for at, v in curve):
         raise ValueError(
             "renyi must hold finite orders above 1, ascending, and divergences that are finite, "
             "not negative, and do not fall."

@@ -56,17 +56,13 @@ class PostgreSQLServer(sql_ledger.Place):
         names = (parsed.username or "", parsed.host or "", parsed.database or "")
         if (
             parsed.password is not None
-            or {"password", "sslpassword"} & set(map(str.lower, parsed.query))
             or any("=" in name for name in names)
+            or not set(_SETTINGS.split()).issuperset(parsed.query)
         ):
             raise ValueError(
-                "url must hold no password: it is kept in models and shown in messages. Put the "
-                "password into ~/.pgpass (or the file that PGPASSFILE names), or into PGPASSWORD."
-            )
-        if not set(_SETTINGS.split()).issuperset(parsed.query):
-            raise ValueError(
-                "url must hold no settings but sslmode and the like, as it is kept in models and "
-                f"shown in messages: {_SETTINGS}."
+                "url must hold no password, as it is kept in models and shown in messages, and no "
+                f"settings but sslmode and the like: {_SETTINGS}. Put the password into ~/.pgpass "
+                "(or the file that PGPASSFILE names), or into PGPASSWORD."
             )
         try:
             import psycopg  # noqa: F401

@@ -77,7 +77,12 @@ class SQLiteFile(sql_ledger.Place):
                     write(connection)
                     connection.commit()
                 os.rename(draft, self.name)
-                _sync_folder(os.path.dirname(self.name))
+                with suppress(OSError):  # a system that does not sync the names in a folder
+                    folder = os.open(os.path.dirname(self.name), os.O_RDONLY)
+                    try:
+                        os.fsync(folder)
+                    finally:
+                        os.close(folder)
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(draft)
@@ -223,15 +228,3 @@ def _is_named(path: str, descriptor: int) -> bool:
         return os.path.samestat(os.fstat(descriptor), os.stat(path))
     except FileNotFoundError:
         return False
-
-
-def _sync_folder(path: str) -> None:
-    """Let a new name in a folder outlast a power cut, where folders can be opened."""
-    if os.name != "posix":
-        return
-    folder = os.open(path, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # a file system that does not do it
-            os.fsync(folder)
-    finally:
-        os.close(folder)
