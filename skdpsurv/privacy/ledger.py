@@ -124,6 +124,7 @@ class MemoryLedger(Ledger):
 
     def charge(self, *requests: Entry) -> Receipt:
         """Check and record in one step: all of them, or nothing."""
+        self._look()  # in a forked child nobody gives back a lock
         with self._lock:
             self.check(*requests)
             self._add(requests)
