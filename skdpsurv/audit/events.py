@@ -177,10 +177,8 @@ def learned_scores(learn: Both, held_out: Both) -> list[Scores]:
     low, center, high = np.quantile(pooled, [0.25, 0.5, 0.75], axis=0)
     deviation = pooled.std(axis=0)
     spread = np.where(high > low, high - low, np.where(deviation > 0, deviation, 1.0))
-    X, *tests = (
-        np.arcsinh((rows - center) / spread)
-        for rows in (pooled, *(one[:, chosen] for one in held_out))
-    )
+    rows = np.arcsinh((np.vstack([*learn, *held_out])[:, chosen] - center) / spread)
+    ends = np.cumsum([len(one) for one in (*learn, *held_out)])
     label = np.repeat([0, 1], [len(one) for one in learn])
     leaf = max(SMALLEST_LEAF, int(LEAF_SHARE * label.size))
     found = []
@@ -189,16 +187,17 @@ def learned_scores(learn: Both, held_out: Both) -> list[Scores]:
         ("quadratic", MOST_SQUARED_COLUMNS, _logistic(2)),
         ("forest", MOST_COLUMNS, RandomForestClassifier(min_samples_leaf=leaf, **FOREST)),
     ):
-        model.fit(X[:, :n_columns], label)
+        X, own = rows[:, :n_columns], rows[: ends[1], :n_columns]
+        model.fit(own, label)
         if name == "forest":
-            own = model.oob_decision_function_[:, 1]
-            others = [model.predict_proba(one[:, :n_columns])[:, 1] for one in tests]
+            scores = model.predict_proba(X)[:, 1]
+            scores[: ends[1]] = model.oob_decision_function_[:, 1]
         else:
-            part = X[:, :n_columns]
-            own = cross_val_predict(model, part, label, cv=3, method="decision_function")
-            others = [model.decision_function(one[:, :n_columns]) for one in tests]
-        cut = len(learn[0])
-        found.append(Scores(name, (own[:cut], own[cut:]), (others[0], others[1])))
+            scores = model.decision_function(X)
+            unseen = cross_val_predict(model, own, label, cv=3, method="decision_function")
+            scores[: ends[1]] = unseen
+        parts = np.split(scores, ends[:-1])
+        found.append(Scores(name, (parts[0], parts[1]), (parts[2], parts[3])))
     return found
 
 

@@ -57,12 +57,32 @@ class PosteriorChains:
     names: tuple[str, ...]
 
     def r_hat(self) -> FloatArray:
-        """Return split R-hat of each parameter: 1 where chains agree, worry begins at 1.01."""
-        return split_r_hat(self.draws)
+        """Return split R-hat of each parameter: 1 where chains agree, worry begins at 1.01.
+
+        NaN for a parameter that never moved.
+        """
+        _, within, total = _halves(self.draws)
+        return _ratio(total, within) ** 0.5
 
     def effective_sample_size(self) -> FloatArray:
-        """Return how many independent draws the chains are worth, by parameter."""
-        return effective_sample_size(self.draws)
+        """Return how many independent draws the chains are worth, for the mean of each parameter.
+
+        At most ``m n log10(m n)`` for m n draws in all; NaN for a parameter that never moved.
+        """
+        chains, within, total = _halves(self.draws)
+        m, n, _ = chains.shape
+        # Autocovariances by lag and parameter, by Fourier transform.
+        centred = chains - chains.mean(axis=1, keepdims=True)
+        spectrum = np.abs(np.fft.rfft(centred, 2 * n, axis=1)) ** 2
+        covariance = (np.fft.irfft(spectrum, axis=1)[:, :n] / (n - 1.0)).mean(axis=0)
+        correlation = 1.0 - _ratio(within - covariance, total)
+        # Sums of neighbours are positive and fall (Geyer 1992); noise begins where they do not.
+        pairs = correlation[: n - n % 2].reshape(n // 2, 2, -1).sum(axis=1)
+        positive = np.logical_and.accumulate(pairs > 0.0, axis=0)
+        falling = np.minimum.accumulate(np.where(positive, pairs, 0.0), axis=0)
+        time = 2.0 * falling.sum(axis=0) - 1.0
+        size = m * n / np.maximum(time, 1.0 / np.log10(m * n))
+        return np.where(within > 0.0, size, np.nan)
 
     def summary(self) -> pd.DataFrame:
         """Return mean, standard deviation, R-hat and effective sample size by parameter."""
@@ -191,36 +211,6 @@ def _names(model: DiscreteTimeModel, draw: PosteriorDraw) -> tuple[str, ...]:
     if columns is None:
         columns = [f"x{j}" for j in range(draw.model.n_features)]
     return (*(f"baseline_{j + 1}" for j in range(draw.model.n_knots)), *map(str, columns))
-
-
-def split_r_hat(draws: FloatArray) -> FloatArray:
-    """Return split R-hat of each parameter, from draws as those of :class:`PosteriorChains`.
-
-    NaN for a parameter that never moved.
-    """
-    _, within, total = _halves(draws)
-    return _ratio(total, within) ** 0.5
-
-
-def effective_sample_size(draws: FloatArray) -> FloatArray:
-    """Return how many independent draws the chains are worth, for the mean of each parameter.
-
-    At most ``m n log10(m n)`` for m n draws in all; NaN for a parameter that never moved.
-    """
-    chains, within, total = _halves(draws)
-    m, n, _ = chains.shape
-    # Autocovariances by lag and parameter, by Fourier transform.
-    centred = chains - chains.mean(axis=1, keepdims=True)
-    spectrum = np.abs(np.fft.rfft(centred, 2 * n, axis=1)) ** 2
-    covariance = (np.fft.irfft(spectrum, axis=1)[:, :n] / (n - 1.0)).mean(axis=0)
-    correlation = 1.0 - _ratio(within - covariance, total)
-    # Sums of neighbours are positive and fall (Geyer 1992); noise begins where they do not.
-    pairs = correlation[: n - n % 2].reshape(n // 2, 2, -1).sum(axis=1)
-    positive = np.logical_and.accumulate(pairs > 0.0, axis=0)
-    falling = np.minimum.accumulate(np.where(positive, pairs, 0.0), axis=0)
-    time = 2.0 * falling.sum(axis=0) - 1.0
-    size = m * n / np.maximum(time, 1.0 / np.log10(m * n))
-    return np.where(within > 0.0, size, np.nan)
 
 
 def _halves(draws: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -5,7 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdpsurv.audit.posterior_chains import effective_sample_size, split_r_hat
+from skdpsurv.audit import PosteriorChains
+
+
+def split_r_hat(draws):
+    return PosteriorChains(draws, ()).r_hat()
+
+
+def effective_sample_size(draws):
+    return PosteriorChains(draws, ()).effective_sample_size()
 
 
 def autoregressive(rho, n_chains=4, n_draws=20000, seed=0):
