@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from skdpsurv.privacy.refusals import RefusedValueError
-from skdpsurv.rows import length, take
+from skdpsurv.shape import length, take
 from skdpsurv.types import IndexArray
 
 __all__ = ["Blocks", "InMemory", "in_blocks"]

@@ -13,7 +13,7 @@ from skdpsurv.preprocessing.column_cells import places
 from skdpsurv.privacy import RefusedValueError, call_without_data, refuse_masked
 from skdpsurv.privacy.plain_cells import NUMBERS, TEXT
 from skdpsurv.privacy.silence import attempted
-from skdpsurv.rows import refuse_no_target, require_one_each
+from skdpsurv.shape import refuse_no_target, require_one_each
 from skdpsurv.types import FloatArray, IndexArray
 
 LABELS = NUMBERS | TEXT | {bool, np.bool_}

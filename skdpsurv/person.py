@@ -23,7 +23,7 @@ from skdpsurv.privacy.guarantee import PERSON
 from skdpsurv.privacy.plain_cells import TEXT, WHOLE, all_of
 from skdpsurv.privacy.refusals import RefusedValueError
 from skdpsurv.privacy.silence import attempted
-from skdpsurv.rows import has_one_each, length, take, take_parameters
+from skdpsurv.shape import has_one_each, length, take, take_parameters
 
 ASSUMPTION = (
     "person names whose each record is, nobody has two names, and how many people there are is "

@@ -18,7 +18,7 @@ from skdpsurv.checks import positive_int, positive_number
 from skdpsurv.likelihoods.weibull import BEFORE_PART
 from skdpsurv.metrics import relative_error
 from skdpsurv.privacy import clip_times
-from skdpsurv.rows import require_one_each
+from skdpsurv.shape import require_one_each
 from skdpsurv.target import event_and_time, survival_target
 from skdpsurv.types import FloatArray
 from skdpsurv.version import extra

@@ -1,9 +1,15 @@
-"""What of the records is public: how many there are, and their columns. No value is looked at."""
+"""Rows of whatever holds records: arrays, data frames, lists.
+
+Columns that a parameter names, by index or by name.
+
+What of the records is public: how many there are, and their columns. No value is looked at.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -11,10 +17,134 @@ import pandas as pd
 from sklearn.utils.validation import validate_data
 
 from skdpsurv.blocks import Blocks
+from skdpsurv.preprocessing.raw_table import is_frame
 from skdpsurv.privacy import call_without_data, refuse_masked
 from skdpsurv.privacy.refusals import NO_TABLE
-from skdpsurv.rows import take
-from skdpsurv.types import BoolArray
+from skdpsurv.types import BoolArray, FloatArray, IndexArray
+
+
+def length(values: Any) -> int:
+    """Return the number of records.
+
+    Raises
+    ------
+    TypeError
+        If there is no such number.
+    """
+    shape = getattr(values, "shape", None)
+    if shape == ():
+        raise TypeError("X and y must be arrays with one row for each record.")
+    return int(shape[0]) if shape else len(values)
+
+
+def has_one_each(values: Any, n_records: int) -> bool:
+    """Say whether there is an entry for each record; of None there need be none."""
+    try:
+        return values is None or length(values) == n_records
+    except TypeError:
+        return False
+
+
+def refuse_no_target(y: Any) -> None:
+    """Refuse None.
+
+    Raises
+    ------
+    ValueError
+    """
+    if y is None:
+        raise ValueError(
+            "y must be given: this estimator requires y to be passed, but the target y is None."
+        )
+
+
+def require_one_each(n_targets: int, n_records: int) -> None:
+    """Refuse a target that has not one entry for each record.
+
+    Raises
+    ------
+    ValueError
+    """
+    if n_targets != n_records:
+        raise ValueError(
+            "X and y must have the same number of records: found input variables with inconsistent "
+            "numbers of samples."
+        )
+
+
+def row_products(rows: FloatArray, coef: FloatArray) -> FloatArray:
+    """Return the product of each row with coefficients.
+
+    Each in an order of its own, unlike a product of matrices: what comes out for a record does not
+    depend on the others, not in its last digit either.
+    """
+    return np.asarray(np.sum(np.ascontiguousarray(rows * coef), axis=1))
+
+
+def take(values: Any, rows: slice | IndexArray) -> Any:
+    """Return some of the records, in the container that they came in."""
+    if values is None:
+        return None
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]
+    known = isinstance(values, list | tuple | np.ndarray) or is_frame(values)
+    if not known and hasattr(values, "__array__"):
+        values = np.asarray(values)
+    if hasattr(values, "shape"):
+        return values[rows]
+    if isinstance(rows, slice):
+        return values[rows]
+    return [values[i] for i in rows.tolist()]
+
+
+def take_parameters(
+    parameters: Mapping[str, Any], rows: IndexArray, each: Collection[str]
+) -> dict[str, Any]:
+    """Return parameters of ``fit``, of which those that are named are cut to rows.
+
+    Names say which have an entry for each record: how many there are may be private, and another
+    parameter may be as long by chance.
+    """
+    return {
+        name: take(value, rows) if name in each else value for name, value in parameters.items()
+    }
+
+
+def column_index(parameter: str, column: Any, names: Sequence[str], n_columns: int) -> int:
+    """Return the index of a column.
+
+    Parameters
+    ----------
+    parameter : str
+        Name of the parameter, for the message.
+    column : int or str
+    names : sequence of str
+        Of the columns; empty if they have none.
+    n_columns : int
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the parameter and the rule.
+    """
+    if isinstance(column, str):
+        if column in names:
+            return list(names).index(column)
+        said = f"and {column!r} is none" if len(names) else "which has no column names: use indices"
+        raise ValueError(f"{parameter} must hold columns of X, {said}.")
+    if isinstance(column, bool | np.bool_) or not isinstance(column, Integral):
+        raise TypeError(
+            f"{parameter} must hold indices or names of columns, got {type(column).__name__}."
+        )
+    index = int(column)
+    if not 0 <= index < n_columns:
+        raise ValueError(f"{parameter} must hold indices from 0 to {n_columns - 1}, got {index}.")
+    return index
+
 
 #: Sums of multiples of 2^-30 up to 1 are exact in integers of 64 bits, with a bit to spare.
 MOST_RECORDS = 2**32

@@ -13,7 +13,7 @@ from skdpsurv.dask_blocks import DaskBlocks, current_client, sendable
 from skdpsurv.frame_chunks import chunk_source
 from skdpsurv.lazy import is_dask, is_lazy, partitions
 from skdpsurv.privacy.refusals import RefusedValueError, step_of_callers
-from skdpsurv.rows import has_one_each, take
+from skdpsurv.shape import has_one_each, take
 from skdpsurv.target import chosen_target
 
 UNCOUNTED = "X must be a collection whose records can be counted: a step that makes it failed."

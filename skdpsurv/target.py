@@ -16,8 +16,7 @@ from skdpsurv.preprocessing.raw_table import is_frame
 from skdpsurv.privacy import refuse_masked
 from skdpsurv.privacy.plain_cells import NUMBERS, REAL, all_of
 from skdpsurv.privacy.silence import attempted
-from skdpsurv.rows import length, require_one_each
-from skdpsurv.shape import ROWS, size
+from skdpsurv.shape import ROWS, length, require_one_each, size
 from skdpsurv.types import BoolArray, FloatArray
 
 __all__ = ["event_and_time", "split_target"]

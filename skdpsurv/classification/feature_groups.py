@@ -20,7 +20,7 @@ from skdpsurv.checks import (
     positive,
     rule_of,
 )
-from skdpsurv.column_index import column_index
+from skdpsurv.shape import column_index
 from skdpsurv.types import FloatArray
 
 Groups = tuple[tuple[int, ...], ...]

@@ -36,7 +36,7 @@ from skdpsurv.priors import Evidence, Prior
 from skdpsurv.privacy import clip_rows, row_weights
 from skdpsurv.privacy.concentrated import Concentrated, Price
 from skdpsurv.privacy.cost import Cost, in_turn, price_of
-from skdpsurv.rows import row_products
+from skdpsurv.shape import row_products
 from skdpsurv.types import FloatArray, IndexArray
 
 #: What rows tell of a coefficient beside what they would if all directions of rows within their

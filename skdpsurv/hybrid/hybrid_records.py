@@ -11,7 +11,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from skdpsurv.column_index import column_index
 from skdpsurv.hybrid.points import CategoricalAxis, MixedSpace, NumericAxes
 from skdpsurv.preprocessing.column_cells import LARGEST_FLOAT
 from skdpsurv.privacy import check_finite, refuse_masked
@@ -20,6 +19,7 @@ from skdpsurv.privacy.plain_cells import FLOATS, REAL, TEXT, all_of
 from skdpsurv.privacy.refusals import NO_TABLE
 from skdpsurv.privacy.silence import attempted
 from skdpsurv.references import reference
+from skdpsurv.shape import column_index
 from skdpsurv.types import FloatArray
 
 #: Of what is asked of private records.

@@ -14,8 +14,7 @@ from sklearn.exceptions import DataConversionWarning
 from skdpsurv.privacy import check_finite, refuse_masked
 from skdpsurv.privacy.domain import as_float_array
 from skdpsurv.privacy.silence import attempted
-from skdpsurv.rows import length, refuse_no_target, require_one_each, take
-from skdpsurv.shape import size
+from skdpsurv.shape import length, refuse_no_target, require_one_each, size, take
 from skdpsurv.types import BoolArray
 
 NO_OUTCOME = "y must be a 1d array of labels or numbers."

@@ -29,8 +29,7 @@ from skdpsurv.privacy import PrivacyAccountant
 from skdpsurv.privacy.guarantee import frozen
 from skdpsurv.privacy.measurement import Known, Mechanism
 from skdpsurv.privacy.plan import Plan, Sequential
-from skdpsurv.rows import length, refuse_no_target, require_one_each
-from skdpsurv.shape import Shape, seen_shape
+from skdpsurv.shape import Shape, length, refuse_no_target, require_one_each, seen_shape
 from skdpsurv.tabular import TabularEstimator
 from skdpsurv.target import event_and_time
 from skdpsurv.types import FloatArray

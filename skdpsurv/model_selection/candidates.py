@@ -20,8 +20,7 @@ from skdpsurv.preprocessing.public_steps import input_names, known_names, learne
 from skdpsurv.privacy import PrivacyGuarantee, call_without_data, silence, silent_arithmetic
 from skdpsurv.privacy.refusals import NO_TABLE
 from skdpsurv.privacy.run_price import Spend
-from skdpsurv.rows import length
-from skdpsurv.shape import made_up, size
+from skdpsurv.shape import length, made_up, size
 from skdpsurv.types import BoolArray
 
 #: What the search sets, so that candidates may not.

@@ -18,7 +18,7 @@ from sklearn.model_selection import (
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.model_selection.candidates import Fit, private_step
 from skdpsurv.privacy import PrivacyGuarantee
-from skdpsurv.rows import length
+from skdpsurv.shape import length
 
 
 def charges_of(

@@ -18,7 +18,7 @@ from sklearn.base import is_classifier
 from skdpsurv.checks import one_of, positive_number
 from skdpsurv.model_selection.candidates import flat_steps
 from skdpsurv.privacy.silence import attempted
-from skdpsurv.rows import length, take
+from skdpsurv.shape import length, take
 from skdpsurv.target import event_and_time, fit_target, is_two_dimensional
 from skdpsurv.types import BoolArray, FloatArray
 

@@ -32,7 +32,7 @@ from skdpsurv.preprocessing.public_steps import features_in
 from skdpsurv.preprocessing.raw_table import is_frame
 from skdpsurv.privacy import silence, silent_arithmetic
 from skdpsurv.privacy.silence import attempted
-from skdpsurv.rows import length, take
+from skdpsurv.shape import length, take
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 from skdpsurv.survival.weibull.fitter import WeibullCurve
 from skdpsurv.types import BoolArray, FloatArray

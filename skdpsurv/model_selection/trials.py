@@ -35,7 +35,7 @@ from skdpsurv.privacy.run_price import Spend
 from skdpsurv.privacy.silence import attempted
 from skdpsurv.progress import first
 from skdpsurv.references import reference
-from skdpsurv.rows import has_one_each, length, take, take_parameters
+from skdpsurv.shape import has_one_each, length, take, take_parameters
 from skdpsurv.types import BoolArray, IndexArray, IntArray
 
 #: Backends of joblib whose tasks nobody else counts.

@@ -37,8 +37,7 @@ from skdpsurv.privacy.plan import Plan
 from skdpsurv.privacy.silence import attempted
 from skdpsurv.references import REAL_ARITHMETIC, reference
 from skdpsurv.release import Release, check_parameters, released_array
-from skdpsurv.rows import refuse_no_target, require_one_each
-from skdpsurv.shape import Shape
+from skdpsurv.shape import Shape, refuse_no_target, require_one_each
 from skdpsurv.sources import require_in_memory
 from skdpsurv.tabular import TabularEstimator
 from skdpsurv.types import FloatArray

@@ -20,8 +20,6 @@ from skdpsurv.privacy import PrivacyGuarantee
 from skdpsurv.report.figures import Figure, figures
 from skdpsurv.report.text import exact, percent_up
 
-__all__ = ["Advantage", "advantage_figures"]
-
 #: Beyond, what is missing to 1 is less than rounding adds.
 LARGEST = Decimal(200)
 #: More than the last digit of what is computed, and less than anybody reads.

@@ -14,8 +14,7 @@ from skdpsurv.concordance import concordance_index
 from skdpsurv.lazy import lazily
 from skdpsurv.preprocessing.public_doubts import short_horizon
 from skdpsurv.privacy import check_unclipped
-from skdpsurv.rows import refuse_no_target, require_one_each
-from skdpsurv.shape import Shape
+from skdpsurv.shape import Shape, refuse_no_target, require_one_each
 from skdpsurv.sources import require_in_memory
 from skdpsurv.survival.step_function import StepFunction
 from skdpsurv.tabular import TabularEstimator

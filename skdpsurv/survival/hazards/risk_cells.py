@@ -17,7 +17,7 @@ import numpy as np
 
 from skdpsurv.likelihoods.links import Link
 from skdpsurv.mechanisms.sums import CellSums
-from skdpsurv.rows import row_products
+from skdpsurv.shape import row_products
 from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 #: Groups of the score, equally wide between the ends, in guessed standard deviations, and as many
