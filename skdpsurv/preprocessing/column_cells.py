@@ -34,10 +34,6 @@ _PER_DAY["ns"] = 86_400 * 10**9
 _ISO_DATE = re.compile(r"\d{4}-\d\d-\d\d([T ]\d\d:\d\d(:\d\d(\.\d{3}(\d{3})?)?)?)?", flags=re.ASCII)
 
 
-class _UnreadableError(Exception):
-    """Cells are not what the column is declared to be."""
-
-
 def quietly(read: Callable[..., Any], *args: Any) -> Any:
     """Return what a reader returns; None if it raises anything at all."""
     with silent_arithmetic():
@@ -97,7 +93,7 @@ def days(column: Any, first: date, form: str = "") -> FloatArray:
 
 def _require(holds: bool) -> None:
     if not holds:
-        raise _UnreadableError
+        raise ValueError("Cells are not what the column is declared to be.")
 
 
 def _cells(column: Any) -> NDArray[Any]:

@@ -117,8 +117,8 @@ def _through(step: Any, X: Any, inputs: list[Feature], beyond: list[str] | None)
     if beyond is not None and hasattr(step, "_beyond"):
         beyond += call_without_data(step._beyond, X)
     own = clone(step)
-    needs_no_fit = isinstance(step, PublicColumns)
-    return call_without_data(own.transform if needs_no_fit else own.fit_transform, X)
+    make = own.transform if isinstance(step, PublicColumns) else own.fit_transform  # needs no fit
+    return call_without_data(make, X)
 
 
 def _columns(X: Any, places: list[int]) -> Any:

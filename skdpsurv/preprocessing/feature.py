@@ -103,11 +103,9 @@ def same_features(some: Sequence[Feature], others: Sequence[Feature]) -> bool:
     def same(one: Expression, other: Expression) -> bool:
         key = id(one), id(other)
         if key not in known:
-            known[key] = (one.kind, one.numbers, len(one.of)) == (
-                other.kind,
-                other.numbers,
-                len(other.of),
-            ) and all(map(same, one.of, other.of))
+            alike = one.kind == other.kind and one.numbers == other.numbers
+            alike = alike and len(one.of) == len(other.of)
+            known[key] = alike and all(map(same, one.of, other.of))
         return known[key]
 
     return len(some) == len(others) and all(

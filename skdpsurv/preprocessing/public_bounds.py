@@ -204,9 +204,8 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """
         fitted = hasattr(self, "n_features_in_")
         with silence():  # what was scaled may have lost its names
-            values, _, (centre, half_width) = self._read(
-                self if fitted else clone(self), X, reset=not fitted
-            )
+            noting = self if fitted else clone(self)
+            values, _, (centre, half_width) = self._read(noting, X, reset=not fitted)
         return np.asarray(centre + half_width * values)
 
     def __sklearn_tags__(self) -> Tags:
@@ -299,10 +298,8 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _ends(self, names: Sequence[str] | None, n_features: int) -> tuple[FloatArray, FloatArray]:
         """Return the bounds of each column."""
-        return (
-            _per_column("lower", self.lower, names, n_features),
-            _per_column("upper", self.upper, names, n_features),
-        )
+        lower = _per_column("lower", self.lower, names, n_features)
+        return lower, _per_column("upper", self.upper, names, n_features)
 
     def _centre_and_half_width(
         self, names: Sequence[str] | None, n_features: int
