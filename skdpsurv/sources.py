@@ -152,11 +152,6 @@ def _has_length(values: Any) -> bool:
     return _is_array(values) and not np.isnan(values.shape[0])
 
 
-def _is_divided(values: Any) -> bool:
-    """Say whether it is a frame of which is known what index is in which partition."""
-    return not _is_array(values) and bool(values.known_divisions)
-
-
 def _cut_as(guide: Any, values: Any, first: str, name: str) -> Any:
     """Return a collection cut where another one is, as far as this is known; names are theirs."""
     if _is_array(guide) and guide.ndim > 2:
@@ -165,7 +160,8 @@ def _cut_as(guide: Any, values: Any, first: str, name: str) -> Any:
         if guide.shape[0] != values.shape[0]:
             raise ValueError(f"{first} and {name} must have the same number of records.")
         return values.rechunk({0: guide.chunks[0]})
-    if _is_divided(guide) and _is_divided(values):
+    # Frames of which is known what index is in which partition.
+    if all(not _is_array(v) and bool(v.known_divisions) for v in (guide, values)):
         ends, others = ({v.divisions[0], v.divisions[-1]} for v in (guide, values))
         if ends == others:  # an index that goes as far: cut by that
             same = guide.divisions == values.divisions

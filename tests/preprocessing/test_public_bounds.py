@@ -105,6 +105,7 @@ def test_transform_needs_no_fit(frame, lower):
     assert not hasattr(scaler, "n_features_in_")
     scaled = pd.DataFrame(SCALED, columns=["age", "sex"])
     np.testing.assert_allclose(scaler.inverse_transform(scaled)[:3], frame[:3])
+    assert list(scaler.set_output(transform="pandas").transform(frame)) == ["age", "sex"]
 
 
 def test_each_row_is_mapped_by_itself(frame):
