@@ -60,6 +60,7 @@ from skdpsurv.classification.private_classifier import (
     LabelledShape,
     PrivateClassifier,
     checked_caps,
+    n_outputs,
 )
 from skdpsurv.inference import Inference, Summarised
 from skdpsurv.likelihoods.logistic import log_odds, probability
@@ -331,7 +332,7 @@ class LogisticModel(Summarised, PrivateClassifier, ABC):
 
     def _set_fitted(self, release: Release) -> None:
         self._set_classes(release)
-        shape = (self._n_outputs, release.n_features)
+        shape = (n_outputs(self.classes_), release.n_features)
         self.coef_ = released_array(release, "coef", shape)
         self.intercept_ = released_array(release, "intercept", shape[:1])
         self.max_residual_ = float(checked_caps(np.array(release.values.get("max_residual")), ()))

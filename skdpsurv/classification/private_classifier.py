@@ -263,10 +263,6 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
             "calibration": self.calibration,
         }
 
-    @property
-    def _n_outputs(self) -> int:
-        return n_outputs(self.classes_)
-
     def _set_classes(self, release: Release) -> None:
         classes = stated_classes(release.parameters.get("classes"))
         if classes is None:

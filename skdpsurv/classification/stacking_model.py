@@ -30,6 +30,7 @@ from skdpsurv.classification.private_classifier import (
     LabelledShape,
     PrivateClassifier,
     checked_caps,
+    n_outputs,
 )
 from skdpsurv.classification.stack_plan import (
     COMBINERS,
@@ -135,8 +136,8 @@ class StackingModel(PrivateClassifier):
         if max(release.n_features, self._n_models(release.n_features)) > numbers:
             raise ValueError("values of the release must hold a number for each column and model.")
         self.feature_groups_, self.weights_ = self._released_groups(release)
-        n_models, n_outputs = len(self.feature_groups_), self._n_outputs
-        models = released_models(release, self.feature_groups_, n_outputs)
+        n_models, n_each = len(self.feature_groups_), n_outputs(self.classes_)
+        models = released_models(release, self.feature_groups_, n_each)
         self.low_level_coef_ = [model.coef for model in models]
         self.low_level_intercept_ = np.array([model.intercept for model in models])
         stacked = self._combiner == "logistic"
@@ -146,7 +147,7 @@ class StackingModel(PrivateClassifier):
         for name in ("high_level_coef_", "high_level_intercept_", "high_level_max_residual_"):
             self.__dict__.pop(name, None)
         if stacked:
-            shape = (n_outputs, n_models)
+            shape = (n_each, n_models)
             self.high_level_coef_ = released_array(release, "high_level_coef", shape)
             self.high_level_intercept_ = released_array(release, "high_level_intercept", shape[:1])
             self.high_level_max_residual_ = float(caps[1])
@@ -302,11 +303,11 @@ class StackingModel(PrivateClassifier):
             zip(self.low_level_coef_, self.low_level_intercept_, self.feature_groups_, strict=True)
         )
         cast, scores = {}, []
-        weights = np.array([self._vote_weights()] * self._n_outputs)
+        weights = np.array([self._vote_weights()] * n_outputs(self.classes_))
         if self._combiner == "logistic":
             weights = self.high_level_coef_ / math.sqrt(len(models))
         for output, row in enumerate(weights):
-            of_class = f"_{output + 1}" if self._n_outputs > 1 else ""
+            of_class = f"_{output + 1}" if n_outputs(self.classes_) > 1 else ""
             names = [f"vote_{k + 1}{of_class}" for k in range(len(models))]
             for name, (coef, intercept, group) in zip(names, models, strict=True):
                 score = script.linear(coef[output], intercept[output], group)

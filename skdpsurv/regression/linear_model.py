@@ -182,27 +182,18 @@ class PrivateLinearModel(RegressorMixin, LinearEstimator, ABC):
 
     def _plan(self, shape: Shape) -> Plan:
         # Rows and the constant, each within data_norm.
-        norm, n = self._norm, shape.n_records
-        stretched = math.sqrt(2.0) * norm
-        likelihood = LinearLikelihood(self._loss(), shape.n_features + 1, stretched)
-        calibration: Calibrated
-        if math.isinf(self.epsilon):
-            calibration = Unperturbed(max(n * float(self.alpha), LEAST_PENALTY))
+        n, norm = shape.n_records, math.sqrt(2.0) * self._norm
+        likelihood = LinearLikelihood(self._loss(), shape.n_features + 1, norm)
+        epsilon, alpha, d = float(self.epsilon), float(self.alpha), likelihood.n_params
+        if math.isinf(epsilon):
+            how: Calibrated = Unperturbed(max(n * alpha, LEAST_PENALTY))
             mechanism = "penalised likelihood, no noise"
         else:
-            calibration = calibrate(
-                self.method,
-                likelihood.constants,
-                float(self.epsilon),
-                n,
-                likelihood.n_params,
-                float(self.alpha),
-                self._noise_law,
-            )
+            law, constants = self._noise_law, likelihood.constants
+            how = calibrate(self.method, constants, epsilon, n, d, alpha, law)
             mechanism = f"{NAMES[self.method]} of a linear model"
         stated = {"n_records": n, **self._stated(shape)}
-        epsilon = float(self.epsilon)
-        minimiser = LinearMinimiser(likelihood, calibration, epsilon, mechanism)
+        minimiser = LinearMinimiser(likelihood, how, epsilon, mechanism)
         return Plan(minimiser, epsilon, inputs=stated, assumed=ASSUMED)
 
     def _block(self, shape: Shape, block: tuple[Any, ...]) -> LinearBlock:
