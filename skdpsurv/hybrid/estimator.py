@@ -40,9 +40,6 @@ from skdpsurv.shape import Shape
 from skdpsurv.sources import require_in_memory
 from skdpsurv.types import FloatArray, IntArray
 
-#: What is released; the last of a choice by its curve.
-RELEASED = ("public_index", "weights", "n_cells", "signed", "curve")
-
 
 @dataclass(frozen=True, eq=False)
 class HybridShape(Shape):
@@ -268,10 +265,9 @@ class HybridMEstimator(PrivateMetaEstimator):
 
     def _publish(self, shape: HybridShape, published: Published) -> Self:
         """Fit the estimator inside to the released weights, and keep the release."""
-        values = {name: published.values[name] for name in RELEASED if name in published.values}
-        index, weights, signed = (values[name] for name in ("public_index", "weights", "signed"))
-        self._learn(shape.public, index, weights, signed)
-        fitted: Self = super()._publish(shape, published._replace(values=values))
+        values = published.values
+        self._learn(shape.public, values["public_index"], values["weights"], values["signed"])
+        fitted: Self = super()._publish(shape, published)
         return fitted
 
     def _stated(self, shape: HybridShape) -> dict[str, Any]:

@@ -174,7 +174,7 @@ class ResidualMoments(NoisySum):
 
     def query(self, known: Known) -> MeanOfRows:
         """Return the mean: no record is beyond the bound."""
-        residuals = known["residuals"]
+        residuals = known["_residuals"]
         return MeanOfRows(self.public.n_private, residuals.size, residuals.bound)
 
     def query_range(self) -> list[MeanOfRows]:
@@ -183,7 +183,7 @@ class ResidualMoments(NoisySum):
 
     def ask(self, known: Known, records: Blocks[PrivateRecords]) -> Any:
         """Return the exact mean."""
-        rows = records.map(partial(_moments, known["residuals"], self.public.design))
+        rows = records.map(partial(_moments, known["_residuals"], self.public.design))
         if np.isinf(amount(self.price)):  # of rows as they are
             return rows.map_sum(partial(np.sum, axis=0)) / self.public.n_private
         return self.query(known).mean(rows)
@@ -191,11 +191,11 @@ class ResidualMoments(NoisySum):
     def after(self, known: Known, noisy: FloatArray) -> dict[str, Any]:
         """Return weights whose residuals have about the noisy moments."""
         public, variance = self.public, self.query(known).deviation(self.price) ** 2
-        moments = known["residuals"].moments(public.design_public, public.y_public)
+        moments = known["_residuals"].moments(public.design_public, public.y_public)
         weights = public.n_private * balance(moments, noisy, variance, known["weights"])
         if self.fit is None:
             return {"weights": weights}
-        return {"weights": weights, "residuals": Residuals.of(self.fit(weights), public)}
+        return {"weights": weights, "_residuals": Residuals.of(self.fit(weights), public)}
 
 
 def _moments(residuals: Residuals, design: Design, private: PrivateRecords) -> FloatArray:
@@ -334,7 +334,7 @@ class CellCounts(NearestCounts):
         if self.fit is None:
             return {"weights": weights}
         residuals = Residuals.of(self.fit(weights), self.public)
-        return {"weights": lifted(weights, self.public.n_private), "residuals": residuals}
+        return {"weights": lifted(weights, self.public.n_private), "_residuals": residuals}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -365,7 +365,7 @@ class Order(PointCounts):
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
         """Return the order."""
-        return {"order": self.points[-1][np.argsort(-noisy, kind="stable")]}
+        return {"_order": self.points[-1][np.argsort(-noisy, kind="stable")]}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -399,14 +399,14 @@ class NestedCounts(NoisySum):
     def ask(self, known: Known, records: Records) -> tuple[IntArray, ...]:
         """Return the exact counts of each set."""
         point_map, theirs = self.public.mapped()
-        joining = theirs[known["order"]]
+        joining = theirs[known["_order"]]
         return records.map_sum(partial(_held_by_each, point_map, joining, self.sizes))
 
     def after(self, known: Known, noisy: Sequence[IntArray]) -> dict[str, Any]:
         """Return candidates: places and weights of public records; and a fit of each."""
-        candidates = [(known["order"][: c.size], c.astype(np.float64)) for c in noisy]
+        candidates = [(known["_order"][: c.size], c.astype(np.float64)) for c in noisy]
         fits = [self.fit(over(self.public.n_public, *one)) for one in candidates]
-        return {"candidates": candidates, "fits": fits}
+        return {"_candidates": candidates, "_fits": fits}
 
 
 def _held(point_map: PointMap, centers: FloatArray, private: PrivateRecords) -> IntArray:

@@ -152,7 +152,7 @@ def hybrid_plan(
         ]
     elif method == "residuals" or (method == "auto" and n_columns > MOST_COLUMNS_FOR_CELLS):
         rounds = _rounds(epsilon, delta, math.fsum(parts), noise)
-        known |= {"weights": lifted(np.ones(n_public), n), "residuals": residuals()}
+        known |= {"weights": lifted(np.ones(n_public), n), "_residuals": residuals()}
     else:
         price = parts[0]
         if method == "auto" and noise(parts[1]) <= MOST_NOISE_AFTER_CELLS:

@@ -69,7 +69,7 @@ def _within(losses: FloatArray) -> FloatArray:
 
 def exact_losses(known: Known, records: Blocks[PrivateRecords], public: PublicRecords) -> list[int]:
     """Return the exact sum of losses of each fit, in units of the lattice; private."""
-    lost = partial(_lost_by_each, known["fits"], public.design, public.outcome_range)
+    lost = partial(_lost_by_each, known["_fits"], public.design, public.outcome_range)
     return list(records.map_sum(lost))
 
 
@@ -83,7 +83,7 @@ def _lost_by_each(
 
 def chosen(known: Known, place: int) -> dict[str, Any]:
     """Return a candidate: whom it weighs, and how much."""
-    index, weights = known["candidates"][place]
+    index, weights = known["_candidates"][place]
     return {"public_index": index, "weights": weights}
 
 

@@ -126,7 +126,7 @@ def mean_of(rows, bound, epsilon, seed=0, n_blocks=1):
     public = SimpleNamespace(n_private=len(rows), design=same)
     measured = ResidualMoments(price=epsilon, public=public)
     records = InMemory([PrivateRecords(part, None) for part in np.array_split(rows, n_blocks)])
-    known = {"residuals": same}
+    known = {"_residuals": same}
     query, exact = measured.query(known), measured.ask(known, records)
     return query.release(exact, epsilon, random_source(seed)), query.deviation(epsilon) ** 2
 

@@ -132,7 +132,7 @@ def select(totals, epsilon, selection, source):
     """Return the place of what is chosen, and the curve."""
     places = [(np.array([i]), np.ones(1)) for i in range(len(totals))]
     choice = SELECTIONS[selection](price=epsilon, public=None, n_fits=len(totals))
-    found = choice.run({"candidates": places}, list(totals), source)
+    found = choice.run({"_candidates": places}, list(totals), source)
     return int(found["public_index"][0]), found.get("curve")
 
 

@@ -133,7 +133,7 @@ class TestCurve:
             source = random_source(seed)
             totals = [sums.LOSS.total(np.r_[np.full(20, 0.5), last])] * self.k
             measured = LossCurve(price=EPSILON, public=None, n_fits=self.k)
-            known, query = {"candidates": [(None, None)] * self.k}, measured.query({})
+            known, query = {"_candidates": [(None, None)] * self.k}, measured.query({})
             noisy = [query.release(totals, EPSILON, source) for _ in range(self.runs)]
             curves = [measured.after(known, one)["curve"] for one in noisy]
             released.append(np.array(curves))
