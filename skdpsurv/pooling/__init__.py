@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from skdpsurv.pooling.forest_plot import plot_forest
-from skdpsurv.pooling.heterogeneity import heterogeneity
-from skdpsurv.pooling.pool import pool_releases
-from skdpsurv.pooling.rounds import plan_rounds
+from skdpsurv.pooling.heterogeneity import heterogeneity, plot_forest
+from skdpsurv.pooling.pool import plan_rounds, pool_releases
 
 __all__ = ["heterogeneity", "plan_rounds", "plot_forest", "pool_releases"]

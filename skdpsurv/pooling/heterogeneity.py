@@ -1,21 +1,35 @@
-"""heterogeneity: how far sites differ, coefficient by coefficient."""
+"""How far sites differ, coefficient by coefficient: a table, and a forest plot."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from skdpsurv.checks import choice
 from skdpsurv.inference import Inference
-from skdpsurv.pooling.between_studies import Spread
+from skdpsurv.inference.inference import half_width
+from skdpsurv.plotting.coefficient_plot import dress_ratios
+from skdpsurv.plotting.style import colour, new_axes
+from skdpsurv.pooling.estimates import Spread, pooled_estimate
+from skdpsurv.pooling.kinds import ESTIMATED, LOGS, Regression
 from skdpsurv.pooling.members import in_order
-from skdpsurv.pooling.pool import ESTIMATED, pooled_estimate
-from skdpsurv.pooling.regressions import Regression
-from skdpsurv.pooling.weibull import LOGS
 from skdpsurv.release import Release
 from skdpsurv.types import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["heterogeneity", "plot_forest"]
+
+#: Areas of the squares, in points: of the site with the largest weight, and the least that shows.
+LARGEST, LEAST = 130.0, 12.0
+#: Half the height of the diamond, in rows.
+HEIGHT = 0.28
+#: Ratios of more than a few thousand say no more than an arrow does.
+MOST = 8.0
 
 
 class Shown(NamedTuple):
@@ -29,12 +43,33 @@ class Shown(NamedTuple):
     steps: FloatArray
     members: list[Inference]
 
+    @classmethod
+    def by(cls, members: Sequence[Release]) -> Shown:
+        """Return those of releases that can be pooled."""
+        kind = ESTIMATED[members[0].estimator]
+        kind.check(members)
+        estimates = kind.estimates(members)
+        if not isinstance(kind, Regression):
+            return cls(list(LOGS), np.ones(len(LOGS)), estimates)
+        features = members[0].features
+        steps = np.array([1.0 if f.per_unit is None else f.per_unit for f in features])
+        return cls([feature.name for feature in features], steps, estimates)
+
     def of(self, one: Inference) -> tuple[FloatArray, FloatArray]:
         """Return coefficients and standard errors; no number and infinity where unknown."""
         n = self.steps.size
         error = one.standard_errors()[-n:] * np.abs(self.steps)
-        estimate = np.where(one.known, one.estimate, np.nan)[-n:] * self.steps
-        return estimate, error
+        return np.where(one.known, one.estimate, np.nan)[-n:] * self.steps, error
+
+    def table(self) -> pd.DataFrame:
+        """Return what :func:`heterogeneity` does."""
+        columns: dict[str, FloatArray] = {}
+        for effects in ("fixed", "random"):
+            coef, error = self.of(pooled_estimate(self.members, effects))
+            columns |= {f"coef {effects}": coef, f"se(coef) {effects}": error}
+        tau2, q, df, p, i2 = (each[-self.steps.size :] for each in Spread.of(self.members))
+        columns |= {"tau2": tau2 * self.steps**2, "Q": q, "df": np.maximum(df, 0), "p": p, "I2": i2}
+        return pd.DataFrame(columns, index=pd.Index(self.names, name="covariate"))
 
 
 def heterogeneity(releases: Sequence[Release]) -> pd.DataFrame:
@@ -88,27 +123,140 @@ def heterogeneity(releases: Sequence[Release]) -> pd.DataFrame:
     >>> table["df"].tolist()
     [2, 2]
     """
-    found = shown_coefficients(in_order(releases, tuple(ESTIMATED)))
-    columns: dict[str, FloatArray] = {}
-    for effects in ("fixed", "random"):
-        coef, error = found.of(pooled_estimate(found.members, effects))
-        columns |= {f"coef {effects}": coef, f"se(coef) {effects}": error}
-    spread, n = Spread.of(found.members), found.steps.size
-    columns["tau2"] = spread.tau2[-n:] * found.steps**2
-    columns["Q"] = spread.q[-n:]
-    columns["df"] = np.maximum(spread.df[-n:], 0)
-    columns["p"] = spread.p[-n:]
-    columns["I2"] = spread.i2[-n:]
-    return pd.DataFrame(columns, index=pd.Index(found.names, name="covariate"))
+    return Shown.by(in_order(releases, tuple(ESTIMATED))).table()
 
 
-def shown_coefficients(members: Sequence[Release]) -> Shown:
-    """Return coefficients of releases that can be pooled."""
-    kind = ESTIMATED[members[0].estimator]
-    kind.check(members)
-    estimates = kind.estimates(members)
-    if not isinstance(kind, Regression):
-        return Shown(list(LOGS), np.ones(len(LOGS)), estimates)
-    features = members[0].features
-    steps = np.array([1.0 if f.per_unit is None else f.per_unit for f in features])
-    return Shown([feature.name for feature in features], steps, estimates)
+def plot_forest(
+    releases: Any,
+    covariate: str | None = None,
+    *,
+    effects: str = "fixed",
+    ratios: bool = True,
+    limits: tuple[float, float] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    r"""Draw a coefficient at several sites, and the pooled one as a diamond: a forest plot.
+
+    Squares are as large as weights :math:`1 / (v_i + \tau^2)` are, with :math:`v_i` the variance of
+    a site, of sampling and of privacy noise, and :math:`\tau^2` that between sites, 0 with fixed
+    effects. Lines and the width of the diamond are 95 % intervals.
+
+    Parameters
+    ----------
+    releases : sequence of Release, or mapping of str to Release
+        Of sites, with their names; as for :func:`skdpsurv.pool_releases`, of a regression or a
+        Weibull distribution. The first is drawn uppermost.
+    covariate : str or None, default=None
+        Which coefficient, as ``summary`` and :func:`skdpsurv.pooling.heterogeneity` name it. None:
+        the only one.
+    effects : {"fixed", "random"}, default="fixed"
+        Of the diamond.
+    ratios : bool, default=True
+        Draw exp(coef), on a logarithmic axis.
+    limits : tuple of float or None, default=None
+        Ends of the horizontal axis. Intervals that go on are drawn with an arrow. None: what holds
+        all finite ends of the intervals.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw. A new figure's axes if omitted.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError, ValueError
+        As :func:`skdpsurv.pool_releases` does; if there is no such coefficient, or it is not said
+        which of several.
+
+    Notes
+    -----
+    Where a site does not know the coefficient, its line spans the figure, and there is no square.
+    The diamond is that of :func:`skdpsurv.pool_releases`, which weighs all coefficients together.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from skdpsurv import DPDiscreteTimeSurvival
+    >>> from skdpsurv.datasets import make_discrete_time_survival
+    >>> from skdpsurv.pooling import plot_forest
+    >>> model = DPDiscreteTimeSurvival(3.0, max_time=1.0, inference_share=0.2)
+    >>> sites = [make_discrete_time_survival(3000, 1, random_state=k) for k in range(2)]
+    >>> north, south = (model.fit(site.X, site.y).release_ for site in sites)
+    >>> ax = plot_forest({"North": north, "South": south}, ax=Figure().subplots())
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['North', 'South', 'pooled (fixed effects)']
+    """
+    choice("fixed", "random")("effects", effects)
+    mapped = isinstance(releases, Mapping)
+    given = list(releases.values()) if mapped else releases
+    if isinstance(given, Iterator):
+        given = list(given)
+    in_order(given, tuple(ESTIMATED))
+    names = map(str, releases) if mapped else (f"release {k + 1}" for k in range(len(given)))
+    found = Shown.by(given)
+    if covariate is None and len(found.names) == 1:
+        covariate = found.names[0]
+    if covariate not in found.names:
+        raise ValueError(f"covariate must be one of {found.names}, got {covariate!r}.")
+    place = found.names.index(covariate)
+    pooled = found.table().iloc[place]
+    of_all = pooled[[f"coef {effects}", f"se(coef) {effects}"]].to_numpy()
+    coef, error = np.array(
+        [*([part[place] for part in found.of(one)] for one in found.members), of_all]
+    ).T
+    if ax is None:
+        ax = new_axes("plot_forest", 1.8 + 0.4 * len(given))
+    change = np.exp if ratios else np.asarray
+    reach = half_width(0.95) * error
+    middle = np.where(np.isfinite(error), coef, 0.0)
+    ends = np.array([coef, middle - reach, middle + reach])
+    low, high = change(_bounds(ends[1:], MOST if ratios else np.inf)) if limits is None else limits
+    with np.errstate(over="ignore"):
+        point, lower, upper = change(ends)
+    weight = 1.0 / (error[:-1] ** 2 + (pooled["tau2"] if effects == "random" else 0.0))
+    area = np.maximum(LARGEST * weight / max(float(weight.max()), 1e-300), LEAST)
+    # The last row is that of all together.
+    y = np.arange(error.size)
+    drawn: dict[str, Any] = {"color": colour(0), "zorder": 3}
+    from_here, to_here = np.clip(lower, low, high), np.clip(upper, low, high)
+    ax.hlines(y[:-1], from_here[:-1], to_here[:-1], linewidth=2.0, **drawn)
+    for end, marker, beyond in ((low, "<", lower < low), (high, ">", upper > high)):
+        arrows = y[:-1][beyond[:-1]]
+        ax.plot(np.full(arrows.size, end), arrows, marker, ms=6, **drawn)
+    inside = ((point >= low) & (point <= high))[:-1]
+    ax.scatter(
+        point[:-1][inside], y[:-1][inside], s=area[inside], marker="s", linewidths=0.0, **drawn
+    )
+    if np.isfinite(error[-1]):
+        mean = np.clip(point[-1], low, high)
+        x = [from_here[-1], mean, to_here[-1], mean]
+        height = y[-1] + HEIGHT * np.array([0.0, 1.0, 0.0, -1.0])
+        ax.fill(x, height, color=colour(1), linewidth=0.0, zorder=3)
+    else:  # nothing is known
+        ax.hlines(y[-1], low, high, linewidth=2.0, color=colour(1))
+    if ratios:
+        dress_ratios(ax)
+    ax.axvline(1.0 if ratios else 0.0, color="0.35", linewidth=1.0, zorder=2)
+    ax.axhline(y[-1] - 0.5, color="0.8", linewidth=0.8)
+    ax.set_xlim(low, high)
+    ax.set_ylim(y[-1] + 0.5, -0.5)
+    ax.set_yticks(y, [*names, f"pooled ({effects} effects)"])
+    ax.set_xlabel(f"{'exp(coef)' if ratios else 'coef'} of {covariate}, 95 % interval")
+    if pooled["df"] > 0:
+        said = f"Q = {pooled['Q']:.1f}, df = {pooled['df']:g}, p = {pooled['p']:.2g}"
+        ax.set_title(f"{said}, I² = {100.0 * pooled['I2']:.0f} %", loc="left", fontsize="small")
+    ax.grid(axis="x", color="0.92", linewidth=0.8)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    ax.tick_params(axis="y", length=0)
+    return ax
+
+
+def _bounds(ends: FloatArray, most: float) -> FloatArray:
+    """Return ends of the axis that hold all that is finite, and no effect."""
+    shown = np.clip(np.append(ends[np.isfinite(ends)], 0.0), -most, most)
+    room = 0.05 * float(np.ptp(shown)) or 1.0
+    return np.array([shown.min() - room, shown.max() + room])

@@ -18,6 +18,7 @@ from skdpsurv.privacy import PrivacyGuarantee, weakest_status
 from skdpsurv.privacy.budget import exact_sum, float_above
 from skdpsurv.references import reference
 from skdpsurv.release import Release
+from skdpsurv.survival.weibull.setting import LEFT_CENSORED
 
 DISJOINT = "no person is in two of the pooled data sets"
 #: The same of parts of a pool, which follow.
@@ -29,7 +30,6 @@ def joint_guarantee(
     mechanism: str,
     effects: str,
     disjoint: bool,
-    stated: Mapping[str, Any],
 ) -> PrivacyGuarantee:
     """Return the guarantee of what follows from several releases.
 
@@ -41,8 +41,6 @@ def joint_guarantee(
     effects : str
     disjoint : bool
         Whether nobody is in two of the data sets.
-    stated : mapping
-        Public inputs that hold for all members.
 
     Raises
     ------
@@ -54,18 +52,18 @@ def joint_guarantee(
         raise ValueError(
             "releases must have guarantees about the same neighbours: all with person=, or none."
         )
-    if disjoint:
-        epsilon, delta = max(one.epsilon for one in made), max(one.delta for one in made)
-    else:
-        epsilon, delta = (
-            float_above(exact_sum(numbers))
-            for numbers in ([one.epsilon for one in made], [one.delta for one in made])
-        )
+    numbers = [one.epsilon for one in made], [one.delta for one in made]
+    epsilon, delta = (max(each) if disjoint else float_above(exact_sum(each)) for each in numbers)
     if not delta < 1.0:
         raise ValueError("releases must have deltas whose sum is below 1.")
     entries = sorted((e for member in members for e in leaves(member)), key=lambda e: e["sha256"])
     unproved = _unproved(entries)
     how = mechanism.format(len(entries))
+    left_censored = [member.made_by.public_inputs.get(LEFT_CENSORED) is True for member in members]
+    # Promises to people whom members started from hold on.
+    priors: list[Any] = []
+    for member in members:
+        priors += [one for one in earlier(member) if one not in priors]
     return PrivacyGuarantee(
         epsilon=epsilon,
         delta=delta,
@@ -76,8 +74,8 @@ def joint_guarantee(
             "n_records": sum(map(n_records, members)),
             "pooled": entries,
             "effects": effects,
-            **stated,
-            **_priors(members),
+            **({LEFT_CENSORED: True} if all(left_censored) else {}),
+            **({"prior": priors} if priors else {}),
         },
         assumptions=tuple(dict.fromkeys(_assumptions(members, disjoint))),
         source=reference("docs/proofs/pooling"),
@@ -127,8 +125,11 @@ def _assumptions(members: Sequence[Release], disjoint: bool) -> list[str]:
     A pool within a pool may have been made by another rule than the one around it: then it is said
     between which releases nobody is twice.
     """
-    pools = [member for member in members if _is_pool(member)]
-    throughout = disjoint and all(DISJOINT in pool.guarantee.assumptions for pool in pools)
+    throughout = disjoint and all(
+        DISJOINT in member.guarantee.assumptions
+        for member in members
+        if "pooled" in member.made_by.public_inputs
+    )
     found = []
     for member in members:
         for assumption in member.guarantee.assumptions:
@@ -140,19 +141,7 @@ def _assumptions(members: Sequence[Release], disjoint: bool) -> list[str]:
     return found
 
 
-def _is_pool(release: Release) -> bool:
-    return "pooled" in release.made_by.public_inputs
-
-
 def _apart(parts: Sequence[Sequence[Mapping[str, Any]]]) -> str:
     """Say that nobody is in two parts of a pool, by the digests that it lists."""
     named = sorted(" with ".join(sorted(e["sha256"][:8] for e in part)) for part in parts)
     return f"{APART}: {'; '.join(named)}"
-
-
-def _priors(members: Sequence[Release]) -> dict[str, Any]:
-    """Return the promises to people whom members started from: they hold on."""
-    said: list[Any] = []
-    for member in members:
-        said += [entry for entry in earlier(member) if entry not in said]
-    return {"prior": said} if said else {}

@@ -1,11 +1,11 @@
-"""Which releases may be pooled, and in which order."""
+"""Which releases may be pooled, in which order, and what they say alike."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,8 @@ import numpy as np
 from skdpsurv.priors.promises import sha256
 from skdpsurv.privacy.guarantee import frozen
 from skdpsurv.release import Release
+
+__all__ = ["described", "in_one_ledger", "in_order", "leaves", "n_records", "require_same"]
 
 
 def in_order(releases: Any, kinds: Collection[str]) -> list[Release]:
@@ -48,22 +50,19 @@ def in_order(releases: Any, kinds: Collection[str]) -> list[Release]:
                 f"releases must come from one estimator, got {members[0].estimator} and "
                 f"{member.estimator}."
             )
-    _refuse_twice(members)
-    return sorted(members, key=sha256)
-
-
-def _refuse_twice(members: Sequence[Release]) -> None:
-    if max(Counter(map(_released, members)).values()) > 1:
+    if len(set(map(_released, members))) < len(members):
         raise ValueError(
             "releases must be different: one is there twice, and would count as twice the people."
         )
     entries = [entry for member in members for entry in leaves(member)]
     for key in ("sha256", "released"):
-        if max(Counter(_stated(entries, key)).values(), default=1) > 1:
+        stated = list(_stated(entries, key))
+        if len(set(stated)) < len(stated):
             raise ValueError(
                 "releases must be different: one is pooled already, together with another of them "
                 "or with a part of it."
             )
+    return sorted(members, key=sha256)
 
 
 def _released(release: Release) -> str:
@@ -72,9 +71,9 @@ def _released(release: Release) -> str:
     return hashlib.sha256(json.dumps([release.estimator, numbers]).encode()).hexdigest()
 
 
-def _stated(entries: Iterable[Mapping[str, Any]], key: str) -> list[str]:
+def _stated(entries: Iterable[Mapping[str, Any]], key: str) -> Iterator[str]:
     """Return the texts of a key, of entries that have one."""
-    return [entry[key] for entry in entries if isinstance(entry.get(key), str)]
+    return (entry[key] for entry in entries if isinstance(entry.get(key), str))
 
 
 def in_one_ledger(members: Sequence[Release]) -> int:
@@ -142,7 +141,7 @@ def require_same(members: Sequence[Release], names: Collection[str], hint: str =
     ValueError
         Naming the first parameter that differs.
     """
-    shared = common(members)
+    shared = _common(members)
     for name in names:
         if name not in shared:
             raise ValueError(
@@ -150,7 +149,7 @@ def require_same(members: Sequence[Release], names: Collection[str], hint: str =
             )
 
 
-def common(members: Sequence[Release]) -> dict[str, Any]:
+def _common(members: Sequence[Release]) -> dict[str, Any]:
     """Return the public parameters that all members have alike."""
     first, *others = members
     return {
@@ -165,22 +164,19 @@ def common(members: Sequence[Release]) -> dict[str, Any]:
     }
 
 
-def columns(members: Sequence[Release]) -> Any:
-    """Return how one of them describes the columns: that with most units, where some state none."""
-    stated = [sum(bool(feature.unit) for feature in member.features) for member in members]
-    return members[stated.index(max(stated))].columns
+def described(members: Sequence[Release]) -> dict[str, Any]:
+    """Return what a release of all says of parameters, columns and target, where members agree.
 
-
-def named(members: Sequence[Release]) -> dict[str, Any]:
-    """Return what a release of all says of columns and target, where members agree."""
+    Columns are those of a member with most units, where some state none.
+    """
     first = members[0]
+    units = [sum(bool(feature.unit) for feature in member.features) for member in members]
     alike = {
-        name: all(getattr(member, name) == getattr(first, name) for member in members)
+        name: getattr(first, name)
         for name in ("n_features_in", "feature_names_in", "target_names")
+        if all(getattr(member, name) == getattr(first, name) for member in members)
     }
-    same = alike["n_features_in"]
-    return {
-        "n_features_in": first.n_features_in if same else 0,
-        "feature_names_in": first.feature_names_in if same and alike["feature_names_in"] else None,
-        "target_names": first.target_names if alike["target_names"] else (),
-    }
+    if "n_features_in" not in alike:
+        alike = {"n_features_in": 0} | alike | {"feature_names_in": None}
+    columns = members[units.index(max(units))].columns
+    return {"parameters": _common(members), "columns": columns, **alike}

@@ -1,36 +1,31 @@
-"""pool_releases: one release of what several sites have released."""
+"""One release of what several sites have released, and what it costs to fit in rounds."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from skdpsurv.checks import choice, instance
+import numpy as np
+import pandas as pd
+
+from skdpsurv.checks import choice, instance, integer, is_list, number_in
 from skdpsurv.inference import Inference
-from skdpsurv.pooling.between_studies import Spread
-from skdpsurv.pooling.inverse_variance import together, with_spread
+from skdpsurv.pooling.estimates import pooled_estimate
 from skdpsurv.pooling.joint_guarantee import doubts_of, joint_guarantee
-from skdpsurv.pooling.members import columns, common, in_order, named
-from skdpsurv.pooling.regressions import Hazards, LogOdds, Regression
-from skdpsurv.pooling.tables import check_tables, sum_of_tables
-from skdpsurv.pooling.weibull import Distributions
+from skdpsurv.pooling.kinds import ESTIMATED, check_tables, sum_of_tables
+from skdpsurv.pooling.members import described, in_order
 from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.privacy import PrivacyLeakWarning
 from skdpsurv.release import Release
-from skdpsurv.survival.weibull.setting import LEFT_CENSORED
 
-#: Estimators whose parameters are weighed by their precisions.
-ESTIMATED: dict[str, Regression | Distributions] = {
-    "DPDiscreteTimeSurvival": Hazards(),
-    "DPLogisticRegression": LogOdds(),
-    "DPWeibullFitter": Distributions(),
-    "LaplaceWeibullFitter": Distributions(),
-    "PublishedWeibullFitter": Distributions(),
-    "SampleAggregateWeibullFitter": Distributions(),
-}
+__all__ = ["plan_rounds", "pool_releases"]
+
 #: Estimators whose tables add up.
 COUNTED = ("DPKaplanMeierFitter", "DPAalenJohansenFitter")
+#: How far one record moves a sum of gradients, in units of the bound on rows.
+SENSITIVITY = 2.0
+#: A record's information on one of d coefficients is about 1 / (8 d).
+RECORDS_PER_INFORMATION = 8.0
 
 
 def pool_releases(
@@ -136,30 +131,14 @@ def pool_releases(
         hidden = _hidden(given, members, estimates, kind.names(members[0]))
         mechanism = f"pooled by inverse variance from {{}} releases ({effects} effects)"
         values = kind.values(members, estimates, pooled_estimate(estimates, effects))
-    guarantee = joint_guarantee(members, mechanism, effects, disjoint, _alike(members))
-    pooled = _usable(
-        Release(
-            estimator=members[0].estimator,
-            guarantee=guarantee,
-            parameters=common(members),
-            values=values,
-            columns=columns(members),
-            **named(members),
-        )
-    )
+    guarantee = joint_guarantee(members, mechanism, effects, disjoint)
+    pooled = Release(members[0].estimator, guarantee, values=values, **described(members))
+    pooled.to_estimator()  # or ValueError, where members held what no fit releases
     for doubt in doubts_of(members, disjoint):
         warnings.warn(doubt, PrivacyLeakWarning, stacklevel=2)
     for doubt in hidden:
         warnings.warn(doubt, PublicInputWarning, stacklevel=2)
     return pooled
-
-
-def pooled_estimate(estimates: Sequence[Inference], effects: str) -> Inference:
-    """Return the mean of one truth, or of truths that scatter around it."""
-    if effects == "random":
-        tau2 = Spread.of(estimates).tau2
-        estimates = [with_spread(one, tau2) for one in estimates]
-    return together(estimates)
 
 
 def _hidden(
@@ -170,13 +149,11 @@ def _hidden(
 ) -> list[str]:
     """Name the releases that do not know a parameter, in the order of the caller."""
     found = []
+    known = {id(m): e.known for m, e in zip(members, estimates, strict=True)}
     for number, release in enumerate(given):
-        known = next(e.known for m, e in zip(members, estimates, strict=True) if m is release)
-        if not known.all():
-            which = dict.fromkeys(
-                n for n, is_known in zip(names, known, strict=True) if not is_known
-            )
-            what = ", ".join(which) if known.any() else "all coefficients"
+        lacking = dict.fromkeys(np.array(names)[~known[id(release)]].tolist())
+        if lacking:
+            what = ", ".join(lacking) if known[id(release)].any() else "all coefficients"
             found.append(
                 f"releases[{number}] has no standard error of {what}: noise hides them, or it was "
                 "fitted without inference_share. It counts with weight 0 there."
@@ -184,19 +161,74 @@ def _hidden(
     return found
 
 
-def _alike(members: Sequence[Release]) -> dict[str, Any]:
-    """Return a public input that readers of a release need, where it holds for all members."""
-    said = all(member.made_by.public_inputs.get(LEFT_CENSORED) is True for member in members)
-    return {LEFT_CENSORED: True} if said else {}
+def plan_rounds(
+    n_records: Sequence[int], epsilon: float, n_features: int, *, most_rounds: int = 5
+) -> pd.DataFrame:
+    r"""Return how accurate a pooled coefficient is if sites spend epsilon in several rounds.
 
+    A site may spend its epsilon in one fit, or in R rounds, each of which starts from the pooled
+    model of the last (``prior=``). A site of n records has about the information
+    :math:`h = n / (8 d)` on one of d coefficients, and the noise of a fit is as that on a sum with
+    sensitivity S = 2. In R rounds with :math:`\epsilon / R` each, noise is drawn R times and
+    averaged, while the people, and so what sampling did to them, stay the same:
 
-def _usable(release: Release) -> Release:
-    """Return a release after its estimator was built from it.
+    .. math:: v_R = \frac{(d + 1)\,S^2\,R / \epsilon^2 + h}{h^2}.
+
+    Precisions :math:`1 / v_R` of sites add up. As :math:`v_R` grows with R, one round is always
+    best where the same people answer in each; further rounds are for new records, or for new
+    budgets.
+
+    Parameters
+    ----------
+    n_records : sequence of int
+        Size of each site; public.
+    epsilon : float
+        That each site spends in all rounds together.
+    n_features : int
+        d.
+    most_rounds : int, default=5
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each number of rounds: ``rounds``, ``epsilon_per_round``, and
+        ``relative_error``, the expected standard error of an unshrunk pooled coefficient relative
+        to that with one round.
 
     Raises
     ------
-    ValueError
-        If that refuses it, as members held what no fit releases.
+    TypeError, ValueError
+        If an argument is none.
+
+    Notes
+    -----
+    A guide for planning, from public numbers: what a fit's own standard error will be depends on
+    how rows vary, and on how many have their event.
+
+    Examples
+    --------
+    >>> from skdpsurv.pooling import plan_rounds
+    >>> plan_rounds([2000, 5000], epsilon=1.0, n_features=5, most_rounds=3).round(3)
+       rounds  epsilon_per_round  relative_error
+    0       1              1.000           1.000
+    1       2              0.500           1.094
+    2       3              0.333           1.179
     """
-    release.to_estimator()
-    return release
+    if not is_list(n_records) or len(n_records) == 0:
+        raise ValueError("n_records must be a list of the sizes of sites.")
+    for size in n_records:
+        integer()("n_records", size)
+    number_in(1e-9, 1e9)("epsilon", epsilon)
+    integer()("n_features", n_features)
+    integer(at_most=1000)("most_rounds", most_rounds)
+    rounds = np.arange(1, int(most_rounds) + 1)
+    h = np.array([float(size) for size in n_records]) / (RECORDS_PER_INFORMATION * n_features)
+    noise = (n_features + 1.0) * (SENSITIVITY / float(epsilon)) ** 2 * rounds[:, None]
+    precision = (h**2 / (noise + h)).sum(axis=1)
+    return pd.DataFrame(
+        {
+            "rounds": rounds,
+            "epsilon_per_round": float(epsilon) / rounds,
+            "relative_error": np.sqrt(precision[0] / precision),
+        }
+    )

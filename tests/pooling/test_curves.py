@@ -15,7 +15,7 @@ from skdpsurv import (
     Release,
     pool_releases,
 )
-from skdpsurv.pooling import heterogeneity, weibull
+from skdpsurv.pooling import heterogeneity, kinds
 from skdpsurv.survival.curves.table import cell_variance, table_variance
 
 
@@ -153,7 +153,7 @@ def distributions():
 
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch):
-    monkeypatch.setattr(weibull, "N_DRAWS", 60)
+    monkeypatch.setattr(kinds, "N_DRAWS", 60)
 
 
 def test_weibull(distributions):
@@ -161,7 +161,7 @@ def test_weibull(distributions):
     fitter = pooled.to_estimator()
     members = [one.to_estimator() for one in distributions]
     logs = [np.log(m._draws(60)) for m in members]
-    covariances = [weibull._covariance(one) for one in logs]
+    covariances = [kinds._covariance(one) for one in logs]
     precisions = np.linalg.inv(covariances)
     sigma = np.linalg.inv(precisions.sum(axis=0))
     centers = [np.log([m.lambda_, m.rho_]) for m in members]
@@ -186,7 +186,7 @@ def test_a_distribution_that_noise_hides_counts_with_weight_0(distributions, mon
     alone = pool_releases([a, b])
     with np.errstate(all="ignore"):
         wild = np.exp(np.array([[0.0, 0.0], [np.inf, 0.1]] * 30))
-    read = weibull._estimate
+    read = kinds._estimate
 
     def hidden(release):
         if release is not c:
@@ -195,7 +195,7 @@ def test_a_distribution_that_noise_hides_counts_with_weight_0(distributions, mon
             patch.setattr(type(c.to_estimator()), "_draws", lambda self, n: wild)
             return read(release)
 
-    monkeypatch.setattr(weibull, "_estimate", hidden)
+    monkeypatch.setattr(kinds, "_estimate", hidden)
     with pytest.warns(PublicInputWarning, match=r"releases\[1\] has no standard error"):
         pooled = pool_releases([a, c, b])
     assert pooled.values["rho"] == pytest.approx(alone.values["rho"])

@@ -7,9 +7,7 @@ import pytest
 from scipy import stats
 
 from skdpsurv.inference import Inference
-from skdpsurv.pooling.between_studies import Spread
-from skdpsurv.pooling.inverse_variance import together, with_spread
-from skdpsurv.pooling.pool import pooled_estimate
+from skdpsurv.pooling.estimates import Spread, pooled_estimate, together
 
 
 def members(rng, n_sites=5, size=3):
@@ -132,9 +130,13 @@ def test_one_site_says_nothing_of_spread():
 
 
 def test_spread_is_added_to_the_diagonal():
-    (one,) = members(np.random.default_rng(4), 1)
-    added = with_spread(one, np.array([1.0, 0.0, 2.0])).covariance - one.covariance
-    np.testing.assert_allclose(added, np.diag([1.0, 0.0, 2.0]), atol=1e-12)
+    found = [diagonal([0.0, 1.0], [1.0, 2.0]), diagonal([5.0, 1.0], [1.0, 1.0])]
+    added = np.diag(Spread.of(found).tau2)
+    wider = [Inference(one.estimate, one.covariance + added, one.known) for one in found]
+    assert added.any()
+    np.testing.assert_array_equal(
+        pooled_estimate(found, "random").covariance, together(wider).covariance
+    )
 
 
 @pytest.mark.parametrize(("effects", "tau"), [("fixed", 0.0), ("random", 0.8)])

@@ -24,7 +24,7 @@ from skdpsurv import (
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.inference import Inference
 from skdpsurv.pooling import heterogeneity
-from skdpsurv.pooling.inverse_variance import together
+from skdpsurv.pooling.estimates import together
 from skdpsurv.pooling.joint_guarantee import APART, DISJOINT
 from skdpsurv.priors.promises import sha256
 from tests.support.pooling_sites import PARAMETERS, guarantee, site
