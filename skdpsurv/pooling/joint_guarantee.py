@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skdpsurv.pooling.members import in_one_ledger, leaves, n_records
-from skdpsurv.priors.promises import earlier
+from skdpsurv.priors.prior import earlier
 from skdpsurv.privacy import PrivacyGuarantee, weakest_status
 from skdpsurv.privacy.budget import exact_sum, float_above
 from skdpsurv.references import reference

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.priors.promises import sha256
+from skdpsurv.priors.prior import sha256
 from skdpsurv.privacy.guarantee import frozen
 from skdpsurv.release import Release
 

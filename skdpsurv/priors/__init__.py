@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from skdpsurv.priors.evidence import Evidence
-from skdpsurv.priors.prior import Prior, check_same_features, is_prior
-from skdpsurv.priors.promises import Promises, of_the_same_ledger
-from skdpsurv.priors.published import PublishedCoefficients
-from skdpsurv.priors.terms import Terms
+from skdpsurv.priors.evidence import Evidence, Terms
+from skdpsurv.priors.prior import (
+    Prior,
+    Promises,
+    check_same_features,
+    is_prior,
+    of_the_same_ledger,
+)
 
 __all__ = [
     "Evidence",
     "Prior",
     "Promises",
-    "PublishedCoefficients",
     "Terms",
     "check_same_features",
     "is_prior",

@@ -1,8 +1,9 @@
-"""A release that a fit starts from, as evidence of the fit's own coefficients."""
+"""A release that a fit starts from, and what was promised to the people behind it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -10,10 +11,188 @@ import numpy as np
 
 from skdpsurv.checks import instance, optional
 from skdpsurv.preprocessing.feature import Feature
-from skdpsurv.priors.evidence import Evidence
-from skdpsurv.priors.promises import Promises
-from skdpsurv.priors.terms import Terms
+from skdpsurv.priors.evidence import Evidence, Terms
+from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee
+from skdpsurv.privacy.guarantee import PERSON
 from skdpsurv.release import Release
+
+__all__ = [
+    "Prior",
+    "Promises",
+    "check_same_features",
+    "earlier",
+    "is_prior",
+    "of_the_same_ledger",
+    "sha256",
+]
+
+#: Status of what everybody can read already, such as a table in a journal.
+PUBLISHED = "published"
+#: About whom promises are that do not say it, as guarantees have it.
+RECORD = "replace-one"
+_ABOUT = {RECORD: "about single records", PERSON: "about whole persons"}
+
+
+@dataclass(frozen=True)
+class Promise:
+    """Of one release.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+    status : str
+        That of a guarantee, or "published".
+    sha256 : str
+        Of the release's JSON; "" where nobody has written it down.
+    neighbours : str, default="replace-one"
+        The relation that it holds for, as a guarantee has it.
+    """
+
+    epsilon: float
+    delta: float
+    status: str
+    sha256: str
+    neighbours: str = RECORD
+
+    @classmethod
+    def of(cls, release: Release) -> Promise:
+        """Return that of a release."""
+        made = release.guarantee
+        public = release.estimator == "PublishedCoefficients"
+        status, neighbours = (PUBLISHED, RECORD) if public else (made.status, made.neighbours)
+        return cls(made.epsilon, made.delta, status, sha256(release), neighbours)
+
+    @classmethod
+    def said(cls, entry: Mapping[str, Any]) -> Promise:
+        """Return what a guarantee said of a prior.
+
+        Raises
+        ------
+        KeyError, TypeError, ValueError
+            If it is none.
+        """
+        status, neighbours = entry["status"], entry.get("neighbours", RECORD)
+        checked = "none" if status == PUBLISHED else status
+        made = PrivacyGuarantee(entry["epsilon"], entry["delta"], neighbours, status=checked)
+        digest = str(entry.get("sha256", ""))
+        return cls(made.epsilon, made.delta, str(status), digest, made.neighbours)
+
+    def words(self) -> str:
+        """Return it in words."""
+        if self.status == PUBLISHED:
+            return "none, as it was public before"
+        delta = f", delta = {self.delta:g}" if self.delta else ""
+        about = _ABOUT.get(self.neighbours, f"about neighbours by {self.neighbours!r}")
+        return f"epsilon = {self.epsilon:g}{delta}, status {self.status}, {about}"
+
+    def entry(self) -> dict[str, Any]:
+        """Return it for a guarantee, with the neighbours where they are not single records."""
+        return {k: v for k, v in vars(self).items() if (k, v) != ("neighbours", RECORD)}
+
+
+@dataclass(frozen=True)
+class Promises:
+    """What was promised to the people behind a prior.
+
+    They are others than those whose records are fitted now. What is fitted lies near the prior and
+    passes on whatever that reveals about them: no noise that is added here protects them.
+
+    Parameters
+    ----------
+    entries : tuple of Promise
+        Of the prior, of the one that it started from in turn, and so on.
+    """
+
+    entries: tuple[Promise, ...]
+
+    @classmethod
+    def of(cls, prior: Release | None) -> Promises:
+        """Read what a prior says about itself.
+
+        Raises
+        ------
+        ValueError
+            If it does not say what its own prior promised.
+        """
+        if prior is None:
+            return cls(())
+        try:
+            return cls((Promise.of(prior), *map(Promise.said, earlier(prior))))
+        except (AttributeError, KeyError, TypeError, ValueError):
+            pass
+        raise ValueError("prior must say what its own prior promised: epsilon, delta and status.")
+
+    def public_inputs(self) -> dict[str, Any]:
+        """Return the promises, the nearest first; nothing without a prior."""
+        if not self.entries:
+            return {}
+        return {"prior": [entry.entry() for entry in self.entries]}
+
+    def assumptions(self) -> tuple[str, ...]:
+        """Return who is protected by what."""
+        both = (
+            ", and whoever is among both has the sum of both epsilons, of which one about single "
+            "records counts once for each record of that person"
+        )
+        return tuple(
+            f"this guarantee is about the records fitted here, not about those that {which} was "
+            f"learned from: these have its own promise, {promise.words()}"
+            f"{'' if promise.status == PUBLISHED else both}"
+            for which, promise in self._named()
+        )
+
+    def leaks(self) -> list[str]:
+        """Return which of the promises protect nobody."""
+        return [
+            f"{which} promises nothing that is proved to the people whose records it was learned "
+            f"from ({promise.words()}): what it reveals about them passes into this fit, whose "
+            "guarantee is about its own records only. Use one that was released with a proved "
+            "guarantee."
+            for which, promise in self._named()
+            if promise.status not in ("proved", PUBLISHED)
+        ]
+
+    def _named(self) -> list[tuple[str, Promise]]:
+        names = ["the prior" + " of the prior" * k for k in range(len(self.entries))]
+        return list(zip(names, self.entries, strict=True))
+
+
+def earlier(release: Release) -> list[Any]:
+    """Return what a release says of what it started from, as JSON has it.
+
+    Of a search that is what any of its candidates started from, as the choice was between them.
+    """
+    found: list[Any] = []
+    for guarantee in (release.guarantee, release.made_by):
+        public = guarantee.public_inputs
+        entries: Any = public.get("prior", public.get("hypothesis", ()))
+        found += [entry for entry in entries if entry not in found]
+    return found
+
+
+def sha256(release: Release) -> str:
+    """Return the digest of a release's JSON, as it is written without indentation."""
+    return hashlib.sha256(release.to_json().encode()).hexdigest()
+
+
+def of_the_same_ledger(prior: Release | None, accountant: PrivacyAccountant | None) -> list[str]:
+    """Return a warning if a prior may be of the people whose records are fitted now, or nothing.
+
+    A pool says to which ledgers its releases were charged, and not for which data sets.
+    """
+    if prior is None or accountant is None:
+        return []
+    pooled: Any = prior.made_by.public_inputs.get("pooled", ())
+    ledgers = {entry.get("ledger") for entry in pooled if isinstance(entry, Mapping)}
+    if not (accountant._holds(prior.receipt) or accountant._ledger.identity in ledgers):
+        return []
+    which, where = ("a release in the prior", "") if pooled else ("the prior", " and data set")
+    return [
+        f"{which} was charged to the ledger{where} that this fit is charged to, so it may be of "
+        "the same people: to them the sum of both epsilons was promised, not that of this fit, and "
+        "their records count twice. Use a prior that was learned from other people."
+    ]
+
 
 #: Errors and coefficients beyond these are none.
 SMALLEST, LARGEST = 1e-12, 1e12
@@ -74,66 +253,45 @@ class Prior:
         if release is None:
             return None
         release = replace(release)  # what is cached there must not change a parameter
-        promises = Promises.of(release)
-        evidence, theirs = says(release, model, outputs)
-        if features is None:
-            _check_as_they_are(release, n_features, names)
-            return cls(_usable(evidence), promises)
-        if release.estimator != "PublishedCoefficients" and release.columns is None:
+        promises, published = Promises.of(release), release.estimator == "PublishedCoefficients"
+        kind: Any = Release.kinds[release.estimator]
+        if model not in getattr(kind, "_is_evidence_of", ()):
+            wanted = {"hazard": "hazards (DPDiscreteTimeSurvival)", "odds": "log odds"}[model]
             raise ValueError(
-                "prior must say what its columns hold: fit it with columns=, or both without."
+                f"prior must be a model of {wanted}, or published coefficients of one, got a "
+                f"release of a {release.estimator:.60}."
             )
-        ours = Terms.of(features, columns)
-        mapped = _usable(ours.mapped(theirs, evidence))
-        return cls(mapped, promises, tuple(ours.lacking(theirs)))
-
-
-def _usable(evidence: Evidence) -> Evidence:
-    """Refuse numbers that arithmetic would come to grief with, before anything is charged."""
-    known = np.isfinite(evidence.error)
-    error = evidence.error[known]
-    sane = (error >= SMALLEST).all() and (error <= LARGEST).all()
-    if not (sane and (np.abs(evidence.coef) <= LARGEST).all()):
-        raise ValueError(
-            f"prior must have coefficients of at most {LARGEST:g}, and errors between "
-            f"{SMALLEST:g} and {LARGEST:g}, on the scale of the features here."
-        )
-    return evidence
-
-
-def says(release: Release, model: str, outputs: Any = None) -> tuple[Evidence, Terms]:
-    """Return what a release says of coefficients, and what these belong to.
-
-    Raises
-    ------
-    ValueError
-        If it is of another model, or does not say how sure it is.
-    """
-    kind: Any = Release.kinds[release.estimator]
-    if model not in getattr(kind, "_is_evidence_of", ()):
-        wanted = {"hazard": "hazards (DPDiscreteTimeSurvival)", "odds": "log odds"}[model]
-        raise ValueError(
-            f"prior must be a model of {wanted}, or published coefficients of one, got a release "
-            f"of a {release.estimator:.60}."
-        )
-    # Read as its own estimator does, which refuses what is none of its releases.
-    evidence, terms = kind._evidence(release, model, outputs)
-    if evidence is None:
-        raise ValueError(
-            "prior must say how sure it is of its coefficients, as fits with "
-            "method='obj_pert' or 'out_pert' do since version 0.2."
-        )
-    return evidence, terms
-
-
-def _check_as_they_are(release: Release, n_features: int, names: Sequence[str] | None) -> None:
-    """Refuse a prior of other columns where nobody describes them."""
-    if release.columns is not None or release.estimator == "PublishedCoefficients":
-        raise ValueError(
-            "columns must be given with this prior, which speaks of raw columns: "
-            "PublicColumns({...}), or prior.transformer()."
-        )
-    check_same_features(release, n_features, names)
+        # Read as its own estimator does, which refuses what is none of its releases.
+        evidence, theirs = kind._evidence(release, model, outputs)
+        if evidence is None:
+            raise ValueError(
+                "prior must say how sure it is of its coefficients, as fits with "
+                "method='obj_pert' or 'out_pert' do since version 0.2."
+            )
+        lacking: list[str] = []
+        if features is None:
+            if release.columns is not None or published:
+                raise ValueError(
+                    "columns must be given with this prior, which speaks of raw columns: "
+                    "PublicColumns({...}), or prior.transformer()."
+                )
+            check_same_features(release, n_features, names)
+        else:
+            if release.columns is None and not published:
+                raise ValueError(
+                    "prior must say what its columns hold: fit it with columns=, or both without."
+                )
+            ours = Terms.of(features, columns)
+            evidence, lacking = ours.mapped(theirs, evidence), ours.lacking(theirs)
+        # Arithmetic would come to grief with others, after the charge.
+        error = evidence.error[np.isfinite(evidence.error)]
+        sane = (error >= SMALLEST).all() and (error <= LARGEST).all()
+        if not (sane and (np.abs(evidence.coef) <= LARGEST).all()):
+            raise ValueError(
+                f"prior must have coefficients of at most {LARGEST:g}, and errors between "
+                f"{SMALLEST:g} and {LARGEST:g}, on the scale of the features here."
+            )
+        return cls(evidence, promises, tuple(lacking))
 
 
 def check_same_features(release: Release, n_features: int, names: Sequence[str] | None) -> None:

@@ -26,7 +26,7 @@ from skdpsurv.inference import Inference
 from skdpsurv.pooling import heterogeneity
 from skdpsurv.pooling.estimates import together
 from skdpsurv.pooling.joint_guarantee import APART, DISJOINT
-from skdpsurv.priors.promises import sha256
+from skdpsurv.priors.prior import sha256
 from tests.support.pooling_sites import PARAMETERS, guarantee, site
 
 

@@ -24,7 +24,7 @@ from skdpsurv import (
     Release,
 )
 from skdpsurv.datasets import make_discrete_time_survival
-from skdpsurv.priors.promises import sha256
+from skdpsurv.priors.prior import sha256
 from tests.support.logistic import logistic as perturbed
 from tests.support.searches import search_of
 
