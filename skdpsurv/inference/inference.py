@@ -23,6 +23,7 @@ from skdpsurv.types import BoolArray, FloatArray
 
 #: Of the names that values of a release have.
 PREFIX = "inference_"
+NAMES = tuple(f"{PREFIX}{name}" for name in ("estimate", "covariance", "known"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,11 +67,8 @@ class Inference:
 
     def values(self) -> dict[str, FloatArray]:
         """Return the numbers of a release."""
-        return {
-            f"{PREFIX}estimate": self.estimate,
-            f"{PREFIX}covariance": self.covariance,
-            f"{PREFIX}known": self.known.astype(np.float64),
-        }
+        found = self.estimate, self.covariance, self.known.astype(np.float64)
+        return dict(zip(NAMES, found, strict=True))
 
     @classmethod
     def of(cls, release: Release, n_params: int) -> Self | None:
@@ -81,17 +79,16 @@ class Inference:
         ValueError
             If the release holds parts of one only, or one that is none.
         """
-        names = [f"{PREFIX}{name}" for name in ("estimate", "covariance", "known")]
-        if not any(name in release.values for name in names):
+        if not any(name in release.values for name in NAMES):
             return None
         shapes: list[tuple[int, ...]] = [(n_params,), (n_params, n_params), (n_params,)]
         estimate, covariance, known = (
-            released_array(release, name, shape) for name, shape in zip(names, shapes, strict=True)
+            released_array(release, name, shape) for name, shape in zip(NAMES, shapes, strict=True)
         )
         if not _is_covariance(covariance) or not np.isin(known, (0.0, 1.0)).all():
             raise ValueError(
-                f"values of the release must hold {names[1]!r} that is symmetric and positive "
-                f"semidefinite, and {names[2]!r} of zeros and ones."
+                f"values of the release must hold {NAMES[1]!r} that is symmetric and positive "
+                f"semidefinite, and {NAMES[2]!r} of zeros and ones."
             )
         return cls(estimate, covariance, known == 1.0)
 

@@ -62,7 +62,7 @@ class CurveFrames(PrivateEstimator):
     survival_band: Callable[..., pd.DataFrame]
 
     @property
-    def _curve(self) -> ReleasedCurve:
+    def _curve(self) -> Any:
         check_is_fitted(self, "release_")
         return self._released
 

@@ -88,7 +88,10 @@ class SurvivalRegression(TabularEstimator, ABC):
         rows = self._fitting_rows(X)
         if math.isinf(self.epsilon):
             check_unclipped(rows, "X")
-        return rows, *_checked_target(y, rows.shape[0])
+        refuse_no_target(y)
+        event, time = event_and_time(y)
+        require_one_each(time.shape[0], rows.shape[0])
+        return rows, event, time
 
     @lazily(lambda self: None)
     def predict(self, X: ArrayLike) -> FloatArray:
@@ -210,11 +213,3 @@ class SurvivalRegression(TabularEstimator, ABC):
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         return tags
-
-
-def _checked_target(y: ArrayLike, n_records: int) -> tuple[BoolArray, FloatArray]:
-    """Take y apart and check its length."""
-    refuse_no_target(y)
-    event, time = event_and_time(y)
-    require_one_each(time.shape[0], n_records)
-    return event, time

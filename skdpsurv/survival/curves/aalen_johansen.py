@@ -261,7 +261,7 @@ class DPAalenJohansenFitter(ExitCurves):
 
     def _cause(self, cause: Any) -> int:
         """Return the number of a cause."""
-        return self._exits.causes.place(self.event_of_interest_ if cause is None else cause)
+        return self._curve.causes.place(self.event_of_interest_ if cause is None else cause)
 
     def cumulative_density_at_times(
         self, times: ArrayLike, label: str | None = None, cause: Any = None
@@ -282,7 +282,7 @@ class DPAalenJohansenFitter(ExitCurves):
         pandas.Series
             Indexed by the times.
         """
-        number, t, curve = self._cause(cause), times_argument(times), self._exits
+        number, t, curve = self._cause(cause), times_argument(times), self._curve
         if curve.exact:
             at_ends = curve.exact["incidence"][number]
         else:
@@ -324,7 +324,7 @@ class DPAalenJohansenFitter(ExitCurves):
         level, t = fraction("level", level), times_argument(times)
         estimate = self.cumulative_density_at_times(t, cause=cause).to_numpy()
         generator = random_source(0, purpose="interval").generator
-        curve = self._exits
+        curve = self._curve
         draws = curve.law.draws(positive_int("n_resamples", n_resamples), generator)
         incidence = self._incidence(curve.of_events(draws), self._cause(cause))
         drawn = np.clip(curve.law.between(t, incidence), 0.0, 1.0)

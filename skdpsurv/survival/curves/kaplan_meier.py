@@ -151,7 +151,7 @@ class ExitCurves(ExitTableFitter, released=False):
         estimator
             Fitted, with the same methods. Its ``release_`` is the whole one.
         """
-        curve = self._exits
+        curve = self._curve
         labels = [] if self.groups_ is None else self.groups_.tolist()
         if np.ndim(label) > 0 or label not in labels:
             raise ValueError(f"label must be one of the groups {labels}, got {label!r}.")
@@ -161,12 +161,6 @@ class ExitCurves(ExitTableFitter, released=False):
         view._shown = Shown(self._shown.timeline, str(label), self._shown.alpha)
         view.median_survival_time_ = view.percentile(0.5)
         return view
-
-    @property
-    def _exits(self) -> TableCurve:
-        curve = self._curve
-        assert isinstance(curve, TableCurve)
-        return curve
 
     def confidence_interval(self, level: float = 0.95, n_resamples: int = 500) -> pd.DataFrame:
         """Return intervals of the cumulative hazards at the ends of the bands.
@@ -183,7 +177,7 @@ class ExitCurves(ExitTableFitter, released=False):
         pandas.DataFrame
             Indexed by the ends, columns ``lower`` and ``upper``.
         """
-        band = self.survival_band(self._exits.ends, level)
+        band = self.survival_band(self._curve.ends, level)
         with np.errstate(divide="ignore"):
             ends = np.abs(np.log(band[["upper", "lower"]].to_numpy()))
         return pd.DataFrame(ends, index=band.index, columns=["lower", "upper"])
@@ -210,7 +204,7 @@ class ExitCurves(ExitTableFitter, released=False):
             Indexed by the times, columns ``lower`` and ``upper``.
         """
         level, t = fraction("level", level), times_argument(times)
-        curve = self._exits
+        curve = self._curve
         survival = np.exp(-curve.at(t))
         lower, upper = curve.law.survival_interval(t, level, curve.causes.number)
         ends = np.column_stack([np.minimum(lower, survival), np.maximum(upper, survival)])
@@ -231,7 +225,7 @@ class ExitCurves(ExitTableFitter, released=False):
         pandas.Series
             Of events per unit of time, indexed by the times.
         """
-        t, curve = times_argument(times), self._exits
+        t, curve = times_argument(times), self._curve
         rate = curve.of_events(curve.fit.masses).sum(axis=0) / np.diff(curve.timeline)
         band = np.minimum(np.searchsorted(curve.ends, t), rate.size - 1)
         return pd.Series(rate[band], index=t, name=label or self.label)
@@ -247,7 +241,7 @@ class ExitCurves(ExitTableFitter, released=False):
         Each is what was likely counted, by the released table and all else that is public: not
         negative, and together as many as there were.
         """
-        curve = self._exits
+        curve = self._curve
         fit = curve.fit
         observed = np.append(0.0, curve.of_events(fit.counts).sum(axis=0))
         censored = np.append(0.0, fit.counts[-1])
@@ -275,7 +269,7 @@ class ExitCurves(ExitTableFitter, released=False):
         pandas.Series
             Indexed by the times.
         """
-        t, curve = times_argument(times), self._exits
+        t, curve = times_argument(times), self._curve
         found = np.interp(t, curve.timeline, curve.fit.at_risk)
         return pd.Series(found, index=t, name="at_risk")
 
@@ -447,8 +441,8 @@ class DPKaplanMeierFitter(ExitCurves):
     _curve_type: ClassVar[type[TableCurve]] = KaplanMeierCurve
 
     def _formula(self, script: Script) -> str:
-        knots = ", ".join(map(script.number, self._exits.timeline))
-        hazards = ", ".join(map(script.number, self._exits.at_knots))
+        knots = ", ".join(map(script.number, self._curve.timeline))
+        hazards = ", ".join(map(script.number, self._curve.at_knots))
         return (
             "survival(time) = exp(-hazard(time)), hazard linear between\n"
             f"times   {knots}\nhazards {hazards}"

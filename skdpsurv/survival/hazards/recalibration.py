@@ -71,6 +71,8 @@ BLOCKS_IN_BAND, N_POINTS = 10, 3
 #: Steps of the fit, the longest of them, how many are whole, and the first that is short enough.
 N_STEPS, LONGEST_STEP, WHOLE_STEPS, SHORT_STEP = 60, 0.7, 30, 0.005
 
+#: What a release calls slope, knots and shift.
+NAMES = ("recalibration_slope", "recalibration_knots", "recalibration_shift")
 #: Share of the epsilon of a recalibration for where scores are in their groups.
 PLACES_PART = 0.15
 #: Prior standard deviations of a group's mean place, in its width, and of the square of a place.
@@ -106,11 +108,7 @@ class Recalibration:
 
     def values(self) -> dict[str, FloatArray]:
         """Return the numbers of a release."""
-        return {
-            "recalibration_slope": np.asarray(self.slope),
-            "recalibration_knots": self.knots,
-            "recalibration_shift": self.shift,
-        }
+        return dict(zip(NAMES, (np.asarray(self.slope), self.knots, self.shift), strict=True))
 
     @classmethod
     def of(cls, release: Release) -> Recalibration:
@@ -121,12 +119,11 @@ class Recalibration:
         ValueError
             If the release holds parts of one only, or one that is none.
         """
-        names = ("recalibration_slope", "recalibration_knots", "recalibration_shift")
-        if not any(name in release.values for name in names):
+        if not any(name in release.values for name in NAMES):
             return cls()
-        n_knots = np.size(release.values.get(names[1], ()))
-        slope = released_array(release, names[0], ())
-        knots, shift = (released_array(release, name, (n_knots,)) for name in names[1:])
+        n_knots = np.size(release.values.get(NAMES[1], ()))
+        slope = released_array(release, NAMES[0], ())
+        knots, shift = (released_array(release, name, (n_knots,)) for name in NAMES[1:])
         found = cls(float(slope), knots, shift)
         with np.errstate(all="ignore"):
             rises = n_knots > 1 and knots[0] == 0 and knots[-1] == 1 and (np.diff(knots) > 0).all()
