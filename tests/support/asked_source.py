@@ -20,7 +20,7 @@ from skdpsurv.mechanisms.vector_noise import SphericalGaussian, SphericalLaplace
 from skdpsurv.privacy import exact_vectors, noise, randomness, run_count, selection
 from skdpsurv.privacy.randomness import NOISE, RandomSource
 from skdpsurv.published import weibull_plans
-from skdpsurv.survival.hazards.posterior import HazardChain
+from tests.fence.places import find
 
 
 class Draw(NamedTuple):
@@ -192,7 +192,7 @@ INSTEAD = {
     private_mean.MeanOfRows.release: _query("mean of rows"),
     second_moments.SecondMoments.release: _query("second moments of rows"),
     Problem.task: _problem,
-    HazardChain.states: _chain,
+    find("HazardChain").states: _chain,
     run_count.RunCount.draw: _independent,
     selection.uniform_below: _independent,
     weibull_plans.PublishedLadder.place: _independent,
