@@ -29,9 +29,6 @@ from skdpsurv.privacy.silence import attempted
 from skdpsurv.tabular import TabularEstimator
 from skdpsurv.types import FloatArray
 
-#: Estimators that accept negative weights, with a check of what they found.
-SIGNED_ESTIMATORS = (LogisticRegression, PoissonRegressor)
-
 
 def takes_signed_weights(estimator: Any) -> bool:
     """Return whether signed weights are sound for this estimator."""
