@@ -25,7 +25,8 @@ from skdpsurv import (
     Release,
 )
 from skdpsurv.preprocessing.feature import Expression, Feature, raw_features
-from skdpsurv.scoring import formula_of, units_of
+from skdpsurv.release.script import formula_of
+from skdpsurv.report.units import units_of
 from tests.support.extensions import extension
 
 #: To the eye a column, to a parser trouble.

@@ -21,6 +21,7 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PublicColumns
 from skdpsurv.datasets import load_flchain
 from skdpsurv.plotting import plot_survival_curves
+from skdpsurv.report import explain
 
 YEAR = 365.25
 REPETITIONS = 5  # fits at each epsilon
@@ -53,7 +54,7 @@ model = DPDiscreteTimeSurvival(
 )
 model.fit(X_train, y_train)
 print(f"Spent: epsilon = {ledger.spent():g}\n")
-print(model.release_.explain())
+print(explain(model.release_))
 
 # %%
 # Three people

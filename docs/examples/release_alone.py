@@ -19,6 +19,7 @@ import pandas as pd
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PublicColumns, Release
 from skdpsurv.datasets import load_flchain
 from skdpsurv.plotting import plot_survival_curves
+from skdpsurv.report import formula, save_report, units
 
 YEAR = 365.25
 folder = tempfile.TemporaryDirectory()
@@ -46,7 +47,7 @@ print(f"Spent: epsilon = {ledger.spent():g}; the file has {path.stat().st_size:,
 del data, model, ledger
 release = Release.load(path)
 print(release.guarantee.epsilon, release.guarantee.status)
-print(release.units().to_string())
+print(units(release).to_string())
 
 # %%
 # Patients are rows with the same names. A creatinine that was not measured counts as the study
@@ -78,8 +79,8 @@ ax.set_title("Survival of three patients from a released file alone, 95 % interv
 # -------------------------
 # A formula for any language, and a page that a privacy officer can read and sign.
 
-print(release.formula())
-release.save_html(Path(folder.name, "report.html"))
+print(formula(release))
+save_report(release, Path(folder.name, "report.html"))
 print(f"\nThe page has {Path(folder.name, 'report.html').stat().st_size:,} bytes.")
 folder.cleanup()
 

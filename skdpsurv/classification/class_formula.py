@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from skdpsurv.scoring.script import Script
+    from skdpsurv.release.script import Script
 
 #: Probabilities of the logistic loss whose residuals are capped; and with a slope of odds, in
 #: logarithms: a power of what is next to 0 would be 0.

@@ -76,7 +76,7 @@ from skdpsurv.release import Release, released_array
 from skdpsurv.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from skdpsurv.scoring.script import Script
+    from skdpsurv.release.script import Script
 
 NO_NOISE = "penalised likelihood, no noise"
 #: Of the public slope: the power of 1 + r where u is large, the u at which half of it is used, the

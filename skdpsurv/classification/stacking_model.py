@@ -51,7 +51,7 @@ from skdpsurv.release import Release, released_array
 from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
-    from skdpsurv.scoring.script import Script
+    from skdpsurv.release.script import Script
 
 Calibrate = Callable[[budgets.GroupSetting], GroupFit]
 PARTITIONS = ("features", "samples")

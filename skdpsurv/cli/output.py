@@ -25,6 +25,7 @@ from skdpsurv.cli.failures import CommandError
 from skdpsurv.privacy import PrivacyGuarantee
 from skdpsurv.privacy.guarantee import PERSON
 from skdpsurv.release import Release, layout
+from skdpsurv.report import units
 from skdpsurv.report.coefficients import cautions
 from skdpsurv.report.text import exact
 
@@ -124,7 +125,7 @@ def result_lines(release: Release) -> Iterator[Any]:
             names = ["coef", "exp(coef)", "exp(coef) lower 95%", "exp(coef) upper 95%"]
             found = model.summary[names].rename_axis("column")
         else:
-            found = release.units()
+            found = units(release)
         yield rich_table(found, "Per unit, within the public bounds")
         yield from cautions(model)
 

@@ -15,6 +15,8 @@ from skdpsurv.metrics import SurvivalEvaluation
 from skdpsurv.pooling import heterogeneity, pool_releases
 from skdpsurv.release import Release
 from skdpsurv.release.layout import unrepeated
+from skdpsurv.report import explain as in_words
+from skdpsurv.report import html_report, registry_entry
 
 
 def load_release(path: Path) -> Release:
@@ -70,17 +72,17 @@ def explain(
     lines = []
     if html is not None:
         measured = None if evaluation is None else _load_evaluation(evaluation)
-        save(published.to_html(title=title, evaluation=measured), html)
+        save(html_report(published, title=title, evaluation=measured), html)
         content["html"] = str(html.resolve())
         lines.append(f"Report: {html}")
     if registry is not None and publisher is not None:
         with refusals("description", f"{publisher}: "):
             facts = tomllib.loads(publisher.read_text(encoding="utf-8"))
-            entry = published.to_registry_yaml(**facts)
+            entry = registry_entry(published, **facts)
         save(entry, registry)
         content["registry"] = str(registry.resolve())
         lines.append(f"Entry of the registry: {registry}")
-    show(content, lines or chain([published.explain()], result_lines(published)), as_json)
+    show(content, lines or chain([in_words(published)], result_lines(published)), as_json)
 
 
 @command

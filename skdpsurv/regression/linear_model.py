@@ -43,7 +43,7 @@ from skdpsurv.tabular import TabularEstimator
 from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
-    from skdpsurv.scoring.script import Script
+    from skdpsurv.release.script import Script
 
 ASSUMED = (
     "n, the columns and every constructor parameter are public",

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.preprocessing.encoding import made_of_one
@@ -24,7 +23,6 @@ from skdpsurv.privacy.guarantee import frozen
 from skdpsurv.release import layout
 from skdpsurv.release.published_table import published_table
 from skdpsurv.release.raw_rows import raw_rows
-from skdpsurv.scoring import formula_of, units_of
 from skdpsurv.types import FloatArray
 from skdpsurv.version import __version__
 
@@ -369,150 +367,6 @@ class Release:
         if not hasattr(model, method):
             raise ValueError(f"a {self.estimator} has no {method}.")
         return getattr(model, method)(raw_rows(self, table, strict), **options)
-
-    # ---- Text.
-
-    def explain(self) -> str:
-        """Say in plain words what was released, of what columns, and what is promised.
-
-        Returns
-        -------
-        str
-        """
-        from skdpsurv.report.explain import explanation  # whose template engine few fits need
-
-        return explanation(self)
-
-    def formula(self) -> str:
-        """Return the model as a formula of raw columns, for whoever has not got this package.
-
-        Returns
-        -------
-        str
-
-        Raises
-        ------
-        ValueError
-            If the model has no formula.
-        """
-        return formula_of(self._model, self.features)
-
-    def units(self) -> pd.DataFrame:
-        """Return coefficients per unit of the raw columns, and of categories against the reference.
-
-        They hold within the public bounds: beyond, columns are clipped.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by column and level. Columns: coef, exp(coef), unit.
-
-        Raises
-        ------
-        ValueError
-            If the model has no coefficients of columns, or a feature mixes columns.
-        """
-        return units_of(self._model, self.features)
-
-    # ---- For those who decide, and for those who look it up.
-
-    def to_html(self, *, title: str | None = None, evaluation: Any = None) -> str:
-        """Return a page about the release that can be read, printed and signed without Python.
-
-        It says what was fitted, what epsilon means for one record, what counts as public, what is
-        not covered, and what came out. It is one file that loads nothing, and holds no script.
-        With matplotlib (``pip install "skdpsurv[plot]"``) it has figures, else tables alone.
-
-        Parameters
-        ----------
-        title : str or None, default=None
-            Of the page.
-        evaluation : SurvivalEvaluation or None, default=None
-            Of the released model, by :func:`~skdpsurv.metrics.private_survival_metrics`: shown
-            with a guarantee of its own.
-
-        Returns
-        -------
-        str
-            HTML; the same for the same release.
-
-        Raises
-        ------
-        ValueError
-            If the release names an estimator that refuses it.
-
-        Examples
-        --------
-        >>> from skdpsurv import DPKaplanMeierFitter
-        >>> fitter = DPKaplanMeierFitter(epsilon=1.0, max_time=10.0)
-        >>> page = fitter.fit([2.0, 5.0, 9.5], [1, 0, 1]).release_.to_html(title="Ward 7")
-        >>> "<title>Ward 7</title>" in page, "status: proved" in page
-        (True, True)
-        """
-        from skdpsurv.report.page import html_report  # whose template engine few fits need
-
-        return html_report(self, title=title, evaluation=evaluation)
-
-    def save_html(
-        self, path: str | os.PathLike[str], *, title: str | None = None, evaluation: Any = None
-    ) -> None:
-        """Write the page of :meth:`to_html` to a new file: the whole of it, or nothing.
-
-        Parameters
-        ----------
-        path : str or Path
-        title, evaluation
-            As for :meth:`to_html`.
-
-        Raises
-        ------
-        FileExistsError
-            If there is such a file: what was signed is not overwritten.
-        ValueError
-            As :meth:`to_html` does.
-        """
-        layout.save(self.to_html(title=title, evaluation=evaluation), path)
-
-    def to_registry_yaml(self, **known: Any) -> str:
-        """Return an entry for OpenDP's registry of deployments, in its layout.
-
-        Parameters
-        ----------
-        **known
-            What the publisher knows and a release does not, by the names of
-            :func:`skdpsurv.report.registry_entry`: ``name``, ``data_curators``, ``intended_use``,
-            ``data_product_region`` and ``publication_date``, all of them required, and more that
-            are not.
-
-        Returns
-        -------
-        str
-            YAML.
-
-        Raises
-        ------
-        ValueError
-            If the release has no proved guarantee, or an argument breaks a rule of the registry.
-        TypeError
-            If an argument is missing, unknown or of the wrong type.
-
-        Examples
-        --------
-        >>> from skdpsurv import DPKaplanMeierFitter
-        >>> fitter = DPKaplanMeierFitter(epsilon=1.0, max_time=10.0)
-        >>> entry = fitter.fit([2.0, 5.0, 9.5], [1, 0, 1]).release_.to_registry_yaml(
-        ...     name="Survival on ward 7",
-        ...     data_curators=["General Hospital"],
-        ...     intended_use="Planning of staff.",
-        ...     data_product_region="Norway",
-        ...     publication_date="2026-03-01",
-        ... )
-        >>> print(entry.splitlines()[0])
-        url_slug: survival-on-ward-7-general-hospital-2026
-        """
-        from skdpsurv.report.registry_entry import registry_entry
-
-        return registry_entry(self, **known)
 
     # ---- Files.
 

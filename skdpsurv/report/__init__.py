@@ -1,8 +1,10 @@
-"""What goes to people with a release: a page to sign, and an entry of a public registry."""
+"""What goes to people with a release: words, a page to sign, an entry of a public registry."""
 
 from __future__ import annotations
 
-from skdpsurv.report.page import html_report
+from skdpsurv.report.explain import explain, formula
+from skdpsurv.report.page import html_report, save_report
 from skdpsurv.report.registry_entry import registry_entry
+from skdpsurv.report.units import units
 
-__all__ = ["html_report", "registry_entry"]
+__all__ = ["explain", "formula", "html_report", "registry_entry", "save_report", "units"]

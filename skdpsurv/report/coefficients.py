@@ -11,7 +11,7 @@ from skdpsurv.plotting.coefficient_plot import plot_coefficients
 from skdpsurv.preprocessing.feature import Feature
 from skdpsurv.report.figures import Figure, cut, figures
 from skdpsurv.report.text import WORDS, Table, distinct, short
-from skdpsurv.scoring.units import level_of
+from skdpsurv.report.units import level_of
 
 #: More rows than this are no figure, and no table that somebody reads.
 MOST_DRAWN, MOST_ROWS = 30, 300

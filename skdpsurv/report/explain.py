@@ -1,4 +1,4 @@
-"""A release in plain words."""
+"""A release in plain words, and as a formula."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from skdpsurv.preprocessing import PublicColumns
 from skdpsurv.preprocessing.column_kinds import ColumnKind, Number
 from skdpsurv.preprocessing.public_steps import known_names
 from skdpsurv.preprocessing.step_description import DROP, made_names, rebuild
+from skdpsurv.release.script import formula_of
 from skdpsurv.report.text import TEMPLATES, how_many, listed
 
 MISSING = {
@@ -18,11 +19,48 @@ MISSING = {
 }
 
 
-def explanation(release: Any) -> str:
-    """Return what was released, of what columns, and what is promised."""
+def explain(release: Any) -> str:
+    """Say in plain words what was released, of what columns, and what is promised.
+
+    Parameters
+    ----------
+    release : Release
+
+    Returns
+    -------
+    str
+    """
     return TEMPLATES.get_template("explain.txt.jinja").render(
         release=release, described=described(release), many=how_many(release.made_by, "")
     )
+
+
+def formula(release: Any) -> str:
+    """Return the model as a formula of raw columns, for whoever has not got this package.
+
+    Parameters
+    ----------
+    release : Release
+
+    Returns
+    -------
+    str
+        Numbers have all their digits.
+
+    Raises
+    ------
+    ValueError
+        If the model has no formula.
+
+    Examples
+    --------
+    >>> from skdpsurv import DPKaplanMeierFitter
+    >>> from skdpsurv.report import formula
+    >>> fitter = DPKaplanMeierFitter(epsilon=1.0, max_time=10.0, n_intervals=2)
+    >>> print(formula(fitter.fit([2.0, 5.0, 9.5], [1, 0, 1]).release_).splitlines()[0])
+    survival(time) = exp(-hazard(time)), hazard linear between
+    """
+    return formula_of(release._model, release.features)
 
 
 def described(release: Any) -> list[tuple[str, str]]:

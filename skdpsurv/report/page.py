@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from typing import Any
 
 from skdpsurv.metrics.evaluation_result import SurvivalEvaluation
 from skdpsurv.plotting.calibration_plot import plot_calibration
+from skdpsurv.release.layout import save
 from skdpsurv.report.advantage import Advantage, advantage_figures
 from skdpsurv.report.coefficients import coefficients
 from skdpsurv.report.curves import curves
@@ -61,6 +63,32 @@ def html_report(release: Any, *, title: str | None = None, evaluation: Any = Non
         calibration=[] if evaluation is None else _calibration(evaluation),
         **_context(release),
     )
+
+
+def save_report(
+    release: Any,
+    path: str | os.PathLike[str],
+    *,
+    title: str | None = None,
+    evaluation: Any = None,
+) -> None:
+    """Write the page of :func:`html_report` to a new file: the whole of it, or nothing.
+
+    Parameters
+    ----------
+    release : Release
+    path : str or Path
+    title, evaluation
+        As for :func:`html_report`.
+
+    Raises
+    ------
+    FileExistsError
+        If there is such a file: what was signed is not overwritten.
+    ValueError
+        As :func:`html_report` does.
+    """
+    save(html_report(release, title=title, evaluation=evaluation), path)
 
 
 def _context(release: Any) -> dict[str, Any]:

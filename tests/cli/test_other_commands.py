@@ -21,6 +21,7 @@ from skdpsurv import (
 from skdpsurv.cli import simulate
 from skdpsurv.cli.output import csv_text
 from skdpsurv.metrics import SurvivalEvaluation
+from skdpsurv.report import explain, html_report
 from tests.cli.study import TARGET, records
 
 # ---- schema
@@ -243,8 +244,8 @@ def test_an_explanation_says_what_python_says(study):
     assert study.survival().exit_code == 0
     result = study.run("explain", "@model.json")
     release = Release.load(study.path("model.json"))
-    assert result.stdout.startswith(release.explain())
-    assert "exp(coef)" in result.stdout.removeprefix(release.explain())
+    assert result.stdout.startswith(explain(release))
+    assert "exp(coef)" in result.stdout.removeprefix(explain(release))
     content = study.json("explain", "@model.json")
     assert Release.from_json(json.dumps(content)) == Release.load(study.path("model.json"))
 
@@ -265,7 +266,7 @@ def test_coefficients_are_shown_with_the_caution_of_the_page(study, more, said):
     fitted = study.survival(*more)
     explained = study.run("explain", "@model.json")
     release = Release.load(study.path("model.json"))
-    page = " ".join(html.unescape(release.to_html()).split())
+    page = " ".join(html.unescape(html_report(release)).split())
     cautions = ["Do not conclude from one of them that a column matters or does not.", said]
     for output in (fitted.stdout, explained.stdout):
         flat = " ".join(output.split())

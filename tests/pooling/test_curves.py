@@ -16,6 +16,7 @@ from skdpsurv import (
     pool_releases,
 )
 from skdpsurv.pooling import heterogeneity, kinds
+from skdpsurv.report import explain, html_report
 from skdpsurv.survival.curves.table import cell_variance, table_variance
 
 
@@ -80,8 +81,8 @@ def test_noise_adds_up():
     assert (pooled.values["counts"] == np.add(north.values["counts"], south.values["counts"])).all()
     assert Release.from_json(pooled.to_json()) == pooled
     assert not fitter.summary.isna().any(axis=None)
-    assert "counts" in pooled.explain()
-    assert pooled.to_html()
+    assert "counts" in explain(pooled)
+    assert html_report(pooled)
 
 
 def test_with_and_without_noise():
@@ -174,7 +175,7 @@ def test_weibull(distributions):
     assert half == pytest.approx(1.96 * np.sqrt(np.diag(sigma)), rel=0.06)
     assert Release.from_json(pooled.to_json()) == pooled
     assert fitter.summary.shape == (2, 3)
-    assert pooled.explain()
+    assert explain(pooled)
     assert pool_releases(distributions[::-1]) == pooled
     nested = pool_releases([pool_releases(distributions[:2]), distributions[2]])
     assert nested.values["rho"] == pytest.approx(pooled.values["rho"])

@@ -27,6 +27,7 @@ from skdpsurv.pooling import heterogeneity
 from skdpsurv.pooling.estimates import together
 from skdpsurv.pooling.joint_guarantee import APART, DISJOINT
 from skdpsurv.priors.prior import sha256
+from skdpsurv.report import explain, html_report
 from tests.support.pooling_sites import PARAMETERS, guarantee, site
 
 
@@ -70,8 +71,8 @@ def test_hazards(fitted, effects):
         assert (model.summary["se(coef)"] < np.min(errors, axis=0)).all()
         parts = [Inference.of(one, 5) for one in fitted]
         assert model.coef_ == pytest.approx(together(parts).estimate[3:])
-    assert f"pooled by inverse variance from 3 releases ({effects} effects)" in pooled.explain()
-    assert "Hazard ratio" in pooled.to_html() or "Odds ratio" in pooled.to_html()
+    assert f"pooled by inverse variance from 3 releases ({effects} effects)" in explain(pooled)
+    assert "Hazard ratio" in html_report(pooled) or "Odds ratio" in html_report(pooled)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -87,8 +88,8 @@ def test_log_odds(fit_intercept):
     assert model.predict_proba(np.zeros((2, 2))).shape == (2, 2)
     assert (model.summary["coef"] == model.coef_[0]).all()
     assert pooled.values["evidence_coef"].shape == (1, 2)
-    assert pooled.explain()
-    assert pooled.to_html()
+    assert explain(pooled)
+    assert html_report(pooled)
 
 
 def test_order_does_not_matter(fitted):
@@ -385,7 +386,7 @@ def test_columns_must_be_read_alike():
     pooled = pool_releases([a, b])
     assert pooled.predict(frame).shape == (400,)
     assert list(pooled.to_estimator().summary.index) == ["age", "dose"]
-    assert "age" in pooled.to_html()
+    assert "age" in html_report(pooled)
     with pytest.raises(ValueError, match="releases must have the same columns"):
         pool_releases([a, c])
     with pytest.raises(ValueError, match="releases must have the same columns"):

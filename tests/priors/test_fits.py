@@ -25,6 +25,7 @@ from skdpsurv import (
 )
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.priors.prior import sha256
+from skdpsurv.report import html_report, units
 from tests.support.logistic import logistic as perturbed
 from tests.support.searches import search_of
 
@@ -205,7 +206,7 @@ class TestPromises:
         (assumption,) = (a for a in model.guarantee_.assumptions if "whoever is among both" in a)
         assert ("about whole persons," if by_person else "about single records,") in assumption
         assert "counts once for each record of that person" in assumption
-        assert prior.guarantee.neighbours in model.release_.to_html()
+        assert prior.guarantee.neighbours in html_report(model.release_)
 
     def test_neighbours_of_a_prior_of_a_prior_are_kept(self, elsewhere, here):
         people = replace(elsewhere.guarantee, neighbours="replace-one-person")
@@ -248,10 +249,10 @@ class TestColumns:
             X,
             y,
         )
-        units = model.release_.units()["coef"]
+        coef = units(model.release_)["coef"]
         # Nearer to the table than noise and ridge would leave them; west is in no table.
-        assert 0.03 < units["age", ""] < 0.15
-        assert -2.0 < units["ward", "north"] < -0.5
+        assert 0.03 < coef["age", ""] < 0.15
+        assert -2.0 < coef["ward", "north"] < -0.5
         said = model.guarantee_.public_inputs["prior"][0]
         assert said["status"] == "published"
         (assumption,) = (a for a in model.guarantee_.assumptions if "public before" in a)

@@ -73,7 +73,7 @@ def test_entries_are_valid_and_full(setting):
     known = dict(KNOWN)
     if not type(release).kinds[release.estimator].__module__.startswith("skdpsurv."):
         known["data_product_type"] = "Machine learning model"
-    deployment = read(release.to_registry_yaml(**known))["deployment"]
+    deployment = read(registry_entry(release, **known))["deployment"]
     guarantee = release.guarantee
     loss, variant = deployment["privacy_loss"], deployment["dp_variant"]
     slips = {"delta": guarantee.delta} if guarantee.delta else {}
@@ -94,19 +94,19 @@ def test_entries_are_valid_and_full(setting):
 @pytest.mark.parametrize("status", ["asymptotic", "seeded", "none"])
 def test_nothing_unproved_is_entered(status):
     with pytest.raises(ValueError, match=f"must be proved.*{status}"):
-        with_status(one_release(), status).to_registry_yaml(**KNOWN)
+        registry_entry(with_status(one_release(), status), **KNOWN)
 
 
 def test_a_fit_without_privacy_is_not_entered():
     setting = next(one for one in PRIVATE if str(one) == "DPKaplanMeierFitter: no privacy")
     with pytest.raises(ValueError, match="must be proved"):
-        proved(setting).to_registry_yaml(**KNOWN)
+        registry_entry(proved(setting), **KNOWN)
 
 
 def test_neighbours_that_nobody_knows_are_not_entered():
     release = one_release(guarantee=PrivacyGuarantee(1.0, neighbours="add one"))
     with pytest.raises(ValueError, match=r"its neighbours known.*'add one'"):
-        release.to_registry_yaml(**KNOWN)
+        registry_entry(release, **KNOWN)
 
 
 class TestWhatOnlyThePublisherKnows:
@@ -114,7 +114,7 @@ class TestWhatOnlyThePublisherKnows:
     def test_is_required(self, name):
         known = {key: one for key, one in KNOWN.items() if key != name}
         with pytest.raises(TypeError, match=name):
-            one_release().to_registry_yaml(**known)
+            registry_entry(one_release(), **known)
 
     def test_is_all_that_the_schema_requires(self):
         required = set(SCHEMA["properties"]["deployment"]["properties"]["basic"]["required"])
@@ -124,7 +124,7 @@ class TestWhatOnlyThePublisherKnows:
     @pytest.mark.parametrize("empty", ["", "  \n "])
     def test_is_not_empty(self, name, empty):
         with pytest.raises(ValueError, match=f"{name} must not be empty"):
-            one_release().to_registry_yaml(**{**KNOWN, name: empty})
+            registry_entry(one_release(), **{**KNOWN, name: empty})
 
     @pytest.mark.parametrize(
         ("change", "error"),
@@ -146,13 +146,13 @@ class TestWhatOnlyThePublisherKnows:
     )
     def test_breaks_a_rule(self, change, error):
         with pytest.raises(error, match=next(iter(change))):
-            one_release().to_registry_yaml(**{**KNOWN, **change})
+            registry_entry(one_release(), **{**KNOWN, **change})
 
     @pytest.mark.parametrize("name", ["sources", "notes"])
     def test_needs_authors(self, name):
         with pytest.raises(ValueError, match="registry_authors must be given"):
-            one_release().to_registry_yaml(**KNOWN, **{name: "A paper."})
-        entry = one_release().to_registry_yaml(**KNOWN, **{name: "A."}, registry_authors=["B"])
+            registry_entry(one_release(), **KNOWN, **{name: "A paper."})
+        entry = registry_entry(one_release(), **KNOWN, **{name: "A."}, registry_authors=["B"])
         assert read(entry)["deployment"]["administrative"] == {
             name: "A.",
             "registry_authors": ["B"],
@@ -160,24 +160,24 @@ class TestWhatOnlyThePublisherKnows:
 
     def test_unknown_names(self):
         with pytest.raises(TypeError, match="epsilon"):
-            one_release().to_registry_yaml(**KNOWN, epsilon=0.1)
+            registry_entry(one_release(), **KNOWN, epsilon=0.1)
 
     def test_comes_back_as_it_was(self):
         text = "First line: with a colon.\n\n- one   \n- two # no comment\n"
-        deployment = read(one_release().to_registry_yaml(**KNOWN, justification=text))["deployment"]
+        deployment = read(registry_entry(one_release(), **KNOWN, justification=text))["deployment"]
         kept = "First line: with a colon.\n\n- one\n- two # no comment"
         assert deployment["implementation"]["justification"] == kept
         assert deployment["basic"]["publication_date"] == "2026-03-01"
         assert deployment["basic"]["data_curators"] == KNOWN["data_curators"]
 
     def test_lines_are_literal(self):
-        text = one_release().to_registry_yaml(**KNOWN, description="One.\nTwo.")
+        text = registry_entry(one_release(), **KNOWN, description="One.\nTwo.")
         assert "description: |-\n      One.\n      Two.\n" in text
 
     def test_dates(self):
         day = datetime.date(2026, 3, 1)
-        with_date = one_release().to_registry_yaml(**{**KNOWN, "publication_date": day})
-        assert with_date == one_release().to_registry_yaml(**KNOWN)
+        with_date = registry_entry(one_release(), **{**KNOWN, "publication_date": day})
+        assert with_date == registry_entry(one_release(), **KNOWN)
 
 
 def test_words_are_those_of_the_schema():
@@ -207,7 +207,7 @@ def test_words_are_those_of_the_schema():
     ],
 )
 def test_tiers(more, tier):
-    assert read(one_release().to_registry_yaml(**KNOWN, **more))["tier"] == tier
+    assert read(registry_entry(one_release(), **KNOWN, **more))["tier"] == tier
 
 
 def test_third_tier_has_every_field_of_it():
@@ -219,7 +219,7 @@ def test_third_tier_has_every_field_of_it():
         "justification": "The board chose epsilon.",
         "preprocessing": "None.",
     }
-    entry = read(one_release().to_registry_yaml(**KNOWN, **more))["deployment"]
+    entry = read(registry_entry(one_release(), **KNOWN, **more))["deployment"]
     for part, fields in SCHEMA["properties"]["deployment"]["properties"].items():
         if part in ("basic", "administrative"):
             continue
@@ -229,25 +229,25 @@ def test_third_tier_has_every_field_of_it():
 
 
 def test_slug_is_what_the_registry_makes():
-    entry = read(one_release().to_registry_yaml(**{**KNOWN, "name": "A & B_c (2nd)."}))
+    entry = read(registry_entry(one_release(), **{**KNOWN, "name": "A & B_c (2nd)."}))
     assert entry["url_slug"] == "a-b-c-2nd--general-hospital-registry-of-cancer-2026"
 
 
 def test_delta():
     release = one_release(guarantee=PrivacyGuarantee(1e-5, delta=1e-9))
-    deployment = read(release.to_registry_yaml(**KNOWN))["deployment"]
+    deployment = read(registry_entry(release, **KNOWN))["deployment"]
     assert deployment["dp_variant"]["variant_name"] == "Approximate DP"
     parameters = {"epsilon": 1e-5, "delta": 1e-9}
     loss = deployment["privacy_loss"]
     assert loss["privacy_parameters"] == parameters
     assert "more than k times delta" in loss["privacy_unit_details"]
-    without = read(one_release().to_registry_yaml(**KNOWN))["deployment"]["privacy_loss"]
+    without = read(registry_entry(one_release(), **KNOWN))["deployment"]["privacy_loss"]
     assert "delta" not in without["privacy_unit_details"]
 
 
 def test_search_says_that_its_choice_is_paid_for():
     setting = next(one for one in PRIVATE if str(one) == "PrivateSearchCV: repeat")
-    deployment = read(proved(setting).to_registry_yaml(**KNOWN))["deployment"]
+    deployment = read(registry_entry(proved(setting), **KNOWN))["deployment"]
     assert "private search" in deployment["accounting"]["composition"]
     tuning = deployment["implementation"]["preprocessing_and_hyperparameter_tuning"]
     assert "chosen by a private search" in tuning
@@ -256,8 +256,8 @@ def test_search_says_that_its_choice_is_paid_for():
 def test_an_unknown_estimator_needs_a_type():
     release = one_release(estimator="Example")
     with pytest.raises(ValueError, match="data_product_type must be given"):
-        release.to_registry_yaml(**KNOWN)
-    read(release.to_registry_yaml(**KNOWN, data_product_type="Dataset"))
+        registry_entry(release, **KNOWN)
+    read(registry_entry(release, **KNOWN, data_product_type="Dataset"))
 
 
 HOSTILE = [
@@ -280,7 +280,7 @@ def test_hostile_names_stay_words(name):
         n_features_in=1,
         feature_names_in=(name,),
     )
-    deployment = read(release.to_registry_yaml(**KNOWN))["deployment"]
+    deployment = read(registry_entry(release, **KNOWN))["deployment"]
     for words in leaves(deployment):
         outside = re.sub(r"`[^`\n]*`", "", words)
         assert not re.search(r"[<$\u202e\x00]|\]\(|\\[^u]", outside)

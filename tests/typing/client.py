@@ -28,6 +28,7 @@ from skdpsurv.audit import AuditResult, audit_epsilon, worst_neighbours
 from skdpsurv.datasets import load_flchain
 from skdpsurv.forecast import AccuracyForecast
 from skdpsurv.metrics import SurvivalEvaluation, concordance_index, private_survival_metrics
+from skdpsurv.report import explain, formula, units
 from skdpsurv.statistics import ComparisonResult, logrank_test
 
 Floats = NDArray[np.float64]
@@ -58,9 +59,9 @@ def published(release: Release, rows: pd.DataFrame) -> str:
     assert_type(again, Release)
     assert_type(Release.from_json(again.to_json()), Release)
     assert_type(again.made_by, PrivacyGuarantee)
-    assert_type(again.units(), pd.DataFrame)
-    assert_type(again.formula(), str)
-    return again.explain()
+    assert_type(units(again), pd.DataFrame)
+    assert_type(formula(again), str)
+    return explain(again)
 
 
 def curves(time: Floats, event: NDArray[np.bool_], group: NDArray[np.int64]) -> float:

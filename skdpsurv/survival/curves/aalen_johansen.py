@@ -23,7 +23,7 @@ from skdpsurv.survival.univariate import interval
 from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
-    from skdpsurv.scoring.script import Script
+    from skdpsurv.release.script import Script
 
 
 #: More kinds of events than a study has.

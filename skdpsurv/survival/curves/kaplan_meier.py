@@ -23,7 +23,7 @@ from skdpsurv.survival.released_curve import ReleasedCurve, crossing, stated_rec
 from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
-    from skdpsurv.scoring.script import Script
+    from skdpsurv.release.script import Script
 
 #: Larger cumulative hazards are those of a curve that has come to 0.
 LARGEST_HAZARD = 700.0

@@ -44,7 +44,7 @@ from skdpsurv.survival.regression import SurvivalRegression
 from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
-    from skdpsurv.scoring.script import Script
+    from skdpsurv.release.script import Script
     from skdpsurv.survival.hazards.recalibration import Recalibration
 
 

@@ -25,7 +25,7 @@ from skdpsurv.survival.weibull.setting import LEFT_CENSORED, Way, WeibullSetting
 from skdpsurv.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
-    from skdpsurv.scoring.script import Script
+    from skdpsurv.release.script import Script
 
 
 #: Beyond that, doubles do not count.

@@ -66,7 +66,7 @@ def formula_of(estimator: Any, features: Sequence[Feature]) -> str:
     --------
     >>> from skdpsurv import DPLogisticRegression, PrivacyGuarantee, Release
     >>> from skdpsurv.preprocessing.feature import Expression, Feature
-    >>> from skdpsurv.scoring import formula_of
+    >>> from skdpsurv.release.script import formula_of
     >>> age, sex = (Expression("column", numbers=(name,)) for name in ("age", "sex"))
     >>> features = [
     ...     Feature("age", Expression("scale", (age,), (50, 25))),

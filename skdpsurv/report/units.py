@@ -13,6 +13,28 @@ from sklearn.utils.validation import check_is_fitted
 from skdpsurv.preprocessing.feature import Feature
 
 
+def units(release: Any) -> pd.DataFrame:
+    """Return coefficients per unit of the raw columns, and of categories against the reference.
+
+    They hold within the public bounds: beyond, columns are clipped.
+
+    Parameters
+    ----------
+    release : Release
+
+    Returns
+    -------
+    pandas.DataFrame
+        Indexed by column and level. Columns: coef, exp(coef), unit.
+
+    Raises
+    ------
+    ValueError
+        If the model has no coefficients of columns, or a feature mixes columns.
+    """
+    return units_of(release._model, release.features)
+
+
 def units_of(estimator: Any, features: Sequence[Feature]) -> pd.DataFrame:
     """Return coefficients per unit of the raw columns, and of levels against their reference.
 
@@ -42,7 +64,7 @@ def units_of(estimator: Any, features: Sequence[Feature]) -> pd.DataFrame:
     --------
     >>> from skdpsurv import DPLogisticRegression, PrivacyGuarantee, Release
     >>> from skdpsurv.preprocessing.feature import Expression, Feature
-    >>> from skdpsurv.scoring import units_of
+    >>> from skdpsurv.report.units import units_of
     >>> age, sex = (Expression("column", numbers=(name,)) for name in ("age", "sex"))
     >>> scaled, female = Expression("scale", (age,), (50, 25)), Expression("is", (sex,), ("f",))
     >>> features = [
