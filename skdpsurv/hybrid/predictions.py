@@ -18,9 +18,17 @@ from typing import Any
 import numpy as np
 from joblib import parallel_config
 
-from skdpsurv.privacy import silence
+from skdpsurv.privacy import silence, silent_arithmetic
 from skdpsurv.privacy.silence import attempted
 from skdpsurv.types import FloatArray
+
+__all__ = [
+    "asked_alone",
+    "predicted_numbers",
+    "predicted_probabilities",
+    "prediction_assumptions",
+    "row_wise",
+]
 
 
 @functools.cache
@@ -81,6 +89,48 @@ def prediction_assumptions(estimator: Any) -> tuple[str, ...]:
     )
 
 
+def asked_alone(
+    model: Any,
+    ask: Callable[[Any, int], Any],
+    n_times: int,
+    shape: tuple[int, ...],
+    *,
+    copies: bool = True,
+) -> FloatArray:
+    """Return numbers that a model is asked for once for each record, and in one thread.
+
+    Threads add up the trees of a forest in the order in which they end, to all rows alike: in one
+    thread no record moves the last bits of another one.
+
+    Parameters
+    ----------
+    model : estimator
+    ask : callable
+        ``ask(model, i)`` returns the numbers of a record.
+    n_times : int
+    shape : tuple of int
+        Of an answer.
+    copies : bool, default=True
+        Whether each record is shown to a fresh copy.
+
+    Returns
+    -------
+    ndarray of shape (n_times, *shape)
+        NaN where there is no answer of this shape. Nothing is raised or warned.
+    """
+
+    def asked(i: int) -> FloatArray:
+        return np.asarray(ask(copy.deepcopy(model) if copies else model, i), dtype=np.float64)
+
+    answers = np.full((n_times, *shape), np.nan)
+    with silence(), silent_arithmetic(), parallel_config("sequential"):
+        for i in range(n_times):
+            found = attempted(asked, i)
+            if found is not None and found.shape == shape:
+                answers[i] = found
+    return answers
+
+
 def predicted_numbers(fitted: Any, X: FloatArray) -> FloatArray:
     """Return predicted outcomes, of shape (n_records,); NaN where there is none."""
     return _row_by_row(fitted, X, _numbers, 1)[:, 0]
@@ -110,18 +160,10 @@ def _row_by_row(
     fitted: Any, X: FloatArray, predict: Callable[[Any, FloatArray], FloatArray], width: int
 ) -> FloatArray:
     # Which way is taken is decided by the type: no record decides for another one.
-    known = type(fitted) in row_wise()
-    if not X.shape[0]:  # a block of public records alone
-        return np.empty((0, width))
-    parts = [X] if known else [row[None, :].copy() for row in X]
-
-    def asked(rows: FloatArray) -> FloatArray:
-        one = fitted if known else copy.deepcopy(fitted)
-        missing = np.full((rows.shape[0], width), np.nan)
-        found = attempted(predict, one, rows)
-        return missing if found is None or found.shape != missing.shape else found
-
-    # Threads add up the trees of a forest in the order in which they end, to all rows alike: in
-    # one thread no record moves the last bits of another one.
-    with silence(), parallel_config("sequential"):
-        return np.vstack([asked(part) for part in parts])
+    if type(fitted) in row_wise():
+        return asked_alone(
+            fitted, lambda one, _: predict(one, X), 1, (len(X), width), copies=False
+        )[0]
+    return asked_alone(
+        fitted, lambda one, i: predict(one, X[i : i + 1].copy()), len(X), (1, width)
+    )[:, 0]

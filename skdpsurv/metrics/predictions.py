@@ -8,7 +8,6 @@ every time with probability 1/2.
 
 from __future__ import annotations
 
-import copy
 import io
 import sys
 from collections.abc import Callable, Iterator
@@ -16,17 +15,17 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from typing import Any
 
 import numpy as np
-from joblib import parallel_config
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
+from skdpsurv.hybrid.predictions import asked_alone
 from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
 from skdpsurv.preprocessing.lone_rows import LoneRows
-from skdpsurv.privacy import silence, silent_arithmetic
-from skdpsurv.privacy.silence import attempted
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 from skdpsurv.tabular import TabularEstimator
 from skdpsurv.types import FloatArray
+
+__all__ = ["final_step", "lone_rows", "predicted_survival", "refuse_short_reach", "unknown_steps"]
 
 #: Predicted where a model predicts nothing, or what is no number.
 UNKNOWN = 0.5
@@ -82,16 +81,17 @@ def refuse_short_reach(model: Any, X: Any, horizon: float) -> None:
     ValueError
     """
     times = getattr(final_step(model), "unique_times_", None)
-    end = np.inf if times is None else float(np.max(times))
     if times is None:
+
+        def last(one: Any, _: int) -> Any:
+            made_up = np.zeros((1, X.shape[1]))
+            row = type(X)(made_up, columns=X.columns) if hasattr(X, "iloc") else made_up
+            return one.predict_survival_function(row)[0].domain[1]
+
         with _unheard():
-            try:
-                made_up = np.zeros((1, X.shape[1]))
-                row = type(X)(made_up, columns=X.columns) if hasattr(X, "iloc") else made_up
-                function = copy.deepcopy(model).predict_survival_function(row)[0]
-                end = float(function.domain[1]) if hasattr(function, "domain") else np.inf
-            except Exception:  # zeros may mean nothing to it
-                end = np.inf
+            end = asked_alone(model, last, 1, ())[0]  # NaN where zeros mean nothing to it
+    else:
+        end = np.max(times)
     if end < horizon:
         raise ValueError(
             f"max_time must be at most {end:g}, where the survival functions of model end, got "
@@ -116,18 +116,16 @@ def lone_rows(model: Any, X: Any) -> LoneRows:
 
 def predicted_survival(model: Any, rows: LoneRows, times: FloatArray) -> FloatArray:
     """Return probabilities to survive public times, of shape (n_records, n_times), in [0, 1]."""
-    known = not unknown_steps(model)
-    found = np.full((len(rows), times.size), UNKNOWN)
-
-    def predicted(i: int) -> FloatArray:
-        return _curve(model if known else copy.deepcopy(model), rows[i], times)
-
     with _unheard():
-        for i in range(len(rows)):
-            curve = attempted(predicted, i)
-            if curve is not None and curve.shape == times.shape and np.isfinite(curve).all():
-                found[i] = np.clip(curve, 0.0, 1.0)
-    return found
+        found = asked_alone(
+            model,
+            lambda one, i: _curve(one, rows[i], times),
+            len(rows),
+            times.shape,
+            copies=bool(unknown_steps(model)),
+        )
+    known = np.isfinite(found).all(axis=1, keepdims=True)
+    return np.where(known, np.clip(found, 0.0, 1.0), UNKNOWN)
 
 
 def _curve(model: Any, row: Any, times: FloatArray) -> FloatArray:
@@ -145,12 +143,6 @@ def _curve(model: Any, row: Any, times: FloatArray) -> FloatArray:
 
 @contextmanager
 def _unheard() -> Iterator[None]:
-    """No warning, no print, one thread."""
-    with (
-        silence(),
-        silent_arithmetic(),
-        redirect_stdout(io.StringIO()),
-        redirect_stderr(io.StringIO()),
-        parallel_config("sequential"),
-    ):
+    """No print."""
+    with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         yield

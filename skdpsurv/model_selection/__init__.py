@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skdpsurv.model_selection.charges import charges_of
+from skdpsurv.model_selection.candidates import charges_of
 from skdpsurv.model_selection.search import PrivateSearchCV
 from skdpsurv.model_selection.strategies import DisjointParts, RepeatedRuns
 from skdpsurv.privacy import PrivacyAccountant

@@ -105,8 +105,7 @@ class BestModel(MetaEstimatorMixin, PrivateEstimator, released=False):
             Return values at ``unique_times_`` instead of step functions.
         """
         final, rows = through_pipeline(self._fitted, X)
-        values = final.predict_cumulative_hazard_function(rows, return_array=return_array)
-        return np.asarray(values)
+        return np.asarray(final.predict_cumulative_hazard_function(rows, return_array=return_array))
 
     @available_if(_delegated("score"))
     def score(self, X: Any, y: Any = None, **options: Any) -> float:
@@ -133,35 +132,27 @@ class BestModel(MetaEstimatorMixin, PrivateEstimator, released=False):
     @property
     def classes_(self) -> NDArray[Any]:
         """Labels that a classifier knows."""
-        return np.asarray(self._of_best("classes_"))
+        return np.asarray(self._fitted.classes_)
 
     @property
     def n_features_in_(self) -> int:
         """Number of columns."""
-        return int(self._of_best("n_features_in_"))
+        return int(self._fitted.n_features_in_)
 
     @property
     def feature_names_in_(self) -> NDArray[Any]:
         """Names of the columns."""
-        return np.asarray(self._of_best("feature_names_in_"))
+        return np.asarray(self._fitted.feature_names_in_)
 
     @property
     def unique_times_(self) -> FloatArray:
         """Public grid of a model of survival."""
-        return np.asarray(private_step(self._of_best(None))[1].unique_times_)
-
-    def _of_best(self, name: str | None) -> Any:
-        model = self.__dict__.get("best_estimator_")
-        if model is None:
-            raise AttributeError(f"{type(self).__name__} is not fitted.")
-        return model if name is None else getattr(model, name)
+        return np.asarray(private_step(self._fitted)[1].unique_times_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
-        tags.estimator_type = inner.estimator_type
-        tags.classifier_tags = inner.classifier_tags
-        tags.regressor_tags = inner.regressor_tags
-        tags.input_tags = inner.input_tags
-        tags.target_tags = inner.target_tags
+        for name in ("estimator_type", "classifier_tags", "regressor_tags"):
+            setattr(tags, name, getattr(inner, name))
+        tags.input_tags, tags.target_tags = inner.input_tags, inner.target_tags
         return tags

@@ -1,4 +1,7 @@
-"""The candidates of a search: public, and each of them checked before anything is charged."""
+"""The candidates of a search: public, and each of them checked before anything is charged.
+
+What fits would charge to a ledger is counted here, too.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sklearn.base import clone
-from sklearn.model_selection import ParameterGrid, ParameterSampler
+import numpy as np
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import (
+    GridSearchCV,
+    ParameterGrid,
+    ParameterSampler,
+    RandomizedSearchCV,
+    check_cv,
+)
 from sklearn.pipeline import Pipeline
 
 from skdpsurv.base import PrivateEstimator
@@ -22,6 +32,8 @@ from skdpsurv.privacy.refusals import NO_TABLE
 from skdpsurv.privacy.run_price import Spend
 from skdpsurv.shape import length, made_up, size
 from skdpsurv.types import BoolArray
+
+__all__ = ["Candidate", "Fit", "charges_of", "list_candidates", "private_step"]
 
 #: What the search sets, so that candidates may not.
 RESERVED = ("epsilon", "delta", "random_state", "accountant")
@@ -316,3 +328,55 @@ def _own(estimator: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
     if others := sorted(set(found) - known):
         raise TypeError(unknown(type(step), "fit", others[0], known))
     return found
+
+
+def charges_of(
+    estimator: Any, X: Any, y: Any = None, options: Mapping[str, Any] | None = None
+) -> list[PrivacyGuarantee]:
+    """Return what ``estimator.fit(X, y, **options)`` would charge, in order.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A private estimator (a `PrivateSearchCV` is one charge), a pipeline that ends in one, or
+        scikit-learn's `GridSearchCV` or `RandomizedSearchCV` of these: a charge for each candidate
+        and fold, and the dearest of the candidates for the last fit. Of a search by `GridSearchCV`,
+        all records stand for those of each fold: the number of records does not change what a
+        fit is charged.
+    X, y : array-like
+        Records; only what is public of them is looked at.
+    options : mapping, optional
+        Further arguments of ``fit``.
+
+    Returns
+    -------
+    list of PrivacyGuarantee
+
+    Raises
+    ------
+    TypeError
+        If it is something else.
+    """
+    options = {} if options is None else dict(options)
+    if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
+        folds = check_cv(estimator.cv, y, classifier=is_classifier(estimator.estimator))
+        n_folds = folds.get_n_splits(X, y, options.pop("groups", None))
+        each = [
+            charge
+            for params in _candidates(estimator)
+            for charge in charges_of(clone(estimator.estimator).set_params(**params), X, y, options)
+        ]
+        last = [max(each, key=lambda charge: charge.epsilon)] * bool(estimator.refit)
+        return [charge for charge in each for _ in range(n_folds)] + last
+    private_step(estimator)  # or TypeError
+    if isinstance(estimator, PrivateEstimator):
+        return [estimator._without_ledger()._promised(X, y, **options)]
+    public = np.zeros(length(X), dtype=bool)
+    return [Fit.planned(estimator, X, y, options, public).guarantee]
+
+
+def _candidates(search: GridSearchCV | RandomizedSearchCV) -> Sequence[Mapping[str, Any]]:
+    if isinstance(search, GridSearchCV):
+        return list(ParameterGrid(search.param_grid))
+    # Which ones are drawn is for the search to know; how many there are is not.
+    return list(ParameterSampler(search.param_distributions, search.n_iter, random_state=0))

@@ -35,7 +35,13 @@ from skdpsurv.model_selection.candidates import (
     unprotected_steps,
 )
 from skdpsurv.model_selection.losses import Loss, chosen_loss
-from skdpsurv.model_selection.search_plan import SearchShape, search_plan
+from skdpsurv.model_selection.search_plan import (
+    SearchRecords,
+    SearchShape,
+    Workers,
+    never_asked,
+    search_plan,
+)
 from skdpsurv.model_selection.strategies import (
     DisjointParts,
     Repeat,
@@ -43,7 +49,6 @@ from skdpsurv.model_selection.strategies import (
     SearchBudget,
     Split,
 )
-from skdpsurv.model_selection.trials import SearchRecords, Workers, never_asked
 from skdpsurv.priors import of_the_same_ledger
 from skdpsurv.privacy import (
     PrivacyAccountant,

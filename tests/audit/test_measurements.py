@@ -26,7 +26,7 @@ from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
 from skdpsurv.mechanisms import noisy_descent, private_mean, second_moments, sums
 from skdpsurv.metrics import private_survival_metrics
 from skdpsurv.model_selection.candidates import Candidate
-from skdpsurv.model_selection.trials import LeastLoss
+from skdpsurv.model_selection.search_plan import LeastLoss
 from skdpsurv.privacy import random_source
 from skdpsurv.privacy.plan import Disjoint, Sequential, Total
 from skdpsurv.survival.curves import table as curve_table

@@ -20,7 +20,7 @@ from types import ModuleType
 
 import pytest
 
-from skdpsurv.model_selection.charges import charges_of
+from skdpsurv.model_selection.candidates import charges_of
 from tests.support.registry import PRIVATE
 
 ROOT = Path(__file__).parents[2]

@@ -21,19 +21,17 @@ from skdpsurv import (
     HybridMEstimator,
 )
 from skdpsurv.mechanisms.sums import LOSS
-from skdpsurv.model_selection import summed_losses as summed
+from skdpsurv.model_selection import losses as summed
 from skdpsurv.model_selection.losses import (
     SurvivalLoss,
-    brier_loss,
-    error_loss,
-)
-from skdpsurv.model_selection.summed_losses import (
     _at_once,
     _features,
     _matrix,
+    brier_loss,
+    error_loss,
     summed_losses,
 )
-from skdpsurv.model_selection.trials import SearchRecords
+from skdpsurv.model_selection.search_plan import SearchRecords
 from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
 from skdpsurv.privacy import silence
 from tests.support.combinations import thinned

@@ -23,9 +23,8 @@ from skdpsurv import (
 from skdpsurv.mechanisms.sums import LOSS
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.model_selection.candidates import Candidate
-from skdpsurv.model_selection.losses import brier_loss, error_loss
-from skdpsurv.model_selection.summed_losses import summed_losses
-from skdpsurv.model_selection.trials import SearchRecords
+from skdpsurv.model_selection.losses import brier_loss, error_loss, summed_losses
+from skdpsurv.model_selection.search_plan import SearchRecords
 from skdpsurv.privacy.run_price import Spend
 from tests.support.searches import search_of
 
