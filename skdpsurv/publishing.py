@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.model_selection.best_model import BestModel
-from skdpsurv.model_selection.candidates import flat_steps, private_step
+from skdpsurv.model_selection.candidates import flat_steps, one_after_another, private_step
 from skdpsurv.preprocessing.encoding import encoded, valid_row
 from skdpsurv.preprocessing.public_steps import features_in, input_names, known_names, learned_steps
 from skdpsurv.preprocessing.raw_table import as_table
@@ -81,11 +80,11 @@ def make_release(model: Any) -> Release:
         return _not_covered(release, learned)
     n_columns = int(steps[0].n_features_in_)
     names = input_names(steps[0], n_columns, getattr(steps[0], "feature_names_in_", None))
-    made = len(features_in(_one_after_another(steps), n_columns, names))
+    made = len(features_in(one_after_another(steps), n_columns, names))
     # Whatever comes next, the private estimator has seen what the steps made when it was fitted.
     if made != private.n_features_in_ or not _as_fitted(steps, n_columns, names):
         raise ValueError("steps of the pipeline must be as they were when it was fitted.")
-    whole = _one_after_another(steps if private.columns_ is None else [*steps, private.columns_])
+    whole = one_after_another(steps if private.columns_ is None else [*steps, private.columns_])
     return replace(
         release,
         n_features_in=n_columns,
@@ -94,13 +93,9 @@ def make_release(model: Any) -> Release:
     )
 
 
-def _one_after_another(steps: list[Any]) -> Pipeline:
-    return Pipeline([(f"step_{k}", step) for k, step in enumerate(steps)])
-
-
 def _as_fitted(steps: list[Any], n_columns: int, names: list[str] | None) -> bool:
     """Say whether fitted steps make of made-up rows what their present parameters say."""
-    whole = _one_after_another(steps)
+    whole = one_after_another(steps)
     row = valid_row(whole, known_names(names, n_columns))
     # And of other numbers, where any will do.
     other = [j + 0.37 if type(one) is float and one == 0.0 else one for j, one in enumerate(row)]
@@ -128,13 +123,9 @@ def _not_covered(release: Release, learned: list[str]) -> Release:
         f"What {named} learned from the records, and passed on to all that was fitted behind: no "
         "mechanism covers it, so that epsilon promises nothing."
     )
-
-    def void(guarantee: Any) -> Any:
-        return replace(guarantee, status="none", not_covered=(*guarantee.not_covered, part))
-
-    inner = release.fit_guarantee
-    return replace(
-        release,
-        guarantee=void(release.guarantee),
-        fit_guarantee=None if inner is None else void(inner),
-    )
+    void = {
+        name: replace(one, status="none", not_covered=(*one.not_covered, part))
+        for name in ("guarantee", "fit_guarantee")
+        if (one := getattr(release, name)) is not None
+    }
+    return replace(release, **void)

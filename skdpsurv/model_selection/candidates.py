@@ -149,6 +149,11 @@ def flat_steps(estimator: Any) -> list[Any]:
     return [step for _, inner in estimator.steps for step in flat_steps(inner)]
 
 
+def one_after_another(steps: Sequence[Any]) -> Pipeline:
+    """Return a pipeline of steps, fitted where they are."""
+    return Pipeline([(f"step_{k}", step) for k, step in enumerate(steps)])
+
+
 def unprotected_steps(estimator: Any) -> list[str]:
     """Return the names of a pipeline's steps that may learn from records."""
     steps = flat_steps(estimator)[:-1]
@@ -171,15 +176,12 @@ def list_candidates(
     """
     if param_grid is None:
         raise ValueError("param_grid must be a dict of lists, or a list of these, got None.")
-    if isinstance(param_grid, list | tuple) and not param_grid:
-        raise ValueError("param_grid must hold at least one candidate.")
-    settings = (
-        ParameterGrid(param_grid)
-        if n_candidates is None
-        else ParameterSampler(param_grid, n_candidates, random_state=seed)
-    )
     with silence():  # of there being fewer than were asked for: all of them are tried then
-        settings = list(settings)
+        settings = list(
+            ParameterGrid(param_grid)
+            if n_candidates is None
+            else ParameterSampler(param_grid, n_candidates, random_state=seed)
+        )
     candidates = [_candidate(estimator, params, delta) for params in settings]
     if not candidates:
         raise ValueError("param_grid must hold at least one candidate.")
@@ -361,9 +363,15 @@ def charges_of(
     if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
         folds = check_cv(estimator.cv, y, classifier=is_classifier(estimator.estimator))
         n_folds = folds.get_n_splits(X, y, options.pop("groups", None))
+        grid: Any = (
+            ParameterGrid(estimator.param_grid)
+            if isinstance(estimator, GridSearchCV)
+            # Which ones are drawn is for the search to know; how many there are is not.
+            else ParameterSampler(estimator.param_distributions, estimator.n_iter, random_state=0)
+        )
         each = [
             charge
-            for params in _candidates(estimator)
+            for params in grid
             for charge in charges_of(clone(estimator.estimator).set_params(**params), X, y, options)
         ]
         last = [max(each, key=lambda charge: charge.epsilon)] * bool(estimator.refit)
@@ -373,10 +381,3 @@ def charges_of(
         return [estimator._without_ledger()._promised(X, y, **options)]
     public = np.zeros(length(X), dtype=bool)
     return [Fit.planned(estimator, X, y, options, public).guarantee]
-
-
-def _candidates(search: GridSearchCV | RandomizedSearchCV) -> Sequence[Mapping[str, Any]]:
-    if isinstance(search, GridSearchCV):
-        return list(ParameterGrid(search.param_grid))
-    # Which ones are drawn is for the search to know; how many there are is not.
-    return list(ParameterSampler(search.param_distributions, search.n_iter, random_state=0))

@@ -30,7 +30,7 @@ from skdpsurv.classification.stacking_model import StackingModel
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
 from skdpsurv.hybrid.predictions import asked_alone, row_wise
 from skdpsurv.mechanisms.sums import LOSS
-from skdpsurv.model_selection.candidates import flat_steps, unprotected_steps
+from skdpsurv.model_selection.candidates import flat_steps, one_after_another, unprotected_steps
 from skdpsurv.preprocessing import PublicColumns
 from skdpsurv.preprocessing.encoding import encoded
 from skdpsurv.preprocessing.lone_rows import LoneRows, lone_target
@@ -288,21 +288,20 @@ def _at_once(loss: Loss, model: Any, X: Any, y: Any) -> FloatArray:
     if isinstance(final, WeibullCurve):  # it has no covariates
         return _found(loss, length(X), final, X, y)
     seen = np.ones(length(X), dtype=bool)
-    rows = X
     if (raw := _raw_steps(model)) is not None:
-        rows = _features(raw, model, X)
+        X = _features(raw, model, X)
         final = final._of_features() if final.columns_ is not None else final
     else:
         for step in steps:
             gaps = bool(get_tags(step).input_tags.allow_nan)
-            rows, seen = _come_through(rows, seen, gaps=gaps)
-            rows = step.transform(rows)
+            X, seen = _come_through(X, seen, gaps=gaps)
+            X = step.transform(X)
     if isinstance(final, PrivateMetaEstimator):
-        rows, seen = _come_through(_matrix(final, rows), seen, largest=LARGEST_SINGLE)
+        X, seen = _come_through(_matrix(final, X), seen, largest=LARGEST_SINGLE)
         final = final.estimator_
     else:
-        rows, seen = _come_through(rows, seen)
-    return np.where(seen, _found(loss, seen.size, final, rows, y), np.nan)
+        X, seen = _come_through(X, seen)
+    return np.where(seen, _found(loss, seen.size, final, X, y), np.nan)
 
 
 def _come_through(
@@ -325,7 +324,7 @@ def _features(steps: list[Any], model: Any, X: Any) -> FloatArray:
     and is the same to the last bit whatever rows are beside them. A norm may not be, so that rows
     are normalized one by one.
     """
-    whole = Pipeline([(f"step_{k}", step) for k, step in enumerate(steps)])
+    whole = one_after_another(steps)
     first = flat_steps(model)[0]
     n_columns, names = int(first.n_features_in_), getattr(first, "feature_names_in_", None)
     n_features = len(features_in(whole, n_columns, names))
@@ -363,10 +362,10 @@ def _normalizes(step: Any) -> bool:
 
 def _matrix(final: PrivateMetaEstimator, X: Any) -> FloatArray:
     """Return rows as the estimator inside sees them, read one by one; NaN where that fails."""
-    nobody = np.full((1, final.estimator_.n_features_in_), np.nan)
-
-    def read(row: slice) -> FloatArray:
-        found = attempted(lambda: final._matrix(take(X, row)))
-        return nobody if found is None else found
-
-    return np.vstack([read(slice(i, i + 1)) for i in range(length(X))])
+    return asked_alone(
+        final,
+        lambda one, i: one._matrix(take(X, slice(i, i + 1))),
+        length(X),
+        (1, final.estimator_.n_features_in_),
+        copies=False,
+    )[:, 0]

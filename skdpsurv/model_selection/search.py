@@ -50,13 +50,7 @@ from skdpsurv.model_selection.strategies import (
     Split,
 )
 from skdpsurv.priors import of_the_same_ledger
-from skdpsurv.privacy import (
-    PrivacyAccountant,
-    call_without_data,
-    random_source,
-    uniform_below,
-)
-from skdpsurv.privacy.concentrated import Price
+from skdpsurv.privacy import PrivacyAccountant, call_without_data, random_source, uniform_below
 from skdpsurv.privacy.plan import Plan
 from skdpsurv.privacy.run_price import Spend
 from skdpsurv.sources import in_memory
@@ -347,7 +341,7 @@ class PrivateSearchCV(BestModel, released=False):
         X, y = call_without_data(indexable, X, y)
         records = SearchRecords.sorted_out(X, y, fit_params, self.estimator)
         everything = X, y, fit_params
-        spend, again = strategy.run_spend, self._budget.refit_spend(strategy)
+        spend, last = strategy.run_spend, self._budget.last_fit(strategy)
         first = Fit.planned(candidates[0].ready(spend), *everything, records.mask)
         candidates = [
             candidate.knowing_classes(y) if candidate.reads_classes else candidate
@@ -364,26 +358,20 @@ class PrivateSearchCV(BestModel, released=False):
             )
             for candidate, part in zip(candidates, strategy.training(parts), strict=True)
         ]
-        refits = []
-        if again is not None:
-            refits = [
-                Fit.planned(candidate.ready(again), *everything, records.mask)
-                for candidate in candidates
-            ]
+        refits = [
+            Fit.planned(candidate.ready(last.spend), *everything, records.mask)
+            for candidate in candidates
+            if last is not None
+        ]
         sizes = records.private.size, records.public.size
         public = records.training(np.arange(0))[:2]
-        return SearchShape(sizes, candidates, loss, strategy, parts, first, fits, refits, public)
+        return SearchShape(
+            sizes, candidates, loss, strategy, parts, first, fits, refits, public, last
+        )
 
     def _plan(self, shape: SearchShape) -> Plan:
-        strategy = shape.strategy
-        inputs: dict[str, Any] = {"strategy": strategy.word}
-        refit: tuple[Spend, Price] | None = None
-        if (spend := self._budget.refit_spend(strategy)) is not None:
-            stated, price = self._budget.refit_price(strategy)
-            refit = spend, price
-            inputs |= stated
-        workers = Workers(self.n_jobs, self.verbose, counted=isinstance(strategy, Split))
-        return search_plan(shape, float(self.epsilon), refit, workers, inputs)
+        workers = Workers(self.n_jobs, self.verbose, counted=isinstance(shape.strategy, Split))
+        return search_plan(shape, float(self.epsilon), workers)
 
     def _read(self, shape: SearchShape, X: Any, y: Any, **fit_params: Any) -> SearchRecords:
         """Return the records, after showing each fit what it would be fitted to."""

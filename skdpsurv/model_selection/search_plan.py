@@ -24,7 +24,7 @@ from skdpsurv.hybrid.predictions import prediction_assumptions, row_wise
 from skdpsurv.mechanisms.sums import LOSS, Sums
 from skdpsurv.model_selection.candidates import Candidate, Fit, one_of_each, private_step
 from skdpsurv.model_selection.losses import Loss, summed_losses, through_pipeline
-from skdpsurv.model_selection.strategies import Parts, Repeat, Split
+from skdpsurv.model_selection.strategies import Parts, Repeat, Share, Split
 from skdpsurv.privacy import RandomSource, silence, silent_arithmetic, uniform_below
 from skdpsurv.privacy.concentrated import Concentrated, Price, amount
 from skdpsurv.privacy.guarantee import weakest_status
@@ -406,6 +406,8 @@ class SearchShape:
         Each candidate's, to all records, if there is to be such a fit.
     public : (X, y)
         The records that need no protection.
+    last : Share or None
+        Of the fit to all records.
     """
 
     sizes: tuple[int, int]
@@ -417,6 +419,7 @@ class SearchShape:
     fits: Sequence[Fit]
     refits: Sequence[Fit]
     public: tuple[Any, Any]
+    last: Share | None
 
     @property
     def n_records(self) -> int:
@@ -434,27 +437,8 @@ class SearchShape:
         return [[records.training(part) for part in training], records.held_out(scoring)]
 
 
-def search_plan(
-    shape: SearchShape,
-    epsilon: float,
-    refit: tuple[Spend, Price] | None,
-    workers: Workers,
-    inputs: Mapping[str, Any],
-) -> Plan:
-    """Return the plan of a search.
-
-    Parameters
-    ----------
-    shape : SearchShape
-    epsilon : float
-        Of the whole search.
-    refit : (Spend, float or Concentrated) or None
-        Of a last fit to all records: what its estimator is given to spend, and its price; None for
-        none.
-    workers : Workers
-    inputs : mapping
-        What else a guarantee states.
-    """
+def search_plan(shape: SearchShape, epsilon: float, workers: Workers) -> Plan:
+    """Return the plan of a search that costs an epsilon in all."""
     strategy, m = shape.strategy, len(shape.candidates)
     trained = TrainedCandidates(
         shape.candidates, shape.fits, strategy.run_spend, strategy.price, workers
@@ -467,10 +451,10 @@ def search_plan(
     else:
         least = LeastLoss(strategy.price, shape.loss, workers)
         nodes = [Disjoint((trained, least), shape.dealt)]
-    again = ""
-    if refit is not None:
-        again = ", then a fit to all records"
-        spend, price = refit
+    again, stated = "", {"strategy": strategy.word}
+    if shape.last is not None:
+        again, stated = ", then a fit to all records", stated | shape.last.stated
+        spend, price = shape.last[:2]
         fits = zip(shape.candidates, shape.refits, strict=True)
         last = tuple(LastFit(candidate, fit, spend, price) for candidate, fit in fits)
         nodes.append(Total(price, lambda known: last[known["best"]], last))
@@ -479,7 +463,7 @@ def search_plan(
         Sequential(tuple(nodes)),
         epsilon,
         strategy.delta,
-        inputs={**_stated(shape), **inputs},
+        inputs=_stated(shape) | stated,
         assumed=_assumptions(shape),
         words=f"{strategy.mechanism}{again}: {words}",
         known={"_drawn": range(m)},

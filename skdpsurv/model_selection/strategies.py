@@ -230,6 +230,14 @@ class Repeat(Strategy):
         return {"renyi": curve(self.rho, self.count, refit_rho)}
 
 
+class Share(NamedTuple):
+    """What a fit is given to spend, what it may cost, and how a guarantee states that."""
+
+    spend: Spend
+    price: Price
+    stated: dict[str, Any]
+
+
 @dataclass(frozen=True)
 class SearchBudget:
     """How a search divides its budget: a choice, and a share for a last fit to all records."""
@@ -250,17 +258,15 @@ class SearchBudget:
             return 0.0
         return self.refit**2 * rho_for(self.epsilon, self.delta)
 
-    def refit_spend(self, strategy: Split | Repeat) -> Spend | None:
-        """Return what the last fit is given to spend; None if there is none."""
+    def last_fit(self, strategy: Split | Repeat) -> Share | None:
+        """Return the share of the last fit; None if there is none."""
         if self.refit is None:
             return None
-        return spend_of(self.refit_rho, self.delta) if strategy.rho else Spend(self.refit_epsilon)
-
-    def refit_price(self, strategy: Split | Repeat) -> tuple[dict[str, Any], Price]:
-        """Return what the last fit may cost, and how a guarantee states it."""
-        if strategy.rho and self.refit_rho:
-            return {"rho_refit": self.refit_rho}, concentrated(self.refit_rho)
-        return {"epsilon_refit": self.refit_epsilon}, self.refit_epsilon
+        if strategy.rho:
+            rho = self.refit_rho
+            return Share(spend_of(rho, self.delta), concentrated(rho), {"rho_refit": rho})
+        epsilon = self.refit_epsilon
+        return Share(Spend(epsilon), epsilon, {"epsilon_refit": epsilon})
 
     def strategy(self, how: RepeatedRuns | DisjointParts, n_candidates: int) -> Split | Repeat:
         """Return who is trained on what; both parts add up to no more than all, exactly."""
