@@ -42,28 +42,16 @@ def row_wise() -> frozenset[type]:
     """
     from sklearn import ensemble, linear_model, tree
 
+    known = {
+        linear_model: "ElasticNet GammaRegressor HuberRegressor Lasso LinearRegression "
+        "LogisticRegression PoissonRegressor QuantileRegressor Ridge RidgeClassifier "
+        "SGDClassifier SGDRegressor TweedieRegressor",
+        tree: "DecisionTreeClassifier DecisionTreeRegressor",
+        ensemble: "ExtraTreesClassifier ExtraTreesRegressor RandomForestClassifier "
+        "RandomForestRegressor",
+    }
     return frozenset(
-        {
-            linear_model.ElasticNet,
-            linear_model.GammaRegressor,
-            linear_model.HuberRegressor,
-            linear_model.Lasso,
-            linear_model.LinearRegression,
-            linear_model.LogisticRegression,
-            linear_model.PoissonRegressor,
-            linear_model.QuantileRegressor,
-            linear_model.Ridge,
-            linear_model.RidgeClassifier,
-            linear_model.SGDClassifier,
-            linear_model.SGDRegressor,
-            linear_model.TweedieRegressor,
-            tree.DecisionTreeClassifier,
-            tree.DecisionTreeRegressor,
-            ensemble.ExtraTreesClassifier,
-            ensemble.ExtraTreesRegressor,
-            ensemble.RandomForestClassifier,
-            ensemble.RandomForestRegressor,
-        }
+        getattr(where, name) for where, names in known.items() for name in names.split()
     )
 
 
