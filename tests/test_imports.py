@@ -87,7 +87,7 @@ def test_the_package_works_without_its_extras():
         import numpy as np
         from skdpsurv import DPDiscreteTimeSurvival
         from skdpsurv.datasets import load_flchain, make_discrete_time_survival
-        from skdpsurv.demo import compare_on_flchain
+        from skdpsurv.cli.demo_command import compare_on_flchain
         from skdpsurv.metrics import private_survival_metrics
         from skdpsurv.reference import cox_coefficients, fit_weibull
         data = make_discrete_time_survival(500, 2, random_state=0)

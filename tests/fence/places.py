@@ -15,7 +15,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "asked_instead": ("skdpsurv.privacy.randomness", "tests.support.asked_source"),
     "private_survival_metrics": ("skdpsurv.metrics", "skdpsurv.evaluation"),
     "LaplaceWeibullFitter": ("skdpsurv.published",),
-    "HazardChain": ("skdpsurv.survival.hazards.posterior", "skdpsurv.survival.hazards.posterior"),
+    "HazardChain": ("skdpsurv.survival.hazard_chain", "skdpsurv.survival.hazards.posterior"),
     "RepeatedRuns": ("skdpsurv.model_selection",),
     "PerturbedHistogramMEstimator": ("skdpsurv.published", "skdpsurv"),
     "PublishedDiscreteTimeSurvival": ("skdpsurv.published",),
