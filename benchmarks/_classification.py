@@ -20,7 +20,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import normalize
 
 from benchmarks._run import QUICK, Missing, data_file, part
-from skdpsurv.privacy import PrivacyLeakWarning
+from skdpsurv.dp import PrivacyLeakWarning
 
 if TYPE_CHECKING:
     from matplotlib.axis import Axis

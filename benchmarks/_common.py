@@ -12,8 +12,8 @@ import numpy as np
 import pandas as pd
 
 from benchmarks._run import QUICK, QUICK_NOTE, data_file, output, part
+from skdpsurv.data import PublicBoundsScaler
 from skdpsurv.datasets import load_flchain, load_survival_csv
-from skdpsurv.preprocessing import PublicBoundsScaler
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,7 +13,7 @@ from sksurv.nonparametric import kaplan_meier_estimator
 from benchmarks._common import survival_sets
 from benchmarks._curve_baselines import step
 from skdpsurv import DPKaplanMeierFitter
-from skdpsurv.target import event_and_time
+from skdpsurv.data.target import event_and_time
 
 #: Curves are compared, and intervals looked at, while this part is at risk.
 LEAST_AT_RISK = 0.1

@@ -23,7 +23,7 @@ from benchmarks._curve_data import (
     weibull_population,
 )
 from benchmarks._run import setting
-from skdpsurv.statistics import compare_restricted_means, logrank_test
+from skdpsurv.survival.comparisons import compare_restricted_means, logrank_test
 
 SIZES = setting((200, 2_000, 20_000), quick=(200,))
 EPSILONS = setting((0.3, 1.0, 3.0), quick=(1.0,))

@@ -16,7 +16,7 @@ import pandas as pd
 
 from benchmarks._run import setting
 from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, DPWeibullFitter, split_target
-from skdpsurv.blocks import InMemory
+from skdpsurv.data.blocks import InMemory
 from skdpsurv.mechanisms.newton import Objective
 
 #: Records of a file, which is one row group and one partition: 47 MB.
@@ -83,7 +83,7 @@ def arguments_of(kind: str, frame: Any) -> tuple[Any, Any]:
 @contextmanager
 def watched() -> Iterator[list[dict[str, Any]]]:
     """List the passes over records: over how many of them, seconds, and bytes of the sum."""
-    from skdpsurv.dask_blocks import DaskBlocks
+    from skdpsurv.data.dask import DaskBlocks
 
     passes: list[dict[str, Any]] = []
 
@@ -140,7 +140,7 @@ def warm() -> None:
     import dask.dataframe  # noqa: F401
     import pyarrow.parquet  # noqa: F401
 
-    import skdpsurv.sources  # noqa: F401
+    import skdpsurv.data.sources  # noqa: F401
 
 
 def touch(n_bytes: float) -> None:

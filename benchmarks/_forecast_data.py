@@ -15,8 +15,8 @@ import sksurv.datasets
 from benchmarks._common import FILES, SurvivalData, flchain
 from benchmarks._run import data_file, part
 from benchmarks.logistic_accuracy import BOUNDS
-from skdpsurv.preprocessing import PublicBoundsScaler
-from skdpsurv.target import event_and_time
+from skdpsurv.data import PublicBoundsScaler
+from skdpsurv.data.target import event_and_time
 
 #: Sets that the shapes of simulated columns were found on.
 IN_VIEW = ("flchain", "GBSG2", "unemployment", "myocardial infarction", "readmission")

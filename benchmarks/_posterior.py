@@ -14,17 +14,17 @@ import numpy as np
 from benchmarks._common import SurvivalData
 from benchmarks._run import QUICK, setting
 from skdpsurv import DPDiscreteTimeSurvival, PosteriorSampling
-from skdpsurv.blocks import InMemory
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.shape import Shape
+from skdpsurv.data.target import event_and_time
+from skdpsurv.dp import random_source
+from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.langevin import MALA
 from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target
-from skdpsurv.privacy import random_source
 from skdpsurv.published import PublishedDiscreteTimeSurvival
-from skdpsurv.shape import Shape
 from skdpsurv.survival.hazards.model import HazardRecords, orthogonal_basis
 from skdpsurv.survival.hazards.posterior import PosteriorDraw
-from skdpsurv.target import event_and_time
 
 #: States of a pSGLD chain that are kept, per epoch.
 KEPT = 100

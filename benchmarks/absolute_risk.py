@@ -18,8 +18,8 @@ from sksurv.nonparametric import kaplan_meier_estimator
 from benchmarks._common import SurvivalData, split, survival_sets, table
 from benchmarks._run import arguments, number, part, run, setting
 from skdpsurv import DPDiscreteTimeSurvival
-from skdpsurv.metrics import concordance_index
-from skdpsurv.target import event_and_time
+from skdpsurv.data.target import event_and_time
+from skdpsurv.evaluation import concordance_index
 
 EPSILONS = setting((3.0, 1.0, 0.3), quick=(1.0,))
 SHARES = (0.0, 0.1)

@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks._common import SurvivalData, split, survival_sets, table
 from benchmarks._run import arguments, number, run, setting
 from skdpsurv import DPDiscreteTimeSurvival
-from skdpsurv.metrics import mean_relative_error
+from skdpsurv.evaluation import mean_relative_error
 from skdpsurv.published import PublishedDiscreteTimeSurvival
 
 EPSILONS = setting((0.1, 0.4, 1.0, 1.6, 6.4), quick=(1.0,))

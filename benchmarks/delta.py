@@ -21,7 +21,7 @@ from benchmarks._common import SurvivalData, flchain, split, table
 from benchmarks._run import arguments, number, part, run, setting
 from benchmarks.absolute_risk import survset
 from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, PrivacyLeakWarning
-from skdpsurv.metrics import concordance_index
+from skdpsurv.evaluation import concordance_index
 
 FOUND_ON = ("rhc", "support2", "smarto")
 KEPT_APART = ("LeukSurv", "Framingham", "dataDIVAT1", "actg", "rott2")

@@ -23,12 +23,12 @@ from benchmarks._common import SurvivalData, split, survival_sets, table
 from benchmarks._posterior import GridLosses, errors, on_grid
 from benchmarks._run import arguments, number, run, setting
 from skdpsurv import DPDiscreteTimeSurvival
-from skdpsurv.blocks import InMemory
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
-from skdpsurv.metrics import concordance_index
-from skdpsurv.privacy import random_source
-from skdpsurv.privacy.plan import Plan, Sequential
-from skdpsurv.shape import Shape
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.shape import Shape
+from skdpsurv.dp import random_source
+from skdpsurv.dp.plan import Plan, Sequential
+from skdpsurv.evaluation import concordance_index
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.survival.hazards.fit import HazardFit, HazardMinimiser
 from skdpsurv.survival.hazards.model import HazardRecords
 

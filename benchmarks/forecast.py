@@ -24,7 +24,7 @@ from skdpsurv import (
     DPWeibullFitter,
     forecast_accuracy,
 )
-from skdpsurv.target import event_and_time
+from skdpsurv.data.target import event_and_time
 
 EPSILONS = (0.3, 1.0, 3.0)
 INFERENCE_EPSILONS = (1.0, 3.0)

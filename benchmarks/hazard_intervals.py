@@ -22,11 +22,11 @@ from joblib import Parallel, delayed
 from benchmarks._common import SurvivalData, survival_sets, table
 from benchmarks._run import arguments, data_file, number, part, run
 from skdpsurv import DPDiscreteTimeSurvival
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
+from skdpsurv.data import PublicBoundsScaler
+from skdpsurv.data.target import event_and_time
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.preprocessing import PublicBoundsScaler
 from skdpsurv.survival.hazards.model import HazardRecords, orthogonal_basis, published_basis
-from skdpsurv.target import event_and_time
 
 SHARE = 0.2
 #: Of fewer finite intervals of a column the share that holds the truth is not told.

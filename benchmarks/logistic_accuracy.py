@@ -26,7 +26,7 @@ from benchmarks._run import arguments, data_file, number, part, run, setting
 from skdpsurv import DPLogisticRegression
 from skdpsurv.classification import Perturbation
 from skdpsurv.classification.logistic_model import LogisticModel
-from skdpsurv.preprocessing import PublicBoundsScaler
+from skdpsurv.data import PublicBoundsScaler
 from skdpsurv.published import PublishedLogisticRegression
 
 EPSILONS = setting((0.25, 0.5, 1.0, 2.0, 4.0, 8.0), quick=(0.5, 1.0))

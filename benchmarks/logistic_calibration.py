@@ -22,7 +22,7 @@ from benchmarks._run import arguments, data_file, number, part, run, setting
 from benchmarks.logistic_accuracy import Labelled, digits, main_sets, min_max, more_sets
 from skdpsurv import DPLogisticRegression
 from skdpsurv.classification import Perturbation
-from skdpsurv.likelihoods.logistic import log_odds
+from skdpsurv.likelihoods.linear import log_odds
 
 EPSILONS = setting((0.1, 0.3, 1.0, 3.0), quick=(1.0,))
 DEFAULT_SHARE = Perturbation().recalibration_share

@@ -25,7 +25,7 @@ from benchmarks._run import arguments, number, run, setting
 from benchmarks.absolute_risk import survset
 from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, PrivacyLeakWarning, Release
 from skdpsurv.datasets import make_discrete_time_survival
-from skdpsurv.metrics import concordance_index
+from skdpsurv.evaluation import concordance_index
 
 SIZES = setting((300, 500, 1000), quick=(500,))
 #: Records behind the prior, and at most so many to judge by.

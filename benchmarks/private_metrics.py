@@ -15,13 +15,13 @@ from sksurv.linear_model import CoxPHSurvivalAnalysis
 from benchmarks._common import split, survival_sets, table
 from benchmarks._run import arguments, number, run, setting
 from skdpsurv import DPDiscreteTimeSurvival
-from skdpsurv.blocks import InMemory
-from skdpsurv.metrics.evaluation_plan import TIMES, Setting, evaluation_plan
-from skdpsurv.metrics.predictions import predicted_survival
-from skdpsurv.metrics.released_values import Measures, Reading, exact_measures, intervals
-from skdpsurv.metrics.risk_table import EvaluationRecords
-from skdpsurv.privacy import random_source
-from skdpsurv.target import event_and_time
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.target import event_and_time
+from skdpsurv.dp import random_source
+from skdpsurv.evaluation.evaluation_plan import TIMES, Setting, evaluation_plan
+from skdpsurv.evaluation.predictions import predicted_survival
+from skdpsurv.evaluation.released_values import Measures, Reading, exact_measures, intervals
+from skdpsurv.evaluation.risk_table import EvaluationRecords
 
 EPSILON = 1.0
 N_RECORDS = 2000

@@ -28,7 +28,7 @@ from benchmarks._classification import (
 from benchmarks._common import save, sheet, table
 from benchmarks._run import arguments, data_file, number, part, run, setting
 from skdpsurv import DPLogisticRegression, FeaturePartition, PrivateStackingClassifier
-from skdpsurv.preprocessing import PublicBoundsScaler
+from skdpsurv.data import PublicBoundsScaler
 from skdpsurv.published import PublishedLogisticRegression, PublishedStackingClassifier
 
 #: Of the published methods: the best mean over all targets, on the test rows, is shown.

@@ -15,16 +15,16 @@ import numpy as np
 from benchmarks._common import save, sheet, table
 from benchmarks._run import arguments, data_file, number, part, run, setting
 from skdpsurv import DPWeibullFitter
+from skdpsurv.data.target import event_and_time
 from skdpsurv.datasets import load_flchain, load_survival_csv
 from skdpsurv.published import (
     LaplaceWeibullFitter,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
-from skdpsurv.published import weibull_plans as published_plans
+from skdpsurv.published import weibull as published_plans
 from skdpsurv.survival.weibull.counts import CountTable
 from skdpsurv.survival.weibull.fitter import WeibullCurve
-from skdpsurv.target import event_and_time
 
 #: The paper's.
 OMEGA = 6.0

@@ -20,7 +20,7 @@ import skdpsurv.survival.weibull.intervals as simulation
 from benchmarks._common import table
 from benchmarks._run import arguments, number, run, setting
 from skdpsurv import DPWeibullFitter
-from skdpsurv.privacy import RandomSource, random_source
+from skdpsurv.dp import RandomSource, random_source
 
 EPSILONS = setting((0.3, 1.0, 3.0, math.inf), quick=(1.0, math.inf))
 SIZES = setting((500, 5_000), quick=(500,))

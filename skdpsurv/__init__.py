@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from skdpsurv.release import Release as Release
-from skdpsurv.version import __version__ as __version__
+from skdpsurv.dp.references import __version__ as __version__
 
 if TYPE_CHECKING:
     from skdpsurv.classification import (
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
         LogisticCombiner as LogisticCombiner,
         PrivateStackingClassifier as PrivateStackingClassifier,
     )
-    from skdpsurv.forecast import forecast_accuracy as forecast_accuracy
-    from skdpsurv.frame_chunks import FrameChunks as FrameChunks
+    from skdpsurv.evaluation import forecast_accuracy as forecast_accuracy
+    from skdpsurv.data.chunks import FrameChunks as FrameChunks
     from skdpsurv.hybrid import HybridMEstimator as HybridMEstimator
     from skdpsurv.model_selection import (
         DisjointParts as DisjointParts,
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
         RepeatedRuns as RepeatedRuns,
     )
     from skdpsurv.pooling import pool_releases as pool_releases
-    from skdpsurv.preprocessing import (
+    from skdpsurv.data import (
         PublicBoundsScaler as PublicBoundsScaler,
         PublicColumns as PublicColumns,
         PublicInputWarning as PublicInputWarning,
     )
-    from skdpsurv.privacy import (
+    from skdpsurv.dp import (
         BudgetExceededError as BudgetExceededError,
         PrivacyAccountant as PrivacyAccountant,
         PrivacyGuarantee as PrivacyGuarantee,
         PrivacyLeakWarning as PrivacyLeakWarning,
     )
-    from skdpsurv.publishing import make_release as make_release
+    from skdpsurv.model_selection.publishing import make_release as make_release
     from skdpsurv.survival import (
         DPAalenJohansenFitter as DPAalenJohansenFitter,
         DPDiscreteTimeSurvival as DPDiscreteTimeSurvival,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         DPWeibullFitter as DPWeibullFitter,
         PosteriorSampling as PosteriorSampling,
     )
-    from skdpsurv.target import split_target as split_target
+    from skdpsurv.data.target import split_target as split_target
 else:
     #: What is imported when somebody asks for it, by the module that it is in.
     _LATER = {
@@ -50,22 +50,22 @@ else:
             *("DPLogisticRegression", "FeaturePartition", "LogisticCombiner"),
             "PrivateStackingClassifier",
         },
-        "forecast": {"forecast_accuracy"},
-        "frame_chunks": {"FrameChunks"},
+        "evaluation": {"forecast_accuracy"},
+        "data.chunks": {"FrameChunks"},
         "hybrid": {"HybridMEstimator"},
         "model_selection": {"DisjointParts", "PrivateSearchCV", "RepeatedRuns"},
         "pooling": {"pool_releases"},
-        "preprocessing": {"PublicBoundsScaler", "PublicColumns", "PublicInputWarning"},
-        "privacy": {
+        "data": {"PublicBoundsScaler", "PublicColumns", "PublicInputWarning"},
+        "dp": {
             *("BudgetExceededError", "PrivacyAccountant", "PrivacyGuarantee"),
             "PrivacyLeakWarning",
         },
-        "publishing": {"make_release"},
+        "model_selection.publishing": {"make_release"},
         "survival": {
             *("DPAalenJohansenFitter", "DPDiscreteTimeSurvival", "DPKaplanMeierFitter"),
             *("DPWeibullFitter", "PosteriorSampling"),
         },
-        "target": {"split_target"},
+        "data.target": {"split_target"},
     }
 
     __all__ = ["Release", "__version__", *sorted(set().union(*_LATER.values()))]

@@ -17,16 +17,15 @@ import numpy as np
 from sklearn import config_context
 from sklearn.base import BaseEstimator
 
-from skdpsurv.blocks import Blocks
-from skdpsurv.checks import Check, Parameters, check_each, instance, optional, positive, seed
-from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
-from skdpsurv.other_names import with_suggestions
-from skdpsurv.person import about_people, one_record_each, one_record_each_of
-from skdpsurv.preprocessing import PublicInputWarning
-from skdpsurv.preprocessing.public_doubts import doubtful_delta, large_epsilon
-from skdpsurv.preprocessing.public_steps import input_names, known_names
-from skdpsurv.preprocessing.step_description import describe
-from skdpsurv.privacy import (
+from skdpsurv.data import PublicInputWarning
+from skdpsurv.data.blocks import Blocks
+from skdpsurv.data.feature import doubtful_delta, large_epsilon
+from skdpsurv.data.person import about_people, one_record_each, one_record_each_of
+from skdpsurv.data.public_steps import describe, input_names, known_names
+from skdpsurv.data.shape import seen_shape
+from skdpsurv.data.sources import as_source, in_memory
+from skdpsurv.data.target import target_names
+from skdpsurv.dp import (
     BudgetExceededError,
     PrivacyAccountant,
     PrivacyGuarantee,
@@ -35,15 +34,14 @@ from skdpsurv.privacy import (
     silent_arithmetic,
     weakest_status,
 )
-from skdpsurv.privacy.chain import Receipt
-from skdpsurv.privacy.concentrated import rho_for
-from skdpsurv.privacy.exact_vectors import require_delta
-from skdpsurv.privacy.plan import Plan, checked
-from skdpsurv.privacy.refusals import RefusedValueError
+from skdpsurv.dp.chain import Receipt
+from skdpsurv.dp.checks import Check, Parameters, check_each, instance, optional, positive, seed
+from skdpsurv.dp.plan import Plan, checked
+from skdpsurv.dp.random import require_delta
+from skdpsurv.dp.refusals import RefusedValueError, with_suggestions
+from skdpsurv.dp.zcdp import rho_for
+from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
 from skdpsurv.release import Release
-from skdpsurv.shape import seen_shape
-from skdpsurv.sources import as_source, in_memory
-from skdpsurv.target import target_names
 
 __all__ = ["PrivateEstimator"]
 

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_array
 
-from skdpsurv.checks import positive_int, positive_number
+from skdpsurv.data.shape import require_one_each
+from skdpsurv.data.target import event_and_time, survival_target
+from skdpsurv.dp import clip_times
+from skdpsurv.dp.checks import positive_int, positive_number
+from skdpsurv.dp.references import extra
+from skdpsurv.dp.types import FloatArray
+from skdpsurv.evaluation import relative_error
 from skdpsurv.likelihoods.weibull import BEFORE_PART
-from skdpsurv.metrics import relative_error
-from skdpsurv.privacy import clip_times
-from skdpsurv.shape import require_one_each
-from skdpsurv.target import event_and_time, survival_target
-from skdpsurv.types import FloatArray
-from skdpsurv.version import extra
 
 if TYPE_CHECKING:
     from lifelines import WeibullFitter
@@ -44,7 +44,7 @@ def fit_cox(X: ArrayLike, y: ArrayLike) -> CoxPHSurvivalAnalysis:
     X : array-like of shape (n_samples, n_features)
         Covariates (private), without missing values.
     y : structured array of shape (n_samples,)
-        Events and times (private). See :func:`skdpsurv.target.event_and_time`.
+        Events and times (private). See :func:`skdpsurv.data.target.event_and_time`.
 
     Returns
     -------
@@ -75,7 +75,7 @@ def cox_coefficients(X: ArrayLike, y: ArrayLike) -> FloatArray:
     X : array-like of shape (n_samples, n_features)
         Covariates (private), without missing values.
     y : structured array of shape (n_samples,)
-        Events and times (private). See :func:`skdpsurv.target.event_and_time`.
+        Events and times (private). See :func:`skdpsurv.data.target.event_and_time`.
 
     Returns
     -------
@@ -107,7 +107,7 @@ def relative_error_to_cox(coef: ArrayLike, X: ArrayLike, y: ArrayLike) -> float:
     X : array-like of shape (n_samples, n_features)
         Covariates (private), without missing values, scaled as for the fit of ``coef``.
     y : structured array of shape (n_samples,)
-        Events and times (private). See :func:`skdpsurv.target.event_and_time`.
+        Events and times (private). See :func:`skdpsurv.data.target.event_and_time`.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def relative_error_to_cox(coef: ArrayLike, X: ArrayLike, y: ArrayLike) -> float:
     Raises
     ------
     ValueError
-        As :func:`fit_cox` and :func:`skdpsurv.metrics.relative_error`.
+        As :func:`fit_cox` and :func:`skdpsurv.evaluation.relative_error`.
 
     Notes
     -----
@@ -144,7 +144,7 @@ def fit_weibull(y: ArrayLike, *, max_time: float, omega: float = 5.0) -> Weibull
     Parameters
     ----------
     y : structured array of shape (n_samples,)
-        Events and times (private). See :func:`skdpsurv.target.event_and_time`.
+        Events and times (private). See :func:`skdpsurv.data.target.event_and_time`.
     max_time : float
         Public horizon, in the unit of the times: later times are censored at it.
     omega : float, default=5.0
@@ -201,7 +201,7 @@ def person_period(
     X : array-like of shape (n_samples, n_features)
         Covariates (private), without missing values.
     y : structured array of shape (n_samples,)
-        Events and times (private). See :func:`skdpsurv.target.event_and_time`.
+        Events and times (private). See :func:`skdpsurv.data.target.event_and_time`.
     max_time : float
         Public horizon, in the unit of the times. Later times are censored in the last interval.
     n_intervals : int

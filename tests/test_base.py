@@ -23,11 +23,11 @@ from skdpsurv import (
     Release,
 )
 from skdpsurv.base import PrivateEstimator
-from skdpsurv.checks import optional, positive
+from skdpsurv.data.shape import seen_shape
+from skdpsurv.dp.checks import optional, positive
+from skdpsurv.dp.measurement import Mechanism
+from skdpsurv.dp.plan import Plan
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.privacy.measurement import Mechanism
-from skdpsurv.privacy.plan import Plan
-from skdpsurv.shape import seen_shape
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, DPWeibullFitter, blocks
-from skdpsurv.blocks import InMemory, added, in_blocks, in_pairs
+from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, DPWeibullFitter
+from skdpsurv.data import blocks
+from skdpsurv.data.blocks import InMemory, added, in_blocks, in_pairs
 from skdpsurv.datasets import make_discrete_time_survival
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from skdpsurv.base import PrivateEstimator
-from skdpsurv.checks import (
+from skdpsurv.dp.checks import (
     LARGEST_JOBS,
     auto_or,
     boolean,

@@ -23,11 +23,11 @@ from skdpsurv import (
     PublicColumns,
     split_target,
 )
-from skdpsurv.blocks import InMemory
-from skdpsurv.dask_blocks import DaskBlocks
-from skdpsurv.lazy import partitions
-from skdpsurv.metrics import private_survival_metrics
-from skdpsurv.sources import dask_source
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.dask import DaskBlocks
+from skdpsurv.data.sources import dask_source
+from skdpsurv.dp.checks import partitions
+from skdpsurv.evaluation import private_survival_metrics
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")

@@ -26,8 +26,8 @@ from skdpsurv import (
     split_target,
 )
 from skdpsurv.audit import audit_epsilon
-from skdpsurv.dask_blocks import DaskBlocks
-from skdpsurv.metrics import private_survival_metrics
+from skdpsurv.data.dask import DaskBlocks
+from skdpsurv.evaluation import private_survival_metrics
 from skdpsurv.survival.hazards import posterior as hazard_posterior
 from tests.support import checks
 from tests.support.hazards import hazard

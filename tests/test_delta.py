@@ -15,18 +15,13 @@ from skdpsurv import (
     FrameChunks,
     PrivateSearchCV,
 )
+from skdpsurv.data import PublicInputWarning
+from skdpsurv.dp import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee, PrivacyLeakWarning
+from skdpsurv.dp.random import require_delta
+from skdpsurv.dp.zcdp import epsilon_at, rho_for
 from skdpsurv.mechanisms import sums
 from skdpsurv.mechanisms.perturbation import Minimisers
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
-from skdpsurv.preprocessing import PublicInputWarning
-from skdpsurv.privacy import (
-    BudgetExceededError,
-    PrivacyAccountant,
-    PrivacyGuarantee,
-    PrivacyLeakWarning,
-)
-from skdpsurv.privacy.concentrated import epsilon_at, rho_for
-from skdpsurv.privacy.exact_vectors import require_delta
 from tests.support.logistic import logistic as perturbed
 from tests.support.spies import laws_drawn
 

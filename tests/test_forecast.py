@@ -24,17 +24,17 @@ from skdpsurv import (
     forecast_accuracy,
 )
 from skdpsurv.classification.private_classifier import LabelledShape
-from skdpsurv.concordance import concordance_index
-from skdpsurv.forecast import studies
-from skdpsurv.forecast.covariates import Table, columns_within, plain_columns
-from skdpsurv.forecast.delta import gain_of_delta
-from skdpsurv.forecast.result import AccuracyForecast
-from skdpsurv.forecast.truth import BASELINES, HazardTruth, LabelTruth, Pairs
-from skdpsurv.preprocessing import PublicBoundsScaler
-from skdpsurv.preprocessing.public_doubts import doubtful_delta
+from skdpsurv.data import PublicBoundsScaler
+from skdpsurv.data.feature import doubtful_delta
+from skdpsurv.data.shape import Shape
+from skdpsurv.evaluation import forecast_studies
+from skdpsurv.evaluation.forecast import gain_of_delta
+from skdpsurv.evaluation.forecast_covariates import Table, columns_within, plain_columns
+from skdpsurv.evaluation.forecast_result import AccuracyForecast
+from skdpsurv.evaluation.forecast_truth import BASELINES, HazardTruth, LabelTruth, Pairs
 from skdpsurv.published import PublishedLogisticRegression
 from skdpsurv.reference import fit_cox
-from skdpsurv.shape import Shape
+from skdpsurv.survival.concordance import concordance_index
 
 QUICK = {"n_repeats": 4, "random_state": 0}
 COLUMNS = PublicColumns(
@@ -54,7 +54,7 @@ COLUMNS = PublicColumns(
 @pytest.fixture(autouse=True)
 def few_resamples(monkeypatch):
     """Each costs a fit; how wide intervals are is not tested with so few."""
-    monkeypatch.setattr(studies, "N_RESAMPLES", 20)
+    monkeypatch.setattr(forecast_studies, "N_RESAMPLES", 20)
 
 
 @pytest.mark.parametrize("kind", ["survival", "logistic"])

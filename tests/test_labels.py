@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpsurv.labels import (
+from skdpsurv.data.labels import (
     class_indices,
     label_places,
     one_vs_rest,

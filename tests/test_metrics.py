@@ -8,7 +8,7 @@ import sklearn.metrics
 from sksurv.metrics import concordance_index_censored
 from sksurv.util import Surv
 
-from skdpsurv.metrics import (
+from skdpsurv.evaluation import (
     concordance_index,
     mean_relative_error,
     median_absolute_error,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdpsurv.metrics import Estimate, RiskGroup, SurvivalEvaluation
+from skdpsurv.dp import PrivacyGuarantee
+from skdpsurv.evaluation import Estimate, RiskGroup, SurvivalEvaluation
 from skdpsurv.plotting import plot_calibration, plot_risk_groups
-from skdpsurv.privacy import PrivacyGuarantee
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 from lifelines import CoxPHFitter
 from lifelines.datasets import load_rossi
 
+from skdpsurv.data.feature import raw_features
 from skdpsurv.inference.inference import table
 from skdpsurv.plotting import plot_coefficients
-from skdpsurv.preprocessing.feature import raw_features
 
 
 @pytest.fixture

@@ -24,9 +24,9 @@ from skdpsurv import (
     PublicColumns,
     Release,
 )
-from skdpsurv.preprocessing.feature import Expression, Feature, raw_features
+from skdpsurv.data.feature import Expression, Feature, raw_features
 from skdpsurv.release.script import formula_of
-from skdpsurv.report.units import units_of
+from skdpsurv.report.explain import units_of
 from tests.support.extensions import extension
 
 #: To the eye a column, to a parser trouble.

@@ -23,10 +23,10 @@ from skdpsurv import (
     PublicColumns,
     split_target,
 )
-from skdpsurv.frame_chunks import ChunkBlocks
-from skdpsurv.metrics import private_survival_metrics
+from skdpsurv.data.chunks import ChunkBlocks
+from skdpsurv.data.person import one_record_each
+from skdpsurv.evaluation import private_survival_metrics
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.person import one_record_each
 from tests.support import checks, tables
 from tests.support.registry import N_RECORDS
 

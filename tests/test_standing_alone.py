@@ -47,8 +47,8 @@ from skdpsurv import (
     Release,
     make_release,
 )
-from skdpsurv.preprocessing.encoding import encoded
-from skdpsurv.preprocessing.public_steps import learned_steps
+from skdpsurv.data.encoding import encoded
+from skdpsurv.data.public_steps import learned_steps
 from skdpsurv.report import explain, formula, units
 from tests.support import checks
 from tests.support.registry import (
@@ -354,7 +354,7 @@ def test_many_blocks_are_read_as_one(monkeypatch):
     data = raw_survival()
     model = clone(HAZARD).set_params(columns=PublicColumns(RAW), random_state=3)
     whole = quietly(clone(model).fit, data.X, data.y).release_.values["coef"]
-    monkeypatch.setattr("skdpsurv.blocks.BLOCK_ROWS", 10)
+    monkeypatch.setattr("skdpsurv.data.blocks.BLOCK_ROWS", 10)
     parts = quietly(clone(model).fit, data.X, data.y).release_.values["coef"]
     np.testing.assert_allclose(parts, whole, rtol=0.05)
 

@@ -9,8 +9,8 @@ import pytest
 from lifelines.statistics import logrank_test as lifelines_test
 
 from skdpsurv import DPAalenJohansenFitter, DPKaplanMeierFitter, DPWeibullFitter
-from skdpsurv.privacy import lattice_laplace, random_source
-from skdpsurv.statistics import (
+from skdpsurv.dp import lattice_laplace, random_source
+from skdpsurv.survival.comparisons import (
     _Group,
     _logrank,
     _p_value,

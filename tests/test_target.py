@@ -11,7 +11,7 @@ import pytest
 from sksurv.util import Surv
 
 from skdpsurv import DPKaplanMeierFitter, FrameChunks, PrivacyAccountant
-from skdpsurv.target import checked_times, event_and_time, fit_target, paired, split_target
+from skdpsurv.data.target import checked_times, event_and_time, fit_target, paired, split_target
 
 
 @pytest.mark.parametrize(

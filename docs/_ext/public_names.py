@@ -1,7 +1,7 @@
 """References to a public name by any of its paths, and only properties among a class's data.
 
 A class stands in the API under the shortest path from which it can be imported, but docstrings say
-``skdpsurv.preprocessing.PublicColumns`` or, beside it, ``PublicColumns``: both lead to its page.
+``skdpsurv.data.PublicColumns`` or, beside it, ``PublicColumns``: both lead to its page.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import numpy as np
 
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PublicColumns
 from skdpsurv.datasets import load_flchain
-from skdpsurv.metrics import private_survival_metrics
+from skdpsurv.evaluation import private_survival_metrics
 from skdpsurv.plotting import plot_calibration
 
 data = load_flchain()

@@ -20,7 +20,7 @@ from lifelines.statistics import logrank_test as lifelines_test
 from skdpsurv import DPKaplanMeierFitter, PrivacyAccountant
 from skdpsurv.datasets import load_flchain
 from skdpsurv.plotting import plot_univariate
-from skdpsurv.statistics import compare_restricted_means, logrank_test
+from skdpsurv.survival.comparisons import compare_restricted_means, logrank_test
 
 YEAR = 365.25
 MAX_TIME = 5200.0  # a little more than 14 years

@@ -18,7 +18,7 @@ import pandas as pd
 
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PublicColumns, pool_releases
 from skdpsurv.datasets import load_flchain
-from skdpsurv.metrics import concordance_index
+from skdpsurv.evaluation import concordance_index
 from skdpsurv.pooling import plot_forest
 from skdpsurv.reference import fit_cox
 

@@ -18,7 +18,7 @@ from sksurv.datasets import load_gbsg2
 
 from skdpsurv import DPKaplanMeierFitter, PrivacyAccountant
 from skdpsurv.plotting import plot_univariate
-from skdpsurv.statistics import compare_restricted_means, logrank_test
+from skdpsurv.survival.comparisons import compare_restricted_means, logrank_test
 
 YEAR = 365.25
 MAX_TIME = 2740.0  # days

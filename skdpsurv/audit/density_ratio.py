@@ -10,18 +10,18 @@ from scipy import optimize
 
 from skdpsurv.audit.subject import at_most, audited
 from skdpsurv.audit.walk import planned
-from skdpsurv.checks import integer
+from skdpsurv.dp import silent_arithmetic
+from skdpsurv.dp.checks import integer
+from skdpsurv.dp.plan import Plan, Sequential, Total, leaves
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.mechanisms.certificate import Center, certificate
+from skdpsurv.mechanisms.descent import DescentCalibration
 from skdpsurv.mechanisms.ladder import UNIT, Rungs, highest_level
 from skdpsurv.mechanisms.newton import Objective, minimize
-from skdpsurv.mechanisms.noisy_descent import DescentCalibration
 from skdpsurv.mechanisms.perturbation import Minimisers, Problem
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalGaussian
-from skdpsurv.privacy import silent_arithmetic
-from skdpsurv.privacy.plan import Plan, Sequential, Total, leaves
 from skdpsurv.survival.weibull.counts import CountTable
 from skdpsurv.survival.weibull.plan import Ladder
-from skdpsurv.types import FloatArray
 
 #: Of any release: audits ask for laws, and draw nothing.
 SAMPLERS = "samplers, and that drawn noise follows its stated law"

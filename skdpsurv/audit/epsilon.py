@@ -18,9 +18,9 @@ from skdpsurv.audit.events import (
 )
 from skdpsurv.audit.repeated_fits import Statistic, released_table, run_trials
 from skdpsurv.audit.subject import audited
-from skdpsurv.checks import fraction, positive_int, seed, verbosity
+from skdpsurv.dp.checks import fraction, positive_int, seed, verbosity
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.plotting.style import colour, pyplot
-from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -34,7 +34,7 @@ from sklearn.model_selection import cross_val_predict
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
-from skdpsurv.types import FloatArray
+from skdpsurv.dp.types import FloatArray
 
 #: Columns that enter: of more, those which differ most between the neighbours.
 MOST_COLUMNS, MOST_SQUARED_COLUMNS = 40, 10

@@ -16,13 +16,12 @@ import pandas as pd
 
 from skdpsurv.audit.subject import at_most, audited, check_neighbours
 from skdpsurv.audit.walk import Ready, Visit, plan_and_records, ready, visits
-from skdpsurv.blocks import same_records
-from skdpsurv.metrics.evaluation import Evaluation, private_survival_metrics
-from skdpsurv.privacy import random_source, silence, silent_arithmetic
-from skdpsurv.privacy.concentrated import amount
-from skdpsurv.privacy.cost import Cost
-from skdpsurv.privacy.measurement import Measurement
-from skdpsurv.privacy.plan import Disjoint, Plan
+from skdpsurv.data.blocks import same_records
+from skdpsurv.dp import random_source, silence, silent_arithmetic
+from skdpsurv.dp.measurement import Cost, Measurement
+from skdpsurv.dp.plan import Disjoint, Plan
+from skdpsurv.dp.zcdp import amount
+from skdpsurv.evaluation.evaluation import Evaluation, private_survival_metrics
 
 #: What no walk shows.
 NOT_AUDITED = ("samplers, and that noise is drawn as the plan says", "whether a theorem is true")

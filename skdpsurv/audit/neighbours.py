@@ -14,15 +14,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import is_classifier
 
-from skdpsurv.checks import positive_int, seed
 from skdpsurv.classification.private_classifier import PrivateClassifier
+from skdpsurv.dp.checks import positive_int, seed
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.published import PerturbedHistogramMEstimator
 from skdpsurv.regression import PrivateLinearModel
 from skdpsurv.survival.curves.kaplan_meier import ExitCurves
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 from skdpsurv.survival.weibull.fitter import WeibullCurve
-from skdpsurv.types import FloatArray
 
 #: How far beyond a bound records go that clipping must catch.
 FAR = 1e9

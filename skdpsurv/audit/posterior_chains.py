@@ -28,13 +28,13 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from skdpsurv.checks import integer, positive_int, verbosity
-from skdpsurv.privacy import random_source, silent_arithmetic
-from skdpsurv.progress import first
+from skdpsurv.data.progress import first
+from skdpsurv.dp import random_source, silent_arithmetic
+from skdpsurv.dp.checks import integer, positive_int, verbosity
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 from skdpsurv.survival.hazards.model import to_published
 from skdpsurv.survival.hazards.posterior import PosteriorDraw
-from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -26,11 +26,11 @@ from scipy import special
 from skdpsurv.audit.density_ratio import SAMPLERS, Law, is_gaussian, minimisations, minimisers
 from skdpsurv.audit.subject import audited
 from skdpsurv.audit.walk import planned
-from skdpsurv.checks import fraction, integer
-from skdpsurv.mechanisms.noisy_descent import DescentCalibration
+from skdpsurv.dp import silent_arithmetic
+from skdpsurv.dp.checks import fraction, integer
+from skdpsurv.dp.types import FloatArray
+from skdpsurv.mechanisms.descent import DescentCalibration
 from skdpsurv.mechanisms.perturbation import Problem
-from skdpsurv.privacy import silent_arithmetic
-from skdpsurv.types import FloatArray
 
 #: Points at which gradients of neighbours are compared, at these distances from the start.
 N_POINTS, DISTANCES = 16, (0.01, 0.3, 1.0, 3.0, 30.0)

@@ -9,9 +9,9 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from skdpsurv.audit.subject import Subject, private_step
-from skdpsurv.privacy import silence
-from skdpsurv.progress import first
-from skdpsurv.types import FloatArray
+from skdpsurv.data.progress import first
+from skdpsurv.dp import silence
+from skdpsurv.dp.types import FloatArray
 
 Statistic = Callable[[Any], float]
 #: What one fit released, by name.

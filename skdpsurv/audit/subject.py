@@ -14,7 +14,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
-from skdpsurv.types import BoolArray
+from skdpsurv.dp.types import BoolArray
 
 
 def at_most(found: float, allowed: float) -> bool:

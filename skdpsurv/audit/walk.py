@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 from skdpsurv.audit.subject import private_step
 from skdpsurv.base import PrivateEstimator
-from skdpsurv.privacy import RandomSource, random_source, silence
-from skdpsurv.privacy.measurement import Known, Measurement
-from skdpsurv.privacy.plan import Disjoint, Node, Plan, RandomlyMany, Total
+from skdpsurv.dp import RandomSource, random_source, silence
+from skdpsurv.dp.measurement import Known, Measurement
+from skdpsurv.dp.plan import Disjoint, Node, Plan, RandomlyMany, Total
 
 #: A private estimator, and what has it fitted to some records.
 Ready = tuple[PrivateEstimator, Callable[[], Any]]

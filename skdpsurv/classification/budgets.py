@@ -30,9 +30,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skdpsurv.classification.group_fit import Coefficients, ColumnGroup, GroupFit
+from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.zcdp import Concentrated, Price, amount, as_laplace
 from skdpsurv.likelihoods.base import PrivacyConstants
-from skdpsurv.likelihoods.logistic import Logistic
-from skdpsurv.mechanisms import noisy_descent, output_perturbation
+from skdpsurv.likelihoods.linear import Logistic
+from skdpsurv.mechanisms import descent as noisy_descent
+from skdpsurv.mechanisms import output as output_perturbation
 from skdpsurv.mechanisms.joint_calibration import (
     Part,
     calibrate_jointly,
@@ -40,11 +43,9 @@ from skdpsurv.mechanisms.joint_calibration import (
     with_noise,
 )
 from skdpsurv.mechanisms.newton import LEAST_RIDGE
-from skdpsurv.mechanisms.objective_perturbation import SOLVER_SHARE
+from skdpsurv.mechanisms.objective import SOLVER_SHARE
 from skdpsurv.mechanisms.perturbation import Calibrated, Unperturbed
 from skdpsurv.mechanisms.vector_noise import MARGIN, NoiseLaw, SphericalGaussian, SphericalLaplace
-from skdpsurv.privacy.concentrated import Concentrated, Price, amount, as_laplace
-from skdpsurv.types import FloatArray
 
 #: Share of epsilon that the curvature term of objective perturbation may use.
 CURVATURE_SHARE = 0.2
@@ -272,7 +273,7 @@ def descent(setting: GroupSetting) -> GroupFit:
     r"""Plan noisy gradient descents, with noise of deviation :math:`h / (a_k \mu)` in group k.
 
     Here h bounds the weighted distance that one record can move all groups' gradients by
-    (:func:`~skdpsurv.mechanisms.noisy_descent.joint_distance`), so that they cost
+    (:func:`~skdpsurv.mechanisms.descent.joint_distance`), so that they cost
     :math:`\tfrac12\mu^2` together (docs/proofs/gaussian).
     """
     groups, cap = setting.unit_columns(), setting.capped()

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdpsurv.checks import (
+from skdpsurv.data.shape import column_index
+from skdpsurv.dp.checks import (
     Check,
     Parameters,
     by,
@@ -20,8 +21,7 @@ from skdpsurv.checks import (
     positive,
     rule_of,
 )
-from skdpsurv.shape import column_index
-from skdpsurv.types import FloatArray
+from skdpsurv.dp.types import FloatArray
 
 Groups = tuple[tuple[int, ...], ...]
 

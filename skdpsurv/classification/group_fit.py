@@ -27,17 +27,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdpsurv.blocks import Blocks
-from skdpsurv.likelihoods.linear import LinearBlock
-from skdpsurv.likelihoods.logistic import Logistic, log_odds_slope
-from skdpsurv.mechanisms.methods import deviation
-from skdpsurv.mechanisms.perturbation import Calibrated, Problem, SharedPrice, steps_of
+from skdpsurv.data.blocks import Blocks
+from skdpsurv.data.shape import row_products
+from skdpsurv.dp import clip_rows, row_weights
+from skdpsurv.dp.measurement import Cost, in_turn, price_of
+from skdpsurv.dp.types import FloatArray, IndexArray
+from skdpsurv.dp.zcdp import Concentrated, Price
+from skdpsurv.likelihoods.linear import LinearBlock, Logistic, log_odds_slope
+from skdpsurv.mechanisms.perturbation import Calibrated, Problem, SharedPrice, deviation, steps_of
 from skdpsurv.priors import Evidence, Prior
-from skdpsurv.privacy import clip_rows, row_weights
-from skdpsurv.privacy.concentrated import Concentrated, Price
-from skdpsurv.privacy.cost import Cost, in_turn, price_of
-from skdpsurv.shape import row_products
-from skdpsurv.types import FloatArray, IndexArray
 
 #: What rows tell of a coefficient beside what they would if all directions of rows within their
 #: bound were alike (docs/benchmarks/priors).

@@ -21,13 +21,13 @@ from typing import Any, Self
 import numpy as np
 from scipy import special
 
-from skdpsurv.blocks import Blocks
 from skdpsurv.classification.group_fit import GroupFit
+from skdpsurv.data.blocks import Blocks
+from skdpsurv.dp.measurement import Known
+from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.zcdp import Price, stated_price
 from skdpsurv.inference import CONSTANT, Indirect, Inference, ReleasedMoments, RowMoments
-from skdpsurv.likelihoods.logistic import LogisticLoss
-from skdpsurv.privacy.concentrated import Price, stated_price
-from skdpsurv.privacy.measurement import Known
-from skdpsurv.types import FloatArray
+from skdpsurv.likelihoods.linear import LogisticLoss
 
 #: The cells of a response.
 LABELS = np.array([1.0, -1.0])

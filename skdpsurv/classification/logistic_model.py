@@ -51,29 +51,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import optimize, special
 
-from skdpsurv.blocks import Blocks
 from skdpsurv.classification import budgets
-from skdpsurv.classification.class_formula import chance, write_classes
 from skdpsurv.classification.group_fit import Coefficients, GroupFit, SignedRows
 from skdpsurv.classification.private_classifier import (
     ASSUMPTIONS,
     LabelledShape,
     PrivateClassifier,
+    chance,
     checked_caps,
     n_outputs,
+    write_classes,
 )
+from skdpsurv.data.blocks import Blocks
+from skdpsurv.dp.measurement import GAUSSIAN, Cost, Known, NoisySum
+from skdpsurv.dp.plan import Plan, Sequential
+from skdpsurv.dp.references import reference
+from skdpsurv.dp.types import FloatArray, IntArray
+from skdpsurv.dp.zcdp import Price, stated_price
 from skdpsurv.inference import Inference, Summarised
-from skdpsurv.likelihoods.logistic import log_odds, probability
+from skdpsurv.likelihoods.linear import log_odds, probability
 from skdpsurv.mechanisms.perturbation import Minimisers, Perturbed, Problem
 from skdpsurv.mechanisms.sums import Histogram
 from skdpsurv.priors import Prior
-from skdpsurv.privacy.concentrated import Price, stated_price
-from skdpsurv.privacy.cost import Cost
-from skdpsurv.privacy.measurement import GAUSSIAN, Known, NoisySum
-from skdpsurv.privacy.plan import Plan, Sequential
-from skdpsurv.references import reference
 from skdpsurv.release import Release, released_array
-from skdpsurv.types import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script

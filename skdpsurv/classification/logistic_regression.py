@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from skdpsurv.checks import Check, Parameters, auto_or, choice, number_in, positive, word_or
 from skdpsurv.classification import budgets
 from skdpsurv.classification.label_inference import LabelMoments
 from skdpsurv.classification.logistic_model import (
@@ -20,15 +19,15 @@ from skdpsurv.classification.logistic_model import (
     public_slope,
 )
 from skdpsurv.classification.private_classifier import LabelledShape
+from skdpsurv.data.labels import stated_classes
+from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp.checks import Check, Parameters, auto_or, choice, number_in, positive, word_or
+from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.zcdp import Price, as_laplace, parts, what_is_left
 from skdpsurv.inference import REACH
-from skdpsurv.labels import stated_classes
-from skdpsurv.likelihoods.logistic import log_odds_slope
-from skdpsurv.mechanisms.methods import NAMES, candidates, check_delta
+from skdpsurv.likelihoods.linear import log_odds_slope
+from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
 from skdpsurv.priors import Evidence, Prior, Terms, is_prior
-from skdpsurv.privacy import PrivacyAccountant
-from skdpsurv.privacy.concentrated import Price, as_laplace, parts
-from skdpsurv.privacy.plan import Plan
-from skdpsurv.privacy.shares import what_is_left
 from skdpsurv.release import Release
 
 #: Below this many records, times epsilon, a table of margins sees little but its own noise, and is
@@ -115,7 +114,7 @@ class DPLogisticRegression(LogisticModel):
         parameters: the cap on residuals, the size of the constant column, and the share of epsilon
         for recalibration, which 0 switches off.
     columns : transformer or None, default=None
-        Public transformer of raw rows, such as a :class:`~skdpsurv.preprocessing.PublicColumns`:
+        Public transformer of raw rows, such as a :class:`~skdpsurv.data.PublicColumns`:
         what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
         and ``release_`` then stands alone. None: X holds numbers, taken as they are.
     alpha : float or "auto", default="auto"
@@ -185,7 +184,7 @@ class DPLogisticRegression(LogisticModel):
     --------
     PrivateStackingClassifier : Groups of columns that get unequal shares of the noise.
     skdpsurv.published.PublishedLogisticRegression : The algorithm of the papers [1]_, [2]_.
-    skdpsurv.preprocessing.PublicBoundsScaler : Columns to [-1, 1] by public bounds.
+    skdpsurv.data.PublicBoundsScaler : Columns to [-1, 1] by public bounds.
 
     Notes
     -----

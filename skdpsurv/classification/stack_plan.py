@@ -20,18 +20,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdpsurv.blocks import Blocks, same_records
-from skdpsurv.checks import Check, Parameters, number_in
 from skdpsurv.classification.budgets import GroupSetting
 from skdpsurv.classification.group_fit import Coefficients, GroupFit, SignedRows
-from skdpsurv.likelihoods.logistic import probability
+from skdpsurv.data.blocks import Blocks, same_records
+from skdpsurv.dp import RandomSource
+from skdpsurv.dp.checks import Check, Parameters, number_in
+from skdpsurv.dp.measurement import GAUSSIAN, Cost, Distances, Known, at_once, in_turn
+from skdpsurv.dp.plan import Disjoint, Node
+from skdpsurv.dp.references import reference
+from skdpsurv.dp.types import FloatArray, IntArray
+from skdpsurv.likelihoods.linear import probability
 from skdpsurv.mechanisms.perturbation import Minimisers, Perturbed, Problem
-from skdpsurv.privacy import RandomSource
-from skdpsurv.privacy.cost import Cost, at_once, in_turn
-from skdpsurv.privacy.measurement import GAUSSIAN, Distances, Known
-from skdpsurv.privacy.plan import Disjoint, Node
-from skdpsurv.references import reference
-from skdpsurv.types import FloatArray, IntArray
 
 COMBINERS = ("weighted_vote", "logistic", "vote")
 

@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from skdpsurv.checks import Check, auto_or, number_in, workers
 from skdpsurv.classification.feature_groups import FeaturePartition
 from skdpsurv.classification.stack_plan import LogisticCombiner
 from skdpsurv.classification.stacking_model import StackingModel
-from skdpsurv.privacy import PrivacyAccountant
+from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp.checks import Check, auto_or, number_in, workers
 from skdpsurv.release import Release
 
 
@@ -35,7 +35,7 @@ class PrivateStackingClassifier(StackingModel):
         models are fitted by noisy gradient descent where that needs less noise than objective
         perturbation, by public numbers; where no model is, ``guarantee_`` has ``delta=0``.
     columns : transformer or None, default=None
-        Public transformer of raw rows, such as a :class:`~skdpsurv.preprocessing.PublicColumns`:
+        Public transformer of raw rows, such as a :class:`~skdpsurv.data.PublicColumns`:
         what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
         and ``release_`` then stands alone. None: X holds numbers, taken as they are.
     partition : {"features", "samples"} or FeaturePartition, default="features"

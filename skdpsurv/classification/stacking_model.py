@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdpsurv.checks import Check, integer, one_of, optional, positive, word_or
 from skdpsurv.classification import budgets
-from skdpsurv.classification.class_formula import chance, write_classes
 from skdpsurv.classification.feature_groups import (
     FeaturePartition,
     Groups,
@@ -29,8 +27,10 @@ from skdpsurv.classification.private_classifier import (
     ASSUMPTIONS,
     LabelledShape,
     PrivateClassifier,
+    chance,
     checked_caps,
     n_outputs,
+    write_classes,
 )
 from skdpsurv.classification.stack_plan import (
     COMBINERS,
@@ -41,14 +41,15 @@ from skdpsurv.classification.stack_plan import (
     votes,
     weighted_scores,
 )
-from skdpsurv.likelihoods.logistic import probability
-from skdpsurv.mechanisms.methods import NAMES
-from skdpsurv.preprocessing.feature import require_same_units
+from skdpsurv.data.feature import require_same_units
+from skdpsurv.dp.checks import Check, integer, one_of, optional, positive, word_or
+from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.zcdp import parts
+from skdpsurv.likelihoods.linear import probability
+from skdpsurv.mechanisms.perturbation import NAMES
 from skdpsurv.priors import Promises, check_same_features, is_prior
-from skdpsurv.privacy.concentrated import parts
-from skdpsurv.privacy.plan import Plan
 from skdpsurv.release import Release, released_array
-from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script

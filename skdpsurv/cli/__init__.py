@@ -11,13 +11,13 @@ from typer.core import TyperGroup
 
 from skdpsurv.cli import ledger
 from skdpsurv.cli.columns_file import schema
-from skdpsurv.cli.demo_command import demo
+from skdpsurv.cli.demo import demo
 from skdpsurv.cli.evaluating import evaluate, predict
 from skdpsurv.cli.failures import EXIT_CODES, say
 from skdpsurv.cli.fitting import fit
 from skdpsurv.cli.releases import explain, pool
 from skdpsurv.cli.simulate import audit, plan
-from skdpsurv.version import __version__
+from skdpsurv.dp.references import __version__
 
 __all__ = ["app"]
 

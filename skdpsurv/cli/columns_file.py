@@ -15,8 +15,8 @@ from skdpsurv.cli.failures import CommandError, refusals
 from skdpsurv.cli.files import Table, column_names, read_table, require_columns
 from skdpsurv.cli.options import NONE, FileFormat, command, split_names
 from skdpsurv.cli.output import save, show
-from skdpsurv.preprocessing import PublicColumns
-from skdpsurv.preprocessing.column_kinds import Category, Date
+from skdpsurv.data import PublicColumns
+from skdpsurv.data.column_kinds import Category, Date
 
 #: Of a column: None if it is not read as text.
 Labels = tuple[str, ...] | None

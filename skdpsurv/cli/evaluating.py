@@ -24,11 +24,11 @@ from skdpsurv.cli.ledger import ledger_line, ledger_state, open_ledger
 from skdpsurv.cli.options import NONE, FileFormat, Spending, SurvivalColumns, command
 from skdpsurv.cli.output import csv_text, curves, reserve, save, save_or_print, show, working
 from skdpsurv.cli.releases import load_release
-from skdpsurv.metrics.evaluation import Evaluation
+from skdpsurv.dp.types import FloatArray
+from skdpsurv.evaluation.evaluation import Evaluation
 from skdpsurv.release import Release
 from skdpsurv.report.text import exact
 from skdpsurv.survival.curve_frames import times_argument
-from skdpsurv.types import FloatArray
 
 
 @command

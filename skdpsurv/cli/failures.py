@@ -17,9 +17,9 @@ from typing import Any
 
 import typer
 
-from skdpsurv.preprocessing import PublicInputWarning
-from skdpsurv.privacy import BudgetExceededError, PrivacyLeakWarning, RefusedValueError
-from skdpsurv.target import TIMES_ALONE
+from skdpsurv.data import PublicInputWarning
+from skdpsurv.data.target import TIMES_ALONE
+from skdpsurv.dp import BudgetExceededError, PrivacyLeakWarning, RefusedValueError
 
 #: Exit codes by kind of failure. 2 is also what a wrong option ends with.
 EXIT_CODES = {

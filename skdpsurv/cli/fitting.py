@@ -24,17 +24,17 @@ from skdpsurv.cli.ledger import ledger_line, ledger_state, open_ledger
 from skdpsurv.cli.options import NONE, FileFormat, Spending, SurvivalColumns, command
 from skdpsurv.cli.output import promise_line, reserve, result_lines, save_or_print, show, working
 from skdpsurv.cli.releases import load_release
-from skdpsurv.forecast.delta import gain_of_delta
-from skdpsurv.other_names import instead_of
-from skdpsurv.preprocessing.encoding import columns_beyond
-from skdpsurv.privacy import PrivacyGuarantee
+from skdpsurv.data.encoding import columns_beyond
+from skdpsurv.data.target import split_target
+from skdpsurv.dp import PrivacyGuarantee
+from skdpsurv.dp.refusals import instead_of
+from skdpsurv.evaluation.forecast import gain_of_delta
 from skdpsurv.survival import (
     DPAalenJohansenFitter,
     DPDiscreteTimeSurvival,
     DPKaplanMeierFitter,
     DPWeibullFitter,
 )
-from skdpsurv.target import split_target
 
 #: What ``skdpsurv fit`` fits.
 Kind = StrEnum("Kind", ["survival", "weibull", "km", "competing", "logistic"])

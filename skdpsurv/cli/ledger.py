@@ -12,9 +12,9 @@ from skdpsurv.cli.failures import CommandError, refusals
 from skdpsurv.cli.options import NONE, Spending, command
 from skdpsurv.cli.output import csv_text, rich_table, save, show
 from skdpsurv.cli.releases import load_release
-from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee
-from skdpsurv.privacy.budget import dataset_name
-from skdpsurv.privacy.chain import Receipt
+from skdpsurv.dp import PrivacyAccountant, PrivacyGuarantee
+from skdpsurv.dp.budget import dataset_name
+from skdpsurv.dp.chain import Receipt
 from skdpsurv.report.text import exact
 
 app = typer.Typer(help="Look at a ledger, make one, or export it.", no_args_is_help=True)
@@ -162,7 +162,7 @@ def copy(ledger: str, to: str, /, *, as_json: bool = False) -> None:
         Where it shall be: such a place, too.
     """
     # Databases take a while to import.
-    from skdpsurv.privacy.ledger_copy import copy_ledger
+    from skdpsurv.dp.ledger_copy import copy_ledger
 
     with refusals("ledger"):
         copy_ledger(ledger, to)

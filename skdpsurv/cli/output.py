@@ -22,8 +22,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from skdpsurv.cli.failures import CommandError
-from skdpsurv.privacy import PrivacyGuarantee
-from skdpsurv.privacy.guarantee import PERSON
+from skdpsurv.dp import PrivacyGuarantee
+from skdpsurv.dp.guarantee import PERSON
 from skdpsurv.release import Release, layout
 from skdpsurv.report import units
 from skdpsurv.report.coefficients import cautions

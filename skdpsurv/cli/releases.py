@@ -11,7 +11,7 @@ from typing import Any
 from skdpsurv.cli.failures import CommandError, refusals
 from skdpsurv.cli.options import command
 from skdpsurv.cli.output import promise_line, reserve, result_lines, save, show
-from skdpsurv.metrics import SurvivalEvaluation
+from skdpsurv.evaluation import SurvivalEvaluation
 from skdpsurv.pooling import heterogeneity, pool_releases
 from skdpsurv.release import Release
 from skdpsurv.release.layout import unrepeated

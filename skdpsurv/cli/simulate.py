@@ -15,7 +15,7 @@ from skdpsurv.cli.failures import CommandError
 from skdpsurv.cli.fitting import ESTIMATORS, Kind, make
 from skdpsurv.cli.options import NONE, command
 from skdpsurv.cli.output import reserve, rich_table, show, working
-from skdpsurv.forecast import forecast_accuracy
+from skdpsurv.evaluation.forecast import forecast_accuracy
 
 #: What a terminal has room for, of a forecast's table, and what it means.
 SHOWN = {

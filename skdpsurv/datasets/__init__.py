@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from skdpsurv.datasets.flchain import load_flchain
+from skdpsurv.datasets.flchain import load_flchain, load_survival_csv
 from skdpsurv.datasets.simulated import make_discrete_time_survival
-from skdpsurv.datasets.survival_csv import load_survival_csv
 
 __all__ = ["load_flchain", "load_survival_csv", "make_discrete_time_survival"]

@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from sklearn.utils import Bunch, check_random_state
 
-from skdpsurv.checks import fraction, one_of, positive_int, positive_number
-from skdpsurv.target import survival_target
-from skdpsurv.types import FloatArray
+from skdpsurv.data.target import survival_target
+from skdpsurv.dp.checks import fraction, one_of, positive_int, positive_number
+from skdpsurv.dp.types import FloatArray
 
 _WEIBULL_SHAPE = {"front-loaded": 0.5, "flat": 1.0, "rising": 2.0}
 

@@ -13,8 +13,13 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.base import Published
-from skdpsurv.blocks import Blocks, in_blocks
-from skdpsurv.checks import Check, choice, integer, later, number_in, optional, word_or
+from skdpsurv.data.blocks import Blocks, in_blocks
+from skdpsurv.data.shape import Shape
+from skdpsurv.data.sources import require_in_memory
+from skdpsurv.dp import PrivacyAccountant, call_without_data, silent_arithmetic
+from skdpsurv.dp.checks import Check, choice, integer, later, number_in, optional, word_or
+from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.hybrid.hybrid_measurements import Fit, over
 from skdpsurv.hybrid.hybrid_plan import METHODS, SHARES, WEIGHTS, hybrid_plan, shares
 from skdpsurv.hybrid.hybrid_records import (
@@ -26,19 +31,17 @@ from skdpsurv.hybrid.hybrid_records import (
     read_table,
     refuse_sparse,
 )
-from skdpsurv.hybrid.masks import boolean_mask, checked_outcome, public_part, require_both
-from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, fit_weighted, takes_signed_weights
-from skdpsurv.hybrid.selection import SubsetSelection
-from skdpsurv.privacy import (
-    PrivacyAccountant,
-    call_without_data,
-    silent_arithmetic,
+from skdpsurv.hybrid.meta_estimator import (
+    PrivateMetaEstimator,
+    boolean_mask,
+    checked_outcome,
+    fit_weighted,
+    public_part,
+    require_both,
+    takes_signed_weights,
 )
-from skdpsurv.privacy.plan import Plan
+from skdpsurv.hybrid.selection import SubsetSelection
 from skdpsurv.release import Release
-from skdpsurv.shape import Shape
-from skdpsurv.sources import require_in_memory
-from skdpsurv.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +76,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         moments of residuals have Gaussian noise where that is less, with twenty to thirty columns
         or more, and more rounds are worth their price. Else ``guarantee_`` has ``delta=0``.
     columns : transformer or None, default=None
-        Public transformer of raw rows, such as a :class:`~skdpsurv.preprocessing.PublicColumns`:
+        Public transformer of raw rows, such as a :class:`~skdpsurv.data.PublicColumns`:
         what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
         and ``release_`` then stands alone. None: X holds numbers, taken as they are.
     method : {"auto", "cells", "residuals", "all", "subset"} or SubsetSelection, default="auto"

@@ -39,7 +39,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from skdpsurv.blocks import Blocks
+from skdpsurv.data.blocks import Blocks
+from skdpsurv.dp import clip_rows
+from skdpsurv.dp.measurement import Cost, Known, NoisySum, in_turn, price_of
+from skdpsurv.dp.types import FloatArray, IntArray
+from skdpsurv.dp.zcdp import amount
 from skdpsurv.hybrid.hybrid_records import (
     PROOF,
     Design,
@@ -50,13 +54,8 @@ from skdpsurv.hybrid.hybrid_records import (
 from skdpsurv.hybrid.points import distinct, nearest, nested_counts, places_of
 from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities
 from skdpsurv.likelihoods.base import gram
-from skdpsurv.mechanisms.private_mean import MeanOfRows
+from skdpsurv.mechanisms.moments import MeanOfRows
 from skdpsurv.mechanisms.sums import HISTOGRAM, Histograms
-from skdpsurv.privacy import clip_rows
-from skdpsurv.privacy.concentrated import amount
-from skdpsurv.privacy.cost import Cost, in_turn, price_of
-from skdpsurv.privacy.measurement import Known, NoisySum
-from skdpsurv.types import FloatArray, IntArray
 
 Records = Blocks[PrivateRecords]
 

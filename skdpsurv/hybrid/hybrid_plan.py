@@ -17,7 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.checks import list_of, positive
+from skdpsurv.dp.checks import list_of, positive
+from skdpsurv.dp.measurement import NoisySum
+from skdpsurv.dp.plan import Plan, Sequential
+from skdpsurv.dp.random import require_theorem
+from skdpsurv.dp.zcdp import Concentrated, Price, amount, as_laplace, part
+from skdpsurv.dp.zcdp import parts as gaussian_parts
 from skdpsurv.hybrid.hybrid_measurements import (
     CLIPPED_SHARE,
     CellCounts,
@@ -35,11 +40,6 @@ from skdpsurv.hybrid.predictions import prediction_assumptions
 from skdpsurv.hybrid.selection import SELECTIONS, SubsetChoice
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import MARGIN
-from skdpsurv.privacy.concentrated import Concentrated, Price, amount, as_laplace, part
-from skdpsurv.privacy.concentrated import parts as gaussian_parts
-from skdpsurv.privacy.exact_vectors import require_theorem
-from skdpsurv.privacy.measurement import NoisySum
-from skdpsurv.privacy.plan import Plan, Sequential
 
 ASSUMPTIONS = (
     "which records are public, and with it their number and that of the private ones, is public",

@@ -11,16 +11,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from skdpsurv.data.cells import LARGEST_FLOAT
+from skdpsurv.data.shape import column_index
+from skdpsurv.dp import check_finite, refuse_masked
+from skdpsurv.dp.domain import as_float_array
+from skdpsurv.dp.references import reference
+from skdpsurv.dp.refusals import FLOATS, NO_TABLE, REAL, TEXT, all_of, attempted
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.hybrid.points import CategoricalAxis, MixedSpace, NumericAxes
-from skdpsurv.preprocessing.column_cells import LARGEST_FLOAT
-from skdpsurv.privacy import check_finite, refuse_masked
-from skdpsurv.privacy.domain import as_float_array
-from skdpsurv.privacy.plain_cells import FLOATS, REAL, TEXT, all_of
-from skdpsurv.privacy.refusals import NO_TABLE
-from skdpsurv.privacy.silence import attempted
-from skdpsurv.references import reference
-from skdpsurv.shape import column_index
-from skdpsurv.types import FloatArray
 
 #: Of what is asked of private records.
 PROOF = reference("docs/proofs/hybrid", "wang", "dwork")

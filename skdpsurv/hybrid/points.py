@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdpsurv.privacy.silence import attempted
-from skdpsurv.types import FloatArray, IntArray
+from skdpsurv.dp.refusals import attempted
+from skdpsurv.dp.types import FloatArray, IntArray
 
 #: Pairs of a block: what a pass holds is a few arrays of so many doubles.
 BLOCK_PAIRS = 2**21

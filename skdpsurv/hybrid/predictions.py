@@ -18,17 +18,9 @@ from typing import Any
 import numpy as np
 from joblib import parallel_config
 
-from skdpsurv.privacy import silence, silent_arithmetic
-from skdpsurv.privacy.silence import attempted
-from skdpsurv.types import FloatArray
-
-__all__ = [
-    "asked_alone",
-    "predicted_numbers",
-    "predicted_probabilities",
-    "prediction_assumptions",
-    "row_wise",
-]
+from skdpsurv.dp import silence, silent_arithmetic
+from skdpsurv.dp.refusals import attempted
+from skdpsurv.dp.types import FloatArray
 
 
 @functools.cache

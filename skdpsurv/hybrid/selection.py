@@ -22,15 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import is_classifier
 
-from skdpsurv.blocks import Blocks
-from skdpsurv.checks import Check, Parameters, choice, integer, list_of, optional
+from skdpsurv.data.blocks import Blocks
+from skdpsurv.dp.checks import Check, Parameters, choice, integer, list_of, optional
+from skdpsurv.dp.measurement import Known, NoisySum
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.hybrid.hybrid_records import PROOF, Design, PrivateRecords, PublicRecords
 from skdpsurv.hybrid.points import places_of
 from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities
-from skdpsurv.mechanisms.choices import Choices
-from skdpsurv.mechanisms.sums import LOSS, Sums
-from skdpsurv.privacy.measurement import Known, NoisySum
-from skdpsurv.types import FloatArray
+from skdpsurv.mechanisms.sums import LOSS, Choices, Sums
 
 
 def record_losses(

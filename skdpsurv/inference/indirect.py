@@ -43,10 +43,10 @@ from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 
+from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.inference.row_moments import SHAPES, ReleasedMoments, RowLaw
 from skdpsurv.mechanisms.perturbation import Calibrated
 from skdpsurv.mechanisms.vector_noise import NoiseLaw
-from skdpsurv.types import BoolArray, FloatArray
 
 #: Pairs of draws, with both signs, of more noise on the moments.
 N_PAIRS = 16

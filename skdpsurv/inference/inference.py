@@ -12,14 +12,13 @@ import pandas as pd
 from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
-from skdpsurv.checks import fraction
+from skdpsurv.data.feature import Feature, few_intervals
+from skdpsurv.dp import PrivacyGuarantee
+from skdpsurv.dp.checks import fraction
+from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.inference.indirect import Found
-from skdpsurv.preprocessing.feature import Feature
-from skdpsurv.preprocessing.public_doubts import few_intervals
-from skdpsurv.privacy import PrivacyGuarantee
 from skdpsurv.release import Release, released_array
-from skdpsurv.release.explanation import headline
-from skdpsurv.types import BoolArray, FloatArray
+from skdpsurv.release.raw_rows import headline
 
 #: Of the names that values of a release have.
 PREFIX = "inference_"

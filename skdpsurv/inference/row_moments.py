@@ -24,13 +24,12 @@ import numpy as np
 from scipy import special
 from scipy.stats import qmc
 
-from skdpsurv.blocks import Blocks
-from skdpsurv.mechanisms.second_moments import SecondMoments
-from skdpsurv.pieces import row_pieces
-from skdpsurv.privacy import random_source
-from skdpsurv.privacy.measurement import Known, NoisySum
-from skdpsurv.references import reference
-from skdpsurv.types import BoolArray, FloatArray
+from skdpsurv.data.blocks import Blocks
+from skdpsurv.dp import random_source
+from skdpsurv.dp.measurement import Known, NoisySum
+from skdpsurv.dp.references import reference
+from skdpsurv.dp.types import BoolArray, FloatArray, row_pieces
+from skdpsurv.mechanisms.moments import SecondMoments
 
 #: Standard rows of each shape, at least; and so many times the number of columns.
 N_ROWS, ROWS_PER_COLUMN = 256, 8

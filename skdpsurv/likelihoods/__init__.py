@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from skdpsurv.likelihoods.base import Derivatives, Likelihood, PrivacyConstants
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
-from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, ScalarLoss
-from skdpsurv.likelihoods.logistic import Logistic
+from skdpsurv.likelihoods.hazard import DiscreteHazard
+from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, Logistic, ScalarLoss
 
 __all__ = [
     "Derivatives",

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from skdpsurv.blocks import in_pairs
-from skdpsurv.pieces import row_pieces
-from skdpsurv.types import FloatArray, IntArray
+from skdpsurv.data.blocks import in_pairs
+from skdpsurv.dp.types import FloatArray, IntArray, row_pieces
 
 #: Rows that are added up one after another; longer sums are made of such pieces, in pairs, so that
 #: rounding cannot pile up however many equal records there are.

@@ -19,7 +19,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from scipy import special
 
-from skdpsurv.types import FloatArray
+from skdpsurv.dp.types import FloatArray
 
 #: exp of a linear predictor is taken inside +-350, where its square is still a number.
 ETA_LIMIT = 350.0

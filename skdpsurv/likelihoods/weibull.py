@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
-from skdpsurv.types import BoolArray, FloatArray
+from skdpsurv.dp.types import BoolArray, FloatArray
 
 #: Shapes are sought down to this part of the largest one.
 SHAPE_RANGE = 2.0**-10

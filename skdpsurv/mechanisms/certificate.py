@@ -26,7 +26,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from skdpsurv.blocks import MOST_LEVELS
+from skdpsurv.data.blocks import MOST_LEVELS
 from skdpsurv.likelihoods.base import PrivacyConstants
 
 UNIT = 2.0**-53

@@ -28,12 +28,7 @@ from dataclasses import dataclass
 
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.mechanisms.certificate import Center, certificate
-from skdpsurv.mechanisms.objective_perturbation import (
-    SOLVER_SHARE,
-    Calibration,
-    curvature_cost,
-    least_ridge,
-)
+from skdpsurv.mechanisms.objective import SOLVER_SHARE, Calibration, curvature_cost, least_ridge
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, MARGIN, NoiseLaw, SphericalLaplace
 
 

@@ -29,8 +29,8 @@ from fractions import Fraction
 from functools import cache
 from typing import Protocol
 
-from skdpsurv.checks import positive_number
-from skdpsurv.privacy import RandomSource, uniform_below
+from skdpsurv.dp import RandomSource, uniform_below
+from skdpsurv.dp.checks import positive_number
 
 #: Levels are counted in these parts of one record, so that they can be interpolated.
 UNIT = 2**20

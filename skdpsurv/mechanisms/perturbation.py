@@ -4,9 +4,11 @@ r"""Run a perturbation that was calibrated: minimise with noise in the objective
     \arg\min_f \Big[\sum_i \ell(f; z_i) + \frac\kappa2\|f - c\|^2 + \langle b, f\rangle\Big] + e
 
 Objective perturbation draws b for privacy and a tiny e to hide the solver, output perturbation e
-alone, and a descent noise for each of its gradients (:mod:`~skdpsurv.mechanisms.noisy_descent`).
+alone, and a descent noise for each of its gradients (:mod:`~skdpsurv.mechanisms.descent`).
 Scales are those of a calibration, whose module states the theorem. All noise is drawn in the
 calling process: workers get a linear term or noise, never a stream of random numbers.
+
+The ways to perturb a minimiser, by the names that estimators give them.
 """
 
 from __future__ import annotations
@@ -20,17 +22,25 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from joblib import Parallel, delayed
 
-from skdpsurv.blocks import Blocks, InMemory
-from skdpsurv.likelihoods.base import Likelihood
-from skdpsurv.mechanisms.certificate import Certificate
-from skdpsurv.mechanisms.moves import Move, moves
-from skdpsurv.mechanisms.newton import Objective, minimize, minimize_without_privacy
-from skdpsurv.mechanisms.noisy_descent import Descent, DescentCalibration
-from skdpsurv.mechanisms.vector_noise import NoiseLaw, add_noise, draw_noise, nearest_doubles
-from skdpsurv.privacy import RandomSource, silent_arithmetic
-from skdpsurv.privacy.concentrated import Concentrated, Price, amount
-from skdpsurv.privacy.measurement import Distances, Known, Mechanism
-from skdpsurv.types import FloatArray
+from skdpsurv.data.blocks import Blocks, InMemory
+from skdpsurv.dp import RandomSource, silent_arithmetic
+from skdpsurv.dp.measurement import Distances, Known, Mechanism
+from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.zcdp import Concentrated, Price, amount
+from skdpsurv.likelihoods.base import Likelihood, PrivacyConstants
+from skdpsurv.mechanisms import descent, objective
+from skdpsurv.mechanisms import output as output_perturbation
+from skdpsurv.mechanisms.certificate import ZERO, Center, Certificate
+from skdpsurv.mechanisms.descent import Descent, DescentCalibration
+from skdpsurv.mechanisms.newton import Move, Objective, minimize, minimize_without_privacy, moves
+from skdpsurv.mechanisms.vector_noise import (
+    NoiseLaw,
+    SphericalGaussian,
+    SphericalLaplace,
+    add_noise,
+    draw_noise,
+    nearest_doubles,
+)
 
 
 class Calibrated(Protocol):
@@ -294,3 +304,101 @@ def _computed(task: Objective | Descent, certificate: Certificate | None) -> Per
 def _released(found: Perturbed, calibration: Calibrated, source: RandomSource) -> Perturbed:
     law = calibration.output
     return found._replace(coef=add_noise(found.coef, law, source)) if law else found
+
+
+NAMES = {
+    "obj_pert": "objective perturbation",
+    "out_pert": "output perturbation",
+    "noisy_gd": "noisy gradient descent",
+}
+
+
+#: Those that epsilon alone pays for.
+PURE = ("obj_pert", "out_pert")
+
+
+def candidates(method: str, delta: float) -> list[tuple[str, bool]]:
+    """Return the methods that a fit may use, and whether by Gaussian noise.
+
+    Parameters
+    ----------
+    method : {"auto", "obj_pert", "out_pert", "noisy_gd"}
+    delta : float
+        0 rules Gaussian noise out.
+    """
+    pure = {"auto": "obj_pert", "obj_pert": "obj_pert", "out_pert": "out_pert"}
+    gaussian = {"auto": "noisy_gd", "noisy_gd": "noisy_gd", "out_pert": "out_pert"}
+    found = [(pure[method], False)] if method in pure else []
+    return found + ([(gaussian[method], True)] if delta and method in gaussian else [])
+
+
+def check_delta(method: object, delta: float) -> None:
+    """Refuse a method that needs a delta which the estimator has not.
+
+    Raises
+    ------
+    ValueError
+    """
+    if not delta and isinstance(method, str) and method == "noisy_gd":
+        raise ValueError(
+            "delta must be positive with method='noisy_gd': Gaussian noise has no epsilon without."
+        )
+
+
+def calibrate(
+    method: str,
+    constants: PrivacyConstants,
+    price: Price,
+    n_records: int,
+    n_params: int,
+    alpha: float,
+    law: type[NoiseLaw] = SphericalLaplace,
+    center: Center = ZERO,
+) -> Calibrated:
+    """Return ridge, certificate and laws of noise, from public numbers.
+
+    Parameters
+    ----------
+    method : str
+        One of ``NAMES``.
+    constants : PrivacyConstants
+    price : float or Concentrated
+        An epsilon, or a mu for Gaussian noise.
+    n_records, n_params : int
+    alpha : float
+        Least ridge wanted, on the scale of the mean loss.
+    law : type of NoiseLaw, default=SphericalLaplace
+        Of what epsilon pays for.
+    center : Center, default=ZERO
+        What is known of what coefficients are shrunk to.
+
+    Returns
+    -------
+    Calibrated
+    """
+    if not isinstance(price, Concentrated):
+        module = objective if method == "obj_pert" else output_perturbation
+        found: Calibrated = module.calibrate(
+            constants, price, n_records, n_params, alpha, law=law, center=center
+        )
+        return found
+    if method == "noisy_gd":
+        return descent.calibrate(
+            constants, price.mu, n_records, n_params, alpha, center_norm=center.norm
+        )
+    return output_perturbation.calibrate(
+        constants, price.mu, n_records, n_params, alpha, law=SphericalGaussian, center=center
+    )
+
+
+def deviation(calibration: Calibrated) -> float:
+    """Return how much noise there is, in units of a gradient: what two ways are compared by.
+
+    Of a descent that cannot go as far as it should, so many times as much.
+    """
+    if isinstance(calibration, DescentCalibration):
+        return calibration.linear.deviation * calibration.excess
+    linear, output = calibration.linear, calibration.output
+    if linear is not None:
+        return linear.deviation
+    return 0.0 if output is None else output.deviation * calibration.kappa

@@ -25,9 +25,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
-from skdpsurv.blocks import Blocks
+from skdpsurv.data.blocks import Blocks
+from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.likelihoods.base import Likelihood
-from skdpsurv.types import FloatArray, IntArray
 
 #: The prior's precision, rate * sigma: a normal of standard deviation 10 on each coefficient.
 PRIOR_PRECISION = 1e-2

@@ -10,13 +10,19 @@ noise is discrete Gaussian, of deviation Euclidean sensitivity/mu, and :math:`\t
 (docs/proofs/gaussian). Scales are rounded upwards, the samplers are exact, and the sums are of
 integers: no float stands between the theorem and the program but in seeded draws, which are not
 private anyway.
+
+Choices among public candidates, by permute-and-flip.
+
+A candidate's loss is a sum over the records. Neighbours: replace-one. Sensitivity: that of each
+loss, as the query says. Theorem: permute-and-flip is epsilon-differentially private, however many
+candidates there are (docs/proofs/noise); epsilons of several choices add up.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, overload
@@ -24,7 +30,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdpsurv.privacy import (
+from skdpsurv.dp import (
     RandomSource,
     lattice_gaussian,
     lattice_laplace,
@@ -32,11 +38,10 @@ from skdpsurv.privacy import (
     permute_and_flip,
     to_lattice,
 )
-from skdpsurv.privacy.concentrated import MARGIN, Concentrated, Price, part
-from skdpsurv.privacy.measurement import Distances
-from skdpsurv.privacy.shares import at_most
-from skdpsurv.references import reference
-from skdpsurv.types import FloatArray, IntArray
+from skdpsurv.dp.measurement import Cost, Distances, Known, Mechanism, in_turn, price_of
+from skdpsurv.dp.references import reference
+from skdpsurv.dp.types import FloatArray, IntArray
+from skdpsurv.dp.zcdp import MARGIN, Concentrated, Price, at_most, part
 
 __all__ = [
     "COUNT",
@@ -282,7 +287,7 @@ class Sums(Integers):
 
         Neighbours: replace-one. Sensitivity: ``each``, of every sum. Theorem: permute-and-flip with
         scores of sensitivity ``each`` is epsilon-differentially private (McKenna and Sheldon 2020;
-        :func:`~skdpsurv.privacy.permute_and_flip`).
+        :func:`~skdpsurv.dp.permute_and_flip`).
         """
         return permute_and_flip([-total for total in exact], epsilon, float(self.each), source)
 
@@ -324,3 +329,56 @@ def _drawn(query: Integers, exact: Any, price: Price, source: RandomSource) -> A
     if math.isinf(price):
         return exact
     return lattice_laplace(exact, least_scale(query.sensitivity, price), source)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Choices(Mechanism):
+    """Choices of which each has an equal part of a price.
+
+    Parameters
+    ----------
+    price : float
+    """
+
+    price: float
+
+    @property
+    @abstractmethod
+    def queries(self) -> Sequence[Sums]:
+        """Of each choice: how many candidates it has, and how far a record moves their losses."""
+
+    @abstractmethod
+    def losses(self, known: Known, records: Any) -> Sequence[Sequence[int]]:
+        """Return the exact losses of the candidates of each choice; private."""
+
+    @abstractmethod
+    def after(self, known: Known, places: Sequence[int]) -> Mapping[str, Any]:
+        """Return what follows from the places of the candidates that were chosen, by name."""
+
+    @property
+    def each(self) -> float:
+        """The price of a choice."""
+        return self.price / len(self.queries)
+
+    @property
+    def cost(self) -> Cost:
+        """That of the choices together."""
+        return in_turn([price_of(self.each)] * len(self.queries))
+
+    def spans(self) -> list[float]:
+        """Return the inverse of the price."""
+        return [1.0 / self.price]
+
+    def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
+        """Choose, and return what follows."""
+        both = zip(self.queries, self.losses(known, records), strict=True)
+        return self.after(known, [query.least(one, self.each, source) for query, one in both])
+
+    def distances(self, known: Known, one: Any, other: Any) -> Distances:
+        """Return how far losses of neighbours are apart at most, choice by choice."""
+        both = zip(self.losses(known, one), self.losses(known, other), strict=True)
+        found = [max(abs(a - b) for a, b in zip(*losses, strict=True)) for losses in both]
+        return [
+            ("losses", float(far), float(query.each))
+            for far, query in zip(found, self.queries, strict=True)
+        ]

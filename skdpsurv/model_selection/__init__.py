@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.model_selection.candidates import charges_of
 from skdpsurv.model_selection.search import PrivateSearchCV
 from skdpsurv.model_selection.strategies import DisjointParts, RepeatedRuns
-from skdpsurv.privacy import PrivacyAccountant
 
 __all__ = ["DisjointParts", "PrivateSearchCV", "RepeatedRuns"]
 

@@ -13,9 +13,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.base import PrivateEstimator
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.model_selection.candidates import private_step
 from skdpsurv.model_selection.losses import through_pipeline
-from skdpsurv.types import FloatArray
 
 #: Methods that scikit-learn's Pipeline does not pass on.
 CURVES = ("predict_survival_function", "predict_cumulative_hazard_function")

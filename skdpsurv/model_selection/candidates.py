@@ -22,18 +22,15 @@ from sklearn.model_selection import (
 from sklearn.pipeline import Pipeline
 
 from skdpsurv.base import PrivateEstimator
-from skdpsurv.labels import class_indices
-from skdpsurv.other_names import unknown
-from skdpsurv.preprocessing.encoding import valid_row
-from skdpsurv.preprocessing.public_doubts import unstated_norm
-from skdpsurv.preprocessing.public_steps import input_names, known_names, learned_steps
-from skdpsurv.privacy import PrivacyGuarantee, call_without_data, silence, silent_arithmetic
-from skdpsurv.privacy.refusals import NO_TABLE
-from skdpsurv.privacy.run_price import Spend
-from skdpsurv.shape import length, made_up, size
-from skdpsurv.types import BoolArray
-
-__all__ = ["Candidate", "Fit", "charges_of", "list_candidates", "private_step"]
+from skdpsurv.data.encoding import valid_row
+from skdpsurv.data.feature import unstated_norm
+from skdpsurv.data.labels import class_indices
+from skdpsurv.data.public_steps import input_names, known_names, learned_steps
+from skdpsurv.data.shape import length, made_up, size
+from skdpsurv.dp import PrivacyGuarantee, call_without_data, silence, silent_arithmetic
+from skdpsurv.dp.measurement import Spend
+from skdpsurv.dp.refusals import NO_TABLE, unknown
+from skdpsurv.dp.types import BoolArray
 
 #: What the search sets, so that candidates may not.
 RESERVED = ("epsilon", "delta", "random_state", "accountant")

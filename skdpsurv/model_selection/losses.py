@@ -24,27 +24,24 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Normalizer
 from sklearn.utils import check_array, get_tags
 
-from skdpsurv.checks import one_of, positive_number
 from skdpsurv.classification.logistic_model import LogisticModel
 from skdpsurv.classification.stacking_model import StackingModel
+from skdpsurv.data import PublicColumns
+from skdpsurv.data.cells import LoneRows, is_frame, lone_target
+from skdpsurv.data.encoding import encoded
+from skdpsurv.data.public_steps import features_in
+from skdpsurv.data.shape import length, take
+from skdpsurv.data.target import event_and_time, fit_target, is_two_dimensional
+from skdpsurv.dp import silence, silent_arithmetic
+from skdpsurv.dp.checks import one_of, positive_number
+from skdpsurv.dp.refusals import attempted
+from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
 from skdpsurv.hybrid.predictions import asked_alone, row_wise
 from skdpsurv.mechanisms.sums import LOSS
 from skdpsurv.model_selection.candidates import flat_steps, one_after_another, unprotected_steps
-from skdpsurv.preprocessing import PublicColumns
-from skdpsurv.preprocessing.encoding import encoded
-from skdpsurv.preprocessing.lone_rows import LoneRows, lone_target
-from skdpsurv.preprocessing.public_steps import features_in
-from skdpsurv.preprocessing.raw_table import is_frame
-from skdpsurv.privacy import silence, silent_arithmetic
-from skdpsurv.privacy.silence import attempted
-from skdpsurv.shape import length, take
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 from skdpsurv.survival.weibull.fitter import WeibullCurve
-from skdpsurv.target import event_and_time, fit_target, is_two_dimensional
-from skdpsurv.types import BoolArray, FloatArray
-
-__all__ = ["Loss", "chosen_loss", "summed_losses", "through_pipeline"]
 
 Loss = Callable[[Any, Any, Any], ArrayLike]
 

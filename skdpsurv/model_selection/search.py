@@ -12,7 +12,11 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.utils import indexable
 
 from skdpsurv.base import Published, Weakness
-from skdpsurv.checks import (
+from skdpsurv.classification.private_classifier import CLASSES_FROM_Y
+from skdpsurv.data.sources import in_memory
+from skdpsurv.data.target import paired
+from skdpsurv.dp import PrivacyAccountant, call_without_data, random_source, uniform_below
+from skdpsurv.dp.checks import (
     Check,
     by,
     integer,
@@ -23,7 +27,8 @@ from skdpsurv.checks import (
     word_or,
     workers,
 )
-from skdpsurv.classification.private_classifier import CLASSES_FROM_Y
+from skdpsurv.dp.measurement import Spend
+from skdpsurv.dp.plan import Plan
 from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.model_selection.best_model import BestModel
 from skdpsurv.model_selection.candidates import (
@@ -50,11 +55,6 @@ from skdpsurv.model_selection.strategies import (
     Split,
 )
 from skdpsurv.priors import of_the_same_ledger
-from skdpsurv.privacy import PrivacyAccountant, call_without_data, random_source, uniform_below
-from skdpsurv.privacy.plan import Plan
-from skdpsurv.privacy.run_price import Spend
-from skdpsurv.sources import in_memory
-from skdpsurv.target import paired
 
 #: Strategies by their words.
 STRATEGIES: dict[str, type[RepeatedRuns | DisjointParts]] = {
@@ -80,7 +80,7 @@ class PrivateSearchCV(BestModel, released=False):
     estimator : estimator
         A private estimator of this package, or a Pipeline that ends in one. Its own ``epsilon`` is
         replaced, its ``accountant`` must be None. Steps before it must learn nothing from records,
-        as :class:`~skdpsurv.preprocessing.PublicBoundsScaler`, ``Normalizer``, ``Binarizer`` and
+        as :class:`~skdpsurv.data.PublicBoundsScaler`, ``Normalizer``, ``Binarizer`` and
         ``PolynomialFeatures`` do; with any other step the search has no guarantee (status
         "none"), with a PrivacyLeakWarning.
     param_grid : dict or list of dict

@@ -17,27 +17,23 @@ from joblib.parallel import BACKENDS, get_active_backend
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from skdpsurv.data.progress import first
+from skdpsurv.data.shape import has_one_each, length, take, take_parameters
+from skdpsurv.dp import RandomSource, silence, silent_arithmetic, uniform_below
+from skdpsurv.dp.guarantee import weakest_status
+from skdpsurv.dp.measurement import Distances, Known, Mechanism, NoisySum, Spend
+from skdpsurv.dp.plan import Disjoint, Node, Plan, RandomlyMany, Sequential, Total
+from skdpsurv.dp.references import reference
+from skdpsurv.dp.refusals import attempted
+from skdpsurv.dp.types import BoolArray, IndexArray, IntArray
+from skdpsurv.dp.zcdp import Concentrated, Price, amount
 from skdpsurv.hybrid import HybridMEstimator
-from skdpsurv.hybrid.masks import boolean_mask
-from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator
+from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, boolean_mask
 from skdpsurv.hybrid.predictions import prediction_assumptions, row_wise
 from skdpsurv.mechanisms.sums import LOSS, Sums
 from skdpsurv.model_selection.candidates import Candidate, Fit, one_of_each, private_step
 from skdpsurv.model_selection.losses import Loss, summed_losses, through_pipeline
 from skdpsurv.model_selection.strategies import Parts, Repeat, Share, Split
-from skdpsurv.privacy import RandomSource, silence, silent_arithmetic, uniform_below
-from skdpsurv.privacy.concentrated import Concentrated, Price, amount
-from skdpsurv.privacy.guarantee import weakest_status
-from skdpsurv.privacy.measurement import Distances, Known, Mechanism, NoisySum
-from skdpsurv.privacy.plan import Disjoint, Node, Plan, RandomlyMany, Sequential, Total
-from skdpsurv.privacy.run_price import Spend
-from skdpsurv.privacy.silence import attempted
-from skdpsurv.progress import first
-from skdpsurv.references import reference
-from skdpsurv.shape import has_one_each, length, take, take_parameters
-from skdpsurv.types import BoolArray, IndexArray, IntArray
-
-__all__ = ["SearchRecords", "SearchShape", "Workers", "never_asked", "search_plan"]
 
 #: Backends of joblib whose tasks nobody else counts.
 LOCAL = ("loky", "multiprocessing", "threading", "sequential")

@@ -10,13 +10,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from skdpsurv.checks import Check, Parameters, number_in, optional
-from skdpsurv.privacy import RandomSource
-from skdpsurv.privacy.concentrated import MARGIN, Price, rho_for
-from skdpsurv.privacy.run_count import RunCount
-from skdpsurv.privacy.run_price import Spend, concentrated, curve, run_rho, spend_of
-from skdpsurv.privacy.shares import at_most, what_is_left
-from skdpsurv.types import IndexArray
+from skdpsurv.dp import RandomSource
+from skdpsurv.dp.checks import Check, Parameters, number_in, optional
+from skdpsurv.dp.measurement import Spend, concentrated, curve, run_rho, spend_of
+from skdpsurv.dp.selection import RunCount
+from skdpsurv.dp.types import IndexArray
+from skdpsurv.dp.zcdp import MARGIN, Price, at_most, rho_for, what_is_left
 
 #: Runs to expect for each candidate, so that most are tried.
 RUNS_PER_CANDIDATE = 10

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.plotting.style import (
     LINE_WIDTH,
     by_name,
@@ -18,7 +19,6 @@ from skdpsurv.plotting.style import (
     new_axes,
     step_curves,
 )
-from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,7 +38,7 @@ def plot_calibration(evaluations: Any, *, ax: Axes | None = None, legend: bool =
     Parameters
     ----------
     evaluations : SurvivalEvaluation or mapping of str to SurvivalEvaluation
-        From :func:`~skdpsurv.metrics.private_survival_metrics`. The keys of a mapping name the
+        From :func:`~skdpsurv.evaluation.private_survival_metrics`. The keys of a mapping name the
         models in the legend.
     ax : matplotlib.axes.Axes, optional
         Where to draw. A new figure's axes if omitted.
@@ -68,7 +68,7 @@ def plot_calibration(evaluations: Any, *, ax: Axes | None = None, legend: bool =
     >>> from matplotlib.figure import Figure
     >>> from skdpsurv import DPDiscreteTimeSurvival
     >>> from skdpsurv.datasets import make_discrete_time_survival
-    >>> from skdpsurv.metrics import private_survival_metrics
+    >>> from skdpsurv.evaluation import private_survival_metrics
     >>> from skdpsurv.plotting import plot_calibration
     >>> data = make_discrete_time_survival(2000, 2, random_state=0)
     >>> model = DPDiscreteTimeSurvival(epsilon=1.0, max_time=data.max_time)
@@ -117,7 +117,7 @@ def plot_risk_groups(
     Parameters
     ----------
     evaluation : SurvivalEvaluation
-        From :func:`~skdpsurv.metrics.private_survival_metrics`.
+        From :func:`~skdpsurv.evaluation.private_survival_metrics`.
     model : estimator, optional
         The one that was evaluated, with ``predict_survival_function``. None draws no curves.
     profile : array-like or data frame of shape (1, n_features), optional
@@ -155,7 +155,7 @@ def plot_risk_groups(
     >>> from matplotlib.figure import Figure
     >>> from skdpsurv import DPDiscreteTimeSurvival
     >>> from skdpsurv.datasets import make_discrete_time_survival
-    >>> from skdpsurv.metrics import private_survival_metrics
+    >>> from skdpsurv.evaluation import private_survival_metrics
     >>> from skdpsurv.plotting import plot_risk_groups
     >>> data = make_discrete_time_survival(2000, 2, random_state=0)
     >>> model = DPDiscreteTimeSurvival(epsilon=1.0, max_time=data.max_time)

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.plotting.style import by_name, colour, legend_beside, new_axes
-from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

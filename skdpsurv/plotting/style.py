@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdpsurv.types import FloatArray
-from skdpsurv.version import extra
+from skdpsurv.dp.references import extra
+from skdpsurv.dp.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdpsurv.checks import positive_number
+from skdpsurv.dp.checks import positive_number
 from skdpsurv.plotting.style import (
     LINE_WIDTH,
     by_name,

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from skdpsurv.checks import positive_number
+from skdpsurv.dp.checks import positive_number
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.plotting.style import (
     COLOURS,
     LINE_WIDTH,
@@ -20,7 +21,6 @@ from skdpsurv.plotting.style import (
     legend_beside,
     new_axes,
 )
-from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -32,10 +32,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy import linalg, special
 
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference
-from skdpsurv.types import FloatArray
-
-__all__ = ["Spread", "pooled_estimate", "together"]
 
 
 class Spread(NamedTuple):

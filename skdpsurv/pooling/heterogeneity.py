@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from skdpsurv.checks import choice
+from skdpsurv.dp.checks import choice
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference
 from skdpsurv.inference.inference import half_width
 from skdpsurv.plotting.coefficient_plot import dress_ratios
@@ -17,12 +18,10 @@ from skdpsurv.pooling.estimates import Spread, pooled_estimate
 from skdpsurv.pooling.kinds import ESTIMATED, LOGS, Regression
 from skdpsurv.pooling.members import in_order
 from skdpsurv.release import Release
-from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["heterogeneity", "plot_forest"]
 
 #: Areas of the squares, in points: of the site with the largest weight, and the least that shows.
 LARGEST, LEAST = 130.0, 12.0

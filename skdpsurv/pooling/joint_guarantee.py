@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from skdpsurv.dp import PrivacyGuarantee, weakest_status
+from skdpsurv.dp.budget import exact_sum, float_above
+from skdpsurv.dp.references import reference
 from skdpsurv.pooling.members import in_one_ledger, leaves, n_records
 from skdpsurv.priors.prior import earlier
-from skdpsurv.privacy import PrivacyGuarantee, weakest_status
-from skdpsurv.privacy.budget import exact_sum, float_above
-from skdpsurv.references import reference
 from skdpsurv.release import Release
 from skdpsurv.survival.weibull.setting import LEFT_CENSORED
 

@@ -23,17 +23,15 @@ import numpy as np
 from scipy import special, stats
 
 from skdpsurv.classification.logistic_regression import ENOUGH
+from skdpsurv.data.feature import require_same_units
+from skdpsurv.data.labels import stated_classes
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference
-from skdpsurv.labels import stated_classes
 from skdpsurv.pooling.members import n_records, require_same
-from skdpsurv.preprocessing.feature import require_same_units
 from skdpsurv.priors import Evidence
 from skdpsurv.release import Release, released_array
 from skdpsurv.survival.curves.table import COUNT_VARIANCE, table_variance
 from skdpsurv.survival.weibull.fitter import LOG_COVARIANCE
-from skdpsurv.types import FloatArray
-
-__all__ = ["ESTIMATED", "LOGS", "Distributions", "Regression", "check_tables", "sum_of_tables"]
 
 #: Parameters of a distribution as they are pooled.
 LOGS = ("log lambda_", "log rho_")

@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from skdpsurv.dp.guarantee import frozen
 from skdpsurv.priors.prior import sha256
-from skdpsurv.privacy.guarantee import frozen
 from skdpsurv.release import Release
-
-__all__ = ["described", "in_one_ledger", "in_order", "leaves", "n_records", "require_same"]
 
 
 def in_order(releases: Any, kinds: Collection[str]) -> list[Release]:

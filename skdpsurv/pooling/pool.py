@@ -8,17 +8,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from skdpsurv.checks import choice, instance, integer, is_list, number_in
+from skdpsurv.data import PublicInputWarning
+from skdpsurv.dp import PrivacyLeakWarning
+from skdpsurv.dp.checks import choice, instance, integer, is_list, number_in
 from skdpsurv.inference import Inference
 from skdpsurv.pooling.estimates import pooled_estimate
 from skdpsurv.pooling.joint_guarantee import doubts_of, joint_guarantee
 from skdpsurv.pooling.kinds import ESTIMATED, check_tables, sum_of_tables
 from skdpsurv.pooling.members import described, in_order
-from skdpsurv.preprocessing import PublicInputWarning
-from skdpsurv.privacy import PrivacyLeakWarning
 from skdpsurv.release import Release
-
-__all__ = ["plan_rounds", "pool_releases"]
 
 #: Estimators whose tables add up.
 COUNTED = ("DPKaplanMeierFitter", "DPAalenJohansenFitter")

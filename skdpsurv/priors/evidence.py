@@ -28,14 +28,12 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, Self
 
 import numpy as np
 
+from skdpsurv.data.column_kinds import Category
+from skdpsurv.data.feature import Expression, Feature, require_same_units, same_features
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.mechanisms.perturbation import Calibrated
-from skdpsurv.preprocessing.column_kinds import Category
-from skdpsurv.preprocessing.feature import Expression, Feature, require_same_units, same_features
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.release.published_table import MODELS
-from skdpsurv.types import FloatArray
-
-__all__ = ["Evidence", "PublishedCoefficients", "Terms"]
 
 _NAMES = ("evidence_coef", "evidence_error")
 #: Records agree with a prior if their estimate's part along it is at least so many of its standard

@@ -9,22 +9,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from skdpsurv.checks import instance, optional
-from skdpsurv.preprocessing.feature import Feature
+from skdpsurv.data.feature import Feature
+from skdpsurv.dp import PrivacyAccountant, PrivacyGuarantee
+from skdpsurv.dp.checks import instance, optional
+from skdpsurv.dp.guarantee import PERSON
 from skdpsurv.priors.evidence import Evidence, Terms
-from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee
-from skdpsurv.privacy.guarantee import PERSON
 from skdpsurv.release import Release
-
-__all__ = [
-    "Prior",
-    "Promises",
-    "check_same_features",
-    "earlier",
-    "is_prior",
-    "of_the_same_ledger",
-    "sha256",
-]
 
 #: Status of what everybody can read already, such as a table in a journal.
 PUBLISHED = "published"

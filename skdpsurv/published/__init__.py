@@ -12,7 +12,7 @@ from skdpsurv.published.classifiers import (
 )
 from skdpsurv.published.hazards import PublishedDiscreteTimeSurvival
 from skdpsurv.published.histogram import PerturbedHistogramMEstimator
-from skdpsurv.published.weibull_plans import (
+from skdpsurv.published.weibull import (
     LaplaceWeibullFitter,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,

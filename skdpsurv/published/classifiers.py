@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from numpy.typing import ArrayLike
 
-from skdpsurv.checks import Check, positive
 from skdpsurv.classification import budgets
 from skdpsurv.classification.feature_groups import FeaturePartition
 from skdpsurv.classification.logistic_model import LogisticMinimisers, LogisticModel
@@ -15,9 +14,10 @@ from skdpsurv.classification.logistic_regression import ENOUGH
 from skdpsurv.classification.private_classifier import LabelledShape
 from skdpsurv.classification.stack_plan import LogisticCombiner
 from skdpsurv.classification.stacking_model import StackingModel
-from skdpsurv.mechanisms.methods import NAMES
-from skdpsurv.privacy import PrivacyAccountant
-from skdpsurv.privacy.plan import Plan
+from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp.checks import Check, positive
+from skdpsurv.dp.plan import Plan
+from skdpsurv.mechanisms.perturbation import NAMES
 from skdpsurv.release import Release
 
 

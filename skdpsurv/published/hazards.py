@@ -25,18 +25,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdpsurv.base import Weakness
-from skdpsurv.blocks import Blocks
-from skdpsurv.checks import Check, word_or
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
-from skdpsurv.mechanisms import objective_perturbation, output_perturbation
+from skdpsurv.data.blocks import Blocks
+from skdpsurv.data.shape import Shape
+from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp.checks import Check, word_or
+from skdpsurv.dp.measurement import Known, Measurement
+from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.references import DOUBLES, REAL_ARITHMETIC, reference
+from skdpsurv.dp.types import FloatArray
+from skdpsurv.likelihoods.hazard import DiscreteHazard
+from skdpsurv.mechanisms import objective, output
 from skdpsurv.mechanisms.langevin import MALA, PSGLD
-from skdpsurv.mechanisms.methods import PURE
-from skdpsurv.mechanisms.perturbation import Minimisers, Perturbed, Problem, SharedPrice
-from skdpsurv.privacy import PrivacyAccountant
-from skdpsurv.privacy.measurement import Known, Measurement
-from skdpsurv.privacy.plan import Plan
-from skdpsurv.references import DOUBLES, REAL_ARITHMETIC, reference
-from skdpsurv.shape import Shape
+from skdpsurv.mechanisms.perturbation import PURE, Minimisers, Perturbed, Problem, SharedPrice
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 from skdpsurv.survival.hazards.fit import FIRST_LOOK_RECORDS
 from skdpsurv.survival.hazards.model import (
@@ -48,7 +48,6 @@ from skdpsurv.survival.hazards.model import (
     released,
 )
 from skdpsurv.survival.hazards.posterior import PosteriorDraw, PosteriorSampling
-from skdpsurv.types import FloatArray
 
 #: Lambda of Algorithm 1 when ``alpha`` is 0, which would mean infinite noise.
 LEAST_ALPHA = 1e-4
@@ -98,11 +97,11 @@ class PublishedPerturbation(Minimisers):
         calibration: Any
         if self.method == "out_pert":
             kappa = model.n_records * (self.alpha or LEAST_ALPHA)
-            calibration = output_perturbation.calibrate_at(
+            calibration = output.calibrate_at(
                 constants, self.price, model.n_records, likelihood.n_params, kappa
             )
         else:
-            calibration = objective_perturbation.calibrate_to_cost(
+            calibration = objective.calibrate_to_cost(
                 constants,
                 lambda kappa: published_cost(basis, kappa),
                 self.price,

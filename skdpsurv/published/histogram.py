@@ -15,8 +15,10 @@ from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.base import Published
-from skdpsurv.blocks import Blocks, in_blocks
-from skdpsurv.checks import (
+from skdpsurv.data.blocks import Blocks, in_blocks
+from skdpsurv.data.shape import Shape
+from skdpsurv.dp import PrivacyAccountant, silent_arithmetic
+from skdpsurv.dp.checks import (
     Check,
     given,
     integer,
@@ -27,18 +29,15 @@ from skdpsurv.checks import (
     one_or_list_of,
     rule_of,
 )
-from skdpsurv.hybrid.masks import checked_outcome
-from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, fit_weighted
+from skdpsurv.dp.measurement import Known, NoisySum
+from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.references import reference
+from skdpsurv.dp.types import FloatArray, IntArray
+from skdpsurv.hybrid.meta_estimator import PrivateMetaEstimator, checked_outcome, fit_weighted
 from skdpsurv.hybrid.points import places_of
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import MARGIN
-from skdpsurv.privacy import PrivacyAccountant, silent_arithmetic
-from skdpsurv.privacy.measurement import Known, NoisySum
-from skdpsurv.privacy.plan import Plan
-from skdpsurv.references import reference
 from skdpsurv.release import Release
-from skdpsurv.shape import Shape
-from skdpsurv.types import FloatArray, IntArray
 
 #: More cells than this do not fit in memory, and would hold nothing but noise.
 MOST_CELLS = 2_000_000
@@ -91,7 +90,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
     epsilon : float, default=1.0
         Privacy loss of one ``fit``, spent whole. ``numpy.inf`` adds no noise.
     columns : transformer or None, default=None
-        Public transformer of raw rows, such as a :class:`~skdpsurv.preprocessing.PublicColumns`:
+        Public transformer of raw rows, such as a :class:`~skdpsurv.data.PublicColumns`:
         what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
         and ``release_`` then stands alone. None: X holds numbers, taken as they are.
     bounds : sequence of (float, float)

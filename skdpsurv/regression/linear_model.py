@@ -17,30 +17,31 @@ from sklearn.base import RegressorMixin
 from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import r2_score
 
-from skdpsurv.blocks import Blocks, in_blocks
-from skdpsurv.checks import Check, choice, optional, positive, zero_or
+from skdpsurv.data.blocks import Blocks, in_blocks
+from skdpsurv.data.shape import Shape, refuse_no_target, require_one_each
+from skdpsurv.data.sources import require_in_memory
+from skdpsurv.dp import check_unclipped, clip_rows, refuse_masked
+from skdpsurv.dp.checks import Check, choice, optional, positive, zero_or
+from skdpsurv.dp.domain import as_float_array
+from skdpsurv.dp.measurement import Known
+from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.references import REAL_ARITHMETIC, reference
+from skdpsurv.dp.refusals import REAL, all_of, attempted
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, ScalarLoss
-from skdpsurv.mechanisms.methods import NAMES, PURE, calibrate
 from skdpsurv.mechanisms.perturbation import (
+    NAMES,
+    PURE,
     Calibrated,
     Minimisers,
     Perturbed,
     Problem,
     SharedPrice,
     Unperturbed,
+    calibrate,
 )
-from skdpsurv.privacy import check_unclipped, clip_rows, refuse_masked
-from skdpsurv.privacy.domain import as_float_array
-from skdpsurv.privacy.measurement import Known
-from skdpsurv.privacy.plain_cells import REAL, all_of
-from skdpsurv.privacy.plan import Plan
-from skdpsurv.privacy.silence import attempted
-from skdpsurv.references import REAL_ARITHMETIC, reference
+from skdpsurv.regression.tabular import TabularEstimator
 from skdpsurv.release import Release, check_parameters, released_array
-from skdpsurv.shape import Shape, refuse_no_target, require_one_each
-from skdpsurv.sources import require_in_memory
-from skdpsurv.tabular import TabularEstimator
-from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.privacy import PrivacyGuarantee
-from skdpsurv.privacy.chain import Receipt
-from skdpsurv.privacy.guarantee import thawed
+from skdpsurv.dp import PrivacyGuarantee
+from skdpsurv.dp.chain import Receipt
+from skdpsurv.dp.guarantee import thawed
 from skdpsurv.release.upgrade import upgraded
 
 #: Version of the layout that is written. Docs: docs/schemas/release-2.json.

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.checks import choice
-from skdpsurv.privacy import PrivacyGuarantee
+from skdpsurv.dp import PrivacyGuarantee
+from skdpsurv.dp.checks import choice
 
 #: What coefficients are logarithms of ratios of.
 MODELS = ("hazard", "odds")

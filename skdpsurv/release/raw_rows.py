@@ -1,4 +1,7 @@
-"""Raw rows, as somebody has them who holds a release."""
+"""A release in a line.
+
+Raw rows, as somebody has them who holds a release.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,17 @@ from typing import Any
 
 import pandas as pd
 
-from skdpsurv.preprocessing.encoding import columns_beyond
-from skdpsurv.preprocessing.raw_table import is_frame
+from skdpsurv.data.cells import is_frame
+from skdpsurv.data.encoding import columns_beyond
+
+
+def headline(release: Any) -> str:
+    """Return what was fitted to how many records, and what is promised, in a line."""
+    guarantee = release.guarantee
+    return (
+        f"{release.estimator}: {guarantee.public_inputs['n_records']:,} records, "
+        f"epsilon = {guarantee.epsilon:g}, status {guarantee.status}"
+    )
 
 
 def raw_rows(release: Any, table: Any, strict: bool) -> Any:

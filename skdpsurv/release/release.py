@@ -12,19 +12,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdpsurv.preprocessing.encoding import made_of_one
-from skdpsurv.preprocessing.feature import Feature, raw_features, same_features
-from skdpsurv.preprocessing.public_leaves import MOST_FEATURES
-from skdpsurv.preprocessing.public_steps import features_in, known_names
-from skdpsurv.preprocessing.step_description import rebuild
-from skdpsurv.privacy import FrozenMapping, PrivacyGuarantee
-from skdpsurv.privacy.chain import Receipt
-from skdpsurv.privacy.guarantee import frozen
+from skdpsurv.data.encoding import made_of_one
+from skdpsurv.data.feature import Feature, raw_features, same_features
+from skdpsurv.data.public_steps import MOST_FEATURES, features_in, known_names, rebuild
+from skdpsurv.dp import FrozenMapping, PrivacyGuarantee
+from skdpsurv.dp.chain import Receipt
+from skdpsurv.dp.guarantee import frozen
+from skdpsurv.dp.references import __version__
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import layout
 from skdpsurv.release.published_table import published_table
 from skdpsurv.release.raw_rows import raw_rows
-from skdpsurv.types import FloatArray
-from skdpsurv.version import __version__
 
 #: More columns than any table has: a release with more was crafted.
 MOST_COLUMNS = 10_000_000
@@ -82,7 +80,7 @@ class Release:
     Examples
     --------
     >>> from skdpsurv import Release
-    >>> from skdpsurv.privacy import PrivacyGuarantee
+    >>> from skdpsurv.dp import PrivacyGuarantee
     >>> release = Release("Example", PrivacyGuarantee(epsilon=1.0), {}, {"coef": [0.5, -1.0]}, 2)
     >>> Release.from_json(release.to_json()) == release
     True

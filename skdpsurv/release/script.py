@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from skdpsurv.preprocessing.feature import Expression, Feature
+from skdpsurv.data.feature import Expression, Feature
 
 #: Characters of one feature; powers of powers have more.
 LONGEST = 100_000
@@ -50,7 +50,7 @@ def formula_of(estimator: Any, features: Sequence[Feature]) -> str:
         Fitted, or built from a release.
     features : sequence of Feature
         What its coefficients belong to: those of its public transformer, or else
-        :func:`~skdpsurv.preprocessing.feature.raw_features`.
+        :func:`~skdpsurv.data.feature.raw_features`.
 
     Returns
     -------
@@ -65,7 +65,7 @@ def formula_of(estimator: Any, features: Sequence[Feature]) -> str:
     Examples
     --------
     >>> from skdpsurv import DPLogisticRegression, PrivacyGuarantee, Release
-    >>> from skdpsurv.preprocessing.feature import Expression, Feature
+    >>> from skdpsurv.data.feature import Expression, Feature
     >>> from skdpsurv.release.script import formula_of
     >>> age, sex = (Expression("column", numbers=(name,)) for name in ("age", "sex"))
     >>> features = [

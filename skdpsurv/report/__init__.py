@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from skdpsurv.report.explain import explain, formula
+from skdpsurv.report.explain import explain, formula, units
 from skdpsurv.report.page import html_report, save_report
 from skdpsurv.report.registry_entry import registry_entry
-from skdpsurv.report.units import units
 
 __all__ = ["explain", "formula", "html_report", "registry_entry", "save_report", "units"]

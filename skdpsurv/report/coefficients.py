@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skdpsurv.data.feature import Feature
 from skdpsurv.plotting.coefficient_plot import plot_coefficients
-from skdpsurv.preprocessing.feature import Feature
+from skdpsurv.report.explain import level_of
 from skdpsurv.report.figures import Figure, cut, figures
 from skdpsurv.report.text import WORDS, Table, distinct, short
-from skdpsurv.report.units import level_of
 
 #: More rows than this are no figure, and no table that somebody reads.
 MOST_DRAWN, MOST_ROWS = 30, 300

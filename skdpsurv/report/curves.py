@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.plotting.style import LINE_WIDTH, colour, dress, legend_beside
 from skdpsurv.report.figures import Figure, cut, figures
 from skdpsurv.report.text import Table, by_end, distinct, short
-from skdpsurv.types import FloatArray
 
 #: As many as ``survival_band`` draws by itself: where draws are slow, they are made once.
 N_RESAMPLES = 500

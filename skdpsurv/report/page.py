@@ -6,17 +6,16 @@ import hashlib
 import os
 from typing import Any
 
-from skdpsurv.metrics.evaluation_result import SurvivalEvaluation
+from skdpsurv.dp.references import __version__
+from skdpsurv.evaluation.evaluation_result import SurvivalEvaluation
 from skdpsurv.plotting.calibration_plot import plot_calibration
 from skdpsurv.release.layout import save
-from skdpsurv.report.advantage import Advantage, advantage_figures
 from skdpsurv.report.coefficients import coefficients
 from skdpsurv.report.curves import curves
 from skdpsurv.report.explain import described
-from skdpsurv.report.figures import can_draw, figures
+from skdpsurv.report.figures import Advantage, advantage_figures, can_draw, figures
 from skdpsurv.report.people import people
 from skdpsurv.report.text import PAGES
-from skdpsurv.version import __version__
 
 
 def html_report(release: Any, *, title: str | None = None, evaluation: Any = None) -> str:
@@ -28,7 +27,7 @@ def html_report(release: Any, *, title: str | None = None, evaluation: Any = Non
     title : str or None
         None: one that names the estimator.
     evaluation : SurvivalEvaluation or None
-        Of :func:`~skdpsurv.metrics.private_survival_metrics`.
+        Of :func:`~skdpsurv.evaluation.private_survival_metrics`.
 
     Returns
     -------

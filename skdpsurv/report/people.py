@@ -10,10 +10,10 @@ import pandas as pd
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 
+from skdpsurv.data import PublicBoundsScaler, PublicColumns
+from skdpsurv.data.column_kinds import ColumnKind, Number
+from skdpsurv.data.public_steps import branches, is_dropped, is_nothing, known_names
 from skdpsurv.plotting.survival_curves import plot_survival_curves
-from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
-from skdpsurv.preprocessing.column_kinds import ColumnKind, Number
-from skdpsurv.preprocessing.public_steps import branches, is_dropped, is_nothing, known_names
 from skdpsurv.report.explain import kinds_of
 from skdpsurv.report.figures import cut, figures
 from skdpsurv.report.text import Table, by_end, distinct, short, value

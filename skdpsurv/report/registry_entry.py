@@ -14,11 +14,11 @@ from typing import Any
 
 import yaml
 
-from skdpsurv.checks import choice, instance, list_of
-from skdpsurv.report.advantage import Advantage
+from skdpsurv.dp.checks import choice, instance, list_of
+from skdpsurv.dp.references import __version__
 from skdpsurv.report.explain import described
+from skdpsurv.report.figures import Advantage
 from skdpsurv.report.text import TEMPLATES, WORDS
-from skdpsurv.version import __version__
 
 #: Words of the registry.
 CHOICES = WORDS["registry"]

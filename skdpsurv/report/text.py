@@ -20,7 +20,7 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoescape
 from markupsafe import Markup
 
-from skdpsurv.privacy import PrivacyGuarantee
+from skdpsurv.dp import PrivacyGuarantee
 
 FOLDER = Path(__file__).parent
 #: Of estimators, public inputs, statuses, neighbours, coefficients and the registry.

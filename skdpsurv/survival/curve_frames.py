@@ -13,11 +13,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.base import PrivateEstimator
-from skdpsurv.checks import fraction
-from skdpsurv.privacy import refuse_masked
+from skdpsurv.data.target import checked_times
+from skdpsurv.dp import refuse_masked
+from skdpsurv.dp.checks import fraction
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.survival.released_curve import CurveHook, ReleasedCurve, quietly
-from skdpsurv.target import checked_times
-from skdpsurv.types import FloatArray
 
 
 class Shown(NamedTuple):

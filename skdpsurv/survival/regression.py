@@ -9,17 +9,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdpsurv.blocks import Blocks, in_blocks
-from skdpsurv.concordance import concordance_index
-from skdpsurv.lazy import lazily
-from skdpsurv.preprocessing.public_doubts import short_horizon
-from skdpsurv.privacy import check_unclipped
-from skdpsurv.shape import Shape, refuse_no_target, require_one_each
-from skdpsurv.sources import require_in_memory
+from skdpsurv.data.blocks import Blocks, in_blocks
+from skdpsurv.data.feature import short_horizon
+from skdpsurv.data.shape import Shape, refuse_no_target, require_one_each
+from skdpsurv.data.sources import require_in_memory
+from skdpsurv.data.target import event_and_time, no_events, paired
+from skdpsurv.dp import check_unclipped
+from skdpsurv.dp.checks import lazily
+from skdpsurv.dp.types import BoolArray, FloatArray
+from skdpsurv.regression.tabular import TabularEstimator
+from skdpsurv.survival.concordance import concordance_index
 from skdpsurv.survival.step_function import StepFunction
-from skdpsurv.tabular import TabularEstimator
-from skdpsurv.target import event_and_time, no_events, paired
-from skdpsurv.types import BoolArray, FloatArray
 
 
 def _n_times(model: Any, return_array: bool = False) -> int | None:

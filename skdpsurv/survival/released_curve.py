@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdpsurv.privacy import clip_times
+from skdpsurv.dp import clip_times
+from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.release import Release
-from skdpsurv.types import BoolArray, FloatArray
 
 #: Of times, shape (n_times,), and parameters, shape (..., n_parameters).
 CurveHook = Callable[[FloatArray, FloatArray], FloatArray]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdpsurv.types import FloatArray
+from skdpsurv.dp.types import FloatArray
 
 
 @dataclass(eq=False)

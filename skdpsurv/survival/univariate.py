@@ -15,16 +15,10 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from skdpsurv.blocks import Blocks, in_blocks
-from skdpsurv.checks import Check, fraction, number_in, positive_int
-from skdpsurv.privacy import call_without_data
-from skdpsurv.release import Release
-from skdpsurv.release.explanation import headline
-from skdpsurv.shape import Shape, seen_shape, size
-from skdpsurv.sources import in_memory, one_target, require_in_memory
-from skdpsurv.survival.curve_frames import CurveFrames, Shown, has, times_argument
-from skdpsurv.survival.released_curve import quietly
-from skdpsurv.target import (
+from skdpsurv.data.blocks import Blocks, in_blocks
+from skdpsurv.data.shape import Shape, seen_shape, size
+from skdpsurv.data.sources import in_memory, one_target, require_in_memory
+from skdpsurv.data.target import (
     event_and_time_of,
     fit_target,
     is_two_dimensional,
@@ -33,7 +27,13 @@ from skdpsurv.target import (
     single_column,
     target_reader,
 )
-from skdpsurv.types import FloatArray
+from skdpsurv.dp import call_without_data
+from skdpsurv.dp.checks import Check, fraction, number_in, positive_int
+from skdpsurv.dp.types import FloatArray
+from skdpsurv.release import Release
+from skdpsurv.release.raw_rows import headline
+from skdpsurv.survival.curve_frames import CurveFrames, Shown, has, times_argument
+from skdpsurv.survival.released_curve import quietly
 
 #: Curves that intervals are made of.
 N_DRAWS = 1000

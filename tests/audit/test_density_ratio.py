@@ -17,8 +17,8 @@ from skdpsurv import (
 )
 from skdpsurv.audit.density_ratio import Law, density_ratio_audit, log_law, minimisations
 from skdpsurv.audit.walk import planned
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
-from skdpsurv.likelihoods.logistic import Logistic
+from skdpsurv.likelihoods.hazard import DiscreteHazard
+from skdpsurv.likelihoods.linear import Logistic
 from skdpsurv.mechanisms.ladder import UNIT
 from skdpsurv.published import (
     LaplaceWeibullFitter,
@@ -26,8 +26,8 @@ from skdpsurv.published import (
     PublishedLogisticRegression,
     PublishedStackingClassifier,
     PublishedWeibullFitter,
-    weibull_plans,
 )
+from skdpsurv.published import weibull as weibull_plans
 from skdpsurv.survival.weibull import ladder as weibull_ladder
 from tests.support.logistic import logistic as perturbed
 from tests.support.planted_defects import (

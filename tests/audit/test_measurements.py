@@ -22,13 +22,13 @@ from skdpsurv.audit import measurement_audit
 from skdpsurv.audit.walk import visits
 from skdpsurv.classification import budgets
 from skdpsurv.classification.stack_plan import Stack
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
-from skdpsurv.mechanisms import noisy_descent, private_mean, second_moments, sums
-from skdpsurv.metrics import private_survival_metrics
+from skdpsurv.dp import random_source
+from skdpsurv.dp.plan import Disjoint, Sequential, Total
+from skdpsurv.evaluation import private_survival_metrics
+from skdpsurv.likelihoods.hazard import DiscreteHazard
+from skdpsurv.mechanisms import descent, moments, sums
 from skdpsurv.model_selection.candidates import Candidate
 from skdpsurv.model_selection.search_plan import LeastLoss
-from skdpsurv.privacy import random_source
-from skdpsurv.privacy.plan import Disjoint, Sequential, Total
 from skdpsurv.survival.curves import table as curve_table
 from skdpsurv.survival.weibull import ladder as weibull_ladder
 from skdpsurv.survival.weibull import plan as weibull_plan
@@ -110,8 +110,8 @@ class Half:
         (sums.Sum, "Weibull"),
         (sums.Sums, "hybrid, curve"),
         (sums.CellSums, "hazard"),
-        (private_mean.MeanOfRows, "hazard"),
-        (second_moments.SecondMoments, "logistic"),
+        (moments.MeanOfRows, "hazard"),
+        (moments.SecondMoments, "logistic"),
     ],
 )
 def test_half_of_a_sensitivity_is_refuted(monkeypatch, kind, case):
@@ -143,7 +143,7 @@ def test_half_of_the_sensitivity_of_gradients_is_refuted(monkeypatch, name):
 
 @pytest.mark.parametrize("name", ["logistic, three classes", "logistic, descents", "search"])
 def test_a_calibration_that_spends_twice_its_price_is_refuted(monkeypatch, name):
-    for module, given in ((budgets, "calibrate_jointly"), (noisy_descent, "calibrate")):
+    for module, given in ((budgets, "calibrate_jointly"), (descent, "calibrate")):
         monkeypatch.setattr(module, given, _twice(getattr(module, given)))
     assert "all that is hidden together" in refuted(audited(name))
 

@@ -11,8 +11,8 @@ import pytest
 
 from skdpsurv.classification import budgets
 from skdpsurv.classification.budgets import GroupSetting, of_each, output_ridge
-from skdpsurv.likelihoods.logistic import Logistic
-from skdpsurv.mechanisms import objective_perturbation
+from skdpsurv.likelihoods.linear import Logistic
+from skdpsurv.mechanisms import objective
 from skdpsurv.mechanisms.joint_calibration import joint_curvature_cost
 from skdpsurv.mechanisms.perturbation import Unperturbed
 
@@ -94,7 +94,7 @@ class TestTight:
         setting = replace(SINGLE, alpha=0.3, max_residual=1.0)
         (found,) = budgets.tight(setting).calibrations
         constants = Logistic(6, math.hypot(1.0, 0.1)).constants
-        alone = objective_perturbation.calibrate(constants, 1.0, 400, 6, 0.3)
+        alone = objective.calibrate(constants, 1.0, 400, 6, 0.3)
         assert found.kappa == alone.kappa == pytest.approx(120.0)
         assert found.noise_scale == pytest.approx(alone.noise_scale, rel=1e-6)
 

@@ -9,10 +9,10 @@ import pytest
 from scipy import special
 
 from skdpsurv import DPLogisticRegression, PrivateStackingClassifier, Release
+from skdpsurv.data import PublicInputWarning
+from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.mechanisms import newton
 from skdpsurv.mechanisms.newton import LEAST_RIDGE
-from skdpsurv.preprocessing import PublicInputWarning
-from skdpsurv.privacy import PrivacyAccountant
 from skdpsurv.published import PublishedLogisticRegression
 from tests.support.logistic import logistic as perturbed
 

@@ -13,15 +13,14 @@ from scipy import special, stats
 from skdpsurv import DPLogisticRegression, PrivacyAccountant
 from skdpsurv.audit.density_ratio import minimisations
 from skdpsurv.audit.walk import planned
-from skdpsurv.blocks import InMemory
 from skdpsurv.classification.group_fit import ColumnGroup, GroupFit, SignedRows
 from skdpsurv.classification.label_inference import LabelMoments, LabelResponse
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp import random_source, row_weights
+from skdpsurv.dp.zcdp import what_is_left
 from skdpsurv.inference import REACH, ReleasedMoments
-from skdpsurv.likelihoods.linear import LinearBlock
-from skdpsurv.likelihoods.logistic import Logistic, LogisticLoss
+from skdpsurv.likelihoods.linear import LinearBlock, Logistic, LogisticLoss
 from skdpsurv.mechanisms.perturbation import Unperturbed
-from skdpsurv.privacy import random_source, row_weights
-from skdpsurv.privacy.shares import what_is_left
 from tests.support.logistic import logistic as perturbed
 
 METHODS = ("obj_pert", "out_pert")
@@ -263,7 +262,7 @@ class TestSummary:
         assert ((ends["lower"] > summary["coef lower 95%"]) & (ends["lower"] < ends["upper"])).all()
 
     def test_per_unit_of_a_raw_column(self, data):
-        from skdpsurv.preprocessing import PublicColumns
+        from skdpsurv.data import PublicColumns
 
         X, y = data
         frame = pd.DataFrame(100.0 * X, columns=list("abcd"))

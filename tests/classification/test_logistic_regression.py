@@ -20,10 +20,10 @@ from skdpsurv import (
     PrivacyAccountant,
     PrivacyLeakWarning,
 )
-from skdpsurv.likelihoods.logistic import probability
+from skdpsurv.data import PublicInputWarning
+from skdpsurv.likelihoods.linear import probability
 from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.perturbation import Perturbed
-from skdpsurv.preprocessing import PublicInputWarning
 from skdpsurv.published import PublishedLogisticRegression
 from tests.support.logistic import logistic as perturbed
 

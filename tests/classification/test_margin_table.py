@@ -11,7 +11,6 @@ from sklearn.metrics import log_loss
 from sklearn.preprocessing import normalize
 
 from skdpsurv import DPLogisticRegression
-from skdpsurv.blocks import InMemory
 from skdpsurv.classification.group_fit import SignedRows
 from skdpsurv.classification.logistic_model import (
     LARGEST_SLOPE,
@@ -19,9 +18,10 @@ from skdpsurv.classification.logistic_model import (
     N_GROUPS,
     MarginTable,
 )
-from skdpsurv.privacy import RandomSource, random_source
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.shape import Shape
+from skdpsurv.dp import RandomSource, random_source
 from skdpsurv.published import PublishedLogisticRegression
-from skdpsurv.shape import Shape
 from tests.support.logistic import logistic as perturbed
 from tests.support.spies import queries_without_noise
 

@@ -9,9 +9,9 @@ import pytest
 from scipy import optimize
 
 from skdpsurv import PrivacyAccountant, PrivateStackingClassifier
-from skdpsurv.mechanisms.noisy_descent import joint_distance
+from skdpsurv.dp.zcdp import epsilon_at
+from skdpsurv.mechanisms.descent import joint_distance
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
-from skdpsurv.privacy.concentrated import epsilon_at
 from tests.support.spies import laws_drawn
 from tests.support.stacks import stack_of
 

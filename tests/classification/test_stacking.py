@@ -23,11 +23,11 @@ from skdpsurv import (
 )
 from skdpsurv.classification import stack_plan, stacking_model
 from skdpsurv.classification.stack_plan import meta_rows
-from skdpsurv.likelihoods.logistic import probability
+from skdpsurv.data import PublicInputWarning
+from skdpsurv.dp import random_source
+from skdpsurv.likelihoods.linear import probability
 from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.perturbation import Perturbed
-from skdpsurv.preprocessing import PublicInputWarning
-from skdpsurv.privacy import random_source
 from tests.support.combinations import thinned
 from tests.support.stacks import stack_of
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import skdpsurv
 from skdpsurv.cli import app
-from skdpsurv.cli.demo_command import compare_on_flchain
+from skdpsurv.cli.demo import compare_on_flchain
 
 runner = CliRunner()
 

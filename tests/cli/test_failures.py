@@ -15,8 +15,8 @@ import pytest
 from skdpsurv import PrivacyAccountant, Release
 from skdpsurv.cli import fitting
 from skdpsurv.cli.failures import EXIT_CODES
-from skdpsurv.privacy import sql_ledger
-from skdpsurv.privacy.sqlite_file import locked
+from skdpsurv.dp import sql_ledger
+from skdpsurv.dp.sqlite_file import locked
 from skdpsurv.release import layout
 from tests.cli.study import HORIZON, TARGET
 

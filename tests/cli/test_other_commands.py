@@ -20,7 +20,7 @@ from skdpsurv import (
 )
 from skdpsurv.cli import simulate
 from skdpsurv.cli.output import csv_text
-from skdpsurv.metrics import SurvivalEvaluation
+from skdpsurv.evaluation import SurvivalEvaluation
 from skdpsurv.report import explain, html_report
 from tests.cli.study import TARGET, records
 

@@ -8,8 +8,8 @@ import pytest
 import sksurv.datasets
 from scipy.stats import kstest
 
+from skdpsurv.data import PublicBoundsScaler
 from skdpsurv.datasets import load_flchain, load_survival_csv, make_discrete_time_survival
-from skdpsurv.preprocessing import PublicBoundsScaler
 from skdpsurv.reference import cox_coefficients
 
 

@@ -11,13 +11,8 @@ from sklearn.base import clone
 from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from sklearn.tree import DecisionTreeClassifier
 
-from skdpsurv import (
-    HybridMEstimator,
-    PrivacyAccountant,
-    PrivacyLeakWarning,
-    PublicColumns,
-    blocks,
-)
+from skdpsurv import HybridMEstimator, PrivacyAccountant, PrivacyLeakWarning, PublicColumns
+from skdpsurv.data import blocks
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.published import PerturbedHistogramMEstimator
 
@@ -306,7 +301,7 @@ class TestRefusals:
 
     def test_no_private_record_comes_to_the_client(self, monkeypatch, frame):
         """What results of blocks are brought here are public records, and nothing else."""
-        from skdpsurv.dask_blocks import DaskBlocks
+        from skdpsurv.data.dask import DaskBlocks
 
         brought = []
         honest = DaskBlocks.results

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from skdpsurv import HybridMEstimator, PrivacyAccountant, PrivacyLeakWarning
+from skdpsurv.dp.zcdp import Concentrated, epsilon_at
 from skdpsurv.hybrid import hybrid_plan
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
-from skdpsurv.privacy.concentrated import Concentrated, epsilon_at
 from tests.support.spies import laws_drawn
 
 N, DELTA = 3000, 1e-8

@@ -10,13 +10,13 @@ import pytest
 from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdpsurv.audit.walk import visits
+from skdpsurv.dp import random_source
 from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.hybrid.hybrid_measurements import CellCounts, ResidualMoments
 from skdpsurv.hybrid.hybrid_plan import METHODS, candidates, cell_number, hybrid_plan, shares
 from skdpsurv.hybrid.meta_estimator import fit_weighted
 from skdpsurv.hybrid.points import distinct
-from skdpsurv.mechanisms import private_mean, sums
-from skdpsurv.privacy import random_source
+from skdpsurv.mechanisms import moments, sums
 from tests.support.hybrid_records import hybrid_records
 
 EPSILONS = [1e-3, 0.01, 0.1, 1 / 3, 0.7, 1.0, 2.0, 6.0, 1e3, 1e8]
@@ -111,12 +111,12 @@ class TestBudget:
             spent.append(Fraction(epsilon))
             return honest(dimension, sensitivity, epsilon)
 
-        honest = private_mean.law_hiding
+        honest = moments.law_hiding
         steps = Fraction(2**30)
         monkeypatch.setattr(sums, "lattice_laplace", laplace)
         monkeypatch.setattr(sums, "permute_and_flip", choice)
-        monkeypatch.setattr(private_mean.MeanOfRows, "deviation", lambda mean, price: 0.1)
-        monkeypatch.setattr(private_mean, "law_hiding", law_hiding)
+        monkeypatch.setattr(moments.MeanOfRows, "deviation", lambda mean, price: 0.1)
+        monkeypatch.setattr(moments, "law_hiding", law_hiding)
         kind = "noisy_curve" if noisy_curve else "permute_and_flip"
         plan = plan_of(
             records,

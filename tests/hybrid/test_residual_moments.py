@@ -14,11 +14,11 @@ from sklearn.linear_model import (
     RidgeClassifier,
 )
 
-from skdpsurv.blocks import InMemory
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp import random_source
 from skdpsurv.hybrid import hybrid_measurements as module
 from skdpsurv.hybrid.hybrid_measurements import ResidualMoments, Residuals, balance, lifted
 from skdpsurv.hybrid.hybrid_records import PrivateRecords
-from skdpsurv.privacy import random_source
 
 N = 200
 
@@ -141,7 +141,7 @@ class TestPrivateMean:
             scales.append(law.scale)
             return mean
 
-        monkeypatch.setattr("skdpsurv.mechanisms.private_mean.add_noise", no_noise)
+        monkeypatch.setattr("skdpsurv.mechanisms.moments.add_noise", no_noise)
         rng = np.random.default_rng(0)
         rows = rng.normal(size=(N, 3))
         most = 0.0

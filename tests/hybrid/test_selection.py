@@ -7,10 +7,10 @@ import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.linear_model import LinearRegression, LogisticRegression, RidgeClassifier
 
+from skdpsurv.dp import random_source
 from skdpsurv.hybrid import selection as module
 from skdpsurv.hybrid.selection import SELECTIONS, record_losses
 from skdpsurv.mechanisms import sums
-from skdpsurv.privacy import random_source
 
 
 class Says(RegressorMixin, BaseEstimator):

@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from skdpsurv import PrivacyGuarantee, Release
+from skdpsurv.data.feature import Expression, Feature, raw_features
 from skdpsurv.inference import Inference
 from skdpsurv.inference.indirect import Found
 from skdpsurv.inference.inference import interval, table
-from skdpsurv.preprocessing.feature import Expression, Feature, raw_features
 
 COVARIANCE = np.array([[0.04, 0.01, 0.0], [0.01, 0.09, 0.02], [0.0, 0.02, 0.16]])
 

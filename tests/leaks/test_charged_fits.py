@@ -13,7 +13,7 @@ from scipy import special
 from sklearn.exceptions import ConvergenceWarning
 
 from skdpsurv import PrivacyAccountant, PrivacyLeakWarning, PublicInputWarning
-from skdpsurv.privacy.plan import Plan
+from skdpsurv.dp.plan import Plan
 from tests.support import checks
 from tests.support.registry import PRIVATE, Data, Setting
 

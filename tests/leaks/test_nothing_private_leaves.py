@@ -21,10 +21,10 @@ from sklearn.base import BaseEstimator
 import skdpsurv
 from skdpsurv import DPLogisticRegression, PosteriorSampling, PrivacyAccountant
 from skdpsurv.base import PrivateEstimator
-from skdpsurv.checks import later
 from skdpsurv.classification import Perturbation
+from skdpsurv.dp import random_source
+from skdpsurv.dp.checks import later
 from skdpsurv.hybrid import SubsetSelection
-from skdpsurv.privacy import random_source
 from tests.support import checks
 from tests.support.registry import (
     N_PUBLIC,

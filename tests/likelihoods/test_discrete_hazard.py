@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from skdpsurv.likelihoods import hazard_cap
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
-from skdpsurv.likelihoods.hazard_cap import cap_knees
+from skdpsurv.dp import row_weights
+from skdpsurv.likelihoods import hazard_kernel
+from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard_kernel import cap_knees
 from skdpsurv.likelihoods.hazard_series import LEAST_RECORDS
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.privacy import row_weights
 
 Q, N_BASIS, N_FEATURES = 9, 3, 2
 
@@ -263,8 +263,8 @@ class TestCap:
     def test_knees_that_are_looked_up_take_two_steps(self, monkeypatch):
         """The second shows that the first was enough; without a look there are five."""
         link, a = LINKS["probit"].bounded_at(0.01), np.linspace(-3.0, -1.5, 60)
-        steps, honest = [], hazard_cap._sums
-        monkeypatch.setattr(hazard_cap, "_sums", lambda *args: steps.append(1) or honest(*args))
+        steps, honest = [], hazard_kernel._sums
+        monkeypatch.setattr(hazard_kernel, "_sums", lambda *args: steps.append(1) or honest(*args))
         cap_knees(link, a, np.arange(61), 1.5, highest=4.0)
         assert len(steps) == 2
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
-from skdpsurv.likelihoods.hazard_bounds import extent, gradient_sensitivity
+from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard_kernel import extent, gradient_sensitivity
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.survival.hazards.model import orthogonal_basis
 from tests.support.combinations import thinned

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdpsurv.likelihoods import discrete_hazard, hazard_series
+from skdpsurv.likelihoods import hazard, hazard_series
 from skdpsurv.likelihoods.base import SUM_ROWS
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.hazard_kernel import Sums, add_survived
 from skdpsurv.likelihoods.hazard_series import LEAST_RECORDS, add_small, is_small
 from skdpsurv.likelihoods.links import LINKS
@@ -173,9 +173,7 @@ def test_likelihood_is_the_same_without_the_series(monkeypatch, link, level, ord
     if link.name == "logit" and level == -5.0:
         assert 0.2 < small.mean() < 0.98
     with_series = likelihood.derivatives(coef, block, weights, order)
-    monkeypatch.setattr(
-        discrete_hazard, "is_small", lambda link, a, b: np.zeros(b.size, dtype=bool)
-    )
+    monkeypatch.setattr(hazard, "is_small", lambda link, a, b: np.zeros(b.size, dtype=bool))
     direct = likelihood.derivatives(coef, block, weights, order)
     size = np.abs(direct.gradient).max()
     np.testing.assert_allclose(with_series.gradient, direct.gradient, rtol=0, atol=1e-13 * size)

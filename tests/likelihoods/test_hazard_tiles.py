@@ -6,13 +6,13 @@ import mpmath
 import numpy as np
 import pytest
 
-from skdpsurv.likelihoods import discrete_hazard
+from skdpsurv.likelihoods import hazard
 from skdpsurv.likelihoods.base import SUM_ROWS
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.hazard_kernel import Sums, add_survived
-from skdpsurv.likelihoods.hazard_tiles import (
+from skdpsurv.likelihoods.hazard_series import (
     FARTHEST,
-    LEAST_RECORDS,
+    LEAST_RECORDS_OF_TILES,
     LENGTH,
     MOST_TILES,
     N_NODES,
@@ -58,7 +58,7 @@ class TestTiles:
     def test_they_hold_what_the_proof_supposes(self, level):
         a, b, survived, _ = problem(level, 1.2)
         for upper, rows in found(a, b, survived):
-            assert rows.size >= LEAST_RECORDS
+            assert rows.size >= LEAST_RECORDS_OF_TILES
             assert a.max() + upper <= 0.0
             assert ((b[rows] <= upper) & (b[rows] >= upper - LENGTH)).all()
             total = PROBIT.survival(a[: survived[rows].max()] + upper).slope.sum()
@@ -72,7 +72,7 @@ class TestTiles:
     def test_none_for_few_records_or_those_far_out_or_other_links(self):
         a, b, survived, _ = problem(-4.0, 0.2)
         assert found(a, b, survived)
-        chosen = np.arange(b.size) < LEAST_RECORDS - 1
+        chosen = np.arange(b.size) < LEAST_RECORDS_OF_TILES - 1
         assert not list(tiles(PROBIT, a, b, survived, CAP, chosen))
         assert not found(a, b - 2.0 * FARTHEST, survived)
         assert not found(a - 2.0 * FARTHEST, b + 2.0 * FARTHEST, survived)
@@ -152,7 +152,7 @@ class TestInTheLikelihood:
         model, rows = likelihood(), block(5 * SUM_ROWS)
         coef = np.array([level / 0.4, 1.0, 0.8, -0.5])
         tiled = model.derivatives(coef, rows, order=1).gradient
-        monkeypatch.setattr(discrete_hazard, "tiles", lambda *args: iter(()))
+        monkeypatch.setattr(hazard, "tiles", lambda *args: iter(()))
         np.testing.assert_allclose(
             tiled, model.derivatives(coef, rows, order=1).gradient, rtol=1e-12
         )

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from skdpsurv.blocks import InMemory
-from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood
-from skdpsurv.likelihoods.logistic import LogisticLoss
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp import random_source
+from skdpsurv.dp.types import FloatArray
+from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, LogisticLoss
 from skdpsurv.mechanisms.certificate import Certificate, gradient_error
 from skdpsurv.mechanisms.newton import Objective, minimize
-from skdpsurv.mechanisms.objective_perturbation import calibrate
+from skdpsurv.mechanisms.objective import calibrate
 from skdpsurv.mechanisms.perturbation import Problem, perturb
-from skdpsurv.privacy import random_source
-from skdpsurv.types import FloatArray
 
 from .scalar_losses import check_scalar_loss
 

@@ -9,9 +9,8 @@ import pytest
 from scipy import optimize
 from sklearn.linear_model import LogisticRegression
 
-from skdpsurv.blocks import InMemory
-from skdpsurv.likelihoods.linear import LinearBlock
-from skdpsurv.likelihoods.logistic import Logistic, knee_of, probability
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.likelihoods.linear import LinearBlock, Logistic, knee_of, probability
 from skdpsurv.mechanisms.certificate import Certificate, certificate
 from skdpsurv.mechanisms.newton import Objective, minimize
 

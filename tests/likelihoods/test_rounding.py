@@ -9,14 +9,11 @@ from mpmath import mp
 from scipy import special
 
 from skdpsurv.likelihoods.base import ELEMENTARY, LARGEST_BLOCK, block_derivatives
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
-from skdpsurv.likelihoods.hazard_bounds import loss_at_zero
-from skdpsurv.likelihoods.hazard_cap import cap_knees
-from skdpsurv.likelihoods.hazard_kernel import chunks, slopes
-from skdpsurv.likelihoods.hazard_tiles import tiles
-from skdpsurv.likelihoods.linear import LinearBlock
+from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard_kernel import cap_knees, chunks, loss_at_zero, slopes
+from skdpsurv.likelihoods.hazard_series import tiles
+from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.likelihoods.links import LINKS, LOGIT, inverse_mills
-from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms.certificate import gradient_error
 from skdpsurv.survival.hazards.model import orthogonal_basis
 

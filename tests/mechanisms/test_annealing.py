@@ -9,15 +9,15 @@ from itertools import islice
 import numpy as np
 import pytest
 
-from skdpsurv.blocks import InMemory
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
-from skdpsurv.likelihoods.linear import LinearBlock
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp import random_source
+from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.likelihoods.logistic import Logistic
-from skdpsurv.mechanisms import annealing, langevin
+from skdpsurv.mechanisms import langevin
+from skdpsurv.mechanisms import langevin as annealing
 from skdpsurv.mechanisms.langevin import MALA
 from skdpsurv.mechanisms.posterior_sampling import Target, calibrate
-from skdpsurv.privacy import random_source
 from skdpsurv.survival.hazards.model import HazardModel, HazardRecords, orthogonal_basis
 from skdpsurv.survival.hazards.posterior import PosteriorDraw, PosteriorSampling
 

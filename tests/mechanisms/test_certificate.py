@@ -8,12 +8,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skdpsurv.blocks import InMemory
+from skdpsurv.data.blocks import InMemory
 from skdpsurv.likelihoods.base import PrivacyConstants
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
-from skdpsurv.likelihoods.linear import LinearBlock
+from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms.certificate import (
     COMPUTED_PART,
     LEAST_TOLERANCE,

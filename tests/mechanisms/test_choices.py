@@ -9,11 +9,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skdpsurv.blocks import InMemory
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp import random_source
 from skdpsurv.mechanisms import sums
-from skdpsurv.mechanisms.choices import Choices
-from skdpsurv.mechanisms.sums import Sums
-from skdpsurv.privacy import random_source
+from skdpsurv.mechanisms.sums import Choices, Sums
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -11,7 +11,7 @@ import pytest
 from scipy import optimize
 
 from skdpsurv.likelihoods.base import PrivacyConstants
-from skdpsurv.mechanisms import objective_perturbation
+from skdpsurv.mechanisms import objective
 from skdpsurv.mechanisms.certificate import certificate
 from skdpsurv.mechanisms.joint_calibration import (
     MARGIN,
@@ -22,7 +22,7 @@ from skdpsurv.mechanisms.joint_calibration import (
     joint_sensitivity,
     with_noise,
 )
-from skdpsurv.mechanisms.objective_perturbation import (
+from skdpsurv.mechanisms.objective import (
     LARGEST_SOLVER_SCALE,
     LEAST_RIDGE,
     SOLVER_SHARE,
@@ -298,7 +298,7 @@ def test_a_single_part_is_objective_perturbation(epsilon, n, alpha, bounded):
     constants = PrivacyConstants(3.0, 0.7, 2)
     whole = constants if bounded else None
     (joint,) = calibrate_jointly([Part(constants, 4, 0.3, n * alpha)], whole, epsilon, n)
-    alone = objective_perturbation.calibrate(constants, epsilon, n, 4, alpha)
+    alone = objective.calibrate(constants, epsilon, n, 4, alpha)
     for name in (
         "kappa",
         "noise_scale",

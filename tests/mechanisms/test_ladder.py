@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skdpsurv.dp import random_source
 from skdpsurv.mechanisms import ladder
 from skdpsurv.mechanisms.ladder import NEGLIGIBLE, SMALLEST, UNIT, draw_cell, highest_level
-from skdpsurv.privacy import random_source
 from tests.support.combinations import thinned
 
 REJECT = 1e-9

@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from skdpsurv.blocks import InMemory
-from skdpsurv.likelihoods.linear import LinearBlock
-from skdpsurv.likelihoods.logistic import Logistic
-from skdpsurv.mechanisms import annealing, langevin, metropolis
-from skdpsurv.mechanisms.langevin import MALA, MEMORY, PSGLD
-from skdpsurv.mechanisms.metropolis import Frame
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp import random_source
+from skdpsurv.likelihoods.linear import LinearBlock, Logistic
+from skdpsurv.mechanisms import langevin
+from skdpsurv.mechanisms import langevin as annealing
+from skdpsurv.mechanisms import langevin as metropolis
+from skdpsurv.mechanisms.langevin import MALA, MEMORY, PSGLD, Frame
 from skdpsurv.mechanisms.posterior_sampling import Sanitizer, Target, calibrate
-from skdpsurv.privacy import random_source
 from tests.support.combinations import thinned
 
 REJECT = 1e-9

@@ -7,18 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skdpsurv.blocks import InMemory, same_records
-from skdpsurv.likelihoods.linear import LinearBlock
-from skdpsurv.likelihoods.logistic import Logistic
-from skdpsurv.mechanisms import noisy_descent, objective_perturbation, output_perturbation
+from skdpsurv.data.blocks import InMemory, same_records
+from skdpsurv.dp.zcdp import Concentrated
+from skdpsurv.likelihoods.linear import LinearBlock, Logistic
+from skdpsurv.mechanisms import descent, objective, output
 from skdpsurv.mechanisms.joint_calibration import Part, calibrate_jointly
-from skdpsurv.mechanisms.moves import moves
+from skdpsurv.mechanisms.moments import MeanOfRows, SecondMoments
+from skdpsurv.mechanisms.newton import moves
 from skdpsurv.mechanisms.perturbation import Problem, SharedPrice, Unperturbed, distances
-from skdpsurv.mechanisms.private_mean import MeanOfRows
-from skdpsurv.mechanisms.second_moments import SecondMoments
 from skdpsurv.mechanisms.sums import COUNT, HISTOGRAM, Histograms, Sums
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
-from skdpsurv.privacy.concentrated import Concentrated
 
 LIKELIHOOD = Logistic(2, 1.0, 0.5)
 X = np.array([[0.6, 0.8], [0.0, 1.0], [1.0, 0.0]])
@@ -47,13 +45,13 @@ def worst(calibrations, price, pair=FLIPPED, likelihood=LIKELIHOOD):
 
 
 CALIBRATED = {
-    "objective": (objective_perturbation.calibrate(LIKELIHOOD.constants, 1.0, 3, 2), 1.0),
-    "output": (output_perturbation.calibrate(LIKELIHOOD.constants, 1.0, 3, 2), 1.0),
+    "objective": (objective.calibrate(LIKELIHOOD.constants, 1.0, 3, 2), 1.0),
+    "output": (output.calibrate(LIKELIHOOD.constants, 1.0, 3, 2), 1.0),
     "Gaussian output": (
-        output_perturbation.calibrate(LIKELIHOOD.constants, 0.5, 3, 2, law=SphericalGaussian),
+        output.calibrate(LIKELIHOOD.constants, 0.5, 3, 2, law=SphericalGaussian),
         Concentrated(0.5),
     ),
-    "descent": (noisy_descent.calibrate(LIKELIHOOD.constants, 0.5, 3, 2), Concentrated(0.5)),
+    "descent": (descent.calibrate(LIKELIHOOD.constants, 0.5, 3, 2), Concentrated(0.5)),
 }
 
 
@@ -107,7 +105,7 @@ def test_constants_that_are_too_small_are_seen():
             )
 
     half = Half(2, 1.0, 0.5)
-    how = objective_perturbation.calibrate(half.constants, 1.0, 3, 2)
+    how = objective.calibrate(half.constants, 1.0, 3, 2)
     far, bound = worst([how], 1.0, likelihood=half)["gradients"]
     assert far == pytest.approx(2.0 * bound)
     far, bound = worst([how], 1.0, TURNED, half)["traces of Hessians"]

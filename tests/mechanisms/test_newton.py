@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from skdpsurv.blocks import InMemory, in_blocks
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
+from skdpsurv.data.blocks import InMemory, in_blocks
+from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms import newton
 from skdpsurv.mechanisms.certificate import COMPUTED_PART, Center, Certificate, certificate

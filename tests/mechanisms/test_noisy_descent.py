@@ -9,22 +9,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdpsurv.blocks import InMemory
-from skdpsurv.likelihoods.linear import LinearBlock
-from skdpsurv.likelihoods.logistic import Logistic
-from skdpsurv.mechanisms import noisy_langevin, vector_noise
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp import random_source
+from skdpsurv.likelihoods.linear import LinearBlock, Logistic
+from skdpsurv.mechanisms import descent, vector_noise
 from skdpsurv.mechanisms.certificate import Certificate, gradient_error
+from skdpsurv.mechanisms.descent import STEPS_RANGE, Descent, calibrate, noise_of_mean, reach
 from skdpsurv.mechanisms.newton import Objective, minimize
-from skdpsurv.mechanisms.noisy_descent import (
-    STEPS_RANGE,
-    Descent,
-    calibrate,
-    noise_of_mean,
-    reach,
-)
 from skdpsurv.mechanisms.perturbation import Problem, perturb
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
-from skdpsurv.privacy import random_source
 
 D = 3
 
@@ -62,7 +55,7 @@ class TestPrice:
         distance = constants.gradient_sensitivity + 2.0 * rounding
         for how in (
             calibrate(constants, 0.5, n, D, center_norm=center_norm),
-            noisy_langevin.calibrate(constants, 0.5, n, D, 1.0, center_norm=center_norm),
+            descent.calibrate_langevin(constants, 0.5, n, D, 1.0, center_norm=center_norm),
         ):
             assert how.each.cost(distance) * math.sqrt(how.n_steps) <= 0.5
 

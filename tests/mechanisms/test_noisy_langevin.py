@@ -9,19 +9,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdpsurv.blocks import InMemory
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.base import Derivatives, PrivacyConstants
-from skdpsurv.mechanisms.noisy_descent import apart, reach
-from skdpsurv.mechanisms.noisy_langevin import (
+from skdpsurv.mechanisms.descent import (
     FORGETTING,
-    STEPS_RANGE,
+    LANGEVIN_STEPS_RANGE,
     TEMPERATURE,
     Chain,
     LangevinCalibration,
-    calibrate,
+    apart,
+    calibrate_langevin,
+    reach,
 )
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
-from skdpsurv.privacy import random_source
 
 CONSTANTS = PrivacyConstants(gradient_sensitivity=2.0, hessian_trace=0.4, hessian_rank=1)
 PRICES = [(n, mu) for n in (1, 300, 10**5) for mu in (1e-3, 0.2, 3.0, 100.0)]
@@ -55,30 +56,30 @@ def chain(calibration, n_params, curvature=0.0, pull=0.0):
 @pytest.mark.parametrize("prior", [1e-2, 1e4])
 class TestCalibration:
     def test_all_gradients_cost_mu(self, n, mu, n_steps, prior):
-        how = calibrate(CONSTANTS, mu, n, 5, prior, n_steps)
+        how = calibrate_langevin(CONSTANTS, mu, n, 5, prior, n_steps)
         together = math.sqrt(how.n_steps) * apart(CONSTANTS, n) / how.each.scale
         assert together <= mu
-        if how.n_steps < (n_steps or STEPS_RANGE[1]):
+        if how.n_steps < (n_steps or LANGEVIN_STEPS_RANGE[1]):
             assert together == pytest.approx(mu)
 
     def test_its_law_is_the_posterior(self, n, mu, n_steps, prior):
-        how = calibrate(CONSTANTS, mu, n, 5, prior, n_steps)
+        how = calibrate_langevin(CONSTANTS, mu, n, 5, prior, n_steps)
         assert how.temperature == TEMPERATURE
         assert 0.5 * how.step_size * how.each.scale**2 == pytest.approx(TEMPERATURE)
 
     def test_it_is_stable_and_forgets(self, n, mu, n_steps, prior):
-        how = calibrate(CONSTANTS, mu, n, 5, prior, n_steps)
+        how = calibrate_langevin(CONSTANTS, mu, n, 5, prior, n_steps)
         assert how.step_size * (n * CONSTANTS.hessian_trace + how.kappa) <= 1.0 + 1e-9
         assert how.time * how.kappa >= FORGETTING * (1.0 - 1e-9)
         assert how.kappa >= prior
-        assert how.n_steps >= STEPS_RANGE[0]
+        assert how.n_steps >= LANGEVIN_STEPS_RANGE[0]
         assert n_steps is None or how.n_steps == n_steps
 
 
 def test_closed_form_of_the_time():
     """At temperature 1, rho = H S^2 / 4."""
     mu = 0.2
-    how = calibrate(CONSTANTS, mu, 300, 5, 1e-2)
+    how = calibrate_langevin(CONSTANTS, mu, 300, 5, 1e-2)
     assert how.time * apart(CONSTANTS, 300, 5) ** 2 / 4.0 == pytest.approx(0.5 * mu**2)
 
 
@@ -128,7 +129,7 @@ class TestChain:
         assert max(met) > 0.999 * far  # it was tried
 
     def test_on_a_lattice(self):
-        how = calibrate(CONSTANTS, 1.0, 300, 3, 1e-2)
+        how = calibrate_langevin(CONSTANTS, 1.0, 300, 3, 1e-2)
         *states, last = chain(how, 3).states(random_source(3))
         assert len(states) == how.n_steps - 1
         step = 2.0 ** math.floor(math.log2(how.step_size * how.each.scale * 2.0**-8))

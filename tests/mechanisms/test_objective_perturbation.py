@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdpsurv.blocks import InMemory
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.base import PrivacyConstants
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.certificate import certificate
 from skdpsurv.mechanisms.newton import LEAST_RIDGE
-from skdpsurv.mechanisms.objective_perturbation import (
+from skdpsurv.mechanisms.objective import (
     LARGEST_SOLVER_SCALE,
     LARGEST_SOLVER_SHARE,
     SOLVER_SHARE,
@@ -26,7 +27,6 @@ from skdpsurv.mechanisms.objective_perturbation import (
 )
 from skdpsurv.mechanisms.perturbation import Problem, perturb
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE
-from skdpsurv.privacy import random_source
 
 CONSTANTS = [
     PrivacyConstants(2.0, 0.25, 1),

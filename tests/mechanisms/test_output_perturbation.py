@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdpsurv.blocks import InMemory
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.base import PrivacyConstants
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.certificate import Certificate, certificate
 from skdpsurv.mechanisms.newton import Objective, minimize
-from skdpsurv.mechanisms.output_perturbation import calibrate, calibrate_at
+from skdpsurv.mechanisms.output import calibrate, calibrate_at
 from skdpsurv.mechanisms.perturbation import Problem, perturb
 from skdpsurv.mechanisms.vector_noise import LEAST_NOISE
-from skdpsurv.privacy import random_source
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 30.0])

@@ -9,16 +9,15 @@ import pytest
 from joblib import parallel_config
 from scipy import stats
 
-from skdpsurv.blocks import InMemory
-from skdpsurv.likelihoods.linear import LinearBlock
-from skdpsurv.likelihoods.logistic import Logistic
-from skdpsurv.mechanisms import noisy_descent, output_perturbation, perturbation
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp import RandomSource, random_source
+from skdpsurv.likelihoods.linear import LinearBlock, Logistic
+from skdpsurv.mechanisms import descent, output, perturbation
 from skdpsurv.mechanisms.certificate import Certificate
+from skdpsurv.mechanisms.descent import Descent
 from skdpsurv.mechanisms.newton import Objective, minimize
-from skdpsurv.mechanisms.noisy_descent import Descent
-from skdpsurv.mechanisms.objective_perturbation import calibrate
+from skdpsurv.mechanisms.objective import calibrate
 from skdpsurv.mechanisms.perturbation import Problem, Unperturbed, perturb, perturb_all
-from skdpsurv.privacy import RandomSource, random_source
 
 N, D = 12, 2
 
@@ -34,11 +33,11 @@ def problem(seed=0, calibration=None, center=(0.3, -0.1)):
 
 
 def output_problem(seed=0):
-    return problem(seed, output_perturbation.calibrate(Logistic(D).constants, 1.0, N, D))
+    return problem(seed, output.calibrate(Logistic(D).constants, 1.0, N, D))
 
 
 def descent_problem(seed=0):
-    return problem(seed, noisy_descent.calibrate(Logistic(D).constants, 0.3, N, D))
+    return problem(seed, descent.calibrate(Logistic(D).constants, 0.3, N, D))
 
 
 def noise_behind(problem, coef):

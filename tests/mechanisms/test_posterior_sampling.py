@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from skdpsurv.blocks import InMemory
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
-from skdpsurv.likelihoods.linear import LinearBlock
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.likelihoods.logistic import Logistic
 from skdpsurv.mechanisms.posterior_sampling import (
     PRIOR_PRECISION,
     Sanitizer,

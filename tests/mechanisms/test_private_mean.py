@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdpsurv.blocks import InMemory
-from skdpsurv.mechanisms import private_mean as module
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp import clip_rows, random_source
+from skdpsurv.mechanisms import moments as module
 from skdpsurv.mechanisms import vector_noise
-from skdpsurv.mechanisms.private_mean import MeanOfRows
-from skdpsurv.privacy import clip_rows, random_source
+from skdpsurv.mechanisms.moments import MeanOfRows
 
 
 def rows(n=50, d=3, seed=0):

@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from skdpsurv.blocks import InMemory
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp import random_source
 from skdpsurv.mechanisms import vector_noise
-from skdpsurv.mechanisms.second_moments import SecondMoments
+from skdpsurv.mechanisms.moments import SecondMoments
 from skdpsurv.mechanisms.vector_noise import SphericalLaplace
-from skdpsurv.privacy import random_source
 
 
 def rows(n=60, width=4, seed=0):

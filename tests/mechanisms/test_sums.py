@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skdpsurv.dp import random_source
+from skdpsurv.dp.zcdp import Concentrated, together
 from skdpsurv.hybrid.points import nearest
 from skdpsurv.mechanisms import sums
 from skdpsurv.mechanisms.sums import (
@@ -23,8 +25,6 @@ from skdpsurv.mechanisms.sums import (
     Sums,
     least_scale,
 )
-from skdpsurv.privacy import random_source
-from skdpsurv.privacy.concentrated import Concentrated, together
 from tests.support.spies import queries_without_noise
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skdpsurv.dp import random_source
+from skdpsurv.dp.random import ExactVector
 from skdpsurv.mechanisms import vector_noise
 from skdpsurv.mechanisms.vector_noise import (
     LATTICE_FRACTION,
@@ -13,8 +15,6 @@ from skdpsurv.mechanisms.vector_noise import (
     SphericalGaussian,
     SphericalLaplace,
 )
-from skdpsurv.privacy import random_source
-from skdpsurv.privacy.exact_vectors import ExactVector
 from tests.support import noise_laws
 
 VALUES = np.array([1.0, -300.0, 1e-3])

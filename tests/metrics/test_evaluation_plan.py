@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from skdpsurv.audit.walk import visits
-from skdpsurv.blocks import InMemory
-from skdpsurv.metrics.evaluation_plan import Setting, TimeEdges, evaluation_plan
-from skdpsurv.metrics.risk_table import EvaluationRecords
-from skdpsurv.privacy import random_source
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp import random_source
+from skdpsurv.evaluation.evaluation_plan import Setting, TimeEdges, evaluation_plan
+from skdpsurv.evaluation.risk_table import EvaluationRecords
 
 HORIZON = 2.0
 GIVEN = {"risk_edges": np.array([0.3, 0.6, 0.8]), "time_edges": np.array([0.5])}

@@ -17,8 +17,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sksurv.linear_model import CoxPHSurvivalAnalysis
 
 from skdpsurv import PrivacyAccountant
-from skdpsurv.metrics import evaluation, private_survival_metrics, released_values
-from skdpsurv.metrics.predictions import unknown_steps
+from skdpsurv.evaluation import evaluation, private_survival_metrics, released_values
+from skdpsurv.evaluation.predictions import unknown_steps
 from tests.support import checks
 from tests.support.registry import MAX_TIME, NAME, NUMBER, ROW, survival
 from tests.support.transcript import transcript_audit

@@ -23,9 +23,9 @@ from skdpsurv import (
     PrivacyLeakWarning,
 )
 from skdpsurv.datasets import make_discrete_time_survival
-from skdpsurv.metrics import SurvivalEvaluation, released_values
-from skdpsurv.metrics import private_survival_metrics as evaluate
-from skdpsurv.metrics.risk_table import between_ties, concordance, observed_curves
+from skdpsurv.evaluation import SurvivalEvaluation, released_values
+from skdpsurv.evaluation import private_survival_metrics as evaluate
+from skdpsurv.evaluation.risk_table import between_ties, concordance, observed_curves
 
 END = 0.8
 

@@ -20,6 +20,8 @@ from skdpsurv import (
     DPWeibullFitter,
     HybridMEstimator,
 )
+from skdpsurv.data import PublicBoundsScaler, PublicColumns
+from skdpsurv.dp import silence
 from skdpsurv.mechanisms.sums import LOSS
 from skdpsurv.model_selection import losses as summed
 from skdpsurv.model_selection.losses import (
@@ -32,8 +34,6 @@ from skdpsurv.model_selection.losses import (
     summed_losses,
 )
 from skdpsurv.model_selection.search_plan import SearchRecords
-from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
-from skdpsurv.privacy import silence
 from tests.support.combinations import thinned
 from tests.support.registry import RAW, WARDS, raw_labelled
 

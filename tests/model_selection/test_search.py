@@ -31,9 +31,9 @@ from skdpsurv import (
     PrivateStackingClassifier,
     PublicBoundsScaler,
 )
+from skdpsurv.data import PublicInputWarning
+from skdpsurv.dp.zcdp import at_most, what_is_left
 from skdpsurv.model_selection import PrivateSearchCV, RepeatedRuns
-from skdpsurv.preprocessing import PublicInputWarning
-from skdpsurv.privacy.shares import at_most, what_is_left
 from skdpsurv.published import PerturbedHistogramMEstimator
 from tests.support.searches import search_of
 

@@ -17,13 +17,12 @@ from scipy import stats
 from sklearn.utils.validation import validate_data
 
 from skdpsurv.base import PrivateEstimator
-from skdpsurv.checks import boolean
+from skdpsurv.data.shape import seen_shape
+from skdpsurv.dp import plan, random_source
+from skdpsurv.dp.checks import boolean
+from skdpsurv.dp.measurement import Mechanism, at_once
+from skdpsurv.dp.plan import Plan
 from skdpsurv.model_selection.strategies import Repeat
-from skdpsurv.privacy import plan, random_source
-from skdpsurv.privacy.cost import at_once
-from skdpsurv.privacy.measurement import Mechanism
-from skdpsurv.privacy.plan import Plan
-from skdpsurv.shape import seen_shape
 from tests.support.searches import search_of
 
 CONFIDENCE = 1e-7

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from skdpsurv import DPLogisticRegression, PrivacyAccountant
+from skdpsurv.dp import PrivacyLeakWarning
+from skdpsurv.dp.measurement import run_rho
+from skdpsurv.dp.selection import RunCount
+from skdpsurv.dp.zcdp import Concentrated, rho_for
 from skdpsurv.mechanisms import sums
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.privacy import PrivacyLeakWarning
-from skdpsurv.privacy.concentrated import Concentrated, rho_for
-from skdpsurv.privacy.run_count import RunCount
-from skdpsurv.privacy.run_price import run_rho
 from skdpsurv.release import Release
 from tests.support.searches import search_of
 
@@ -90,11 +90,11 @@ class TestPrice:
 
     def test_a_price_that_is_not_met_is_refused(self, wide, monkeypatch):
         """Should an estimator ever promise less than it was given to spend."""
+        from skdpsurv.dp import measurement
         from skdpsurv.model_selection import strategies
-        from skdpsurv.privacy import run_price
 
         def generous(rho, delta):
-            return run_price.Spend(2.0 * run_price.spend_of(rho, delta).epsilon, delta)
+            return measurement.Spend(2.0 * measurement.spend_of(rho, delta).epsilon, delta)
 
         monkeypatch.setattr(strategies, "spend_of", generous)
         with pytest.raises(ValueError, match="at the price that it is given"):

@@ -20,12 +20,12 @@ from skdpsurv import (
     PrivacyLeakWarning,
     PrivateStackingClassifier,
 )
+from skdpsurv.dp.measurement import Spend
 from skdpsurv.mechanisms.sums import LOSS
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.model_selection.candidates import Candidate
 from skdpsurv.model_selection.losses import brier_loss, error_loss, summed_losses
 from skdpsurv.model_selection.search_plan import SearchRecords
-from skdpsurv.privacy.run_price import Spend
 from tests.support.searches import search_of
 
 GRID = {"alpha": [1e-3, 1e4]}

@@ -11,7 +11,7 @@ from scipy.stats import binom
 from sksurv.util import Surv
 
 from skdpsurv import DPWeibullFitter, Release
-from skdpsurv.shape import Shape
+from skdpsurv.data.shape import Shape
 from skdpsurv.survival.weibull.intervals import Estimate, plausible_estimates
 from tests.support.searches import search_of
 

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from scipy import sparse
 
-from skdpsurv.preprocessing.lone_rows import LoneRows, lone_target
+from skdpsurv.data.cells import LoneRows, lone_target
 
 FRAME = pd.DataFrame({"age": [61, 48, 70], "ill": [True, False, True], "dose": [0.5, 1.0, 2.0]})
 TEXT = FRAME.assign(stage=pd.Categorical(["I", "II", "I"]), seen=pd.Timestamp("2020-02-03"))

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler
 
-from skdpsurv.preprocessing import PublicBoundsScaler
+from skdpsurv.data import PublicBoundsScaler
 
 SECRET = 73.125
 

@@ -22,8 +22,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 from sklearn.utils import get_tags
 
-from skdpsurv.preprocessing import PublicBoundsScaler, PublicColumns
-from skdpsurv.preprocessing.feature import same_features
+from skdpsurv.data import PublicBoundsScaler, PublicColumns
+from skdpsurv.data.feature import same_features
 from tests.support import faults
 from tests.support.registry import NAME, NUMBER
 

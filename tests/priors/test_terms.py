@@ -7,7 +7,7 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import make_pipeline
 
 from skdpsurv import PublicBoundsScaler, PublicColumns
-from skdpsurv.preprocessing.public_steps import features_in
+from skdpsurv.data.public_steps import features_in
 from skdpsurv.priors import Evidence, Terms
 
 AGE = {"bounds": [20, 80], "unit": "years"}

@@ -8,8 +8,8 @@ import tempfile
 import pytest
 import sqlalchemy as sa
 
-from skdpsurv.privacy import PrivacyAccountant
-from skdpsurv.privacy.sqlite_file import locked
+from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp.sqlite_file import locked
 
 
 @pytest.fixture(params=["memory", "file", "server"])

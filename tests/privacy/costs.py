@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from skdpsurv.privacy import PrivacyGuarantee
+from skdpsurv.dp import PrivacyGuarantee
 
 
 def cost(epsilon, delta=0.0, **fields):

@@ -19,7 +19,7 @@ import joblib
 import pytest
 from sklearn.base import clone
 
-from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
+from skdpsurv.dp import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
 
 from .costs import cost
 
@@ -327,7 +327,7 @@ class TestThreads:
 
 SPEND = """
 import sys
-from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
+from skdpsurv.dp import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
 accountant = PrivacyAccountant(path=sys.argv[1])
 print("ready", flush=True)
 sys.stdin.readline()

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, compose
-from skdpsurv.privacy.budget import exact_sum, float_above, float_below
+from skdpsurv.dp import BudgetExceededError, PrivacyAccountant, compose
+from skdpsurv.dp.budget import exact_sum, float_above, float_below
 
 from .costs import cost
 

@@ -8,7 +8,7 @@ from decimal import Decimal, localcontext
 
 import pytest
 
-from skdpsurv.privacy import PrivacyAccountant, PrivacyGuarantee, compose
+from skdpsurv.dp import PrivacyAccountant, PrivacyGuarantee, compose
 from tests.support.combinations import thinned
 
 pytest.importorskip("dp_accounting")

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from skdpsurv.privacy.concentrated import (
+from skdpsurv.dp.zcdp import (
     Concentrated,
     amount,
     as_laplace,

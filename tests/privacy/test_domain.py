@@ -11,11 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from skdpsurv.privacy import (
-    check_finite,
-    clip_rows,
-    clip_times,
-)
+from skdpsurv.dp import check_finite, clip_rows, clip_times
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 matrices = arrays(np.float64, st.tuples(st.integers(1, 4), st.integers(1, 9)), elements=finite)

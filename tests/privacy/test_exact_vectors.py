@@ -15,31 +15,31 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from skdpsurv.inference.row_moments import MOST_FEATURES
-from skdpsurv.mechanisms import vector_noise
-from skdpsurv.mechanisms.second_moments import SecondMoments
-from skdpsurv.mechanisms.vector_noise import (
-    LATTICE_FRACTION,
-    SphericalGaussian,
-    SphericalLaplace,
-    add_noise,
-    draw_noise,
-)
-from skdpsurv.privacy import (
+from skdpsurv.dp import (
     PrivacyAccountant,
-    exact_vectors,
     lattice_step,
     random_source,
     spherical_gaussian,
     spherical_laplace,
 )
-from skdpsurv.privacy.exact_vectors import (
+from skdpsurv.dp import random as exact_vectors
+from skdpsurv.dp.random import (
     BITS,
     MOST_COORDINATES,
     TOTAL_VARIATION,
     ExactVector,
     exact_spherical_gaussian,
     exact_spherical_laplace,
+)
+from skdpsurv.inference.row_moments import MOST_FEATURES
+from skdpsurv.mechanisms import vector_noise
+from skdpsurv.mechanisms.moments import SecondMoments
+from skdpsurv.mechanisms.vector_noise import (
+    LATTICE_FRACTION,
+    SphericalGaussian,
+    SphericalLaplace,
+    add_noise,
+    draw_noise,
 )
 from tests.support import checks
 from tests.support.registry import PROTECTED

@@ -11,8 +11,8 @@ from dataclasses import FrozenInstanceError, fields, replace
 import numpy as np
 import pytest
 
-from skdpsurv.privacy import PrivacyGuarantee, PrivacyLeakWarning
-from skdpsurv.references import DOUBLES, REAL_ARITHMETIC
+from skdpsurv.dp import PrivacyGuarantee, PrivacyLeakWarning
+from skdpsurv.dp.references import DOUBLES, REAL_ARITHMETIC
 
 
 @pytest.fixture

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from skdpsurv.dp import lattice_gaussian, random_source
+from skdpsurv.dp.zcdp import Concentrated
 from skdpsurv.mechanisms.sums import COUNT, HISTOGRAM, Sums, least_deviation
-from skdpsurv.privacy import lattice_gaussian, random_source
-from skdpsurv.privacy.concentrated import Concentrated
 
 N = 4000
 

@@ -8,9 +8,9 @@ from contextlib import closing
 
 import pytest
 
-from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant
-from skdpsurv.privacy.ledger_copy import _place, copy_ledger
-from skdpsurv.privacy.sql_ledger import UnansweredCommitError
+from skdpsurv.dp import BudgetExceededError, PrivacyAccountant
+from skdpsurv.dp.ledger_copy import _place, copy_ledger
+from skdpsurv.dp.sql_ledger import UnansweredCommitError
 
 from .conftest import run
 from .costs import cost

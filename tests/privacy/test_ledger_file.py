@@ -14,9 +14,9 @@ from contextlib import closing
 
 import pytest
 
-from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, sql_ledger
-from skdpsurv.privacy.ledger import linked_rows
-from skdpsurv.privacy.sqlite_file import SQLiteFile, locked
+from skdpsurv.dp import BudgetExceededError, PrivacyAccountant, sql_ledger
+from skdpsurv.dp.ledger import linked_rows
+from skdpsurv.dp.sqlite_file import SQLiteFile, locked
 
 from .costs import cost
 
@@ -376,7 +376,7 @@ class TestLock:
             assert len(accountant.entries()) == 10
 
     def test_charges_and_reads_wait_for_it(self, path, monkeypatch):
-        monkeypatch.setattr("skdpsurv.privacy.sql_ledger.BUSY_SECONDS", 0.05)
+        monkeypatch.setattr("skdpsurv.dp.sql_ledger.BUSY_SECONDS", 0.05)
         accountant = PrivacyAccountant(1.0, path=path)
         with locked(f"{path}.lock", 1.0):
             path.read_bytes()  # closes the file again

@@ -12,12 +12,12 @@ import pytest
 import sqlalchemy as sa
 
 from skdpsurv import DPKaplanMeierFitter
-from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
-from skdpsurv.privacy.budget import Terms
-from skdpsurv.privacy.chain import digest, linked, start
-from skdpsurv.privacy.ledger_copy import copy_ledger
-from skdpsurv.privacy.postgresql_server import SCHEMA, PostgreSQLServer
-from skdpsurv.privacy.sql_ledger import UnansweredCommitError
+from skdpsurv.dp import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
+from skdpsurv.dp.budget import Terms
+from skdpsurv.dp.chain import digest, linked, start
+from skdpsurv.dp.ledger_copy import copy_ledger
+from skdpsurv.dp.postgresql_server import SCHEMA, PostgreSQLServer
+from skdpsurv.dp.sql_ledger import UnansweredCommitError
 
 from .conftest import run
 from .costs import cost
@@ -195,7 +195,7 @@ class TestServer:
 
     def test_a_lock_that_somebody_holds(self, url, monkeypatch):
         accountant = PrivacyAccountant(1.0, url=url)
-        monkeypatch.setattr("skdpsurv.privacy.sql_ledger.BUSY_SECONDS", 0.2)
+        monkeypatch.setattr("skdpsurv.dp.sql_ledger.BUSY_SECONDS", 0.2)
         held = PostgreSQLServer(url).transaction(write=True)
         with held, pytest.raises(RuntimeError, match=r"timeout.*Nothing was charged"):
             accountant.charge(cost(0.5))
@@ -301,7 +301,7 @@ class TestCommit:
             raise RuntimeError("away")
 
         monkeypatch.setattr(PostgreSQLServer, "commit", lost)
-        monkeypatch.setattr("skdpsurv.privacy.sql_ledger._RETURN_SECONDS", 0.0)
+        monkeypatch.setattr("skdpsurv.dp.sql_ledger._RETURN_SECONDS", 0.0)
         with pytest.raises(RuntimeError, match="does not say whether it was recorded"):
             accountant.charge(cost(0.5))
         monkeypatch.setattr(PostgreSQLServer, "transaction", transaction)

@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant
+from skdpsurv.dp import BudgetExceededError, PrivacyAccountant
 
 from .conftest import run
 from .costs import cost

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdpsurv.privacy import (
+from skdpsurv.dp import (
     exponential_mechanism,
     lattice_laplace,
     lattice_step,

@@ -15,13 +15,13 @@ from skdpsurv import (
     PublicBoundsScaler,
     PublicColumns,
 )
-from skdpsurv.dask_blocks import applied, raised
-from skdpsurv.person import read_names
-from skdpsurv.preprocessing.column_cells import quietly
-from skdpsurv.privacy import clip_rows
-from skdpsurv.privacy.domain import as_float_array
-from skdpsurv.privacy.plain_cells import NUMBERS, refuse_foreign_cells
-from skdpsurv.target import checked_events, checked_times
+from skdpsurv.data.cells import quietly
+from skdpsurv.data.dask import applied, raised
+from skdpsurv.data.person import read_names
+from skdpsurv.data.target import checked_events, checked_times
+from skdpsurv.dp import clip_rows
+from skdpsurv.dp.domain import as_float_array
+from skdpsurv.dp.refusals import NUMBERS, refuse_foreign_cells
 
 asked = []
 

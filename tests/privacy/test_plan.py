@@ -9,15 +9,23 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from skdpsurv.blocks import InMemory
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp import random_source
+from skdpsurv.dp.measurement import (
+    Cost,
+    NoisySum,
+    at_once,
+    at_random,
+    curve,
+    in_turn,
+    price_of,
+    run_rho,
+    worth,
+)
+from skdpsurv.dp.plan import Disjoint, Plan, RandomlyMany, Sequential, Total
+from skdpsurv.dp.selection import RunCount
+from skdpsurv.dp.zcdp import Concentrated, epsilon_at, parts, rho_for
 from skdpsurv.mechanisms.sums import HISTOGRAM, Sum
-from skdpsurv.privacy import random_source
-from skdpsurv.privacy.concentrated import Concentrated, epsilon_at, parts, rho_for
-from skdpsurv.privacy.cost import Cost, at_once, at_random, in_turn, price_of
-from skdpsurv.privacy.measurement import NoisySum
-from skdpsurv.privacy.plan import Disjoint, Plan, RandomlyMany, Sequential, Total
-from skdpsurv.privacy.run_count import RunCount
-from skdpsurv.privacy.run_price import curve, run_rho, worth
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from randomgen import ChaCha
 
-from skdpsurv.privacy import random_source
+from skdpsurv.dp import random_source
 
 
 def draws(source, n=8):

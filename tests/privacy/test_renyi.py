@@ -10,9 +10,8 @@ from decimal import Decimal
 import mpmath
 import pytest
 
-from skdpsurv.privacy import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
-from skdpsurv.privacy.concentrated import epsilon_at, rho_for
-from skdpsurv.privacy.renyi import best_order, of_pure, overhead, room, worth
+from skdpsurv.dp import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
+from skdpsurv.dp.zcdp import best_order, epsilon_at, of_pure, overhead, rho_for, room, worth
 
 from .costs import cost
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from skdpsurv.privacy import random_source, run_count, uniform_below
-from skdpsurv.privacy.run_count import RunCount
+from skdpsurv.dp import random_source, selection, uniform_below
+from skdpsurv.dp.selection import RunCount
 
 LAWS = [(1.0, 0.1), (0.5, 0.05), (0.0, 0.02), (-0.5, 0.02)]
 
@@ -88,7 +88,7 @@ def test_a_draw_takes_one_number_whatever_the_law(eta, mean, monkeypatch):
         assert len(asked) <= 40
         return uniform_below(bound, source)
 
-    monkeypatch.setattr(run_count, "uniform_below", counted)
+    monkeypatch.setattr(selection, "uniform_below", counted)
     source = random_source(3)
     draws = [law.draw(source) for _ in range(20)]
     assert min(draws) >= 1

@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from skdpsurv.privacy import PrivacyGuarantee
-from skdpsurv.privacy.concentrated import epsilon_at, rho_for
-from skdpsurv.privacy.renyi import overhead
-from skdpsurv.privacy.run_count import RunCount
-from skdpsurv.privacy.run_price import (
+from skdpsurv.dp import PrivacyGuarantee
+from skdpsurv.dp.measurement import (
     ORDERS,
     concentrated,
     curve,
@@ -21,6 +18,8 @@ from skdpsurv.privacy.run_price import (
     spend_of,
     worth,
 )
+from skdpsurv.dp.selection import RunCount
+from skdpsurv.dp.zcdp import epsilon_at, overhead, rho_for
 
 COUNTS = [(eta, mean) for eta in (-0.5, 0.0, 0.5, 1.0) for mean in (1.0, 1.5, 10.0, 100.0)]
 

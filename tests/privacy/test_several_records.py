@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from scipy import special
 
+from skdpsurv.dp import PrivacyGuarantee
+from skdpsurv.dp.zcdp import rho_for
 from skdpsurv.mechanisms.sums import COUNT, least_scale
-from skdpsurv.privacy import PrivacyGuarantee
-from skdpsurv.privacy.concentrated import rho_for
 
 
 def delta_of_gaussian(mu: float, epsilon: float) -> float:

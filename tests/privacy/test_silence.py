@@ -9,8 +9,8 @@ import warnings
 import numpy as np
 import pytest
 
+from skdpsurv.dp import silence, warnings_as_errors
 from skdpsurv.hybrid.predictions import predicted_numbers
-from skdpsurv.privacy import silence, warnings_as_errors
 
 
 @pytest.fixture

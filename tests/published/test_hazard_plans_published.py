@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from skdpsurv import PrivacyAccountant
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
-from skdpsurv.mechanisms.objective_perturbation import SOLVER_SHARE
+from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
+from skdpsurv.mechanisms.objective import SOLVER_SHARE
 from skdpsurv.published import PublishedDiscreteTimeSurvival
 from skdpsurv.published.hazards import (
     PublishedPerturbation,

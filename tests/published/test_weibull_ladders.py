@@ -14,7 +14,7 @@ from skdpsurv.published import (
     LaplaceWeibullFitter,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
-    weibull_plans,
+    weibull,
 )
 
 TIME, EVENT = np.linspace(0.02, 0.9, 60), np.arange(60) % 3 > 0
@@ -23,7 +23,7 @@ TIME, EVENT = np.linspace(0.02, 0.9, 60), np.arange(60) % 3 > 0
 @pytest.fixture(autouse=True)
 def coarse_published_grid(monkeypatch):
     """A tenth of the published ladder's cells, and of the time it takes."""
-    monkeypatch.setattr(weibull_plans, "N_CELLS_PUBLISHED", 200)
+    monkeypatch.setattr(weibull, "N_CELLS_PUBLISHED", 200)
 
 
 def fitted(kind=PublishedWeibullFitter, **parameters):

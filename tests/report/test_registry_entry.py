@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from skdpsurv import DPKaplanMeierFitter, PrivacyGuarantee, Release
-from skdpsurv.privacy.guarantee import PERSON
+from skdpsurv.dp.guarantee import PERSON
 from skdpsurv.report import registry_entry
 from skdpsurv.report.registry_entry import CHOICES
 from skdpsurv.report.text import value, word

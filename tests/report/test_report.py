@@ -21,10 +21,10 @@ from skdpsurv import (
     PublicColumns,
     Release,
 )
-from skdpsurv.metrics import Estimate, RiskGroup, SurvivalEvaluation
-from skdpsurv.privacy.guarantee import PERSON
+from skdpsurv.dp.guarantee import PERSON
+from skdpsurv.evaluation import Estimate, RiskGroup, SurvivalEvaluation
 from skdpsurv.report import explain, figures, html_report, save_report, units
-from skdpsurv.report.advantage import Advantage
+from skdpsurv.report.figures import Advantage
 from skdpsurv.report.text import WORDS, exact, percent_up, shown, value
 from tests.leaks.test_crafted_releases import FAULTS, places, with_fault
 from tests.report.releases import Page, proved, seeded, with_status

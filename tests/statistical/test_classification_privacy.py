@@ -16,10 +16,9 @@ import pytest
 
 from skdpsurv.classification import budgets
 from skdpsurv.classification.budgets import GroupSetting
-from skdpsurv.likelihoods.linear import LinearBlock
-from skdpsurv.likelihoods.logistic import Logistic
+from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.mechanisms.joint_calibration import joint_curvature_cost, joint_sensitivity
-from skdpsurv.mechanisms.objective_perturbation import SOLVER_SHARE, calibrate
+from skdpsurv.mechanisms.objective import SOLVER_SHARE, calibrate
 
 N = 100
 CAPS = [0.5, 0.75, 1.0]

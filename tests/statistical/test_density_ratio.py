@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from skdpsurv.mechanisms.objective_perturbation import calibrate
+from skdpsurv.mechanisms.objective import calibrate
 from tests.support.hazard_density import CASES, largest_log_ratio, make_likelihood
 
 

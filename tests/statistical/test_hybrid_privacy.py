@@ -13,13 +13,14 @@ import pytest
 from scipy import special, stats
 from sklearn.linear_model import LogisticRegression
 
-from skdpsurv.blocks import InMemory
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp import random_source
 from skdpsurv.hybrid import hybrid_measurements
 from skdpsurv.hybrid.hybrid_measurements import Residuals
 from skdpsurv.hybrid.points import nearest
 from skdpsurv.hybrid.selection import LossCurve, record_losses
-from skdpsurv.mechanisms import private_mean, sums
-from skdpsurv.privacy import random_source
+from skdpsurv.mechanisms import moments as private_mean
+from skdpsurv.mechanisms import sums
 from tests.support.hybrid_records import hybrid_records
 
 EPSILON, ALPHA = 1.0, 1e-7

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skdpsurv.classification.logistic_model import N_GROUPS, MarginTable
-from skdpsurv.privacy import random_source
+from skdpsurv.dp import random_source
 from tests.support.logistic_attacks import log_ratio_bounds
 
 #: False alarms, or defects that are missed, have this probability; seeds are fixed.

@@ -18,13 +18,13 @@ import pytest
 from scipy import special
 
 from skdpsurv import PublicBoundsScaler
-from skdpsurv.blocks import InMemory
+from skdpsurv.data.blocks import InMemory
 from skdpsurv.datasets import load_flchain
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
+from skdpsurv.dp import clip_rows, random_source
+from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.langevin import MALA
 from skdpsurv.mechanisms.posterior_sampling import Target, calibrate
-from skdpsurv.privacy import clip_rows, random_source
 from skdpsurv.survival.hazards.model import exit_intervals, orthogonal_basis
 
 Q, KNOTS, COLUMNS, EPSILON = 12, 3, ["age", "sex_male"], 4.0

@@ -19,7 +19,7 @@ from scipy import stats
 from sklearn.ensemble import RandomForestClassifier
 
 from skdpsurv import DPWeibullFitter
-from skdpsurv.blocks import InMemory
+from skdpsurv.data.blocks import InMemory
 from skdpsurv.mechanisms import sums
 from skdpsurv.mechanisms.ladder import UNIT, highest_level
 from skdpsurv.published import (
@@ -27,8 +27,8 @@ from skdpsurv.published import (
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
-from skdpsurv.published import weibull_plans as published_plans
-from skdpsurv.published.weibull_plans import PublishedRungs
+from skdpsurv.published import weibull as published_plans
+from skdpsurv.published.weibull import PublishedRungs
 from skdpsurv.survival.weibull import plan as weibull_plan
 from skdpsurv.survival.weibull.counts import count_table
 from skdpsurv.survival.weibull.ladder import ExactRungs, ReleasedMeanRungs

@@ -13,13 +13,14 @@ from contextvars import ContextVar
 from types import FunctionType
 from typing import Any, NamedTuple, NoReturn, Protocol
 
-from skdpsurv.checks import seed
-from skdpsurv.mechanisms import ladder, private_mean, second_moments, sums, vector_noise
+from skdpsurv.dp import noise, random, selection
+from skdpsurv.dp import selection as run_count
+from skdpsurv.dp.checks import seed
+from skdpsurv.dp.random import NOISE, RandomSource
+from skdpsurv.mechanisms import ladder, moments, sums, vector_noise
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian, SphericalLaplace
-from skdpsurv.privacy import exact_vectors, noise, randomness, run_count, selection
-from skdpsurv.privacy.randomness import NOISE, RandomSource
-from skdpsurv.published import weibull_plans
+from skdpsurv.published import weibull
 from tests.fence.places import find
 
 
@@ -180,8 +181,8 @@ def _independent(honest: Any, *arguments: Any) -> Any:
 INSTEAD = {
     noise.lattice_laplace: _lattice("discrete Laplace"),
     noise.lattice_gaussian: _lattice("discrete Gaussian"),
-    exact_vectors.exact_spherical_laplace: _vector("Laplace on a vector"),
-    exact_vectors.exact_spherical_gaussian: _vector("Gaussian on a vector"),
+    random.exact_spherical_laplace: _vector("Laplace on a vector"),
+    random.exact_spherical_gaussian: _vector("Gaussian on a vector"),
     selection.permute_and_flip: _choice("permute-and-flip"),
     selection.exponential_mechanism: _choice("exponential mechanism"),
     vector_noise.draw_noise: _stated,
@@ -189,14 +190,14 @@ INSTEAD = {
     sums._released: _query(),
     sums.Sums.release: _query(),
     sums.Sums.least: _query(),
-    private_mean.MeanOfRows.release: _query("mean of rows"),
-    second_moments.SecondMoments.release: _query("second moments of rows"),
+    moments.MeanOfRows.release: _query("mean of rows"),
+    moments.SecondMoments.release: _query("second moments of rows"),
     Problem.task: _problem,
     find("HazardChain").states: _chain,
     run_count.RunCount.draw: _independent,
     selection.uniform_below: _independent,
-    weibull_plans.PublishedLadder.place: _independent,
-    weibull_plans.NoisyEstimates._estimates: _independent,
+    weibull.PublishedLadder.place: _independent,
+    weibull.NoisyEstimates._estimates: _independent,
 }
 
 #: Who answers in place of the seeded sources of a fit that is replayed.
@@ -256,7 +257,7 @@ def asked_instead(answers: AskedPart) -> Iterator[None]:
     token = _ANSWERS.set(answers)
     try:
         with ExitStack() as stack:
-            stack.enter_context(otherwise(randomness.random_source, _source))
+            stack.enter_context(otherwise(random.random_source, _source))
             for function, instead in INSTEAD.items():
                 stack.enter_context(otherwise(function, _if_asked(instead)))
             yield

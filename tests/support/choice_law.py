@@ -19,7 +19,7 @@ import numpy as np
 from numpy.polynomial import legendre
 from scipy import special
 
-from skdpsurv.types import FloatArray
+from skdpsurv.dp.types import FloatArray
 
 __all__ = ["log_exponential_mechanism", "log_permute_and_flip"]
 

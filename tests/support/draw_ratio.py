@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.audit.density_ratio import DISTANCES, NEAR, Law, grid_step, log_law
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalGaussian, SphericalLaplace
-from skdpsurv.types import FloatArray
 from tests.support.choice_law import log_exponential_mechanism, log_permute_and_flip
 from tests.support.replay import DrawnOnce
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from skdpsurv.blocks import InMemory
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.newton import Objective
-from skdpsurv.mechanisms.objective_perturbation import calibrate
+from skdpsurv.mechanisms.objective import calibrate
 
 Q = 5
 CASES = [("logit", None), *((name, cap) for name in sorted(LINKS) for cap in (0.5, 1.0, 2.0))]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.blocks import InMemory
+from skdpsurv.data.blocks import InMemory
 from skdpsurv.hybrid.hybrid_records import PrivateRecords, PublicRecords, read_table
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from skdpsurv.dp import random_source
 from skdpsurv.mechanisms.vector_noise import SphericalLaplace
-from skdpsurv.privacy import random_source
 
 
 def check(law, sensitivity, epsilon, n_draws=2000):

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from skdpsurv.audit.subject import at_most
-from skdpsurv.mechanisms.noisy_descent import DescentCalibration
+from skdpsurv.dp.zcdp import amount
+from skdpsurv.mechanisms.descent import DescentCalibration
 from skdpsurv.mechanisms.perturbation import Problem
 from skdpsurv.mechanisms.sums import Sum
-from skdpsurv.privacy.concentrated import amount
 from tests.support.draw_ratio import is_gaussian, ratio
 from tests.support.replay import DrawnOnce, Replay, ReplayedPart
 

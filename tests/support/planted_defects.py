@@ -25,10 +25,10 @@ from skdpsurv import (
     Release,
 )
 from skdpsurv.classification.group_fit import ColumnGroup
+from skdpsurv.dp import lattice_laplace, random_source
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.mechanisms import langevin, sums, vector_noise
 from skdpsurv.mechanisms.langevin import PSGLD
-from skdpsurv.privacy import lattice_laplace, random_source
 from skdpsurv.published import LaplaceWeibullFitter
 from skdpsurv.survival.hazards import posterior as hazard_posterior
 from tests.support.logistic import logistic as perturbed

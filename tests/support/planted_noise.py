@@ -9,9 +9,9 @@ from unittest import mock
 
 import numpy as np
 
+from skdpsurv.dp.random import ExactVector
 from skdpsurv.mechanisms import sums, vector_noise
 from skdpsurv.mechanisms.perturbation import Problem
-from skdpsurv.privacy.exact_vectors import ExactVector
 from tests.support.asked_source import AskedSource
 
 #: The number of a part and, where a part has several sorts of noise, of its draw.

@@ -37,9 +37,9 @@ from skdpsurv import (
 )
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.classification import Perturbation
+from skdpsurv.data.encoding import valid_row
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.preprocessing.encoding import valid_row
 from skdpsurv.published import (
     LaplaceWeibullFitter,
     PerturbedHistogramMEstimator,

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 
 from skdpsurv.audit.density_ratio import Law
+from skdpsurv.dp import round_to_lattice
+from skdpsurv.dp.random import ExactVector
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.mechanisms.perturbation import Problem
-from skdpsurv.privacy import round_to_lattice
-from skdpsurv.privacy.exact_vectors import ExactVector
-from skdpsurv.types import FloatArray
 from tests.support.asked_source import AskedPart, Draw, asked_instead
 
 __all__ = ["DrawnOnce", "Replay", "ReplayedPart"]

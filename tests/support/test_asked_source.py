@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import skdpsurv
+from skdpsurv.dp import lattice_laplace, noise, random_source
 from skdpsurv.mechanisms import sums
-from skdpsurv.privacy import lattice_laplace, noise, random_source
 from tests.support.asked_source import INSTEAD, AskedSource, asked_instead
 
 
@@ -83,7 +83,7 @@ def test_a_draw_can_be_made_again():
     with asked_instead(answers):
         lattice_laplace(7, 1e9, random_source(0))
         (draw,) = answers.asked
-        assert draw.again(skdpsurv.privacy.randomness.RandomSource(1, seeded=True)) != 7
+        assert draw.again(skdpsurv.dp.random.RandomSource(1, seeded=True)) != 7
 
 
 def test_the_package_knows_nothing_of_it():

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 from skdpsurv import DPKaplanMeierFitter, DPLogisticRegression, DPWeibullFitter, PosteriorSampling
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
-from skdpsurv.mechanisms import perturbation, second_moments, sums, vector_noise
-from skdpsurv.metrics import released_values
+from skdpsurv.dp.measurement import Cost
+from skdpsurv.evaluation import released_values
+from skdpsurv.likelihoods.hazard import DiscreteHazard
+from skdpsurv.mechanisms import moments, perturbation, sums, vector_noise
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.privacy.cost import Cost
 from skdpsurv.published import PublishedWeibullFitter
 from skdpsurv.survival.curves import table as curve_table
 from skdpsurv.survival.hazards import plan as hazard_plan
@@ -116,7 +116,7 @@ class Half:
         pytest.param(sums.CellSums, "hazard", "CellSums", marks=pytest.mark.slow),
         (sums.Sum, "Weibull", "Sum"),
         (sums.Sums, "hybrid, curve", "Sums"),
-        (second_moments.SecondMoments, "logistic", "second moments of rows"),
+        (moments.SecondMoments, "logistic", "second moments of rows"),
     ],
 )
 def test_half_of_a_sensitivity_is_refuted(monkeypatch, kind, case, part):

@@ -13,8 +13,8 @@ import numpy as np
 
 from skdpsurv.audit.repeated_fits import released_numbers
 from skdpsurv.audit.subject import Subject, at_most, check_neighbours
-from skdpsurv.checks import integer
-from skdpsurv.privacy import silence, silent_arithmetic
+from skdpsurv.dp import silence, silent_arithmetic
+from skdpsurv.dp.checks import integer
 from tests.support.draw_ratio import best_answer, comparable
 from tests.support.part_ratio import AuditedPart, audited_parts
 from tests.support.replay import Replay

@@ -23,8 +23,8 @@ from skdpsurv import (
     PosteriorSampling,
     PrivateStackingClassifier,
 )
+from skdpsurv.evaluation import private_survival_metrics
 from skdpsurv.hybrid import SubsetSelection
-from skdpsurv.metrics import private_survival_metrics
 from skdpsurv.published import (
     LaplaceWeibullFitter,
     PerturbedHistogramMEstimator,

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from skdpsurv.audit.subject import private_step
+from skdpsurv.dp.measurement import worth
+from skdpsurv.dp.selection import RunCount
+from skdpsurv.dp.zcdp import rho_for
 from skdpsurv.model_selection import PrivateSearchCV
-from skdpsurv.privacy.concentrated import rho_for
-from skdpsurv.privacy.run_count import RunCount
-from skdpsurv.privacy.run_price import worth
 from tests.support.part_ratio import AuditedPart
 
 __all__ = ["Whole", "whole_of"]

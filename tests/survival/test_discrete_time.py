@@ -485,7 +485,7 @@ def test_blocks_do_not_change_the_release(monkeypatch, method, rows):
     """More records than fit a block, also with the solver's pilot on a thinned sample."""
     data = make_discrete_time_survival(2500, 2, random_state=3)
     whole = model(method=method).fit(data.X, data.y)
-    monkeypatch.setattr("skdpsurv.blocks.BLOCK_ROWS", rows)
+    monkeypatch.setattr("skdpsurv.data.blocks.BLOCK_ROWS", rows)
     parts = model(method=method).fit(data.X, data.y)
     np.testing.assert_allclose(parts.coef_, whole.coef_, atol=1e-6)
     np.testing.assert_allclose(parts.baseline_coef_, whole.baseline_coef_, atol=1e-5)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdpsurv.privacy import lattice_laplace, random_source
+from skdpsurv.dp import lattice_laplace, random_source
 from skdpsurv.survival.curves.exit_fit import Table, fit_exits, leaving, masses_of
 
 EVEN = np.full(8, 1.0 / 8)

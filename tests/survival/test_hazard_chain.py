@@ -9,8 +9,8 @@ import pytest
 
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PrivacyLeakWarning, Release
 from skdpsurv.audit import nonprivate_posterior_chains
+from skdpsurv.dp.zcdp import epsilon_at
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
-from skdpsurv.privacy.concentrated import epsilon_at
 from tests.support.hazards import hazard
 from tests.support.spies import laws_drawn
 

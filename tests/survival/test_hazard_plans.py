@@ -14,13 +14,13 @@ from sklearn.base import clone
 from sksurv.util import Surv
 
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PrivacyLeakWarning
-from skdpsurv.blocks import InMemory
+from skdpsurv.data import PublicInputWarning
+from skdpsurv.data.blocks import InMemory
 from skdpsurv.datasets import make_discrete_time_survival
+from skdpsurv.dp import random_source
 from skdpsurv.mechanisms import perturbation
+from skdpsurv.mechanisms.moments import MeanOfRows
 from skdpsurv.mechanisms.perturbation import Perturbed
-from skdpsurv.mechanisms.private_mean import MeanOfRows
-from skdpsurv.preprocessing import PublicInputWarning
-from skdpsurv.privacy import random_source
 from skdpsurv.published import PublishedDiscreteTimeSurvival
 from skdpsurv.survival.hazards import fit as hazard_fit
 from skdpsurv.survival.hazards.fit import (

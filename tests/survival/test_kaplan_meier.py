@@ -18,7 +18,7 @@ from skdpsurv import (
     PrivacyLeakWarning,
     Release,
 )
-from skdpsurv.preprocessing import PublicInputWarning
+from skdpsurv.data import PublicInputWarning
 
 N = 3000
 

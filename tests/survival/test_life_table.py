@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from skdpsurv.blocks import InMemory
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms import sums
-from skdpsurv.privacy import random_source
 from skdpsurv.survival.hazards.model import orthogonal_basis
 from skdpsurv.survival.hazards.plan import N_BANDS, baseline_from_life_table, life_table_counts
 

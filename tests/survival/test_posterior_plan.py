@@ -23,13 +23,13 @@ from skdpsurv import (
     PublicInputWarning,
     Release,
 )
-from skdpsurv.blocks import InMemory
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.shape import Shape
 from skdpsurv.datasets import make_discrete_time_survival
+from skdpsurv.dp import random_source
 from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
 from skdpsurv.mechanisms.posterior_sampling import calibrate
-from skdpsurv.privacy import random_source
 from skdpsurv.published.hazards import PublishedDraw
-from skdpsurv.shape import Shape
 from skdpsurv.survival.hazards import posterior as hazard_posterior
 from skdpsurv.survival.hazards.model import (
     HazardModel,
@@ -434,7 +434,7 @@ class TestSetting:
     def test_blocks_do_not_change_the_fit(self, monkeypatch, data, block_rows):
         """Up to rounding."""
         whole = model().fit(data.X, data.y)
-        monkeypatch.setattr("skdpsurv.blocks.BLOCK_ROWS", block_rows)
+        monkeypatch.setattr("skdpsurv.data.blocks.BLOCK_ROWS", block_rows)
         parts = model().fit(data.X, data.y)
         np.testing.assert_allclose(parts.coef_, whole.coef_, rtol=1e-5)
 

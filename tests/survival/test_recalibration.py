@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from skdpsurv import DPDiscreteTimeSurvival, Release
-from skdpsurv.blocks import InMemory
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp import random_source
+from skdpsurv.dp.plan import Sequential
+from skdpsurv.dp.zcdp import Concentrated
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.privacy import random_source
-from skdpsurv.privacy.concentrated import Concentrated
-from skdpsurv.privacy.plan import Sequential
 from skdpsurv.survival.hazards import recalibration
 from skdpsurv.survival.hazards.inference import exit_probabilities
 from skdpsurv.survival.hazards.model import HazardModel, HazardRecords

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skdpsurv.blocks import InMemory
+from skdpsurv.data.blocks import InMemory
 from skdpsurv.survival.curves.table import (
     ExitTable,
     band_ends,

@@ -11,9 +11,9 @@ from lifelines import ExponentialFitter
 from sklearn.exceptions import NotFittedError
 
 from skdpsurv import PrivacyAccountant, Release
-from skdpsurv.blocks import InMemory
-from skdpsurv.privacy import random_source
-from skdpsurv.shape import Shape
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.data.shape import Shape
+from skdpsurv.dp import random_source
 from tests.support.extensions import extension
 
 DPExponentialFitter = extension("exponential").DPExponentialFitter

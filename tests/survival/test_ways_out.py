@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from skdpsurv.blocks import InMemory
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp import random_source
+from skdpsurv.dp.plan import Plan
+from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.sums import HISTOGRAM
-from skdpsurv.privacy import random_source
-from skdpsurv.privacy.plan import Plan
 from skdpsurv.survival.hazards.inference import (
     N_BANDS,
     N_BLOCKS,

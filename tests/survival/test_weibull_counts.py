@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
-from skdpsurv import blocks
-from skdpsurv.blocks import InMemory
+from skdpsurv.data import blocks
+from skdpsurv.data.blocks import InMemory
 from skdpsurv.survival.weibull.counts import (
     N_BINS,
     count_table,

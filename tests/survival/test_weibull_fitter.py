@@ -22,18 +22,18 @@ from skdpsurv import (
     PrivacyLeakWarning,
     PublicInputWarning,
     Release,
-    blocks,
 )
+from skdpsurv.data import blocks
 from skdpsurv.datasets import load_flchain
+from skdpsurv.dp.measurement import NoisySum
+from skdpsurv.dp.plan import Plan
 from skdpsurv.mechanisms import sums
-from skdpsurv.privacy.measurement import NoisySum
-from skdpsurv.privacy.plan import Plan
 from skdpsurv.published import (
     LaplaceWeibullFitter,
     PublishedWeibullFitter,
     SampleAggregateWeibullFitter,
 )
-from skdpsurv.published import weibull_plans as published_plans
+from skdpsurv.published import weibull as published_plans
 from skdpsurv.survival.weibull import counts as weibull_counts
 from skdpsurv.survival.weibull import plan as weibull_plan
 from tests.support.combinations import thinned

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from skdpsurv.blocks import InMemory
+from skdpsurv.data.blocks import InMemory
+from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.weibull import SHAPE_RANGE, maximum_likelihood
 from skdpsurv.mechanisms import sums
-from skdpsurv.privacy import random_source
-from skdpsurv.published import weibull_plans as published_plans
+from skdpsurv.published import weibull as published_plans
 from skdpsurv.survival.weibull import plan as weibull_plan
 from skdpsurv.survival.weibull import setting as weibull_setting
 from skdpsurv.survival.weibull.counts import (

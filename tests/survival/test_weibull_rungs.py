@@ -22,8 +22,8 @@ from skdpsurv.likelihoods.weibull import (
     shape_score,
 )
 from skdpsurv.mechanisms.ladder import UNIT
-from skdpsurv.published import weibull_plans as published_plans
-from skdpsurv.published.weibull_plans import PublishedRungs
+from skdpsurv.published import weibull as published_plans
+from skdpsurv.published.weibull import PublishedRungs
 from skdpsurv.survival.weibull.counts import (
     BEFORE_BINS,
     N_BINS,

@@ -26,10 +26,10 @@ from skdpsurv import (
 )
 from skdpsurv.audit import AuditResult, audit_epsilon, worst_neighbours
 from skdpsurv.datasets import load_flchain
-from skdpsurv.forecast import AccuracyForecast
-from skdpsurv.metrics import SurvivalEvaluation, concordance_index, private_survival_metrics
+from skdpsurv.evaluation import SurvivalEvaluation, concordance_index, private_survival_metrics
+from skdpsurv.evaluation.forecast_result import AccuracyForecast
 from skdpsurv.report import explain, formula, units
-from skdpsurv.statistics import ComparisonResult, logrank_test
+from skdpsurv.survival.comparisons import ComparisonResult, logrank_test
 
 Floats = NDArray[np.float64]
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdpsurv.checks import horizon, positive, positive_number
+from skdpsurv.dp import clip_times
+from skdpsurv.dp.checks import horizon, positive, positive_number
+from skdpsurv.dp.measurement import NoisySum
+from skdpsurv.dp.plan import Plan
 from skdpsurv.mechanisms.sums import PROOF, Sum, Sums
-from skdpsurv.privacy import clip_times
-from skdpsurv.privacy.measurement import NoisySum
-from skdpsurv.privacy.plan import Plan
 from skdpsurv.release import released_array
 from skdpsurv.survival.released_curve import ReleasedCurve
 from skdpsurv.survival.univariate import UnivariateFitter

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.blocks import Blocks
+from skdpsurv.data.blocks import Blocks
 
 
 class FileBlocks(Blocks[Any]):

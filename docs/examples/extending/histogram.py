@@ -4,13 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdpsurv.blocks import in_blocks
-from skdpsurv.checks import integer, positive
+from skdpsurv.data.blocks import in_blocks
+from skdpsurv.dp.checks import integer, positive
+from skdpsurv.dp.measurement import NoisySum
+from skdpsurv.dp.plan import Plan
 from skdpsurv.mechanisms.sums import HISTOGRAM, PROOF
-from skdpsurv.privacy.measurement import NoisySum
-from skdpsurv.privacy.plan import Plan
+from skdpsurv.regression.tabular import TabularEstimator
 from skdpsurv.release import released_array
-from skdpsurv.tabular import TabularEstimator
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skdpsurv.checks import integer, positive
+from skdpsurv.dp.checks import integer, positive
 from skdpsurv.regression import PrivateLinearModel
 
 

@@ -5,8 +5,8 @@ from typing import Self
 
 import numpy as np
 
-from skdpsurv.privacy import RandomSource
-from skdpsurv.types import FloatArray
+from skdpsurv.dp import RandomSource
+from skdpsurv.dp.types import FloatArray
 
 
 @dataclass(frozen=True)

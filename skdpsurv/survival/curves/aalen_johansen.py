@@ -12,15 +12,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from skdpsurv.checks import Check, fraction, given, positive_int, rule_of
-from skdpsurv.labels import stated_labels
-from skdpsurv.privacy import PrivacyAccountant, random_source
+from skdpsurv.data.labels import stated_labels
+from skdpsurv.dp import PrivacyAccountant, random_source
+from skdpsurv.dp.checks import Check, fraction, given, positive_int, rule_of
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import Release
 from skdpsurv.survival.curve_frames import times_argument
 from skdpsurv.survival.curves.fitter import is_one_of, plain
 from skdpsurv.survival.curves.kaplan_meier import ExitCurves, TableCurve
 from skdpsurv.survival.univariate import interval
-from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script

@@ -44,7 +44,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import linalg, special
 
-from skdpsurv.types import FloatArray
+from skdpsurv.dp.types import FloatArray
 
 
 def leaving(masses: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -13,13 +13,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.base import Weakness
-from skdpsurv.checks import Check, auto_or, horizon, integer, number_in, required_horizon
-from skdpsurv.labels import class_indices, label_places, stated_labels
-from skdpsurv.privacy import PrivacyAccountant, RefusedValueError
-from skdpsurv.privacy.plan import Plan
-from skdpsurv.privacy.silence import attempted
-from skdpsurv.shape import Shape
-from skdpsurv.sources import in_memory
+from skdpsurv.data.labels import class_indices, label_places, stated_labels
+from skdpsurv.data.shape import Shape
+from skdpsurv.data.sources import in_memory
+from skdpsurv.data.target import single_column
+from skdpsurv.dp import PrivacyAccountant, RefusedValueError
+from skdpsurv.dp.checks import Check, auto_or, horizon, integer, number_in, required_horizon
+from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.refusals import attempted
+from skdpsurv.dp.types import FloatArray, IndexArray
 from skdpsurv.survival.curve_frames import Shown
 from skdpsurv.survival.curves.table import (
     ASSUMED,
@@ -34,8 +36,6 @@ from skdpsurv.survival.curves.table import (
     n_bands_for,
 )
 from skdpsurv.survival.univariate import UnivariateFitter
-from skdpsurv.target import single_column
-from skdpsurv.types import FloatArray, IndexArray
 
 #: More groups than anybody draws.
 MOST_GROUPS = 1000

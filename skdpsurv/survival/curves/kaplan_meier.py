@@ -10,17 +10,17 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from skdpsurv.checks import fraction
-from skdpsurv.labels import stated_labels
-from skdpsurv.privacy import random_source
+from skdpsurv.data.labels import stated_labels
+from skdpsurv.dp import random_source
+from skdpsurv.dp.checks import fraction
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import Release, check_parameters, released_array
-from skdpsurv.release.explanation import headline
+from skdpsurv.release.raw_rows import headline
 from skdpsurv.survival.curve_frames import Shown, times_argument
 from skdpsurv.survival.curves.exit_fit import HazardLaw, Table, fit_exits
 from skdpsurv.survival.curves.fitter import Causes, ExitTableFitter, check_size, stated_ends
 from skdpsurv.survival.curves.table import COUNT_VARIANCE, table_variance
 from skdpsurv.survival.released_curve import ReleasedCurve, crossing, stated_records
-from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
@@ -409,7 +409,7 @@ class DPKaplanMeierFitter(ExitCurves):
     See Also
     --------
     DPAalenJohansenFitter : Competing risks.
-    skdpsurv.statistics.logrank_test : Whether two groups differ.
+    skdpsurv.survival.comparisons.logrank_test : Whether two groups differ.
 
     Notes
     -----

@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdpsurv.blocks import Blocks
-from skdpsurv.checks import is_list, number_in
+from skdpsurv.data.blocks import Blocks
+from skdpsurv.dp import RandomSource, clip_times, refuse_masked
+from skdpsurv.dp.checks import is_list, number_in
+from skdpsurv.dp.measurement import Known, NoisySum
+from skdpsurv.dp.references import reference
+from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray, IntArray
 from skdpsurv.mechanisms.sums import HISTOGRAM
-from skdpsurv.privacy import RandomSource, clip_times, refuse_masked
-from skdpsurv.privacy.measurement import Known, NoisySum
-from skdpsurv.references import reference
 from skdpsurv.release import Release, released_array
-from skdpsurv.types import BoolArray, FloatArray, IndexArray, IntArray
 
 #: Bands for a number of records times epsilon, per group: a part of its root, between two ends.
 BANDS_PER_ROOT, FEWEST_BANDS, MOST_BANDS = 0.8, 4, 200

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from skdpsurv.blocks import Blocks
-from skdpsurv.checks import (
+from skdpsurv.data.blocks import Blocks
+from skdpsurv.data.shape import Shape
+from skdpsurv.dp.checks import (
     Check,
     auto_or,
     choice,
@@ -27,12 +28,12 @@ from skdpsurv.checks import (
     required_horizon,
     zero_or,
 )
+from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference, Summarised
 from skdpsurv.inference.inference import half_width
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.privacy.plan import Plan
 from skdpsurv.release import Release, check_parameters, released_array
-from skdpsurv.shape import Shape
 from skdpsurv.survival.hazards.model import (
     HazardModel,
     HazardRecords,
@@ -41,7 +42,6 @@ from skdpsurv.survival.hazards.model import (
 )
 from skdpsurv.survival.hazards.recalibration import Recalibration
 from skdpsurv.survival.regression import SurvivalRegression
-from skdpsurv.types import FloatArray
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script

@@ -7,15 +7,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from skdpsurv.base import Weakness
-from skdpsurv.checks import Check, auto_or, number_in, optional, positive, word_or
+from skdpsurv.data.shape import Shape
+from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp.checks import Check, auto_or, number_in, optional, positive, word_or
+from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.references import REAL_ARITHMETIC
 from skdpsurv.likelihoods.links import LINKS, steepness
-from skdpsurv.mechanisms.methods import NAMES, candidates, check_delta
+from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
 from skdpsurv.priors import Evidence, Promises, Terms, is_prior
-from skdpsurv.privacy import PrivacyAccountant
-from skdpsurv.privacy.plan import Plan
-from skdpsurv.references import REAL_ARITHMETIC
 from skdpsurv.release import Release
-from skdpsurv.shape import Shape
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 from skdpsurv.survival.hazards.fit import FIRST_LOOK_RECORDS
 from skdpsurv.survival.hazards.model import MaximumLikelihood, hazard_plan, published_basis
@@ -59,7 +59,7 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
         chain that was run**: each step's gradient is a Gaussian mechanism. Likelihood, cap, first
         look and recalibration are then those of the other methods.
     columns : transformer or None, default=None
-        Public transformer of raw rows, such as a :class:`~skdpsurv.preprocessing.PublicColumns`:
+        Public transformer of raw rows, such as a :class:`~skdpsurv.data.PublicColumns`:
         what the columns of X hold, by public bounds and categories. It is cloned, learns nothing,
         and ``release_`` then stands alone. None: X holds numbers, taken as they are.
     max_time : float
@@ -76,7 +76,7 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
     data_norm : float or "auto", default="auto"
         Public bound on the Euclidean norm of a row of X; longer rows are scaled down to it. "auto"
         is ``sqrt(n_features) / 2``, meant for columns in [-1, 1] as made by
-        :class:`~skdpsurv.preprocessing.PublicBoundsScaler`, or twice that, which clips none of
+        :class:`~skdpsurv.data.PublicBoundsScaler`, or twice that, which clips none of
         them, with ``method="psgld"`` and no delta: its guarantee needs no bound.
     alpha : float, default=0.0
         Least ridge, on the scale of the mean loss, on top of what privacy needs anyway.
@@ -157,7 +157,7 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
 
     See Also
     --------
-    skdpsurv.preprocessing.PublicBoundsScaler : Columns to [-1, 1] by public bounds.
+    skdpsurv.data.PublicBoundsScaler : Columns to [-1, 1] by public bounds.
     skdpsurv.published.PublishedDiscreteTimeSurvival : The algorithms of the paper [1]_.
 
     Notes

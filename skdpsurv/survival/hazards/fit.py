@@ -16,11 +16,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdpsurv.blocks import Blocks
+from skdpsurv.data.blocks import Blocks
+from skdpsurv.dp.measurement import GAUSSIAN, Known, Mechanism, NoisySum
+from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.zcdp import Concentrated, Price, stated_price
 from skdpsurv.inference import REACH
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock
+from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
 from skdpsurv.likelihoods.links import Curve, steepness
-from skdpsurv.mechanisms import methods
+from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.certificate import Center
 from skdpsurv.mechanisms.perturbation import (
     Calibrated,
@@ -32,8 +35,6 @@ from skdpsurv.mechanisms.perturbation import (
 )
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
 from skdpsurv.priors import Evidence, Prior
-from skdpsurv.privacy.concentrated import Concentrated, Price, stated_price
-from skdpsurv.privacy.measurement import GAUSSIAN, Known, Mechanism, NoisySum
 from skdpsurv.survival.hazards.model import (
     HAZARD_PROOF,
     HazardModel,
@@ -41,7 +42,6 @@ from skdpsurv.survival.hazards.model import (
     orthogonal_basis,
     released,
 )
-from skdpsurv.types import FloatArray
 
 #: Size of the baseline's columns beside covariates in a unit ball. The first look has found the
 #: baseline, so little freedom is needed, and small columns keep the sensitivity near that of the
@@ -156,7 +156,7 @@ class HazardFit:
 
     def calibrated(self, likelihood: DiscreteHazard) -> Calibrated:
         """Return ridge and laws of noise for a likelihood."""
-        return methods.calibrate(
+        return perturbation.calibrate(
             self.method,
             likelihood.constants,
             self.price,
@@ -176,7 +176,10 @@ class HazardFit:
     @property
     def noise(self) -> float:
         """Deviation of the noise in units of what one record can do: by it laws are compared."""
-        return methods.deviation(self.calibration) / self.likelihood.constants.gradient_sensitivity
+        return (
+            perturbation.deviation(self.calibration)
+            / self.likelihood.constants.gradient_sensitivity
+        )
 
     # ---- The cap.
 
@@ -350,7 +353,7 @@ class HazardMinimiser(HazardPoint, Minimisers):
     def name(self) -> str:  # type: ignore[override]
         """What was perturbed, in words."""
         prior = ", together with a prior" if self.fit.prior is not None else ""
-        return f"{methods.NAMES[self.fit.method]} of a hazard-capped likelihood{prior}"
+        return f"{perturbation.NAMES[self.fit.method]} of a hazard-capped likelihood{prior}"
 
     @property
     def proof(self) -> str:  # type: ignore[override]

@@ -27,15 +27,15 @@ from typing import Any, Self
 
 import numpy as np
 
-from skdpsurv.blocks import Blocks
+from skdpsurv.data.blocks import Blocks
+from skdpsurv.dp.measurement import Known
+from skdpsurv.dp.types import FloatArray, IntArray
+from skdpsurv.dp.zcdp import Price
 from skdpsurv.inference import Indirect, Inference, ReleasedMoments, RowMoments
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.mechanisms.sums import HISTOGRAM
-from skdpsurv.privacy.concentrated import Price
-from skdpsurv.privacy.measurement import Known
 from skdpsurv.survival.hazards.fit import HazardFit, HazardSum
 from skdpsurv.survival.hazards.model import HazardRecords, to_published
-from skdpsurv.types import FloatArray, IntArray
 
 #: Below this, f' is taken from its series.
 SMALL_RATE = 1e-3
@@ -199,8 +199,8 @@ class WaysOut:
     def _at_knees(self, a: tuple[float, ...], cap: float) -> FloatArray:
         """Return what a record beyond the cap pulls with, for each way out, (k + 1, C).
 
-        Beyond the knee b* of its way out (:mod:`~skdpsurv.likelihoods.hazard_cap`) nothing but the
-        last of these would grow, and that is the cap; so b is that of the knee.
+        Beyond the knee b* of its way out (:mod:`~skdpsurv.likelihoods.hazard_kernel`) nothing but
+        the last of these would grow, and that is the cap; so b is that of the knee.
         """
         if a not in self._knees:
             link, level = self.likelihood.link, self.basis @ np.array(a)

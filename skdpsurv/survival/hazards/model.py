@@ -24,15 +24,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skdpsurv.blocks import Blocks
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, HazardBlock, hazard_block
+from skdpsurv.data.blocks import Blocks
+from skdpsurv.dp import RandomSource, clip_rows, clip_times, row_weights
+from skdpsurv.dp.measurement import Known, Mechanism
+from skdpsurv.dp.plan import Node, Plan
+from skdpsurv.dp.references import DOUBLES, reference
+from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
+from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock, hazard_block
 from skdpsurv.likelihoods.links import LINKS, Link
 from skdpsurv.mechanisms import newton
-from skdpsurv.privacy import RandomSource, clip_rows, clip_times, row_weights
-from skdpsurv.privacy.measurement import Known, Mechanism
-from skdpsurv.privacy.plan import Node, Plan
-from skdpsurv.references import DOUBLES, reference
-from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 
 def published_basis(n_intervals: int, n_knots: int) -> FloatArray:

@@ -19,23 +19,22 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.blocks import Blocks
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard, hazard_block
+from skdpsurv.data.blocks import Blocks
+from skdpsurv.dp.measurement import Known, Measurement
+from skdpsurv.dp.plan import Node, Plan, Sequential
+from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
+from skdpsurv.dp.zcdp import Price, amount, left, part, parts, what_is_left
+from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import Link
-from skdpsurv.mechanisms.private_mean import MeanOfRows
+from skdpsurv.mechanisms.moments import MeanOfRows
 from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import arithmetic
-from skdpsurv.privacy.concentrated import Price, amount, left, part, parts
-from skdpsurv.privacy.measurement import Known, Measurement
-from skdpsurv.privacy.plan import Node, Plan, Sequential
-from skdpsurv.privacy.shares import what_is_left
 from skdpsurv.survival.hazards import fit as tuned
 from skdpsurv.survival.hazards.fit import HazardFit, HazardMinimiser, HazardSum
 from skdpsurv.survival.hazards.inference import ExitCounts, HazardMoments
 from skdpsurv.survival.hazards.model import HazardModel, HazardRecords, hazard_plan
 from skdpsurv.survival.hazards.posterior import HazardChain, LangevinFit
 from skdpsurv.survival.hazards.recalibration import PLACES_PART, RiskPlaces, RiskTable
-from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 #: Bands of the table: enough for the shape of a baseline with three knots.
 N_BANDS = 4

@@ -2,7 +2,7 @@
 
 The law is that of :mod:`skdpsurv.mechanisms.posterior_sampling`.
 
-A hazard model drawn by noisy Langevin steps (skdpsurv.mechanisms.noisy_langevin).
+A hazard model drawn by noisy Langevin steps (skdpsurv.mechanisms.descent).
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdpsurv.blocks import Blocks
-from skdpsurv.checks import (
+from skdpsurv.data.blocks import Blocks
+from skdpsurv.data.progress import first
+from skdpsurv.dp import RandomSource, round_to_lattice
+from skdpsurv.dp.checks import (
     Check,
     Parameters,
     auto_or,
@@ -25,23 +27,20 @@ from skdpsurv.checks import (
     positive,
     verbosity,
 )
-from skdpsurv.likelihoods.discrete_hazard import DiscreteHazard
+from skdpsurv.dp.measurement import Cost, Distances, Known, Mechanism, price_of
+from skdpsurv.dp.references import reference
+from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.zcdp import Concentrated
+from skdpsurv.likelihoods.hazard import DiscreteHazard
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.mechanisms import noisy_langevin
+from skdpsurv.mechanisms import descent
+from skdpsurv.mechanisms.descent import LANGEVIN_STEPS_RANGE, Chain, LangevinCalibration
 from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
-from skdpsurv.mechanisms.moves import around
-from skdpsurv.mechanisms.noisy_langevin import STEPS_RANGE, Chain, LangevinCalibration
+from skdpsurv.mechanisms.newton import around
 from skdpsurv.mechanisms.perturbation import distances
 from skdpsurv.mechanisms.posterior_sampling import PRIOR_PRECISION, Sanitizer, Target, calibrate
-from skdpsurv.privacy import RandomSource, round_to_lattice
-from skdpsurv.privacy.concentrated import Concentrated
-from skdpsurv.privacy.cost import Cost, price_of
-from skdpsurv.privacy.measurement import Distances, Known, Mechanism
-from skdpsurv.progress import first
-from skdpsurv.references import reference
 from skdpsurv.survival.hazards.fit import HazardFit, HazardPoint, Look, from_to
 from skdpsurv.survival.hazards.model import HazardModel, HazardRecords, orthogonal_basis, released
-from skdpsurv.types import FloatArray
 
 SAMPLERS = ("mala", "psgld")
 #: Passes over the data of pSGLD, n steps each, as in the paper; and steps of MALA, one pass each:
@@ -145,10 +144,10 @@ class PosteriorSampling(Parameters):
                 "looks at records outside any Gaussian mechanism: PosteriorSampling('psgld') takes "
                 "a delta."
             )
-        if not isinstance(self.n_epochs, str) and self.n_epochs < STEPS_RANGE[0]:
+        if not isinstance(self.n_epochs, str) and self.n_epochs < LANGEVIN_STEPS_RANGE[0]:
             raise ValueError(
-                f"n_epochs must be at least {STEPS_RANGE[0]} with method='psgld' and a delta, "
-                f"got {self.n_epochs}."
+                f"n_epochs must be at least {LANGEVIN_STEPS_RANGE[0]} with method='psgld' and a "
+                f"delta, got {self.n_epochs}."
             )
 
     def n_steps(self, n_records: int) -> int:
@@ -335,7 +334,7 @@ class LangevinFit(HazardFit):
         """Return a chain for a likelihood."""
         model, price = self.model, self.price
         assert isinstance(price, Concentrated)
-        return noisy_langevin.calibrate(
+        return descent.calibrate_langevin(
             likelihood.constants,
             price.mu,
             model.n_records,

@@ -39,16 +39,16 @@ import numpy as np
 from numpy.polynomial import legendre
 from scipy import special
 
-from skdpsurv.blocks import Blocks
+from skdpsurv.data.blocks import Blocks
+from skdpsurv.dp.measurement import Known
+from skdpsurv.dp.types import FloatArray, IntArray
+from skdpsurv.dp.zcdp import Price
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.sums import HISTOGRAM
-from skdpsurv.privacy.concentrated import Price
-from skdpsurv.privacy.measurement import Known
 from skdpsurv.release import Release, released_array
 from skdpsurv.survival.hazards.fit import HazardFit, HazardSum
 from skdpsurv.survival.hazards.model import HazardRecords
 from skdpsurv.survival.hazards.risk_cells import ETA_RANGE, N_GROUPS, PLACES, RiskCells
-from skdpsurv.types import FloatArray, IntArray
 
 #: Prior scales of the line's Legendre coefficients over the bands, from the constant up, and the
 #: degrees of freedom of this prior, Student's: a level may be far off, and then the table tells.

@@ -15,10 +15,10 @@ from functools import cached_property
 
 import numpy as np
 
+from skdpsurv.data.shape import row_products
+from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.likelihoods.links import Link
 from skdpsurv.mechanisms.sums import CellSums
-from skdpsurv.shape import row_products
-from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 #: Groups of the score, equally wide between the ends, in guessed standard deviations, and as many
 #: bands of time. Finer tables were worse, though what is fitted weighs their noise; coarser ones

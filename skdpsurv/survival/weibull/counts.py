@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdpsurv.blocks import Blocks
+from skdpsurv.data.blocks import Blocks
+from skdpsurv.dp import clip_times
+from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.likelihoods.weibull import BEFORE_PART
-from skdpsurv.privacy import clip_times
-from skdpsurv.types import BoolArray, FloatArray, IntArray
 
 #: Bins between the least and the largest log time. With omega = 6 a bin is 0.3 % of a time wide.
 N_BINS = 2048

@@ -10,19 +10,19 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from skdpsurv.base import Published
-from skdpsurv.checks import Check, auto_or, horizon, number_in, required_horizon
+from skdpsurv.data.shape import Shape
+from skdpsurv.dp import PrivacyAccountant, random_source
+from skdpsurv.dp.checks import Check, auto_or, horizon, number_in, required_horizon
+from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.likelihoods.weibull import mean_log_likelihood
-from skdpsurv.privacy import PrivacyAccountant, random_source
-from skdpsurv.privacy.plan import Plan
 from skdpsurv.release import Release, check_parameters, released_array
-from skdpsurv.shape import Shape
 from skdpsurv.survival.released_curve import ReleasedCurve, stated_records
 from skdpsurv.survival.univariate import UnivariateFitter
 from skdpsurv.survival.weibull.counts import CountTable, LogTimes, log_times
 from skdpsurv.survival.weibull.intervals import Estimate, plausible_estimates
 from skdpsurv.survival.weibull.plan import MAXIMUM_LIKELIHOOD, TIGHT
 from skdpsurv.survival.weibull.setting import LEFT_CENSORED, Way, WeibullSetting
-from skdpsurv.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script

@@ -23,11 +23,11 @@ from functools import cached_property
 
 import numpy as np
 
+from skdpsurv.dp import to_lattice
+from skdpsurv.dp.types import IntArray
 from skdpsurv.likelihoods.weibull import SHAPE_RANGE, score_with_before, shape_score
 from skdpsurv.mechanisms.ladder import UNIT, first_rung
-from skdpsurv.privacy import to_lattice
 from skdpsurv.survival.weibull.counts import N_BINS, CountTable, before_offset, lattice_exponent
-from skdpsurv.types import IntArray
 
 #: Cells of the public grid of shapes: each is 5e-5 of its shape wide.
 N_CELLS = 2**17

@@ -29,6 +29,12 @@ from typing import Any
 
 import numpy as np
 
+from skdpsurv.dp import RandomSource, to_lattice
+from skdpsurv.dp.measurement import Distances, Known, Mechanism, NoisySum
+from skdpsurv.dp.plan import Plan, Sequential, Total
+from skdpsurv.dp.references import reference
+from skdpsurv.dp.types import IntArray
+from skdpsurv.dp.zcdp import what_is_left
 from skdpsurv.likelihoods.weibull import (
     BEFORE_PART,
     SHAPE_RANGE,
@@ -38,11 +44,6 @@ from skdpsurv.likelihoods.weibull import (
 )
 from skdpsurv.mechanisms.ladder import UNIT, Rungs, draw_cell, highest_level
 from skdpsurv.mechanisms.sums import COUNT, Sum
-from skdpsurv.privacy import RandomSource, to_lattice
-from skdpsurv.privacy.measurement import Distances, Known, Mechanism, NoisySum
-from skdpsurv.privacy.plan import Plan, Sequential, Total
-from skdpsurv.privacy.shares import what_is_left
-from skdpsurv.references import reference
 from skdpsurv.survival.weibull.counts import (
     N_BINS,
     CountTable,
@@ -65,7 +66,6 @@ from skdpsurv.survival.weibull.setting import (
     Way,
     WeibullSetting,
 )
-from skdpsurv.types import IntArray
 
 PROOF = reference("docs/proofs/ladder", "nguyen-hui-weibull", "nissim")
 

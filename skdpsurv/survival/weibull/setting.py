@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from skdpsurv.dp.plan import Node, Plan
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.weibull import SHAPE_RANGE
-from skdpsurv.privacy.plan import Node, Plan
 from skdpsurv.survival.weibull.counts import N_BINS, CountTable, LogTimes, Targets
-from skdpsurv.types import FloatArray
 
 # What was tuned: on simulated Weibull data of many shapes, scales and censorings, and with the
 # three data sets of docs/benchmarks/weibull in view. Shares are of epsilon, in the tight ladder.

@@ -1,0 +1,398 @@
+"""Whole tables of raw columns, turned into numbers by what is publicly known of them."""
+
+from __future__ import annotations
+
+import html
+import tomllib
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
+
+from skdpsurv.data.cells import is_frame, raw_columns
+from skdpsurv.data.column_kinds import ColumnKind
+from skdpsurv.data.column_specs import column_kinds
+from skdpsurv.data.feature import Feature, warn_of_wide_bounds
+from skdpsurv.dp import RefusedValueError, silent_arithmetic
+from skdpsurv.dp.checks import is_lazy, lazily, one_row
+from skdpsurv.dp.refusals import attempted
+from skdpsurv.dp.types import FloatArray
+
+
+class PublicColumns(TransformerMixin, BaseEstimator):
+    """Turn a table of numbers, categories, booleans and dates into features within [-1, 1].
+
+    Nothing is learnt from the data: bounds and categories are stated, so using this before a
+    private estimator spends no budget, and moves no record because of another record. Categories
+    and ranges that are found in the records are not public.
+
+    Parameters
+    ----------
+    columns : dict of str to specification
+        What is publicly known of each column of the table. A specification is one of these, or
+        its shorthand:
+
+        ======== ========================================================== ====================
+        kind     specification                                              shorthand
+        ======== ========================================================== ====================
+        number   ``{"bounds": [0, 100], "unit": "years"}``                  ``(0, 100)``
+        category ``{"categories": ["never", "past", "now"]}``               a list of labels
+        boolean  ``{"boolean": True}``                                      the type ``bool``
+        date     ``{"dates": ["2001-01-01", "2010-12-31"]}``
+        ======== ========================================================== ====================
+
+        Each may say what to do with ``"missing"`` values, and dates which ``"format"`` their text
+        has, such as ``"%d.%m.%Y"``, beside ``"2001-12-31"``. Labels are all text or all integers.
+        The unit of a number is for its reader. A ``"typical"`` value, such as ``37`` within bounds
+        of a temperature, makes an example of a person in reports that readers recognise
+        (:meth:`example`). A list of two numbers is refused, as these may be
+        bounds or categories. Instead of a dict, a list of specifications that also hold their
+        ``"name"`` keeps the order of columns where a file would not.
+    missing : {"error", "midpoint", "category"}, default="error"
+        What to do with None, NaN, NaT and NA in columns that do not say it. ``"error"`` refuses
+        them. ``"midpoint"`` is the middle of the bounds: 0 for numbers and dates, 0.5 for
+        booleans; categories have no middle, and refuse. ``"category"`` adds an indicator of
+        missing values behind the column's other features, which are at their midpoint there, or
+        all 0 for categories.
+    drop : {"first", "if_binary"} or None, default="first"
+        Which categories have no indicator: the first of each column, which is then the reference;
+        the first where there are two; or none.
+    missing_values : sequence of str, default=()
+        What means missing in files that commands read, beside empty cells, NA and the like, such
+        as ``["-99"]``. Arrays and data frames have None or NaN there.
+
+    Attributes
+    ----------
+    n_features_in_ : int
+        Number of columns (public).
+    feature_names_in_ : ndarray of shape (n_columns,)
+        Names of the columns as ``X`` in ``fit`` had them, when it had names (public).
+
+    See Also
+    --------
+    PublicBoundsScaler : The same map of numbers alone, by arrays of bounds.
+    sklearn.compose.ColumnTransformer : Learns from the data: not private with most transformers.
+
+    Notes
+    -----
+    ``X`` is a DataFrame of pandas or polars that holds exactly these columns, in any order, or an
+    array or a list of rows in the order of ``columns``, or of the frame in ``fit``. What a column
+    holds is decided by its specification and never by its type: numbers in a column of objects are
+    numbers, and numbers as text are refused.
+
+    Numbers become what :class:`PublicBoundsScaler` makes of them. Dates are days since the first
+    one, a time of day being a fraction of a day, scaled like numbers; those with a time zone are
+    refused, since their day depends on where one looks. A category is equal to its label: 1.0 is 1,
+    True is not, and neither is ``"1"``. Clipping is silent, since how many values were clipped is
+    private.
+
+    What is refused is said by column, which reveals that such a value exists there, and no more.
+
+    ``transform`` needs no ``fit``: that call only checks the table.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skdpsurv.data import PublicColumns
+    >>> columns = PublicColumns(
+    ...     {
+    ...         "age": {"bounds": [0, 100], "unit": "years", "missing": "midpoint"},
+    ...         "smoking": ["never", "past", "now"],
+    ...         "treated": bool,
+    ...     }
+    ... )
+    >>> X = pd.DataFrame(
+    ...     {"age": [50, None, 103], "smoking": ["now", "never", "past"], "treated": [1, 0, 1]}
+    ... )
+    >>> columns.set_output(transform="pandas").fit_transform(X)
+       age  smoking_past  smoking_now  treated
+    0  0.0           0.0          1.0      1.0
+    1  0.0           0.0          0.0      0.0
+    2  1.0           1.0          0.0      1.0
+    """
+
+    def __init__(
+        self,
+        columns: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        *,
+        missing: str = "error",
+        drop: str | None = "first",
+        missing_values: Sequence[str] = (),
+    ) -> None:
+        self.columns = columns
+        self.missing = missing
+        self.drop = drop
+        self.missing_values = missing_values
+
+    @classmethod
+    def of(cls, **columns: Any) -> Self:
+        """Describe columns by keywords; other parameters have their defaults.
+
+        Parameters
+        ----------
+        **columns
+            A specification for each column, as in the class. All are columns, also those that are
+            called as a parameter.
+
+        Returns
+        -------
+        PublicColumns
+
+        Examples
+        --------
+        >>> PublicColumns.of(age=(0, 100), sex=["f", "m"]).get_feature_names_out().tolist()
+        ['age', 'sex_m']
+        """
+        return cls(columns)
+
+    @classmethod
+    def from_toml(cls, path: str | PathLike[str]) -> Self:
+        """Read a description from a TOML file, which may be kept and published beside the data.
+
+        Parameters
+        ----------
+        path : str or path
+            A file with a table for each column, in the order of the columns::
+
+                missing = "midpoint"  # these three are optional
+                drop = "first"  # "none" keeps all categories
+                missing_values = ["-99"]
+
+                [columns.age]
+                bounds = [0, 100]
+                unit = "years"
+
+                [columns]
+                weight = [30, 200]  # a number: two numbers in a list are bounds here
+                sex = ["f", "m"]
+
+        Returns
+        -------
+        PublicColumns
+
+        Raises
+        ------
+        ValueError
+            If the file is no such file, naming it and the rule.
+        OSError
+            If it cannot be read.
+        """
+        content = Path(path).read_bytes()
+        try:
+            parameters = tomllib.loads(content.decode())
+            known = {"columns", "missing", "drop", "missing_values"}
+            if "columns" not in parameters or not known.issuperset(parameters):
+                raise ValueError(
+                    "must hold a table of columns, and nothing else but missing, drop and "
+                    "missing_values."
+                )
+            if parameters.get("drop") == "none":
+                parameters["drop"] = None
+            if isinstance(parameters["columns"], dict):
+                parameters["columns"] = {
+                    name: _specification(name, said) for name, said in parameters["columns"].items()
+                }
+            columns = cls(**parameters)
+            columns._check()
+        except (TypeError, ValueError, RecursionError) as error:
+            raise ValueError(f"{path}: {error}") from None
+        return columns
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Check the table against its description; nothing is learnt from values.
+
+        Parameters
+        ----------
+        X : DataFrame, array-like of shape (n_samples, n_columns)
+            Records (private).
+        y : None
+            Ignored.
+
+        Returns
+        -------
+        PublicColumns
+            This transformer.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the description breaks a rule, if the table has other columns, or if a column holds
+            what it should not.
+        """
+        if is_lazy(X):  # whose values are looked at where they are used
+            raw_columns(one_row(X), self._names(), type(self).__name__)
+        else:
+            self._read(X, None)
+        self.n_features_in_ = len(self._names())
+        warn_of_wide_bounds(self._features())
+        if is_frame(X):
+            self.feature_names_in_ = np.array([str.__str__(name) for name in X.columns], object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return self
+
+    @lazily(lambda self: len(self._features()))
+    def transform(self, X: ArrayLike) -> FloatArray:
+        """Make features of the columns.
+
+        Parameters
+        ----------
+        X : DataFrame, array-like of shape (n_samples, n_columns)
+            Records (private).
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_out)
+            Values in [-1, 1]: encoded, not anonymised.
+
+        Raises
+        ------
+        ValueError, TypeError
+            As in ``fit``.
+        """
+        read = self._read(X, getattr(self, "feature_names_in_", None))
+        with silent_arithmetic():
+            features = [feature for kind, values in read for feature in kind.encode(values)]
+        return np.column_stack(features).astype(np.float64, copy=False)
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> NDArray[Any]:
+        """Return the names of the features; they need no ``fit``.
+
+        Parameters
+        ----------
+        input_features : array-like of str or None, default=None
+            If given, these must be the names of the columns.
+
+        Returns
+        -------
+        ndarray of str objects
+
+        Raises
+        ------
+        ValueError
+            If ``input_features`` are others.
+        """
+        if input_features is not None:
+            given = np.asarray(input_features, dtype=object).ravel()
+            if sorted(map(str, given)) != sorted(self._names()):
+                raise ValueError("input_features must be the names in columns.")
+        return np.array([feature.name for feature in self._features()], dtype=object)
+
+    def example(self) -> pd.DataFrame:
+        """Return somebody who does not exist, for predictions and figures: a table of one row.
+
+        Returns
+        -------
+        DataFrame of shape (1, n_columns)
+            What each column calls ``"typical"``; where it says nothing, the middle of its bounds,
+            its first category, or False. Public, as the description is.
+
+        Examples
+        --------
+        >>> from skdpsurv import PublicColumns
+        >>> columns = PublicColumns(
+        ...     {"temperature": {"bounds": [30, 43], "typical": 37}, "stage": ["I", "II"]}
+        ... )
+        >>> columns.example()
+           temperature stage
+        0         37.0     I
+        """
+        return pd.DataFrame({kind.column: [kind.example] for kind in self._kinds()})
+
+    def _kinds(self) -> list[ColumnKind]:
+        texts = self.missing_values
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise TypeError("missing_values must be a list of text.")
+        return column_kinds(self.columns, self.missing, self.drop)
+
+    def _names(self) -> list[str]:
+        return [kind.column for kind in self._kinds()]
+
+    def _check(self) -> None:
+        """Raise TypeError or ValueError if a parameter breaks a rule; needs no data."""
+        self._kinds()
+
+    def _features(self, inputs: Sequence[Feature] | None = None) -> list[Feature]:
+        """Return which features are made; of raw columns, so that inputs do not matter."""
+        return [feature for kind in self._kinds() for feature in kind.features()]
+
+    def _described(self) -> dict[str, Any]:
+        """Return parameters in JSON's types that make the same transformer, to the bit.
+
+        Columns are a list, since a release sorts the keys of its mappings.
+        """
+        tables = [{"name": kind.column, **kind.described()} for kind in self._kinds()]
+        coded = list(map(str, self.missing_values))
+        return {
+            "columns": tables,
+            "missing": self.missing,
+            "drop": self.drop,
+            **({"missing_values": coded} if coded else {}),
+        }
+
+    def _beyond(self, X: ArrayLike) -> list[str]:
+        """Return the columns of numbers and dates with a value beyond the bounds: private."""
+        return [kind.column for kind, values in self._read(X, None) if kind.beyond(values)]
+
+    def _read(self, X: ArrayLike, seen: Sequence[str] | None) -> list[tuple[ColumnKind, Any]]:
+        kinds = self._kinds()
+        names = [kind.column for kind in kinds]
+        # After a fit on a frame, arrays hold their columns in the order of that.
+        order = names if seen is None or sorted(seen) != sorted(names) else list(seen)
+        columns = dict(zip(order, raw_columns(X, order, type(self).__name__), strict=True))
+        read: list[tuple[ColumnKind, Any]] = []
+        refused: list[str] = []
+        for kind in kinds:
+            try:
+                read.append((kind, kind.read(columns[kind.column])))
+            except RefusedValueError as error:
+                refused.append(str(error))
+        if refused:  # whoever mends a file wants to know all of them
+            raise RefusedValueError(" ".join(refused))
+        return read
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        kinds = attempted(self._kinds) or ()  # what is wrong is said by fit
+        tags.input_tags.allow_nan = any(kind.missing != "error" for kind in kinds)
+        tags.input_tags.string = tags.input_tags.categorical = True
+        tags.requires_fit = False
+        return tags
+
+    def _repr_html_(self) -> str:
+        kinds = attempted(self._kinds)
+        if kinds is None:  # said by fit
+            return f"<pre>{html.escape(repr(self))}</pre>"
+        names = [", ".join(feature.name for feature in kind.features()) for kind in kinds]
+        rows = [(kind.column, kind.words(), kind.missing) for kind in kinds]
+        table = pd.DataFrame(rows, columns=["column", "what", "missing"]).assign(features=names)
+        with pd.option_context("display.max_colwidth", None):
+            html_table: str = table.to_html(index=False)
+        return html_table
+
+    def _repr_mimebundle_(self, **options: object) -> dict[str, str]:
+        # Notebooks ask for this first, and scikit-learn's shows no columns.
+        return {"text/plain": repr(self), "text/html": self._repr_html_()}
+
+
+def _specification(name: str, said: Any) -> Any:
+    """Return what a file says of a column as the constructor has it: TOML has no tuples.
+
+    Raises
+    ------
+    ValueError
+        If it is an empty list, as in a template that nobody has filled in.
+    """
+    if said == []:
+        raise ValueError(
+            f"columns[{name!r}] must say what the column holds, and [] says nothing: bounds such "
+            'as [0, 100], or categories such as ["a", "b"].'
+        )
+    numbers = isinstance(said, list) and all(type(one) in (int, float) for one in said)
+    return tuple(said) if numbers and len(said) == 2 else said

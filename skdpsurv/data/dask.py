@@ -1,0 +1,345 @@
+"""Records on the workers of Dask: blocks stay where they are, and only sums come back.
+
+A block is a task. What a function makes of it is another one, on the worker that holds the block,
+and sums are added up in a tree of fixed order, so that what reaches the client is one sum a pass.
+Noise is drawn there, once, whatever workers do: what a lost one had computed is computed again by
+the engine, from the records.
+
+Nothing fails on a worker, as an engine logs what failed on what: an error is caught, travels as a
+value, and is raised in the client. Its text is kept if it is one of this package's own refusals,
+which say what rule was broken and nothing of a record; errors of other kinds may quote one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from functools import partial
+from operator import itemgetter
+from typing import Any, NamedTuple, TypeVar
+from uuid import uuid4
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from skdpsurv.data.blocks import (
+    Blocks,
+    FirstPlaces,
+    Nothing,
+    added,
+    encoded_names,
+    fingerprint,
+    in_pairs,
+    new_places,
+)
+from skdpsurv.dp import silent_arithmetic
+from skdpsurv.dp.refusals import RefusedValueError, attempted, step_of_callers
+from skdpsurv.dp.types import IndexArray
+
+UNREAD = "X must be a collection whose records can be read: a step that makes it failed."
+#: Errors with a text of this package's own: no subclasses, such as those of Unicode and of pandas.
+OWN = (ValueError, TypeError, RefusedValueError)
+#: So many sums are added up in one task: a power of 2, so that the tree is that of ``in_pairs``.
+SPLIT_EVERY = 8
+#: Blocks are held in memory if this many times their size is there.
+ROOM = 3.0
+#: Names are compared in at most so many tasks.
+NAME_PARTS = 64
+
+Block = TypeVar("Block")
+Other = TypeVar("Other")
+
+
+class DaskBlocks(Blocks[Block]):
+    """Blocks that are results of tasks.
+
+    Parameters
+    ----------
+    parts : sequence of dask.delayed.Delayed
+        One for each block.
+    n_bytes : float, default=inf
+        About how many bytes all blocks take; public. Blocks that are known to be small enough for
+        the memory of the workers are held there while a fit goes over them.
+    client : distributed.Client or None
+        Of the workers; None: threads of this process.
+    """
+
+    def __init__(self, parts: Sequence[Any], n_bytes: float = math.inf, client: Any = None) -> None:
+        self.parts, self.n_bytes, self.client = tuple(parts), n_bytes, client
+
+    def __reduce__(self) -> Any:
+        raise TypeError("Blocks of records stay where they are: they cannot be pickled.")
+
+    @property
+    def n_blocks(self) -> int:
+        """How many blocks there are, with those that are empty."""
+        return len(self.parts)
+
+    def map(self, function: Callable[..., Other], *each: Sequence[Any]) -> DaskBlocks[Other]:
+        """Return what a function will make of every block, when it is asked for."""
+        layer = Layer()
+        parts = layer.wanted(self._tasks(layer, function, each))
+        return DaskBlocks(parts, self.n_bytes, self.client)
+
+    def results(self, function: Callable[..., Other], *each: Sequence[Any]) -> Iterator[Other]:
+        """Yield what a function makes of every block that has records."""
+        found = self.all_results(function, *each)
+        return (one for one in found if not isinstance(one, Nothing))
+
+    def all_results(self, function: Callable[..., Any], *each: Sequence[Any]) -> Iterator[Any]:
+        """Yield what a function makes of every block."""
+        layer = Layer()
+        return map(raised, self._computed(layer.wanted(self._tasks(layer, function, each))))
+
+    def map_sum(self, function: Callable[..., Other], *each: Sequence[Any]) -> Other:
+        """Return the sum over all blocks, added up on the workers."""
+        layer = Layer()
+        tasks = self._tasks(layer, function, each)
+        while len(tasks) > 1:
+            ends = range(0, len(tasks), SPLIT_EVERY)
+            some = (tasks[start : start + SPLIT_EVERY] for start in ends)
+            tasks = [layer.task("summed", _summed, parts) for parts in some]
+        found: Other = raised(self._computed(layer.wanted(tasks))[0])
+        return found
+
+    def can_send(self, value: Any) -> bool:
+        """Say whether a value can go to the workers."""
+        return sendable(value)
+
+    def first_of_each(self, names: Callable[[Block], NDArray[Any]]) -> Sequence[Any]:
+        """Return tasks for the places of the records whose name no record before them has."""
+        return step_of_callers(lambda: _first_places(self.parts, names), UNREAD)
+
+    def held(self, share: float = 1.0) -> DaskBlocks[Block]:
+        """Return the same blocks, computed now and held on the workers, if there is room."""
+        from dask.base import persist
+
+        n_bytes = self.n_bytes * share
+        room = n_bytes * ROOM <= _memory(self.client)
+        parts = step_of_callers(lambda: persist(*self.parts), UNREAD) if room else self.parts
+        return DaskBlocks(parts, n_bytes, self.client)
+
+    def _computed(self, tasks: Sequence[Any]) -> Sequence[Any]:
+        """Return the results of tasks, or refuse what failed in words that quote no record."""
+        from dask.base import compute
+
+        # Without its client Dask would go on in this process, with all of the records.
+        if self.client is None or self.client.status == "running":
+            try:
+                results: Sequence[Any] = compute(*tasks)
+                return results
+            except Exception as error:
+                gone = isinstance(error, CancelledError) or type(error).__name__ == "KilledWorker"
+            if not gone:  # it was a step of whoever made the collection
+                raise RefusedValueError(UNREAD)
+        raise RuntimeError(
+            "Dask's client or its workers went away. Nothing is released; what was charged before "
+            "stays charged."
+        )
+
+    def _tasks(
+        self, layer: Layer, function: Callable[..., Any], each: Sequence[Sequence[Any]]
+    ) -> list[Any]:
+        from dask.delayed import Delayed
+
+        once = layer.value("function", function)
+
+        def entry(one: Any) -> Any:
+            return one if isinstance(one, Delayed) else layer.value("given", one)
+
+        return [
+            layer.task("applied", applied, once, part, *map(entry, rest))
+            for part, *rest in zip(self.parts, *each, strict=True)
+        ]
+
+
+def current_client() -> Any:
+    """Return the client that computes what is asked for now; None: threads of this process."""
+    from distributed import get_client
+
+    try:
+        return get_client()
+    except ValueError:
+        return None
+
+
+def sendable(value: Any) -> bool:
+    """Say whether a value can go to where tasks are computed now: threads take anything."""
+    from cloudpickle import dumps
+    from dask import local, threaded
+    from dask.base import get_scheduler
+
+    if get_scheduler() in (None, local.get_sync, threaded.get):
+        return True
+    # As Dask does it, but that it logs what it cannot pickle; arrays are not copied.
+    pickled = partial(dumps, protocol=5, buffer_callback=lambda buffer: None)
+    return attempted(pickled, value) is not None
+
+
+def _memory(client: Any) -> float:
+    """Return how much memory workers have, in bytes."""
+    from distributed.system import MEMORY_LIMIT
+
+    if client is None:
+        return float(MEMORY_LIMIT)
+    try:
+        known = client.scheduler_info(n_workers=-1)
+    except TypeError:  # before 2025.4, which tells of all workers by itself
+        known = client.scheduler_info()
+    workers = known["workers"].values()
+    return float(sum(worker["memory_limit"] or MEMORY_LIMIT for worker in workers))
+
+
+class Layer:
+    """Tasks that are entered one after the other in one layer of a graph, and asked for together.
+
+    So many ``delayed`` objects, each with a graph of its own, take longer to put together than a
+    pass over few records takes. Names are drawn: no hash is made of what tasks hold.
+    """
+
+    def __init__(self) -> None:
+        self._name = uuid4().hex
+        self._tasks: dict[Any, Any] = {}
+        self._others: list[Any] = []
+
+    def task(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Enter a task of keys of this layer, lists of them, or ``Delayed``; return its key."""
+        from dask.delayed import Delayed
+
+        self._others += [one for one in arguments if isinstance(one, Delayed)]
+        given = [one.key if isinstance(one, Delayed) else one for one in arguments]
+        key = (f"{name}-{self._name}", len(self._tasks))
+        self._tasks[key] = (function, *given)
+        return key
+
+    def value(self, name: str, value: Any) -> Any:
+        """Enter a value that tasks share, or an argument of theirs as it is; return its key."""
+        return self.task(name, partial(_itself, value))
+
+    def wanted(self, keys: Sequence[Any]) -> list[Any]:
+        """Return tasks as ``dask.delayed.Delayed``."""
+        from dask.delayed import Delayed
+        from dask.highlevelgraph import HighLevelGraph
+
+        graph = HighLevelGraph.from_collections(self._name, self._tasks, dependencies=self._others)
+        return [Delayed(key, graph, layer=self._name) for key in keys]
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+# ---- What runs on workers.
+
+
+class Refused(NamedTuple):
+    """An error on a worker, in words that show nothing of a record."""
+
+    kind: type[Exception]
+    message: str
+
+
+def applied(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return what a function makes of its arguments, or of the first that is none: that one."""
+    for one in arguments:
+        if isinstance(one, Refused | Nothing):
+            return one
+    try:
+        with silent_arithmetic():
+            return function(*arguments)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        kind: Any = type(error)
+        if kind in OWN:
+            return Refused(kind, str(error))
+    return Refused(RuntimeError, "A block of records could not be used.")
+
+
+def raised(found: Any) -> Any:
+    """Return what was found, or raise what it stands for."""
+    if isinstance(found, Refused):
+        raise found.kind(found.message)
+    return found
+
+
+def _unless_refused(function: Callable[[Any], Any], parts: Sequence[Any]) -> Any:
+    """Return what a function makes of parts, or the first refusal among them."""
+    refused = [part for part in parts if isinstance(part, Refused)]
+    return refused[0] if refused else function(parts)
+
+
+def _summed(parts: Sequence[Any]) -> Any:
+    return _unless_refused(partial(in_pairs, add=_added), parts)
+
+
+def _added(one: Any, other: Any) -> Any:
+    if isinstance(other, Nothing):
+        return one
+    return other if isinstance(one, Nothing) else added(one, other)
+
+
+# ---- Names of records, compared where they are. They are dealt by a hash, so that all records of a
+# name meet in one task. Names and places travel among workers, and nothing else.
+
+
+class Dealt(NamedTuple):
+    """Some names of a block, where they are in it, and what tells all of its names."""
+
+    names: NDArray[Any]
+    places: IndexArray
+    fingerprint: bytes
+
+
+def _first_places(parts: Sequence[Any], names_of: Callable[[Any], NDArray[Any]]) -> Sequence[Any]:
+    """Return a task for each partition: where its first records of names are."""
+    from dask.base import persist
+
+    layer, n_parts = Layer(), min(len(parts), NAME_PARTS)
+    deal = partial(_listed, partial(_deal, names_of, n_parts), n_parts)
+    dealt = [layer.task("dealt", deal, part) for part in parts]
+    meet = partial(_listed, partial(_unless_refused, _meet), len(parts))
+    first: list[list[Any]] = [[] for _ in parts]
+    for k in range(n_parts):
+        met = layer.task("met", meet, [layer.task("some", itemgetter(k), names) for names in dealt])
+        for i, mine in enumerate(first):
+            mine.append(layer.task("first", itemgetter(i), met))
+    # Small, and else worked out again in every pass.
+    places: Sequence[Any] = persist(
+        *layer.wanted([layer.task("places", _together, mine) for mine in first])
+    )
+    return places
+
+
+def _listed(function: Callable[[Any], Any], length: int, given: Any) -> list[Any]:
+    """Return a list that is made, or as many times what could not be used."""
+    found = applied(function, given)
+    return found if isinstance(found, list) else [found] * length
+
+
+def _deal(names_of: Callable[[Any], NDArray[Any]], n_parts: int, block: Any) -> list[Dealt]:
+    names = names_of(block)
+    told = fingerprint(names)
+    keys = names if names.dtype.kind == "i" else pd.Series(encoded_names(names), dtype=object)
+    hashed = pd.util.hash_array(np.asarray(keys), categorize=False) % np.uint64(n_parts)
+    places = (np.flatnonzero(hashed == k) for k in range(n_parts))
+    return [Dealt(names[at], at, told) for at in places]
+
+
+def _meet(dealt: Sequence[Any]) -> list[Any]:
+    """Return, for each block, which of some names stand nowhere before."""
+    new = new_places([getattr(one, "names", one) for one in dealt])
+    return [
+        one if isinstance(one, Nothing) else one._replace(places=one.places[first])
+        for one, first in zip(dealt, new, strict=True)
+    ]
+
+
+def _together(some: Sequence[Any]) -> Any:
+    """Return the places of all parts of a block's names, in their order."""
+    for one in some:
+        if isinstance(one, Refused | Nothing):
+            return one
+    return FirstPlaces(np.sort(np.concatenate([one.places for one in some])), some[0].fingerprint)

@@ -1,0 +1,164 @@
+"""Labels of classes or groups: public if the caller states them, and read at a price if not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import column_or_1d
+
+from skdpsurv.data.cells import places
+from skdpsurv.data.shape import refuse_no_target, require_one_each
+from skdpsurv.dp import RefusedValueError, call_without_data, refuse_masked
+from skdpsurv.dp.refusals import NUMBERS, TEXT, attempted
+from skdpsurv.dp.types import FloatArray, IndexArray
+
+LABELS = NUMBERS | TEXT | {bool, np.bool_}
+
+
+def stated_labels(name: str, labels: ArrayLike) -> NDArray[Any]:
+    """Return the labels that the caller states, in their order.
+
+    Raises
+    ------
+    ValueError
+        If they are not different labels, all numbers or all text.
+    """
+    try:
+        stated = np.asarray(labels)
+    except ValueError:  # ragged
+        stated = np.empty(0)
+    mixed = stated.dtype.kind in "US" and not all(isinstance(c, str) for c in labels)  # type: ignore[union-attr]
+    if stated.dtype.kind == "O" and stated.ndim == 1 and all(isinstance(c, str) for c in stated):
+        stated = stated.astype(str)
+    if stated.ndim != 1 or stated.size < 1 or stated.dtype.kind not in "biufU" or mixed:
+        raise ValueError(f"{name} must be a list of labels, all numbers or all text.")
+    if stated.dtype.kind == "f" and not np.isfinite(stated).all():
+        raise ValueError(f"{name} must be finite.")
+    if np.unique(stated).size < stated.size:
+        raise ValueError(f"{name} must not hold a label twice.")
+    return stated
+
+
+def stated_classes(classes: ArrayLike | None) -> NDArray[Any] | None:
+    """Return the classes that the caller states, sorted, or None.
+
+    Raises
+    ------
+    ValueError
+        If they are not different labels, all numbers or all text.
+    """
+    return None if classes is None else np.unique(stated_labels("classes", classes))
+
+
+def class_indices(
+    y: ArrayLike, classes: NDArray[Any] | None, n_records: int
+) -> tuple[NDArray[Any], IndexArray]:
+    """Return the classes and, for each record, the place of its class among them.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Labels. Private.
+    classes : ndarray or None
+        Sorted, as stated by the caller; None reads them from y.
+    n_records : int
+
+    Returns
+    -------
+    classes : ndarray of shape (n_classes,)
+    index : ndarray of shape (n_samples,)
+
+    Raises
+    ------
+    ValueError
+        If y is no list of labels, has another length, or holds a label outside the stated classes.
+        Messages show no label.
+    """
+    refuse_no_target(y)
+    refuse_masked(y, "y")
+    if classes is not None:
+        # Any stated label may be in any record: whether y looks like labels must not matter.
+        single = y if isinstance(y, list | tuple) else _without_data(column_or_1d, y, warn=True)
+        require_one_each(len(single), n_records)
+        return classes, _places(
+            single, classes, "y holds a label that is not among classes, or NaN."
+        )
+    labels = np.asarray(_without_data(column_or_1d, y, warn=True))
+    if labels.dtype.names:
+        raise ValueError("y must be a 1d array of class labels, without fields.")
+    require_one_each(labels.shape[0], n_records)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise RefusedValueError("y contains NaN or infinity; every record must have a label.")
+    if _without_data(type_of_target, labels) not in ("binary", "multiclass"):
+        raise RefusedValueError(
+            "Unknown label type: y must hold class labels, not continuous values."
+        )
+    found, index = _without_data(np.unique, labels, return_inverse=True)
+    return found, index
+
+
+def label_places(values: ArrayLike, name: str, stated: NDArray[Any], among: str) -> IndexArray:
+    """Return, for each record, the place of its label among those that the caller states.
+
+    Parameters
+    ----------
+    values : array-like of shape (n_samples,)
+        Private.
+    name : str
+        What they are, for the message.
+    stated : ndarray of shape (n_labels,)
+        In any order. Public.
+    among : str
+        What these are, for the message.
+
+    Returns
+    -------
+    ndarray of int, shape (n_samples,)
+
+    Raises
+    ------
+    ValueError
+        If a label is not among them. Messages show none.
+    """
+    refuse_masked(values, name)
+    foreign = f"{name} must hold, for each record, one of the labels in {among}."
+    return _places(values, stated, foreign)
+
+
+def _places(values: Any, stated: NDArray[Any], foreign: str) -> IndexArray:
+    """Return the place of each record's label among stated ones: a function of that label alone."""
+    found: IndexArray | None = attempted(places, values, stated.tolist(), LABELS)
+    if found is None or (found < 0).any():
+        raise ValueError(foreign)
+    return found
+
+
+def one_vs_rest(index: IndexArray, n_classes: int) -> FloatArray:
+    """Return signs, 1 for a class and -1 for the rest: a row for each class, or one for two.
+
+    Parameters
+    ----------
+    index : ndarray of shape (n_samples,)
+    n_classes : int
+
+    Returns
+    -------
+    ndarray of shape (n_outputs, n_samples)
+    """
+    positive = np.arange(n_classes) if n_classes > 2 else np.array([n_classes - 1])
+    return np.where(index == positive[:, None], 1.0, -1.0)
+
+
+def _without_data(function: Any, *args: Any, **options: Any) -> Any:
+    """Call a validation of labels; its own errors may quote them."""
+    try:
+        return call_without_data(function, *args, **options)
+    except Exception as error:
+        message = str(error)
+        foreign = not isinstance(error, TypeError | ValueError)
+        if foreign or "Expected 2D" in message or "X must" in message:
+            message = "y must be a 1d array of class labels: numbers or text, not both."
+    raise RefusedValueError(message)

@@ -1,0 +1,425 @@
+"""Transformers that map rows one by one, and learn nothing: what each makes of columns.
+
+What a leaf makes of a row depends on that row and on its own parameters alone. Another one is a
+line in :data:`LEAVES`.
+
+Which transformers learn nothing, and what pipelines and column transformers of these make.
+
+A transformer is public if what it makes of a row depends on that row and on its own parameters
+alone: the leaves (:mod:`~skdpsurv.data.public_steps`), and steps that are made of such.
+
+Public transformers as a release holds them: described as JSON has it, and rebuilt from that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import chain, combinations, combinations_with_replacement
+from math import comb
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import Binarizer, Normalizer, PolynomialFeatures
+
+from skdpsurv.data.bounds import PublicBoundsScaler
+from skdpsurv.data.columns import PublicColumns
+from skdpsurv.data.feature import Expression, Feature, raw_features
+from skdpsurv.data.feature import known_names as known_names
+from skdpsurv.dp.guarantee import frozen, thawed
+
+Features = list[Feature]
+#: Deeper nesting than anybody writes; a release that is nested deeper was crafted.
+MOST_NESTED = 20
+#: More features than anybody can fit: of polynomials in many columns.
+MOST_FEATURES = 200_000
+
+
+def refuse_too_many(n_features: int) -> None:
+    """Refuse more features than anybody can fit."""
+    if n_features > MOST_FEATURES:
+        raise ValueError(f"columns must make at most {MOST_FEATURES:,} features.")
+
+
+def _declared(step: PublicColumns, inputs: Features) -> Features:
+    if any(one.expression.kind != "column" for one in inputs):
+        raise ValueError("PublicColumns must come before all other steps: it reads raw columns.")
+    given, stated = {one.name: None for one in inputs}, dict.fromkeys(step._names())
+    if given != stated:
+        lacking = ", ".join(name for name in stated if name not in given)
+        unknown = ", ".join(name for name in given if name not in stated)
+        said = f"X has no {lacking}" if lacking else ""
+        said += f"{said and '; '}columns does not describe {unknown}" if unknown else ""
+        raise ValueError(f"columns of PublicColumns must be those of X: {said}.")
+    return step._features()
+
+
+def _normalized(step: Normalizer, inputs: Features) -> Features:
+    if step.norm not in ("l1", "l2", "max"):
+        raise ValueError(f"norm of Normalizer must be 'l1', 'l2' or 'max', got {step.norm!r}.")
+    norm = Expression("norm", tuple(one.expression for one in inputs), (step.norm,))
+    return [
+        Feature(one.name, Expression("share", (one.expression, norm)), -1.0, 1.0) for one in inputs
+    ]
+
+
+def _binarized(step: Binarizer, inputs: Features) -> Features:
+    threshold = float(step.threshold)
+    return [
+        Feature(one.name, Expression("above", (one.expression,), (threshold,)), 0.0, 1.0)
+        for one in inputs
+    ]
+
+
+def _multiplied(step: PolynomialFeatures, inputs: Features) -> Features:
+    given = (0, step.degree) if isinstance(step.degree, Integral) else step.degree
+    least, most = (int(degree) for degree in given)
+    if not 0 <= least <= most <= MOST_NESTED:
+        raise ValueError(f"degree of PolynomialFeatures must be at most {MOST_NESTED}.")
+    pick = combinations if step.interaction_only else combinations_with_replacement
+    degrees = range(max(least, 1), most + 1)
+    n = len(inputs)
+    numbers = (comb(n, k) if step.interaction_only else comb(n + k - 1, k) for k in degrees)
+    refuse_too_many(sum(numbers))
+    powers = chain.from_iterable(pick(range(n), degree) for degree in degrees)
+    found: Features = [Feature("1", Expression("product"), 1.0, 1.0)] if step.include_bias else []
+    for places in powers:
+        if len(places) == 1:
+            found.append(inputs[places[0]])
+            continue
+        counts = {inputs[j].name: places.count(j) for j in places}
+        name = " ".join(f"{one}^{count}" if count > 1 else one for one, count in counts.items())
+        factors = tuple(inputs[j].expression for j in places)
+        found.append(Feature(name, Expression("product", factors)))
+    return found
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A transformer that maps rows one by one.
+
+    Parameters
+    ----------
+    kind : type
+    parameters : tuple of str
+        Those that decide what it makes of a row.
+    features : callable
+        Of the transformer and of the features that go in: those that come out.
+    """
+
+    kind: type
+    parameters: tuple[str, ...]
+    features: Callable[[Any, Features], Features]
+    #: Parameters that a description may lack, as those of earlier versions do.
+    optional: tuple[str, ...] = ()
+
+    def described(self, step: Any) -> dict[str, Any]:
+        """Return its parameters as JSON has them."""
+        if hasattr(step, "_described"):
+            return dict(step._described())
+        return {name: frozen(name, getattr(step, name)) for name in self.parameters}
+
+
+#: By the exact type: a subclass may do anything.
+LEAVES = {
+    leaf.kind: leaf
+    for leaf in (
+        Leaf(PublicBoundsScaler, ("lower", "upper", "missing"), lambda s, i: s._features(i)),
+        Leaf(PublicColumns, ("columns", "missing", "drop"), _declared, ("missing_values",)),
+        Leaf(Normalizer, ("norm",), _normalized),
+        Leaf(Binarizer, ("threshold",), _binarized),
+        Leaf(PolynomialFeatures, ("degree", "interaction_only", "include_bias"), _multiplied),
+    )
+}
+
+
+def is_nothing(step: Any) -> bool:
+    """Say whether a step leaves columns as they are."""
+    return step is None or (isinstance(step, str) and step == "passthrough")
+
+
+def is_dropped(step: Any) -> bool:
+    """Say whether a part of a column transformer leaves its columns out."""
+    return isinstance(step, str) and step == "drop"
+
+
+def branches(step: ColumnTransformer, names: Sequence[str]) -> list[tuple[str, Any, list[int]]]:
+    """Return name, transformer and places of columns of each part, what remains last.
+
+    Parts that are dropped are among them; what remains is, unless it is dropped.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If columns are not named by a list of names or indices that X has.
+    """
+    found, rest = [], set(range(len(names)))
+    for name, inner, columns in step.transformers:
+        places = _places(columns, names)
+        found.append((name, inner, places))
+        rest -= set(places)
+    if rest and not is_dropped(step.remainder):
+        found.append(("remainder", step.remainder, sorted(rest)))
+    return found
+
+
+def _places(columns: Any, names: Sequence[str]) -> list[int]:
+    chosen = columns.tolist() if isinstance(columns, np.ndarray) else columns
+    if not isinstance(chosen, list | tuple | slice):
+        raise TypeError(
+            "columns of a ColumnTransformer must be lists of names or of indices, got "
+            f"{type(columns).__name__}."
+        )
+    if not isinstance(chosen, slice):
+        chosen = [list(names).index(one) if one in names else one for one in chosen]
+    with suppress(IndexError, TypeError, ValueError):
+        places: list[int] = np.arange(len(names))[chosen].tolist()
+        return places
+    raise ValueError(f"columns of a ColumnTransformer must be columns of X, got {columns!r}.")
+
+
+def _inner(step: Any) -> list[tuple[str, Any]] | None:
+    """Return the steps that a pipeline or column transformer is made of; None of others."""
+    if type(step) is Pipeline:
+        return list(step.steps)
+    if type(step) is ColumnTransformer:
+        return [*(part[:2] for part in step.transformers), ("remainder", step.remainder)]
+    return None
+
+
+def learned_steps(step: Any, name: str = "") -> list[str]:
+    """Return the steps that may learn from records, by their names; none if it is public.
+
+    Parameters
+    ----------
+    step : transformer
+        Or a pipeline or column transformer of such.
+    name : str
+        What it is called where it comes from.
+    """
+    if is_nothing(step) or is_dropped(step) or type(step) in LEAVES:
+        return []
+    inside = f"{name}." if name else ""
+    parts = _inner(step)
+    if parts is None:
+        kind = type(step).__name__
+        return [f"{name} ({kind})" if name and name != kind.lower() else kind]
+    found = [one for key, inner in parts for one in learned_steps(inner, inside + key)]
+    if type(step) is ColumnTransformer:
+        stated = dict(parts)
+        weighted = step.transformer_weights is not None
+        found += [f"{inside}transformer_weights"] * weighted
+        # A function sees the records, and may choose by what they hold.
+        chosen = [key for key, _, which in step.transformers if callable(which)]
+        found += [f"columns of {inside}{key}" for key in chosen]
+        # What was fitted as something else than it is stated to be now.
+        fitted = [part[:2] for part in getattr(step, "transformers_", ()) if part[0] in stated]
+        found += [
+            f"{inside}{key}"
+            for key, inner in fitted
+            if not isinstance(stated[key], str) and type(inner) is not type(stated[key])
+        ]
+    return list(dict.fromkeys(found))
+
+
+def public_transformer(name: str, value: Any) -> None:
+    """Refuse what is no transformer, or learns from records; None is neither.
+
+    The check of ``columns``.
+    """
+    if value is None:
+        return
+    if isinstance(value, type) or not hasattr(value, "fit_transform"):
+        raise TypeError(
+            f"{name} must be None or a public transformer, such as PublicColumns, got "
+            f"{value.__name__ if isinstance(value, type) else type(value).__name__}."
+        )
+    if learned := learned_steps(value):
+        raise ValueError(
+            f"{name} must learn nothing from records, and {', '.join(learned)} may. Use "
+            "PublicColumns or PublicBoundsScaler, whose bounds and categories are public."
+        )
+    _check(value)
+
+
+def _check(step: Any) -> None:
+    for _, inner in _inner(step) or ():
+        _check(inner)
+    if isinstance(step, PublicColumns):
+        step._check()
+
+
+def features_of(step: Any, inputs: Features) -> Features:
+    """Return what a public transformer makes of columns, known without data.
+
+    Parameters
+    ----------
+    step : transformer
+    inputs : list of Feature
+        What goes in.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If its parameters do not fit the columns.
+    """
+    if is_nothing(step):
+        return inputs
+    if isinstance(step, Pipeline):
+        for _, inner in step.steps:
+            inputs = features_of(inner, inputs)
+            refuse_too_many(len(inputs))
+        return inputs
+    if isinstance(step, ColumnTransformer):
+        if not isinstance(step.verbose_feature_names_out, bool):
+            raise ValueError("verbose_feature_names_out of a ColumnTransformer must be a bool.")
+        found: Features = []
+        for key, inner, places in branches(step, [one.name for one in inputs]):
+            if is_dropped(inner):
+                continue
+            prefix = f"{key}__" if step.verbose_feature_names_out else ""
+            made = features_of(inner, [inputs[j] for j in places])
+            found += [replace(one, name=f"{prefix}{one.name}") for one in made]
+            refuse_too_many(len(found))
+        return found
+    return LEAVES[type(step)].features(step, inputs)
+
+
+def input_names(step: Any, n_features: int, names: Sequence[str] | None) -> list[str] | None:
+    """Return the names of raw columns, which they or their description have; None if neither has.
+
+    Parameters
+    ----------
+    step : transformer
+    n_features : int
+        How many columns there are.
+    names : sequence of str or None
+        Theirs, if they have any.
+    """
+    if names is not None:
+        return list(map(str, names))
+    while isinstance(step, Pipeline) and step.steps:
+        step = step.steps[0][1]
+    stated = step._names() if isinstance(step, PublicColumns) else []
+    return stated if len(stated) == n_features else None
+
+
+def column_names(step: Any, n_features: int, names: Sequence[str] | None) -> list[str]:
+    """Return the names of raw columns: theirs, those of their description, or x0 and so on."""
+    return known_names(input_names(step, n_features, names), n_features)
+
+
+def features_in(step: Any, n_features: int, names: Sequence[str] | None) -> Features:
+    """Return what a public transformer makes of raw columns, known without data.
+
+    Parameters
+    ----------
+    step : transformer or None
+    n_features : int
+        How many columns there are.
+    names : sequence of str or None
+        Of the columns.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If its parameters do not fit the columns, or nothing is left of them.
+    """
+    known = column_names(step, n_features, names)
+    if len(set(known)) < len(known):
+        raise ValueError("X must not have two columns of one name where columns describes them.")
+    found = features_of(step, raw_features(known))
+    if not found:
+        raise ValueError("columns must make at least one feature.")
+    return found
+
+
+#: More than anybody writes.
+MOST_STEPS = 100
+DROP = "drop"
+
+NAMES = {kind.__name__: kind for kind in LEAVES}
+
+
+def made_names(description: Mapping[str, Any] | None, names: Sequence[str]) -> list[str]:
+    """Return the names of what a described step makes of columns."""
+    return [one.name for one in features_of(rebuild(description), raw_features(names))]
+
+
+def describe(step: Any, names: Sequence[str]) -> dict[str, Any] | None:
+    """Return a public transformer as JSON has it; None of one that does nothing.
+
+    Parameters
+    ----------
+    step : transformer
+    names : sequence of str
+        Of the columns that go in.
+    """
+    if is_nothing(step):
+        return None
+    if isinstance(step, Pipeline):
+        inner, inputs = [], raw_features(names)
+        for key, one in step.steps:
+            inner.append([key, describe(one, [feature.name for feature in inputs])])
+            inputs = features_of(one, inputs)
+        return {"step": "Pipeline", "steps": inner}
+    if isinstance(step, ColumnTransformer):
+        parts = [
+            [key, DROP if is_dropped(one) else describe(one, [names[j] for j in places]), places]
+            for key, one, places in branches(step, names)
+        ]
+        verbose = bool(step.verbose_feature_names_out)
+        return {"step": "ColumnTransformer", "parts": parts, "verbose_names": verbose}
+    return {"step": type(step).__name__, "parameters": LEAVES[type(step)].described(step)}
+
+
+def rebuild(description: Any, depth: int = 0) -> Any:
+    """Return the transformer that :func:`describe` described, not fitted.
+
+    Raises
+    ------
+    ValueError
+        If there is none such.
+    """
+    if description is None:
+        return "passthrough"
+    found = None
+    with suppress(LookupError, TypeError, AttributeError, ArithmeticError):
+        found = _rebuilt(description, depth) if depth < MOST_NESTED else None
+    if found is None:
+        raise ValueError("columns of a release must describe public steps, as its schema has it.")
+    return found
+
+
+def _rebuilt(description: Mapping[str, Any], depth: int) -> Any:
+    match description["step"]:
+        case "Pipeline":
+            steps = [(str(key), rebuild(one, depth + 1)) for key, one in description["steps"]]
+            return Pipeline(steps) if 0 < len(steps) <= MOST_STEPS else None
+        case "ColumnTransformer":
+            parts = [
+                (str(key), DROP if one == DROP else rebuild(one, depth + 1), _column_places(places))
+                for key, one, places in description["parts"]
+            ]
+            # Its name is reserved: what remains, after all others.
+            rest = [part[1] for part in parts if part[0] == "remainder"]
+            return ColumnTransformer(
+                [part for part in parts if part[0] != "remainder"],
+                remainder=rest[0] if rest else DROP,
+                verbose_feature_names_out=bool(description["verbose_names"]),
+            )
+        case name:
+            leaf = LEAVES[NAMES[name]]
+            parameters = thawed(description["parameters"])
+            stated = set(parameters).difference(leaf.optional)
+            return leaf.kind(**parameters) if stated == set(leaf.parameters) else None
+
+
+def _column_places(value: Any) -> list[int]:
+    if not isinstance(value, list | tuple) or any(type(j) is not int or j < 0 for j in value):
+        raise TypeError
+    return list(value)

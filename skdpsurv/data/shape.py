@@ -1,0 +1,255 @@
+"""What of the records is public: how many there are, and their columns. No value is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import validate_data
+
+from skdpsurv.data.cells import is_frame
+from skdpsurv.dp import call_without_data, refuse_masked
+from skdpsurv.dp.refusals import NO_TABLE
+from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray
+
+#: Sums of multiples of 2^-30 up to 1 are exact in integers of 64 bits, with a bit to spare.
+MOST_RECORDS = 2**32
+#: What the rows of a list may be.
+ROWS = (list, tuple, np.ndarray)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What a plan may know of the records: all of it is public.
+
+    Parameters
+    ----------
+    n_records : int
+    n_features : int
+    """
+
+    n_records: int
+    n_features: int
+
+    def require(self, n_records: int) -> None:
+        """Refuse records that are not as many as were planned for.
+
+        Raises
+        ------
+        ValueError
+            If something has changed X or y meanwhile, or X misstates its own shape.
+        """
+        if n_records != self.n_records:
+            raise ValueError(
+                f"X must hold the {self.n_records} records that it had when the fit began."
+            )
+
+
+def seen_shape(estimator: Any, X: Any, *, used: bool = True) -> Shape:
+    """Return the shape of X, and note number and names of its columns on the estimator.
+
+    Parameters
+    ----------
+    estimator : estimator
+        Gets ``n_features_in_``, and ``feature_names_in_`` if the columns have names.
+    X : array-like of shape (n_samples, n_features)
+        Of a list of rows, the first says how many columns there are.
+    used : bool, default=True
+        Whether its values matter: else they may be masked.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If X is not two-dimensional, or empty.
+    """
+    if used:
+        refuse_masked(X, "X")
+    if getattr(getattr(X, "dtype", None), "kind", "") == "c":
+        raise ValueError("Complex data not supported: X must be real.")
+    seen = call_without_data(size, X)
+    if len(seen) != 2:
+        raise ValueError(NO_TABLE)
+    for number, what in zip(seen, ("sample(s)", "feature(s)"), strict=True):
+        if number < 1:
+            raise ValueError(
+                f"X must not be empty. Found array with 0 {what} (shape={seen}) while a minimum "
+                "of 1 is required."
+            )
+    if seen[0] > MOST_RECORDS:
+        raise ValueError(f"X must hold at most {MOST_RECORDS:,} records, got {seen[0]:,}.")
+    # Of a source, the names of columns are known without records.
+    meta = X.meta if hasattr(type(X), "map_sum") else None
+    named = X if meta is None else meta
+    call_without_data(validate_data, estimator, named, skip_check_array=True)
+    return Shape(*seen)
+
+
+def made_up(X: Any, public: BoolArray, row: Sequence[Any]) -> Any:
+    """Return rows of the shape of X that hold nothing private.
+
+    Parameters
+    ----------
+    X : array-like of shape (n_samples, n_features)
+    public : ndarray of bool, shape (n_samples,)
+        Which rows are public: these stay, and the first of them stands in for all others.
+    row : sequence of length n_features
+        All rows, where none is public.
+    """
+    if public.any():
+        places = np.arange(public.size)
+        return take(X, np.where(public, places, places[public][0]))
+    names = X.columns if isinstance(X, pd.DataFrame) else None
+    rows = pd.DataFrame([list(row)] * size(X)[0], columns=names)
+    return rows.to_numpy() if names is None else rows
+
+
+def size(X: Any) -> tuple[int, ...]:
+    """Return the shape of X; of a list of rows, the first says how many columns there are.
+
+    Raises
+    ------
+    TypeError
+        If X is no array, frame or list.
+    """
+    shape = getattr(X, "shape", None)
+    if shape is None and hasattr(X, "__array__"):
+        shape = np.asarray(X).shape
+    if isinstance(shape, tuple):
+        return tuple(int(number) for number in shape)
+    if not isinstance(X, list | tuple):
+        raise TypeError
+    rows = bool(X) and isinstance(X[0], ROWS)
+    return (len(X), len(X[0])) if rows else (len(X),)
+
+
+# ---- Rows of whatever holds records: arrays, data frames, lists.
+
+
+def length(values: Any) -> int:
+    """Return the number of records.
+
+    Raises
+    ------
+    TypeError
+        If there is no such number.
+    """
+    shape = getattr(values, "shape", None)
+    if shape == ():
+        raise TypeError("X and y must be arrays with one row for each record.")
+    return int(shape[0]) if shape else len(values)
+
+
+def has_one_each(values: Any, n_records: int) -> bool:
+    """Say whether there is an entry for each record; of None there need be none."""
+    try:
+        return values is None or length(values) == n_records
+    except TypeError:
+        return False
+
+
+def refuse_no_target(y: Any) -> None:
+    """Refuse None.
+
+    Raises
+    ------
+    ValueError
+    """
+    if y is None:
+        raise ValueError(
+            "y must be given: this estimator requires y to be passed, but the target y is None."
+        )
+
+
+def require_one_each(n_targets: int, n_records: int) -> None:
+    """Refuse a target that has not one entry for each record.
+
+    Raises
+    ------
+    ValueError
+    """
+    if n_targets != n_records:
+        raise ValueError(
+            "X and y must have the same number of records: found input variables with inconsistent "
+            "numbers of samples."
+        )
+
+
+def row_products(rows: FloatArray, coef: FloatArray) -> FloatArray:
+    """Return the product of each row with coefficients.
+
+    Each in an order of its own, unlike a product of matrices: what comes out for a record does not
+    depend on the others, not in its last digit either.
+    """
+    return np.asarray(np.sum(np.ascontiguousarray(rows * coef), axis=1))
+
+
+def take(values: Any, rows: slice | IndexArray) -> Any:
+    """Return some of the records, in the container that they came in."""
+    if values is None:
+        return None
+    if hasattr(values, "iloc"):
+        return values.iloc[rows]
+    known = isinstance(values, list | tuple | np.ndarray) or is_frame(values)
+    if not known and hasattr(values, "__array__"):
+        values = np.asarray(values)
+    if hasattr(values, "shape"):
+        return values[rows]
+    if isinstance(rows, slice):
+        return values[rows]
+    return [values[i] for i in rows.tolist()]
+
+
+def take_parameters(
+    parameters: Mapping[str, Any], rows: IndexArray, each: Collection[str]
+) -> dict[str, Any]:
+    """Return parameters of ``fit``, of which those that are named are cut to rows.
+
+    Names say which have an entry for each record: how many there are may be private, and another
+    parameter may be as long by chance.
+    """
+    return {
+        name: take(value, rows) if name in each else value for name, value in parameters.items()
+    }
+
+
+# ---- Columns that a parameter names, by index or by name.
+
+
+def column_index(parameter: str, column: Any, names: Sequence[str], n_columns: int) -> int:
+    """Return the index of a column.
+
+    Parameters
+    ----------
+    parameter : str
+        Name of the parameter, for the message.
+    column : int or str
+    names : sequence of str
+        Of the columns; empty if they have none.
+    n_columns : int
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the parameter and the rule.
+    """
+    if isinstance(column, str):
+        if column in names:
+            return list(names).index(column)
+        said = f"and {column!r} is none" if len(names) else "which has no column names: use indices"
+        raise ValueError(f"{parameter} must hold columns of X, {said}.")
+    if isinstance(column, bool | np.bool_) or not isinstance(column, Integral):
+        raise TypeError(
+            f"{parameter} must hold indices or names of columns, got {type(column).__name__}."
+        )
+    index = int(column)
+    if not 0 <= index < n_columns:
+        raise ValueError(f"{parameter} must hold indices from 0 to {n_columns - 1}, got {index}.")
+    return index

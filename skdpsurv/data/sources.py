@@ -1,0 +1,215 @@
+"""Where the records of a fit come from: memory, an engine, or chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from skdpsurv.data.blocks import Blocks, Nothing
+from skdpsurv.data.chunks import chunk_source
+from skdpsurv.data.dask import DaskBlocks, current_client, sendable
+from skdpsurv.data.shape import has_one_each, take
+from skdpsurv.data.target import chosen_target
+from skdpsurv.dp.checks import is_dask, is_lazy, partitions
+from skdpsurv.dp.refusals import RefusedValueError, step_of_callers
+
+UNCOUNTED = "X must be a collection whose records can be counted: a step that makes it failed."
+
+
+def in_memory(*values: Any) -> bool:
+    """Say whether all arguments are in the memory of this process."""
+    return not any(map(is_lazy, values))
+
+
+def require_in_memory(*values: Any) -> None:
+    """Refuse rows that are somewhere else, which scikit-learn would pull here without a word.
+
+    Raises
+    ------
+    TypeError
+    """
+    if not in_memory(*values):
+        raise TypeError("X and y must be in memory here, got a collection of Dask, or chunks.")
+
+
+def as_source(X: Any, y: Any, *, person: Any = None, **others: Any) -> Blocks[Any]:
+    """Return the arguments of a fit, which are not in memory, as one source of blocks.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If they do not belong together.
+    """
+    of_dask = any(map(is_dask, (X, y, person, *others.values())))
+    return (dask_source if of_dask else chunk_source)(X, y, person=person, **others)
+
+
+def one_target(
+    X: Any, y: Any, durations: Any = None, event_observed: Any = None
+) -> tuple[Any, Any, Any]:
+    """Return X, y and events of a fit that speaks lifelines, too: durations beside events are y.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If arguments contradict each other, or some are in memory.
+    """
+    values, *events = chosen_target(X, y, durations, event_observed)
+    if events and events[0] is not None and in_memory(events[0]):
+        raise TypeError("event_observed must be where durations are, and not in memory.")
+    return (None, values, events[0]) if events else (X, values, None)
+
+
+# ---- Collections of Dask: frames, arrays, series, cut where they are cut.
+
+
+def dask_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> DaskBlocks[Any]:
+    """Return the arguments of a fit, in partitions that belong together.
+
+    What is public is looked at here: how many records and partitions there are, and the names of
+    columns. That takes one pass over the lengths of partitions, which Parquet files state.
+
+    Parameters
+    ----------
+    X : dask DataFrame or Array of shape (n_samples, n_features), or None
+    y : dask DataFrame, Series or Array, or None
+    person : dask Series or Array, or None
+        Whose each record is: the last argument in each block, if it is given.
+    **others : dask Series or Array, array-like, or None
+        What else ``fit`` takes that has an entry for each record, in its order. What of it is in
+        memory must be public: it is cut by the lengths of partitions and sent to the workers.
+
+    Raises
+    ------
+    TypeError
+        If X, y or person is in memory.
+    ValueError
+        If they are not cut in the same places, or have not one entry for each record, or cannot be
+        sent to where tasks are computed.
+    """
+    from dask.delayed import delayed
+
+    arguments = {"X": X, "y": y, **others}
+    if person is not None:
+        arguments["person"] = person
+    asked = next(name for name, values in arguments.items() if is_dask(values))
+    for name in ("X", "y", "person"):
+        if arguments.get(name) is not None and not is_dask(arguments[name]):
+            raise TypeError(
+                f"{name} must be a collection of Dask, as {asked} is: nothing private is sent to "
+                "workers. dask.dataframe.from_pandas and dask.array.from_array make one."
+            )
+    first = "y" if X is None else "X"
+    cut = {
+        name: _cut_as(arguments[first], values, first, name)
+        for name, values in arguments.items()
+        if is_dask(values)
+    }
+    parts = {name: partitions(values) for name, values in cut.items()}
+    for name, tasks in parts.items():
+        if not sendable(_task(tasks[0])):
+            # Of a cell, perhaps: so it is refused as records are.
+            raise RefusedValueError(
+                f"{name} must be a collection that can be sent to workers: a step that makes it "
+                "cannot be pickled."
+            )
+    sent = {name: v for name, v in arguments.items() if v is not None and name not in cut}
+    if sent:
+        lengths = _lengths(cut[first], parts[first])
+        n_records = sum(lengths)
+        parts |= {name: _pieces(name, values, lengths) for name, values in sent.items()}
+    else:  # frames first: those of files know their lengths without being read
+        n_records = _length(min(cut.values(), key=_is_array))
+    none = [None] * len(parts[first])
+    n_columns = 0 if X is None else int(X.shape[1])
+    each = zip(*(parts.get(name, none) for name in arguments), strict=True)
+    block = delayed(_block, pure=False)
+    n_bytes = 8.0 * n_records * (n_columns + 2)
+    blocks: DaskBlocks[Any] = DaskBlocks([block(*some) for some in each], n_bytes, current_client())
+    # What names a target has, in an empty one.
+    target = np.empty(0, dtype=y.dtype) if _is_array(y) else getattr(y, "_meta", None)
+    columns, dtype = (getattr(X, name, None) for name in ("columns", "dtype"))
+    return blocks.describe((n_records, n_columns), columns, target, dtype)
+
+
+def _task(part: Any) -> Any:
+    """Return the tasks that make a partition, and those of no other."""
+    from dask.optimization import cull
+
+    tasks, _ = cull(dict(part.__dask_graph__()), part.__dask_keys__())
+    return tasks
+
+
+def _is_array(values: Any) -> bool:
+    return hasattr(values, "chunks")
+
+
+def _has_length(values: Any) -> bool:
+    """Say whether it is an array whose chunks are known."""
+    return _is_array(values) and not np.isnan(values.shape[0])
+
+
+def _cut_as(guide: Any, values: Any, first: str, name: str) -> Any:
+    """Return a collection cut where another one is, as far as this is known; names are theirs."""
+    if _is_array(guide) and guide.ndim > 2:
+        raise ValueError(f"{first} must be two-dimensional: Expected 2D array.")
+    if _has_length(guide) and _has_length(values):
+        if guide.shape[0] != values.shape[0]:
+            raise ValueError(f"{first} and {name} must have the same number of records.")
+        return values.rechunk({0: guide.chunks[0]})
+    # Frames of which is known what index is in which partition.
+    if all(not _is_array(v) and bool(v.known_divisions) for v in (guide, values)):
+        ends, others = ({v.divisions[0], v.divisions[-1]} for v in (guide, values))
+        if ends == others:  # an index that goes as far: cut by that
+            same = guide.divisions == values.divisions
+            return values if same else values.repartition(divisions=guide.divisions)
+    numbers = [v.numblocks[0] if _is_array(v) else v.npartitions for v in (guide, values)]
+    if numbers[0] != numbers[1]:
+        raise ValueError(
+            f"{first} and {name} must have the same partitions: take both from one frame (as "
+            f"split_target does), or cut them alike. Got {numbers[0]} and {numbers[1]}."
+        )
+    return values
+
+
+def _lengths(values: Any, parts: Sequence[Any]) -> list[int]:
+    """Return how many records each partition holds."""
+    if _has_length(values):
+        return [int(number) for number in values.chunks[0]]
+    from dask.base import compute
+    from dask.delayed import delayed
+
+    count = delayed(len, pure=False)
+    counts = [count(part) for part in parts]
+    return list(step_of_callers(lambda: compute(*counts), UNCOUNTED))
+
+
+def _pieces(name: str, values: Any, lengths: Sequence[int]) -> list[Any]:
+    """Return what is in memory, and public, in pieces of some lengths."""
+    from dask.delayed import delayed
+
+    if not has_one_each(values, sum(lengths)):
+        raise ValueError(f"{name} must have one entry for each record.")
+    ends = np.cumsum([0, *lengths])
+    return [
+        # As it is: Dask would look into lists.
+        delayed(take(values, slice(start, end)), pure=False, traverse=False)
+        for start, end in pairwise(ends.tolist())
+    ]
+
+
+def _length(values: Any) -> int:
+    """Return how many records there are."""
+    if _is_array(values) and not _has_length(values):
+        values = values.copy()
+        step_of_callers(values.compute_chunk_sizes, UNCOUNTED)
+    return int(step_of_callers(lambda: len(values), UNCOUNTED))
+
+
+def _block(*arguments: Any) -> Any:
+    """Return the arguments of a fit for one partition."""
+    sizes = {len(values) for values in arguments if values is not None}
+    return Nothing() if sizes == {0} else arguments

@@ -1,0 +1,432 @@
+"""The survival target y: when a record was last seen, and whether in an event."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from skdpsurv.data.cells import is_frame
+from skdpsurv.data.shape import ROWS, length, require_one_each, size
+from skdpsurv.dp import refuse_masked
+from skdpsurv.dp.refusals import NUMBERS, REAL, all_of, attempted
+from skdpsurv.dp.types import BoolArray, FloatArray
+
+__all__ = ["event_and_time", "split_target"]
+
+
+#: What of a list has entries of its own.
+NESTED: frozenset[type] = frozenset({*ROWS, np.void})
+SPANS: frozenset[type] = frozenset({np.timedelta64})
+#: Reads events and times of its arguments.
+Reader = Callable[..., tuple[NDArray[Any], FloatArray]]
+Arguments = tuple[Any, ...]
+
+EVENTS_ALONE = "event_observed must be given with durations, not with y."
+DURATIONS_ALONE = "durations must be given instead of X and y, not beside them."
+SURV = "sksurv.util.Surv.from_arrays(event, time) makes a y of two arrays"
+COMPARED = "Of labels, compare with the one that means an event, as in status == 'dead'."
+#: Words in names of columns that say which of two holds events, and which times.
+EVENT_WORDS = {
+    *("event", "events", "status", "observed", "death", "deaths", "dead", "died", "deceased"),
+    *("failure", "failed", "fail", "relapse", "relapsed", "recurrence", "cause", "arrest"),
+}
+TIME_WORDS = {
+    *("time", "times", "timeline", "duration", "durations", "survival", "lifetime", "tenure"),
+    *("day", "days", "week", "weeks", "month", "months", "year", "years", "futime", "followup"),
+}
+TAKEN = "It was taken to be"
+TIMES_ALONE = "y has neither fields nor columns"
+ONE_COLUMN = (
+    "X has 1 feature(s) and y has no fields, so that it is not said which of them are times: give "
+    f"durations and event_observed by name, or {SURV}."
+)
+NO_TARGET = (
+    "y or durations must be given: this estimator requires y to be passed, but the target y is "
+    "None."
+)
+
+
+def event_and_time(y: Any, events: Any = None) -> tuple[NDArray[Any], FloatArray]:
+    """Take a survival target apart.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Structured array with two fields under any names: the event indicator (boolean, or
+        numbers 0 and 1) and the time. The event is the first of them, as in scikit-survival,
+        unless names say otherwise: a word such as days or time in that of the first alone, or
+        such as event, status or died in that of the second alone. Types say nothing: that of a
+        column may change with one record. A data frame of two such columns, likewise. An array
+        without fields holds times, all of them events.
+    events : callable or None
+        Of a column and its name, for what is no indicator; None is :func:`checked_events`. It is
+        called with None where there is no column, and refuses that unless all are events.
+
+    Returns
+    -------
+    event : ndarray of bool, shape (n_samples,)
+        True where the event was observed, False where the time is censored; or what ``events``
+        returns.
+    time : ndarray of float, shape (n_samples,)
+        Time of the event or of censoring, in the unit of ``y``.
+
+    Raises
+    ------
+    ValueError
+        If there are not two fields, the events are not 0 and 1, or a time is negative or not
+        finite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.array([(12.5, True), (3.0, False)], dtype=[("months", "f8"), ("died", "?")])
+    >>> event_and_time(y)
+    (array([ True, False]), array([12.5,  3. ]))
+    """
+    frame = is_frame(y)
+    y = y if frame else _column(_one_by_one(y), "y")
+    names = tuple(y.columns) if frame else y.dtype.names
+    if names is None:
+        if events is not None:
+            events(None, "y")
+        return np.ones(y.shape, dtype=bool), checked_times(y, "the times of y")
+    if len(names) != 2:
+        raise ValueError(
+            "y must be 1-D with two fields, or a data frame with two columns, event and time, got "
+            f"{list(map(str, names))}."
+        )
+    chosen = event_first(*names)
+    event, time = (_column(y[name], "y") for name in chosen)
+    if events is None:
+        how = "the first of two" if chosen[0] == names[0] else "the second, by both names"
+        taken = f"{TAKEN} {chosen[0]!s}, {how}: name the columns event and time."
+        events = partial(checked_events, hint=taken)
+    found = events(event, f"the event {'column' if frame else 'field'} of y")
+    return found, checked_times(time, "the times of y")
+
+
+def paired(y: Any) -> Any:
+    """Return two arrays in a tuple as a frame: events and times, unless names say otherwise."""
+    # Asked of the class: nothing of the records is looked at yet.
+    if not (issubclass(type(y), tuple) and len(y) == 2):
+        return y
+    if any(getattr(one, "ndim", 0) != 1 for one in y):
+        return y
+    require_one_each(*(len(one) for one in y))
+    names = [getattr(one, "name", None) for one in y]
+    if None in names or names[0] == names[1]:
+        names = ["event", "time"]
+    named = dict(zip(names, y, strict=True))
+    return pd.DataFrame({name: np.asarray(named[name]) for name in event_first(*names)})
+
+
+def split_target(
+    frame: Any, *, time: str, event: str, person: str | None = None
+) -> tuple[Any, ...]:
+    """Take a table of records apart: what is known of people, and what became of them.
+
+    Parameters
+    ----------
+    frame : data frame of pandas or Dask, or FrameChunks
+        One row for each record. Private; nothing of it is computed.
+    time, event : str
+        Names of the columns with the time of event or censoring, and with the indicator of the
+        event: booleans, or 0 and 1.
+    person : str or None
+        Name of the column that says whose each record is, where somebody may have several.
+
+    Returns
+    -------
+    X : data frame
+        The other columns.
+    y : data frame
+        Event and time, in this order, as every ``fit`` of survival times takes them.
+    person : series
+        As ``fit`` takes it by name; only if it is asked for.
+
+    Raises
+    ------
+    ValueError
+        If a column is not there, or two of them are one.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from skdpsurv import split_target
+    >>> frame = pd.DataFrame({"age": [61, 48], "days": [300.0, 41.5], "died": [False, True]})
+    >>> X, y = split_target(frame, time="days", event="died")
+    >>> X.columns.tolist(), y.columns.tolist()
+    (['age'], ['died', 'days'])
+    """
+    named = {"time": time, "event": event}
+    if person is not None:
+        named["person"] = person
+    for name, column in named.items():
+        if column not in frame.columns:
+            raise ValueError(f"{name} must be the name of a column, got {column!r}.")
+    columns = list(named.values())
+    if len(set(columns)) < len(columns):
+        raise ValueError(f"{' and '.join(named)} must be different columns.")
+    if event_first(event, time) != (event, time):
+        raise ValueError(
+            f"event and time must not be named as each other, got {event!r} and {time!r}: rename "
+            "the columns, for instance to event and time."
+        )
+    X, y = frame.drop(columns=columns), frame[[event, time]]
+    if isinstance(y, pd.DataFrame):
+        y = y.copy()  # which may be changed without a warning of pandas
+    return (X, y) if person is None else (X, y, frame[person])
+
+
+def event_first(first: Any, second: Any) -> tuple[Any, Any]:
+    """Return the names of events and of times: the first is the event unless names say otherwise.
+
+    Names are public. Types are not asked: one record's NaN makes floats of a column of truth
+    values, and the columns of all others would change places.
+    """
+    of_time, of_event = zip(*(_said(name) for name in (first, second)), strict=True)
+    swapped = of_time == (True, False) or of_event == (False, True)
+    return (second, first) if swapped else (first, second)
+
+
+def _said(name: Any) -> tuple[bool, bool]:
+    """Say whether a name is one of times, and whether one of events; time_to_event says neither."""
+    words = set(re.findall("[a-z]+", str(name).lower()))
+    times, events = bool(words & TIME_WORDS), bool(words & EVENT_WORDS)
+    return times and not events, events and not times
+
+
+def checked_events(event: Any, name: str, hint: str = "") -> BoolArray:
+    """Return event indicators as booleans: a view if they are booleans already.
+
+    ``name`` says what they are, and ``hint`` what is said where they are other numbers.
+    """
+    if isinstance(event, list | tuple):
+        event = [one if all_of(REAL | NESTED, [one]) else None for one in event]
+    flags = _column(event, name)
+    if flags.dtype.kind == "O" and all(isinstance(flag, bool | np.bool_) for flag in flags):
+        flags = flags.astype(bool)
+    plain = flags.dtype.kind in "buif"
+    if not plain or not np.isin(flags, (0, 1)).all():
+        said = f"{name} must be boolean, or 0 and 1. {hint if plain else COMPARED}"
+        raise ValueError(said.rstrip())
+    return flags.astype(bool, copy=False)
+
+
+def checked_times(time: ArrayLike, name: str) -> FloatArray:
+    """Return times as floats: a view if they are doubles already.
+
+    They are numbers, finite and not negative; time differences of NumPy or pandas count in days.
+    """
+    times = _column(_one_by_one(time), name)
+    if times.dtype.kind == "m" and _is_span(times):  # what is missing becomes NaN
+        times = times / np.timedelta64(1, "D")
+    if times.dtype.kind not in "uif":
+        hint = f": {SURV}" if name == "the times of y" else ""
+        raise ValueError(
+            f"Unknown label type: {name} must be numbers, which truth values are not{hint}."
+        )
+    with np.errstate(all="ignore"):  # long doubles overflow to infinity
+        times = times.astype(np.float64, copy=False)
+    if not np.isfinite(times).all() or (times < 0).any():
+        raise ValueError(f"{name} must be finite and not negative.")
+    return times
+
+
+def fit_target(
+    X: Any, y: Any, durations: Any = None, event_observed: Any = None
+) -> tuple[BoolArray, FloatArray]:
+    """Find events and times in the arguments of a ``fit`` that speaks lifelines and scikit-learn.
+
+    A one-dimensional X holds durations, and y then events; of a two-dimensional one, only the
+    length matters. Without events all are observed.
+
+    Raises
+    ------
+    ValueError
+        If arguments contradict each other, lengths differ, there is no record, or the values are
+        not a target.
+    """
+    read, arguments = target_reader(X, y, durations, event_observed)
+    event, time = read(*arguments)
+    _refuse_nobody(time.size)
+    return event, time
+
+
+def chosen_target(X: Any, y: Any, durations: Any, event_observed: Any) -> Arguments:
+    """Return y, or durations and events: which of the arguments of a fit hold its target."""
+    if durations is None and not (X is None or is_two_dimensional(X) or _has_fields(y)):
+        if y is not None and event_observed is not None:
+            raise ValueError("event_observed must not be given twice, as y and by name.")
+        return X, y if event_observed is None else event_observed
+    if durations is not None:
+        if X is not None or y is not None:
+            raise ValueError(DURATIONS_ALONE)
+        return durations, event_observed
+    if event_observed is not None:
+        raise ValueError(EVENTS_ALONE)
+    if y is None:
+        raise ValueError(NO_TARGET)
+    # A frame of one column may hold the times, unless names say which does.
+    if not (_has_fields(y) or _is_table(y)) and _is_table(X) and len(X.columns) == 1:
+        of_times = [_said(name)[0] for name in (X.columns[0], getattr(y, "name", None))]
+        if of_times != [False, True]:
+            raise ValueError(ONE_COLUMN)
+    return (y,)
+
+
+def n_targets(X: Any, y: Any, durations: Any, event_observed: Any) -> int:
+    """Return how many records the arguments of :func:`fit_target` hold, which is public."""
+    number = attempted(length, chosen_target(X, y, durations, event_observed)[0])
+    if number is None:
+        raise ValueError("durations must be 1-D, as y must be: one entry per record.")
+    _refuse_nobody(number)
+    return int(number)
+
+
+def target_names(y: Any) -> tuple[str, ...]:
+    """Return the names of fields or columns of a target, if it has any: they are public."""
+    names = getattr(getattr(y, "dtype", None), "names", None) or getattr(y, "columns", None)
+    if names is None:
+        names = [getattr(y, "name", None)]
+    return tuple(name for name in names if isinstance(name, str))
+
+
+def _has_fields(y: Any) -> bool:
+    return bool(getattr(getattr(y, "dtype", None), "names", None))
+
+
+def no_events(y: Any) -> list[str]:
+    """Return a question, where y holds times alone, so that all of them count as events.
+
+    Only its type is asked; a source of records is taken to have events.
+    """
+    if y is None or is_frame(y) or _has_fields(y):
+        return []
+    return [
+        f"{TIMES_ALONE}: its numbers are times, and every one counts as an event, as if nobody "
+        f"were censored. {SURV}, with event = numpy.ones(len(y), bool) where this is meant."
+    ]
+
+
+def _refuse_nobody(n_records: int) -> None:
+    if n_records == 0:
+        raise ValueError("durations must hold at least one record: Found array with 0 sample(s).")
+
+
+def target_reader(
+    X: Any, y: Any, durations: Any, event_observed: Any, events: Any = None
+) -> tuple[Reader, Arguments]:
+    """Return what reads the target of a fit, and its arguments: all, or the same part of each.
+
+    Decided once, for all records: what X is must not be asked of some of its rows again.
+    """
+    if isinstance(X, list | tuple) and len({isinstance(row, ROWS) for row in X}) > 1:
+        # Else the first of them would say what those of all others mean.
+        raise ValueError(
+            "durations must be a list of numbers, or X one of rows: not both in one list."
+        )
+    arguments = chosen_target(X, y, durations, event_observed)
+    if len(arguments) == 2:
+        return partial(_durations_and_events, events=events), arguments
+    with suppress(TypeError):  # which is refused in words of its own
+        require_one_each(length(y), length(y if X is None else X))
+    return partial(event_and_time, events=events), arguments
+
+
+def _is_table(values: Any) -> bool:
+    # Of Dask and of chunks, a series has columns, too.
+    return is_frame(values) and getattr(values, "ndim", 2) == 2
+
+
+def event_and_time_of(
+    y: Any, event_observed: Any = None, events: Any = None
+) -> tuple[NDArray[Any], FloatArray]:
+    """Return events and times of a target, or of durations beside events."""
+    if event_observed is None:
+        return event_and_time(y, events)
+    return _durations_and_events(y, event_observed, events)
+
+
+def _durations_and_events(
+    durations: Any, event_observed: Any, events: Any
+) -> tuple[NDArray[Any], FloatArray]:
+    time = checked_times(durations, "durations")
+    if event_observed is None:
+        if events is not None:
+            events(None, "event_observed")
+        return np.ones(time.shape, dtype=bool), time
+    event = (events or checked_events)(event_observed, "event_observed")
+    if event.size != time.size:
+        raise ValueError(
+            "durations and event_observed must have the same length: found input variables with "
+            "inconsistent numbers of samples."
+        )
+    return event, time
+
+
+def _one_by_one(times: Any) -> Any:
+    """Return a list in which each entry is read by itself; anything else as it is.
+
+    In one array, one record's span makes spans, in its own unit, of the numbers of all others, and
+    a number makes another of a truth value.
+    """
+    return [_time(time) for time in times] if isinstance(times, list | tuple) else times
+
+
+def _time(time: Any) -> Any:
+    """Return a number, of a span its days; None for what is neither; as it is, what has entries."""
+    if all_of(NESTED, [time]):
+        return time
+    with suppress(OverflowError):  # of picoseconds a day has too many
+        if all_of(NUMBERS, [time]):
+            return float(time)
+        if all_of(SPANS, [time]) and _is_span(time):
+            return float(time / np.timedelta64(1, "D"))
+    return None
+
+
+def _is_span(times: Any) -> bool:
+    """Say whether time differences have a length: months and years, or no unit, have none."""
+    return np.datetime_data(times.dtype)[0] not in ("M", "Y", "generic")
+
+
+def survival_target(event: ArrayLike, time: ArrayLike) -> NDArray[Any]:
+    """Return events and times as scikit-survival has them: a structured array of both."""
+    y = np.empty(np.shape(time), dtype=[("event", "?"), ("time", "f8")])
+    y["event"], y["time"] = event, time
+    return y
+
+
+def single_column(X: Any) -> Any:
+    """Return the column of a frame or array that has one only; anything else as it is."""
+    if getattr(X, "ndim", 0) != 2 or hasattr(X, "tocsr") or X.shape[1] != 1:
+        return X
+    return X.iloc[:, 0] if hasattr(X, "iloc") else X[:, 0]
+
+
+def is_two_dimensional(X: Any) -> bool:
+    """Say whether X has rows and columns; of a list, the first entry says it."""
+    ndim = getattr(X, "ndim", None)
+    if isinstance(ndim, int):
+        return ndim == 2
+    return len(attempted(size, X) or ()) == 2
+
+
+def _column(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Return values as a one-dimensional array."""
+    refuse_masked(values, name)
+    column: NDArray[Any] | None = attempted(np.asarray, values)
+    if column is None:
+        raise ValueError(f"{name} must be an array with one entry for each record.")
+    if column.ndim != 1:
+        made = f"; {SURV}" if name == "y" else ""
+        raise ValueError(f"{name} must be 1-D, one entry per record, got {column.ndim}-D{made}.")
+    return column

@@ -1,0 +1,72 @@
+"""What makes a result private: randomness, noise, domains, guarantees and the ledger.
+
+Nothing here knows a model; every other part of the package may import from here.
+"""
+
+from __future__ import annotations
+
+from skdpsurv.dp.accountant import PrivacyAccountant
+from skdpsurv.dp.budget import BudgetExceededError, compose
+from skdpsurv.dp.chain import Receipt
+from skdpsurv.dp.domain import check_finite, check_unclipped, clip_rows, clip_times, row_weights
+from skdpsurv.dp.guarantee import (
+    FrozenMapping,
+    PrivacyGuarantee,
+    PrivacyLeakWarning,
+    weakest_status,
+)
+from skdpsurv.dp.noise import (
+    lattice_gaussian,
+    lattice_laplace,
+    lattice_step,
+    lattice_sum,
+    round_to_lattice,
+    spherical_gaussian,
+    spherical_laplace,
+    to_lattice,
+)
+from skdpsurv.dp.random import RandomSource, random_source
+from skdpsurv.dp.refusals import (
+    RefusedValueError,
+    call_without_data,
+    refuse_masked,
+    silence,
+    silent_arithmetic,
+    warnings_as_errors,
+)
+from skdpsurv.dp.selection import exponential_mechanism, permute_and_flip, uniform_below
+
+__all__ = [
+    "BudgetExceededError",
+    "FrozenMapping",
+    "PrivacyAccountant",
+    "PrivacyGuarantee",
+    "PrivacyLeakWarning",
+    "RandomSource",
+    "Receipt",
+    "RefusedValueError",
+    "call_without_data",
+    "check_finite",
+    "check_unclipped",
+    "clip_rows",
+    "clip_times",
+    "compose",
+    "exponential_mechanism",
+    "lattice_gaussian",
+    "lattice_laplace",
+    "lattice_step",
+    "lattice_sum",
+    "permute_and_flip",
+    "random_source",
+    "refuse_masked",
+    "round_to_lattice",
+    "row_weights",
+    "silence",
+    "silent_arithmetic",
+    "spherical_gaussian",
+    "spherical_laplace",
+    "to_lattice",
+    "uniform_below",
+    "warnings_as_errors",
+    "weakest_status",
+]

@@ -1,0 +1,450 @@
+"""The ledger of what was spent, and the budget it may not exceed."""
+
+from __future__ import annotations
+
+import copy
+import html
+import os
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from skdpsurv.dp.budget import (
+    COMPOSITIONS,
+    BudgetExceededError,
+    Entry,
+    Sums,
+    Terms,
+    compose,
+    dataset_name,
+    exact_sum,
+    float_above,
+    left_for,
+    spent_pair,
+    text,
+)
+from skdpsurv.dp.chain import Receipt
+from skdpsurv.dp.checks import (
+    boolean,
+    choice,
+    fraction,
+    instance,
+    list_of,
+    optional,
+    positive_number,
+)
+from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
+from skdpsurv.dp.ledger import Ledger, MemoryLedger, charge_of, in_parallel, user_name, verify
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+_DEFAULT_DATASET = "default"
+
+
+class _Omitted(float):
+    """A default that can be told from the same number given by the caller, and prints as it."""
+
+
+_UNLIMITED = _Omitted("inf")
+_PURE = _Omitted(0.0)
+
+
+def _shown(attribute: str, doc: str) -> property:
+    return property(attrgetter(attribute), doc=doc)
+
+
+class PrivacyAccountant:
+    """Keep the ledger of privacy spent on some data, and refuse what exceeds the budget.
+
+    Give one accountant to every estimator fitted on the same people
+    (``accountant=PrivacyAccountant(epsilon=10)``): each ``fit`` is charged, epsilons add up, and
+    a fit that would exceed the budget raises :class:`BudgetExceededError` before it sees a
+    record. Scikit-learn's ``clone`` keeps the same ledger, so a grid search pays for every fit.
+
+    Parameters
+    ----------
+    epsilon, delta : float, default=inf and 0.0
+        Budget of each data set, fixed when the ledger is made. A delta of 0 with an infinite
+        epsilon is no limit.
+    path : str or os.PathLike, optional
+        SQLite file that keeps the ledger, for a budget that outlives this process or is shared by
+        worker processes. With ``epsilon`` the ledger is made where there is no file; without, it
+        must be there. What is given must be what an existing ledger was made with; what is omitted
+        is taken from it. The file system must have working locks, and the file stays beside its
+        lock, ``path + ".lock"``.
+    rehearsal : bool, default=False
+        Whether what is not proved (seeded, asymptotic, without guarantee) stands apart, at its
+        nominal epsilon, in a sum of its own with the same limits. If not, it costs infinity.
+    charge_refusals : bool, default=False
+        Whether a fit that is refused for what its records hold is charged as if it had run: for
+        services that fit on behalf of others, who could learn from refusals.
+    composition : {"basic", "renyi"}, default="basic"
+        How charges add up. "basic": epsilons, and deltas. "renyi": Renyi divergences of one order,
+        up to what ``epsilon`` at ``delta`` is worth [1]_; charges without a delta also by their
+        epsilons alone, whichever lets more pass. For many fits with a delta, which say their rho.
+    url : str, optional
+        In place of ``path``: a database for people on several machines,
+        ``"postgresql://user@host/database"``, which keeps one ledger, in its schema ``skdpsurv``.
+        No password may stand in it (use ``~/.pgpass``). Needs the extra ``server``.
+    purpose, who : str, optional
+        What the charges are for, and who charges (by default the operating system's name of the
+        user); kept with each of them.
+
+    Raises
+    ------
+    ValueError, FileNotFoundError
+        If a budget is out of range, there is a ledger that was made otherwise, or something else;
+        if there is no ledger and no ``epsilon`` to make one.
+
+    Notes
+    -----
+    Numbers count as the decimals they print as, and sums are exact. Without a path, threads of one
+    process share the ledger; a copy in another process, by pickle or fork, neither charges nor
+    knows what was charged, and back home is the original again. With a path, a file that was made
+    anew, replaced, or restored from an older copy is refused. A pickle holds no entry.
+
+    References
+    ----------
+    .. [1] V. Feldman and T. Zrnic, "Individual privacy accounting via a Renyi filter", NeurIPS
+       2021. Theorem 3.1: charges may be chosen in view of earlier results, the order not.
+
+    Examples
+    --------
+    >>> from skdpsurv.dp import PrivacyAccountant, PrivacyGuarantee
+    >>> accountant = PrivacyAccountant(epsilon=1.0)
+    >>> receipt = accountant.charge(PrivacyGuarantee(0.75, mechanism="lattice Laplace"))
+    >>> accountant.spent(), accountant.remaining()
+    (0.75, 0.25)
+    """
+
+    #: What fits charge: the floor that knows estimators enters its function.
+    _charges_of: ClassVar[Callable[..., list[PrivacyGuarantee]]]
+
+    def __init__(
+        self,
+        epsilon: float = _UNLIMITED,
+        delta: float = _PURE,
+        path: str | os.PathLike[str] | None = None,
+        *,
+        rehearsal: bool | None = None,
+        charge_refusals: bool | None = None,
+        composition: str | None = None,
+        url: str | None = None,
+        purpose: str = "",
+        who: str | None = None,
+    ) -> None:
+        optional(choice(*COMPOSITIONS))("composition", composition)
+        optional(boolean)("rehearsal", rehearsal)
+        optional(boolean)("charge_refusals", charge_refusals)
+        terms = Terms(
+            positive_number("epsilon", epsilon, allow_inf=True),
+            fraction("delta", delta, closed="left"),
+            bool(rehearsal),
+            bool(charge_refusals),
+            composition or "basic",
+        )
+        self._dataset = _DEFAULT_DATASET
+        self._purpose = text("purpose", purpose)
+        self._who = None if who is None else text("who", who)
+        if path is None and url is None:
+            self._ledger: Ledger = MemoryLedger(terms.settled())
+            return
+        arguments = (epsilon, delta, rehearsal, charge_refusals, composition)
+        given = {
+            field: value
+            for field, value, argument in zip(Terms._fields, terms, arguments, strict=False)
+            if argument is not None and not isinstance(argument, _Omitted)
+        }
+        # Databases take a while to import.
+        from skdpsurv.dp.ledger_copy import ledger_at
+
+        self._ledger = ledger_at(path, url, given)
+
+    epsilon = _shown("_ledger.terms.epsilon", "Budget of each data set.")
+    delta = _shown("_ledger.terms.delta", "Budget of each data set for delta.")
+    rehearsal = _shown("_ledger.terms.rehearsal", "Whether what is not proved stands apart.")
+    charge_refusals = _shown("_ledger.terms.charge_refusals", "Whether refused fits are charged.")
+    composition = _shown("_ledger.terms.composition", 'How charges add up: "basic" or "renyi".')
+    path = _shown("_ledger.path", "Absolute path of the SQLite ledger, links resolved, or None.")
+    url = _shown("_ledger.url", "Address of the server that keeps the ledger, or None.")
+    dataset = _shown("_dataset", "Name of the data set that is charged unless told otherwise.")
+    purpose = _shown("_purpose", "What the charges of this accountant are for.")
+
+    def for_dataset(self, name: str) -> PrivacyAccountant:
+        """Return an accountant on the same ledger that charges another data set.
+
+        Each name has the full budget for itself: give one name to data about the same people. White
+        space counts as one space, how an accent is encoded does not count, and characters that
+        cannot be seen are refused. Letters that look alike are not found.
+        """
+        return self._with(_dataset=dataset_name(name))
+
+    def for_purpose(self, purpose: str) -> PrivacyAccountant:
+        """Return an accountant on the same ledger whose charges say another purpose."""
+        return self._with(_purpose=text("purpose", purpose))
+
+    def check(self, guarantee: PrivacyGuarantee, dataset: str | None = None) -> None:
+        """Raise BudgetExceededError if a charge would not fit the budget now; record nothing."""
+        self._ledger.check(self._entry(guarantee, dataset, ""))
+
+    def charge(
+        self, guarantee: PrivacyGuarantee, dataset: str | None = None, *, estimator: str = ""
+    ) -> Receipt:
+        """Record a guarantee, or raise and record nothing.
+
+        What is proved costs its epsilon. What is not costs infinity, or stands apart in a ledger
+        for rehearsals. Check and charge are one step: among threads, and with a path among
+        processes, no interleaving overspends the budget.
+
+        Parameters
+        ----------
+        guarantee : PrivacyGuarantee
+            What is about to be released.
+        dataset, estimator : str, optional
+            Names of the data set, this accountant's own if omitted, and of the estimator.
+
+        Returns
+        -------
+        Receipt
+            How far the ledger had come: its identity, number of entries, and hash. Public.
+
+        Raises
+        ------
+        BudgetExceededError, RuntimeError
+            If it does not fit; if the ledger cannot be used.
+        """
+        return self._ledger.charge(self._entry(guarantee, dataset, estimator))
+
+    def charge_parallel(
+        self,
+        guarantees: Sequence[PrivacyGuarantee],
+        *,
+        disjoint: bool,
+        dataset: str | None = None,
+        estimator: str = "",
+    ) -> Receipt:
+        """Charge mechanisms run on disjoint parts of the data: the largest epsilon and delta.
+
+        One part that is not proved makes the whole cost infinity; in a ledger for rehearsals these
+        parts are another entry. McSherry (2009), theorem 4.
+
+        Parameters
+        ----------
+        guarantees : sequence of PrivacyGuarantee
+            One for each part; the same neighbours in all.
+        disjoint : bool
+            Must be True: the caller's statement that no record is in two parts, and that which
+            part a record is in depends on its position and on public values only. Parts chosen by
+            a record's own values (by sex, by outcome) do not qualify under replace-one neighbours.
+        dataset, estimator : str
+            As of :meth:`charge`, as are what is returned and raised.
+        """
+        if disjoint is not True:
+            raise ValueError(
+                "disjoint must be True: parallel composition holds only for parts of the data "
+                "that share no record. Otherwise charge each guarantee."
+            )
+        guarantees = list(guarantees)
+        list_of(instance(PrivacyGuarantee))("guarantees", guarantees)
+        if not guarantees:
+            raise ValueError("guarantees must hold at least one PrivacyGuarantee.")
+        if len({g.neighbours for g in guarantees}) > 1:
+            raise ValueError("guarantees must all be for the same neighbours.")
+        groups = [guarantees]
+        if self.rehearsal:
+            # Together they would be one rehearsal, and the proved parts, which are released
+            # for good, would cost nothing.
+            groups = [[g for g in guarantees if (g.status == "proved") == p] for p in (True, False)]
+        return self._ledger.charge(
+            *(self._entry(in_parallel(g), dataset, estimator, g) for g in groups if g)
+        )
+
+    def spent(self) -> float:
+        """Return the sum of the epsilons charged to this accountant's data set, rounded up.
+
+        Infinite once anything that is not proved was charged; rehearsals are not counted. With
+        ``composition="renyi"`` what divergences are worth at :attr:`delta`, if that is less, or
+        the deltas add up to more: one statement with :meth:`spent_delta`.
+        """
+        return spent_pair(self._sums(), self._ledger.terms)[0]
+
+    def spent_delta(self) -> float:
+        """Return the sum of the deltas charged to this accountant's data set, rounded up.
+
+        That of the budget, once, where :meth:`spent` is what divergences are worth at it.
+        """
+        return spent_pair(self._sums(), self._ledger.terms)[1]
+
+    def rehearsed(self) -> float:
+        """Return the sum of the nominal epsilons of this data set's rehearsals.
+
+        They promise nothing: it is what they would have spent, had they been proved.
+        """
+        return float_above(self._sums(proved=False).epsilon) if self.rehearsal else 0.0
+
+    def epsilon_at(self, delta: float) -> float:
+        """Return the epsilon at which everything charged to this data set holds with ``delta``.
+
+        By optimal composition (:func:`~skdpsurv.dp.compose`): for epsilons that were fixed
+        before the first result was seen. The budget is enforced by sums, which need not that.
+        """
+        return compose(
+            (
+                (entry.epsilon, entry.delta)
+                for entry in self._ledger.entries()
+                if entry.dataset == self._dataset and (entry.proved or not self.rehearsal)
+            ),
+            delta,
+        )
+
+    def remaining(self, delta: float = 0.0) -> float:
+        """Return what is left of this data set's epsilon, rounded down; infinite if the budget is.
+
+        Parameters
+        ----------
+        delta : float, default=0.0
+            Of the charge that is asked about, which says its rho. Where there is no room for such
+            a delta, 0 is left.
+        """
+        fraction("delta", delta, closed="left")
+        return left_for(self._sums(), self._ledger.terms, delta)
+
+    def entries(self) -> pd.DataFrame:
+        """Return the whole ledger, all data sets, oldest entry first.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Columns ``when`` (ISO 8601, UTC), ``estimator``, ``mechanism``, ``epsilon`` (as
+            charged), ``delta``, ``status``, ``dataset``, ``neighbours``, ``who``, ``purpose``,
+            ``guarantee`` (a hash of it), and ``renyi`` where the composition is. A step of a move
+            has status "closed", "moved" or "opened", and the place for a mechanism.
+        """
+        import pandas as pd
+
+        table = pd.DataFrame(self._ledger.entries(), columns=list(Entry._fields))
+        table = table.astype({"epsilon": float, "delta": float, "renyi": float})
+        return table if self._ledger.terms.order else table.drop(columns="renyi")
+
+    def plan(self, fits: Iterable[Sequence[Any]]) -> pd.DataFrame:
+        """Return what fits would charge to this data set, one after another; nothing is spent.
+
+        Parameters
+        ----------
+        fits : iterable of (estimator, X, y) or (estimator, X, y, options)
+            A private estimator, `PrivateSearchCV`, a pipeline that ends in a private step, or a
+            `GridSearchCV` or `RandomizedSearchCV` of one, each of whose fits is a charge. Only what
+            is public of the records is looked at. ``options``: further arguments of ``fit``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            A row for each: ``estimator``; ``charges``, how many; the sums of their ``epsilon`` and
+            ``delta``; the weakest ``status``; ``allowed``, how many of them the budget has room
+            for; and ``remaining``, the epsilon that is left after these.
+        """
+        import pandas as pd
+
+        ledger = MemoryLedger(self._ledger.terms, self._ledger.entries())
+        rehearsed = self._with(_ledger=ledger)
+        rows = []
+        for estimator, X, y, *options in fits:
+            charges = self._charges_of(estimator, X, y, *options)
+            allowed = 0
+            with suppress(BudgetExceededError):
+                for charge in charges:
+                    rehearsed.charge(charge)
+                    allowed += 1
+            rows.append(
+                {
+                    "estimator": type(estimator).__name__,
+                    "charges": len(charges),
+                    "epsilon": float_above(exact_sum(charge.epsilon for charge in charges)),
+                    "delta": float_above(exact_sum(charge.delta for charge in charges)),
+                    "status": weakest_status(charge.status for charge in charges),
+                    "allowed": allowed,
+                    "remaining": rehearsed.remaining(),
+                }
+            )
+        return pd.DataFrame(rows)
+
+    def verify(self, *releases: object) -> None:
+        """Check that the ledger still holds what it held when releases were charged to it.
+
+        Each release carries the hash of the ledger's terms and of all entries up to its own, which
+        has a hash of the guarantee that it states. No entry knows a release's values: two with one
+        receipt are found only where both are shown at once.
+
+        Parameters
+        ----------
+        *releases : Release or Receipt
+            Made by fits that this ledger was charged for. Without any, only the chain itself is
+            checked: whoever can write to a ledger can make another whole chain.
+
+        Raises
+        ------
+        ValueError
+            If an entry does not fit its hash, or a release the ledger or another release.
+        """
+        verify(self._ledger, releases)
+
+    def _holds(self, receipt: Receipt | None) -> bool:
+        """Say whether a receipt is of a charge to this ledger and data set."""
+        if receipt is None or receipt.ledger != self._ledger.identity:
+            return False
+        charge = self._ledger.entries()[max(receipt.entries - 1, 0) : receipt.entries]
+        return any(entry.dataset == self._dataset for entry in charge)
+
+    def _sums(self, *, proved: bool = True) -> Sums:
+        return self._ledger.sums(self._dataset, proved=proved)
+
+    def _entry(
+        self,
+        guarantee: PrivacyGuarantee,
+        dataset: str | None,
+        estimator: str,
+        parts: Sequence[PrivacyGuarantee] = (),
+    ) -> Entry:
+        terms = self._ledger.terms
+        name = self._dataset if dataset is None else dataset_name(dataset)
+        entry = charge_of(guarantee, terms, parts or [guarantee])
+        who = user_name() if self._who is None else self._who
+        estimator = text("estimator", str(estimator))
+        return entry._replace(dataset=name, estimator=estimator, who=who, purpose=self._purpose)
+
+    def __sklearn_clone__(self) -> PrivacyAccountant:
+        # A clone with a ledger of its own would let every fold of a grid search spend the budget.
+        return self
+
+    def _with(self, **changes: Any) -> PrivacyAccountant:
+        other = copy.copy(self)
+        vars(other).update(changes)
+        return other
+
+    def __repr__(self) -> str:
+        shown = [f"epsilon={self.epsilon:g}", f"delta={self.delta:g}"]
+        usual = {"composition": "basic", "dataset": _DEFAULT_DATASET}
+        for name in ("rehearsal", "charge_refusals", "composition", "path", "url", "dataset"):
+            value = getattr(self, name)
+            if value and value != usual.get(name):
+                shown.append(f"{name}={value!r}")
+        try:
+            shown.append(f"spent={self.spent():g}")
+            if self.rehearsal:
+                shown.append(f"rehearsed={self.rehearsed():g}")
+        except (OSError, RuntimeError, ValueError):
+            # Printing a model must work where the ledger is out of reach.
+            detached = isinstance(self._ledger, MemoryLedger)
+            shown.append("detached" if detached else "ledger unavailable")
+        return f"PrivacyAccountant({', '.join(shown)})"
+
+    def _repr_html_(self) -> str:
+        caption = f"<p>{html.escape(repr(self))}</p>"
+        try:
+            table: str = self.entries().to_html(index=False)
+        except (OSError, RuntimeError, ValueError):
+            return caption
+        return caption + table

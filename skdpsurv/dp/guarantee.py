@@ -1,0 +1,442 @@
+"""What was promised, about whom, under which assumptions: a statement of public values alone."""
+
+from __future__ import annotations
+
+import html
+import math
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from decimal import ROUND_CEILING, Context
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from skdpsurv.dp.checks import check_each, instance, number_in, optional, rule_of
+from skdpsurv.dp.random import program_delta
+from skdpsurv.dp.zcdp import epsilon_at, of_pure, overhead
+
+#: What one noisy vector may add to delta is said in numbers from here on.
+NOT_SMALL = 1e-20
+
+_STATUSES = {
+    "proved": "proved",
+    "asymptotic": "true only in the limit of the sampler",
+    "none": "no guarantee",
+    "seeded": "no guarantee: reproducible from a known seed",
+}
+
+# From the strongest statement about a result to the weakest.
+_STRENGTH = ("proved", "asymptotic", "seeded", "none")
+
+#: Neighbours that differ in all records of one person.
+PERSON = "replace-one-person"
+
+_NOT_COVERED = (
+    "Choosing among several fits by scores computed on private data (a grid search, "
+    "cross-validation, trying settings by hand), beyond what the mechanism above does.",
+    "Preprocessing fitted on the same data: a scaler, an imputer, selected features, "
+    "class weights, bounds read off the data. All of this is said of what reached fit, which "
+    "cannot see the steps before it in a pipeline.",
+    "Publishing a score, a plot or a table computed from private records.",
+    "The number of records, if rows were dropped for what they contain; it counts as public "
+    "only if every row was kept.",
+    "Other releases about the same people: their epsilons add up.",
+    "A probability of (1 + exp(epsilon)) 1e-30{here} for each noisy vector (perturbed objectives, "
+    "coefficients, gradients, means): so near to its law is the program's noise. Up to that, rho "
+    "and Renyi divergences hold. Counts, sums and choices are drawn exactly.",
+    "A machine that computes otherwise than is supposed, and what running times show "
+    "(docs/user_guide/limits.md, in the source distribution).",
+)
+
+
+def weakest_status(statuses: Iterable[str]) -> str:
+    """Return what holds for all of several results: the weakest of their statuses.
+
+    Examples
+    --------
+    >>> weakest_status(["proved", "none", "seeded"])
+    'none'
+    """
+    return max(statuses, key=_STRENGTH.index)
+
+
+class PrivacyLeakWarning(UserWarning):
+    """What is about to happen, or has happened, is not covered by the stated guarantee."""
+
+
+class FrozenMapping(Mapping[str, object]):
+    """A read-only, hashable dict; unlike MappingProxyType it can be pickled and copied."""
+
+    def __init__(self, items: Mapping[str, object]) -> None:
+        self._items = dict(items)
+
+    def __getitem__(self, key: str) -> object:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._items.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._items)
+
+
+_TEXT = instance(str, "a string")
+_TEXTS = rule_of(
+    "a tuple of strings, not one string", kind=lambda value: not isinstance(value, str)
+)
+_RULES = {
+    "epsilon": number_in(0.0, math.inf),
+    "delta": number_in(0.0, 1.0, closed="left"),
+    "rho": optional(number_in(0.0, math.inf, closed="left")),
+    "neighbours": _TEXT,
+    "mechanism": _TEXT,
+    "source": _TEXT,
+    # Not of a subclass, which may compare as it likes.
+    "status": rule_of(
+        f"one of {', '.join(map(repr, _STATUSES))}",
+        holds=lambda value: type(value) is str and value in _STATUSES,
+    ),
+    "public_inputs": instance(Mapping, "a mapping of names to public values"),
+    "assumptions": _TEXTS,
+    "not_covered": _TEXTS,
+}
+
+
+@dataclass(frozen=True, repr=False)
+class PrivacyGuarantee:
+    """The differential-privacy guarantee of one released result.
+
+    Parameters
+    ----------
+    epsilon : float
+        Privacy loss; ``numpy.inf`` promises nothing.
+    delta : float, default=0.0
+        Probability with which the bound by epsilon may fail; 0 is pure differential privacy, but
+        for what a program's noise adds (:attr:`limits`).
+    neighbours : str, default="replace-one"
+        Relation between the data sets that cannot be told apart: "replace-one" record, or
+        "replace-one-person" with all of that person's records.
+    mechanism : str
+        What was perturbed, and how.
+    status : {"proved", "asymptotic", "none", "seeded"}, default="proved"
+        "proved": a theorem about the program (what it supposes of the machine:
+        docs/proofs/rounding), or about the mechanism in real arithmetic where that is among the
+        assumptions; "asymptotic": true only at the limit of the sampler; "none": no guarantee;
+        "seeded": the noise came from a known integer, so epsilon is nominal.
+    public_inputs : mapping of str to object
+        The values that the guarantee takes to be public. Numbers, strings, None, and sequences
+        and mappings of these. Stored frozen.
+    assumptions : tuple of str
+        What else must be true.
+    source : str
+        Theorem, equation or page where the proof is.
+    not_covered : tuple of str
+        What reached this result past the mechanism, such as a step that learned from the records.
+    rho : float or None, default=None
+        The mechanism is rho-zCDP: its Renyi divergence of every order a is at most rho a (Bun and
+        Steinke 2016). Epsilon at delta follows from it. With delta = 0, epsilon^2 / 2 holds.
+    renyi : tuple of (float, float), default=()
+        Orders above 1, ascending, and what the Renyi divergence of each is at most: for what is
+        not zCDP, such as the best of a random number of runs.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a field is of the wrong type or out of range, or infinity called "proved".
+
+    Examples
+    --------
+    >>> from skdpsurv.dp import PrivacyGuarantee
+    >>> guarantee = PrivacyGuarantee(1.0, mechanism="lattice Laplace", public_inputs={"n": 100})
+    >>> guarantee
+    PrivacyGuarantee(epsilon=1.0, delta=0.0, neighbours='replace-one', \
+mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
+    >>> PrivacyGuarantee.from_dict(guarantee.to_dict()) == guarantee
+    True
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    neighbours: str = "replace-one"
+    mechanism: str = ""
+    status: str = "proved"
+    public_inputs: Mapping[str, object] = field(default_factory=dict)
+    assumptions: tuple[str, ...] = ()
+    source: str = ""
+    not_covered: tuple[str, ...] = ()
+    rho: float | None = None
+    renyi: tuple[tuple[float, float], ...] = ()
+
+    def __post_init__(self) -> None:
+        check_each(_RULES, self)
+        stated = {
+            "epsilon": float(self.epsilon) + 0.0,  # no -0.0, which databases keep as 0.0
+            "delta": float(self.delta) + 0.0,
+            "rho": None if self.rho is None else float(self.rho),
+            "assumptions": tuple(map(str, self.assumptions)),
+            "not_covered": tuple(map(str, self.not_covered)),
+            "public_inputs": frozen("public_inputs", self.public_inputs),
+        }
+        for name, value in stated.items():
+            # The dataclass is frozen, also to its own __post_init__.
+            object.__setattr__(self, name, value)
+        epsilon, delta = self.epsilon, self.delta
+        object.__setattr__(self, "renyi", _curve(self.renyi, epsilon, delta))
+        if self.rho is not None and (
+            not delta or epsilon_at(self.rho, delta) > epsilon * (1.0 + 1e-9) + 1e-9
+        ):
+            raise ValueError(
+                "rho must be worth no more than epsilon at delta, which must be positive; "
+                f"got {self.rho}."
+            )
+        if math.isinf(epsilon) and self.status in ("proved", "asymptotic"):
+            raise ValueError(
+                f"status {self.status!r} promises something, which epsilon=inf does not; "
+                "use status='none'."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a dict of plain JSON values; infinity becomes the string "inf".
+
+        There is no ``rho`` and no ``renyi`` where there is none. ``from_dict`` turns it back.
+        """
+        stated = {f.name: thawed(getattr(self, f.name), _infinity_as_text) for f in fields(self)}
+        if self.rho is None:
+            del stated["rho"]
+        if not self.renyi:
+            del stated["renyi"]
+        return stated
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> PrivacyGuarantee:
+        """Make a guarantee from what :meth:`to_dict` returned, or from its JSON.
+
+        A key that is unknown or missing is a ValueError: nothing is taken for granted.
+        """
+        known = {f.name for f in fields(cls)}
+        values: dict[str, Any] = {"rho": None, "renyi": (), **data}
+        if unknown := sorted(set(data) - known):
+            raise ValueError(f"unknown key(s) in a privacy guarantee: {', '.join(unknown)}.")
+        if missing := sorted(known - set(values)):
+            raise ValueError(f"missing key(s) in a privacy guarantee: {', '.join(missing)}.")
+        numeric = ("epsilon", "delta", "rho", "public_inputs")
+        values.update({k: thawed(values[k], _text_as_infinity) for k in numeric})
+        return cls(**values)
+
+    def renyi_at(self, order: float) -> float:
+        """Return what the Renyi divergence of an order is at most.
+
+        The least that follows from what is said; infinite if nothing is: with a delta and neither
+        rho nor divergences of this or a higher order.
+
+        Examples
+        --------
+        >>> from skdpsurv.dp import PrivacyGuarantee
+        >>> round(PrivacyGuarantee(0.1).renyi_at(10.0), 3)
+        0.044
+        >>> PrivacyGuarantee(1.0, 1e-6).renyi_at(10.0)
+        inf
+        """
+        known = [] if self.delta else [of_pure(self.epsilon, order)]
+        if self.rho is not None:
+            known.append(math.nextafter(self.rho * order, math.inf))
+        # Divergences grow with the order: that of a higher one holds.
+        known += [value for at, value in self.renyi if at >= order]
+        return min(known, default=math.inf)
+
+    @property
+    def limits(self) -> tuple[str, ...]:
+        """What is not covered, whatever epsilon is: of this result, then of any."""
+        added = program_delta(self.epsilon)
+        here = f" (here {added:.2g})" if added >= NOT_SMALL else ""
+        return (*self.not_covered, *(limit.replace("{here}", here) for limit in _NOT_COVERED))
+
+    def describe(self) -> str:
+        """Say in plain words what was promised, about whom, and what is not covered.
+
+        Several lines of plain text, of public values only.
+        """
+        said = (("How", self.mechanism), ("Proof", self.source))
+        how = " ".join(f"{what}: {text}." for what, text in said if text)
+        paragraphs = filter(None, [self._headline(), self._promise(), self._about_whom(), how])
+        lines = [textwrap.fill(paragraph, width=88) for paragraph in paragraphs]
+        if self.public_inputs:
+            lines.append(
+                "Assumed public (known to everybody, chosen without looking at the data):\n"
+                + _bullets(f"{k} = {_show(v)}" for k, v in sorted(self.public_inputs.items()))
+            )
+        else:
+            lines.append("Assumed public: nothing was listed.")
+        if self.assumptions:
+            lines.append("It also rests on:\n" + _bullets(self.assumptions))
+        lines.append("Not covered, whatever epsilon is:\n" + _bullets(self.limits))
+        return "\n\n".join(lines)
+
+    def _headline(self) -> str:
+        delta = f", delta = {self.delta:g}" if self.delta else ""
+        if self.rho is not None:
+            delta += f" (rho = {self.rho:.4g}, zCDP)"
+        status = self.status + (self._of_what_numbers if self.status == "proved" else "")
+        return f"Differential privacy with epsilon = {self.epsilon:g}{delta}: status {status}."
+
+    @property
+    def in_real_arithmetic(self) -> bool:
+        """Whether the theorem is about a mechanism in real numbers, and not about the program."""
+        return any(a.startswith("real arithmetic") for a in self.assumptions)
+
+    @property
+    def _of_what_numbers(self) -> str:
+        return " in real arithmetic" if self.in_real_arithmetic else ""
+
+    @property
+    def meaning(self) -> str:
+        """What the status says, in a few words."""
+        numbers = self._of_what_numbers if self.status in ("proved", "asymptotic") else ""
+        return _STATUSES[self.status] + numbers
+
+    def _promise(self) -> str:
+        if self.status == "seeded":
+            return (
+                "Promise: none. The noise was drawn from a known integer (random_state), so "
+                "anybody can draw it again and subtract it. The epsilon is nominal: it is what "
+                "the same fit would promise with random_state=None."
+            )
+        if self.status == "none":
+            return (
+                "Promise: none. The result may reveal anything about any record; treat it as you "
+                "treat the records."
+            )
+        slack = f", up to a probability of {self.delta:g}" if self.delta else ""
+        unit, values = "record", "one record"
+        if self.neighbours == PERSON:
+            unit, values = "person's records", "all records of one person"
+        factor = _rounded_up(math.exp(self.epsilon)) if self.epsilon < 700 else "inf"
+        unreached = (
+            " This holds only if the sampler has converged to its target law; after finitely "
+            "many steps it is an approximation of unknown quality."
+        )
+        return (
+            f"Promise: somebody who sees the result, and knows every other {unit}, learns little "
+            f"about the values in {values}: replacing them by any other values makes no result "
+            f"more than exp({self.epsilon!r}), at most {factor}, times as probable{slack}"
+            f"{self._of_what_numbers}.{unreached if self.status == 'asymptotic' else ''}"
+        )
+
+    def _about_whom(self) -> str:
+        if self.neighbours == PERSON:
+            return (
+                "About whom: each single person (neighbouring data sets have as many people, and "
+                "differ in all records of one of them, also in how many these are)."
+            )
+        if self.neighbours != "replace-one":
+            return f"About whom: data sets that are neighbours by the relation {self.neighbours!r}."
+        more = ", and with more than k times the delta" if self.delta else ""
+        return (
+            "About whom: each single record (replace-one: neighbouring data sets have the same "
+            "number of records and differ in the values of one). Somebody with k records is "
+            f"protected with k times the epsilon only{more}."
+        )
+
+    def __repr__(self) -> str:
+        shown = ("epsilon", "delta", "neighbours", "mechanism", "status", "public_inputs")
+        return f"PrivacyGuarantee({', '.join(f'{k}={getattr(self, k)!r}' for k in shown)})"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self.describe())}</pre>"
+
+
+def _curve(pairs: Any, epsilon: float, delta: float) -> tuple[tuple[float, float], ...]:
+    """Return orders and divergences as numbers, or raise if they are none that hold together."""
+    if isinstance(pairs, str) or not all(
+        isinstance(pair, tuple | list) and [isinstance(one, Real) for one in pair] == [True, True]
+        for pair in pairs
+    ):
+        raise TypeError("renyi must be a tuple of pairs: orders, and their Renyi divergences.")
+    curve = tuple((float(at), float(value)) for at, value in pairs)
+    orders, values = [at for at, _ in curve], [value for _, value in curve]
+    ascending = sorted(set(orders)) == orders and sorted(values) == values
+    if not ascending or not all(1.0 < at < math.inf and 0.0 <= v < math.inf for at, v in curve):
+        raise ValueError(
+            "renyi must hold finite orders above 1, ascending, and divergences that are finite, "
+            "not negative, and do not fall."
+        )
+    if curve and not delta:
+        raise ValueError("renyi must be empty where delta is 0: it follows from epsilon.")
+    if curve and min(v + overhead(at, delta) for at, v in curve) > epsilon * (1.0 + 1e-9) + 1e-9:
+        raise ValueError("renyi must be worth no more than epsilon at delta.")
+    return curve
+
+
+def _rounded_up(bound: float) -> str:
+    """Return a bound with four digits, never below it."""
+    # exp is not exact itself: one more unit in the last place of the double.
+    context = Context(prec=4, rounding=ROUND_CEILING)
+    return f"{float(context.create_decimal(math.nextafter(bound, math.inf))):.4g}"
+
+
+def frozen(name: str, value: object) -> object:
+    """Return an immutable copy made of Python's own types, so that it can go to JSON and back."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, np.bool_):
+        return bool(value)
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real):
+        if math.isnan(value):
+            raise ValueError(f"{name} must not hold NaN.")
+        return float(value)
+    if isinstance(value, np.ndarray):
+        return frozen(name, value.tolist())
+    if isinstance(value, list | tuple):
+        return tuple(frozen(name, v) for v in value)
+    if isinstance(value, Mapping):
+        return FrozenMapping({str(k): frozen(f"{name}[{str(k)!r}]", v) for k, v in value.items()})
+    raise TypeError(
+        f"{name} must be made of numbers, strings, None, sequences and mappings, "
+        f"got {type(value).__name__}."
+    )
+
+
+def thawed(value: object, leaf: Callable[[Any], object] = lambda value: value) -> Any:
+    """Return what :func:`frozen` froze as dicts and lists, at any depth, each leaf converted."""
+    if isinstance(value, Mapping):
+        return {key: thawed(one, leaf) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [thawed(one, leaf) for one in value]
+    return leaf(value)
+
+
+def _infinity_as_text(value: object) -> object:
+    return repr(value) if isinstance(value, float) and math.isinf(value) else value
+
+
+def _text_as_infinity(value: object) -> object:
+    return float(value) if isinstance(value, str) and value in ("inf", "-inf") else value
+
+
+def _show(value: object) -> str:
+    """Show a public value on one line; a long grid is abbreviated."""
+    if isinstance(value, tuple) and len(value) > 8:
+        head = ", ".join(_show(v) for v in value[:3])
+        return f"[{head}, ..., {_show(value[-1])}] ({len(value)} values)"
+    if isinstance(value, tuple):
+        return f"[{', '.join(_show(v) for v in value)}]"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _bullets(items: Iterable[str]) -> str:
+    return "\n".join(
+        textwrap.fill(item, width=88, initial_indent="  - ", subsequent_indent="    ")
+        for item in items
+    )

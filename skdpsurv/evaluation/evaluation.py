@@ -1,0 +1,339 @@
+"""private_survival_metrics: how good a released model is, on records that must not leak."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, replace
+from itertools import starmap
+from typing import Any, ClassVar, cast
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from skdpsurv.base import PrivateEstimator, Published
+from skdpsurv.data.blocks import Blocks, in_blocks
+from skdpsurv.data.shape import Shape, length, refuse_no_target, require_one_each, seen_shape
+from skdpsurv.data.target import event_and_time
+from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp.checks import Check, by, horizon, integer, list_of, number_in, optional, positive
+from skdpsurv.dp.guarantee import frozen
+from skdpsurv.dp.measurement import Known, Mechanism
+from skdpsurv.dp.plan import Plan, Sequential
+from skdpsurv.dp.types import FloatArray
+from skdpsurv.evaluation.evaluation_plan import Setting, evaluation_plan
+from skdpsurv.evaluation.evaluation_result import Estimate, RiskGroup, SurvivalEvaluation
+from skdpsurv.evaluation.predictions import (
+    lone_rows,
+    predicted_survival,
+    refuse_short_reach,
+    unknown_steps,
+)
+from skdpsurv.evaluation.released_values import Measures, Reading, exact_measures, intervals
+from skdpsurv.evaluation.risk_table import EvaluationRecords
+from skdpsurv.regression.tabular import TabularEstimator
+
+#: More cells than this drown in their noise, whatever n and epsilon are.
+MOST_GROUPS, MOST_BANDS = 50, 50
+
+
+def private_survival_metrics(
+    model: Any,
+    X: ArrayLike,
+    y: ArrayLike,
+    epsilon: float = 1.0,
+    *,
+    person: ArrayLike | None = None,
+    max_time: float | None = None,
+    level: float = 0.95,
+    n_groups: int = 5,
+    n_bands: int = 3,
+    risk_edges: ArrayLike | None = None,
+    time_edges: ArrayLike | None = None,
+    random_state: int | None = None,
+    accountant: PrivacyAccountant | None = None,
+) -> SurvivalEvaluation:
+    r"""Evaluate a survival model on records that must not leak, with differential privacy.
+
+    Releases Harrell's C-index, the integrated Brier score, predicted and observed survival by risk
+    group, and the ratio of expected to observed events, each with an interval that allows for
+    sampling and for the noise.
+
+    Parameters
+    ----------
+    model : estimator
+        Fitted, with ``predict_survival_function``, as the regressions of this package and of
+        scikit-survival have it, or a Pipeline that ends in one. Public: it was released before, and
+        these records are other people's; else what it cost them adds up with ``epsilon``.
+    X : array-like or data frame of shape (n_samples, n_features)
+        Rows, as the model takes them. Private.
+    y : structured array of shape (n_samples,), or array-like of times
+        Event indicator and time, as scikit-survival has them. Private.
+    person : array-like of shape (n_samples,), or None, default=None
+        Whose each record is, as whole numbers or text: of each person the first record is used,
+        and the guarantee is about people. Private. None: nobody has two records.
+    epsilon : float, default=1.0
+        Privacy loss, spent whole. ``numpy.inf`` gives the values without noise, and intervals for
+        sampling alone.
+    max_time : float
+        Public horizon, in the unit of the times; must be given. Survival is compared there, and all
+        measures stop there. The model's survival functions must reach it.
+    level : float, default=0.95
+        Coverage of each interval.
+    n_groups : int, default=5
+        Risk groups of about equal size. With few records some are merged.
+    n_bands : int, default=3
+        Bands of time that exits are counted in. The table has n_groups (2 n_bands + 1) cells.
+    risk_edges : array-like of shape (n_groups - 1,) or None, default=None
+        Public edges of the groups: predicted probabilities to survive ``max_time``, rising, within
+        (0, 1); n_groups is then ignored. None finds them, for a share of epsilon.
+    time_edges : array-like of shape (n_bands - 1,) or None, default=None
+        Public edges of the bands, rising, within (0, max_time); n_bands is then ignored. None finds
+        them, for a share of epsilon.
+    random_state : None or int, default=None
+        None draws from the operating system's entropy. An int makes the evaluation reproducible and
+        therefore not private: status "seeded", with a PrivacyLeakWarning.
+    accountant : PrivacyAccountant or None, default=None
+        Ledger that the evaluation is charged to, once, before any record is used.
+
+    Returns
+    -------
+    SurvivalEvaluation
+        Values, intervals and the guarantee. It holds nothing of the records but what was released.
+
+    Raises
+    ------
+    ValueError, TypeError
+        If a parameter breaks its rule, the model's survival functions end before ``max_time``, or
+        ``y`` is not a survival target. No budget is spent.
+    BudgetExceededError
+        If the accountant's budget would be exceeded; no record has been read then.
+
+    See Also
+    --------
+    skdpsurv.plotting.plot_calibration : Predicted and observed survival by risk group.
+    skdpsurv.plotting.plot_risk_groups : Survival of risk groups over time.
+
+    Notes
+    -----
+    Neighbours: replace-one; the number of records is public. A record is in one cell of a table
+    (risk group, band of time, event), which depends on that record, the model and public edges
+    alone, so that the table has L1 sensitivity 2. Places in groups and bands, and terms of the
+    Brier score, are clipped and have sensitivity 1; edges are chosen by permute-and-flip. Theorem:
+    adaptive composition of these (docs/proofs/evaluation). All else is computed from what was
+    released: C from pairs of cells, corrected for ties within groups as if risks were normal;
+    observed survival from hazards within bands, with densities that are linear in each.
+
+    The model is shown one row at a time, made of that record's own cells: raw cells where its
+    ``columns``, or a first step :class:`~skdpsurv.data.PublicColumns`, say what columns
+    hold, and else numbers in double precision; text is refused then, as what is made of it may
+    depend on all records. A copy is shown each row if the model's type is not known to stay as it
+    is. Where it fails, or predicts what is no number, the record counts as predicted to
+    survive every time with probability 1/2. Nothing that it prints or warns is shown.
+
+    References
+    ----------
+    .. [1] F. E. Harrell et al., "Evaluating the yield of medical tests", JAMA 247, 1982.
+    .. [2] E. Graf et al., "Assessment and comparison of prognostic classification schemes for
+       survival data", Statistics in Medicine 18, 1999.
+
+    Examples
+    --------
+    >>> from skdpsurv import DPDiscreteTimeSurvival
+    >>> from skdpsurv.datasets import make_discrete_time_survival
+    >>> from skdpsurv.evaluation import private_survival_metrics
+    >>> data = make_discrete_time_survival(4000, 2, random_state=0)
+    >>> model = DPDiscreteTimeSurvival(epsilon=1.0, max_time=data.max_time)
+    >>> model = model.fit(data.X[:2000], data.y[:2000])
+    >>> found = private_survival_metrics(
+    ...     model, data.X[2000:], data.y[2000:], epsilon=1.0, max_time=data.max_time
+    ... )
+    >>> found.summary.columns.tolist(), found.guarantee.epsilon
+    (['value', 'lower', 'upper'], 1.0)
+    >>> bool(found.c_index.lower <= found.c_index.value <= found.c_index.upper)
+    True
+    """
+    return Evaluation(
+        model,
+        epsilon,
+        max_time=max_time,
+        level=level,
+        n_groups=n_groups,
+        n_bands=n_bands,
+        risk_edges=risk_edges,
+        time_edges=time_edges,
+        random_state=random_state,
+        accountant=accountant,
+    )._fit(X, y, person=person)
+
+
+def _check_model(model: Any) -> None:
+    if isinstance(model, type) or not hasattr(model, "predict_survival_function"):
+        raise TypeError(
+            "model must be fitted and have a method predict_survival_function, "
+            f"{model.__name__ if isinstance(model, type) else type(model).__name__} has none."
+        )
+    if unknown_steps(model):
+        try:
+            copy.deepcopy(model)
+        except Exception:  # of any kind
+            raise TypeError(
+                "model must be such that it can be copied: each record is shown to a fresh copy."
+            ) from None
+
+
+@dataclass(frozen=True, eq=False)
+class Exactly(Mechanism):
+    """The measures of the records themselves, without noise: not private.
+
+    Parameters
+    ----------
+    setting : Setting
+    """
+
+    setting: Setting
+
+    name = "the measures without noise"
+    price = math.inf
+    proof = ""
+    status = "none"
+
+    def run(self, known: Known, records: Blocks[EvaluationRecords], source: Any) -> dict[str, Any]:
+        """Return the measures, for the groups that were released."""
+        parts = zip(*records.results(lambda block: block), strict=True)
+        whole = EvaluationRecords(*(np.concatenate(part) for part in parts))
+        return {"exact": exact_measures(whole, Reading.of(self.setting, dict(known)))}
+
+
+@dataclass(eq=False, repr=False)
+class Evaluation(PrivateEstimator, released=False):
+    """The order of every fit, whose release is a :class:`SurvivalEvaluation`.
+
+    Parameters
+    ----------
+    model, epsilon, max_time, level, n_groups, n_bands, risk_edges, time_edges, random_state, \
+    accountant
+        As for :func:`private_survival_metrics`.
+    """
+
+    model: Any
+    epsilon: float
+    _: KW_ONLY
+    max_time: Any = None
+    level: float = 0.95
+    n_groups: int = 5
+    n_bands: int = 3
+    risk_edges: Any = None
+    time_edges: Any = None
+    random_state: int | None = None
+    accountant: PrivacyAccountant | None = None
+
+    _rules: ClassVar[dict[str, Check]] = {
+        "model": by(_check_model),
+        "max_time": horizon(positive()),
+        "level": number_in(0.0, 1.0, closed="neither"),
+        "n_groups": integer(2, MOST_GROUPS),
+        "n_bands": integer(1, MOST_BANDS),
+        "risk_edges": optional(list_of(number_in(0.0, 1.0, closed="neither"))),
+        "time_edges": optional(list_of(positive())),
+    }
+
+    def _check_together(self) -> None:
+        for name, end, most in (
+            ("risk_edges", 1.0, MOST_GROUPS),
+            ("time_edges", float(self.max_time), MOST_BANDS),
+        ):
+            edges = _edges(getattr(self, name))
+            if edges is not None and ((np.diff(edges) <= 0.0).any() or (edges >= end).any()):
+                raise ValueError(f"{name} must rise, and be less than {end:g}.")
+            if edges is not None and edges.size >= most:
+                raise ValueError(f"{name} must be fewer than {most}, got {edges.size}.")
+
+    def _shape(self, X: Any, y: Any) -> Shape:
+        shape = seen_shape(self, X)
+        refuse_short_reach(self.model, X, float(self.max_time))
+        return shape
+
+    def _plan(self, shape: Shape) -> Plan:
+        setting, unknown = self._setting(shape), ", ".join(unknown_steps(self.model))
+        asked = f"copies of {unknown} share no state that predictions change"
+        plan = evaluation_plan(setting, (asked,) if unknown else ())
+        if math.isinf(setting.epsilon):
+            return replace(plan, tree=Sequential((plan.tree, Exactly(setting))))
+        return plan
+
+    def _setting(self, shape: Shape) -> Setting:
+        risk_edges, time_edges = _edges(self.risk_edges), _edges(self.time_edges)
+        return Setting(
+            epsilon=float(self.epsilon),
+            n_records=shape.n_records,
+            horizon=float(self.max_time),
+            n_groups=int(self.n_groups) if risk_edges is None else risk_edges.size + 1,
+            n_bands=int(self.n_bands) if time_edges is None else time_edges.size + 1,
+            risk_edges=risk_edges,
+            time_edges=time_edges,
+        )
+
+    def _read(self, shape: Shape, X: Any, y: Any) -> Blocks[Any]:
+        """Return blocks of rows, events and times; what columns hold is checked if it is known."""
+        model = self.model
+        described = isinstance(model, TabularEstimator) and model.columns_ is not None
+
+        def read(block: tuple[Any, ...]) -> tuple[Any, ...]:
+            rows, target = block
+            refuse_no_target(target)
+            if described:  # a row of another kind would count as one that nothing is known of
+                model._asked_rows(rows)
+            event, time = event_and_time(target)
+            require_one_each(time.size, length(rows))
+            return lone_rows(model, rows), event, time
+
+        times = np.append(self._setting(shape).times, float(self.max_time))
+
+        def predicted(block: tuple[Any, ...]) -> EvaluationRecords:
+            rows, event, time = block
+            return EvaluationRecords(predicted_survival(model, rows, times), event, time)
+
+        records = in_blocks(X, y).map(read).held()
+        shape.require(records.map_sum(lambda block: block[2].size))
+        return records.map(predicted)
+
+    def _publish(self, shape: Shape, published: Published) -> Any:
+        """Return the evaluation, made of what was released and of nothing else."""
+        released = dict(published.values)
+        exact = released.pop("exact", None)
+        reading = Reading.of(self._setting(shape), released)
+        sums = reading.sums(released)
+        found = reading.measures(sums) if exact is None else exact
+        ends = intervals(reading, released, found, float(self.level))
+        # Value, lower and upper end of each number.
+        all_three = zip(found, *ends, strict=True)
+        measures = Measures(*(np.stack(three, axis=-1).tolist() for three in all_three))
+        shares = np.maximum(reading.merged @ reading.shares, 0.0)
+        return SurvivalEvaluation(
+            c_index=Estimate(*measures.c_index),
+            integrated_brier=Estimate(*measures.brier),
+            expected_observed=Estimate(*measures.ratio),
+            groups=tuple(
+                RiskGroup(low, high, share, Estimate(*predicted), tuple(starmap(Estimate, curve)))
+                for low, high, share, predicted, curve in zip(
+                    reading.ends[:-1].tolist(),
+                    reading.ends[1:].tolist(),
+                    (shares / max(shares.sum(), 1.0)).tolist(),
+                    measures.predicted,
+                    measures.curves,
+                    strict=True,
+                )
+            ),
+            times=tuple(reading.edges.band_ends[1:].tolist()),
+            uncensored=reading.uncensored(sums),
+            max_time=float(self.max_time),
+            level=float(self.level),
+            guarantee=published.guarantee,
+            released=cast(Mapping[str, object], frozen("released", released)),
+        )
+
+
+def _edges(values: Any) -> FloatArray | None:
+    return None if values is None else np.asarray(values, dtype=np.float64)

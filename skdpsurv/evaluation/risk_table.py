@@ -1,0 +1,314 @@
+r"""A table of records by predicted survival, time of exit and event, and what follows from it.
+
+A record is in one cell, which depends on that record and on public numbers alone: its row is the
+risk group, which is where the predicted probability to survive the horizon lies between public
+edges; its column says in which band of time the record left, and whether with an event, or that it
+was seen to survive the horizon.
+
+What follows is computed of tables of shape (..., n_groups, 2 n_bands + 1), so that simulated ones
+go in at once. Counts are used as they are, negative ones too: pairs of cells enter products of two
+different counts, whose noise is independent, so that nothing is biased by it. Within a band exits
+are taken to be spread evenly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
+from skdpsurv.mechanisms.sums import CellSums
+
+#: How far from the middle of its cell a record is, in widths of the cell: at most half of one.
+OFFSETS = CellSums(0.5)
+#: Candidates for edges.
+N_CANDIDATES = 256
+#: Least number of records at risk, and least share of uncensored ones, that is divided by.
+LEAST_AT_RISK, LEAST_UNCENSORED = 1.0, 0.05
+#: Parts that a band is integrated in.
+STEPS = 16
+
+
+class EvaluationRecords(NamedTuple):
+    """What an evaluation uses of some records, row by row; private.
+
+    Parameters
+    ----------
+    survival : ndarray of shape (n, n_times + 1)
+        Predicted probabilities to survive the public times, the last of which is the horizon.
+    event : ndarray of bool, shape (n,)
+    time : ndarray of shape (n,)
+    """
+
+    survival: FloatArray
+    event: BoolArray
+    time: FloatArray
+
+
+def risk_candidates() -> FloatArray:
+    """Return public candidates for edges of predicted survival, rising.
+
+    Equal steps of the log cumulative hazard, so that rare and frequent events have as many.
+    """
+    return np.exp(-np.geomspace(10.0, 1e-4, N_CANDIDATES))
+
+
+def time_candidates(horizon: float) -> FloatArray:
+    """Return public candidates for edges of time, in (0, horizon), denser towards 0."""
+    return np.asarray(horizon * (np.arange(1, N_CANDIDATES) / N_CANDIDATES) ** 2)
+
+
+@dataclass(frozen=True)
+class RiskTable:
+    """The public edges of a table.
+
+    Parameters
+    ----------
+    risk_edges : ndarray of shape (n_groups - 1,)
+        Of predicted survival, rising, within (0, 1). Group 0 is at the highest risk.
+    time_edges : ndarray of shape (n_bands - 1,)
+        Rising, within (0, horizon).
+    horizon : float
+    """
+
+    risk_edges: FloatArray
+    time_edges: FloatArray
+    horizon: float
+
+    @property
+    def n_groups(self) -> int:
+        """Number of risk groups."""
+        return self.risk_edges.size + 1
+
+    @property
+    def n_bands(self) -> int:
+        """Number of bands of time."""
+        return self.time_edges.size + 1
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns: bands of events, bands of censored records, survivors."""
+        return self.n_groups, 2 * self.n_bands + 1
+
+    @property
+    def group_ends(self) -> FloatArray:
+        """Both ends of all groups, in predicted survival."""
+        return np.concatenate([[0.0], self.risk_edges, [1.0]])
+
+    @property
+    def band_ends(self) -> FloatArray:
+        """Both ends of all bands."""
+        return np.concatenate([[0.0], self.time_edges, [self.horizon]])
+
+    def groups(self, records: EvaluationRecords) -> IntArray:
+        """Return the group of each record."""
+        last = records.survival[:, -1]
+        return np.searchsorted(self.risk_edges, last, side="right").astype(np.int64)
+
+    def counts(self, records: EvaluationRecords) -> IntArray:
+        """Return the number of records in each cell, of shape ``shape``."""
+        rows, columns = self.shape
+        cell = self.groups(records) * columns + self._columns(records)
+        return np.bincount(cell, minlength=rows * columns).astype(np.int64).reshape(self.shape)
+
+    def risk_offsets(self, records: EvaluationRecords) -> IntArray:
+        """Return sums over each group of where in it predictions are, from -1/2 to 1/2."""
+        group, ends = self.groups(records), self.group_ends
+        place = (records.survival[:, -1] - ends[group]) / np.diff(ends)[group] - 0.5
+        return OFFSETS.totals(group, _offset(place), self.n_groups)
+
+    def time_offsets(self, records: EvaluationRecords) -> IntArray:
+        """Return sums of where in their bands events are, and censored records; no survivors."""
+        column, n_bands = self._columns(records), self.n_bands
+        ends = self.band_ends
+        before = column < 2 * n_bands
+        band = np.where(before, column % n_bands, 0)
+        time = np.minimum(records.time, self.horizon)
+        place = (time - ends[band]) / np.diff(ends)[band] - 0.5
+        return OFFSETS.totals(column[before], _offset(place[before]), 2 * n_bands)
+
+    def _columns(self, records: EvaluationRecords) -> IntArray:
+        n_bands = self.n_bands
+        band = np.searchsorted(self.time_edges, records.time, side="left")
+        past = (records.time > self.horizon) | (~records.event & (records.time >= self.horizon))
+        column = np.where(past, 2 * n_bands, np.where(records.event, band, n_bands + band))
+        return np.asarray(column, dtype=np.int64)
+
+
+def brier_terms(
+    records: EvaluationRecords,
+    times: FloatArray,
+    uncensored: FloatArray,
+    at_exit: FloatArray,
+    *,
+    clip: bool = True,
+) -> FloatArray:
+    r"""Return each record's part of the integrated Brier score, clipped to [0, 1].
+
+    .. math::
+        \frac1J\sum_j \frac{\hat S(t_j)^2\,1(T \le t_j, \delta)}{G(T)}
+        + \frac{(1 - \hat S(t_j))^2\,1(T > t_j)}{G(t_j)}
+
+    Parameters
+    ----------
+    records : EvaluationRecords
+    times : ndarray of shape (n_times,)
+        :math:`t_j`, public.
+    uncensored : ndarray of shape (n_times,)
+        :math:`G(t_j)`, from released counts.
+    at_exit : ndarray of shape (n,)
+        :math:`G(T)`, by the same curve.
+    clip : bool, default=True
+    """
+    survival, time = records.survival[:, :-1], records.time[:, None]
+    gone = (time <= times) & records.event[:, None]
+    squares = np.where(gone, survival**2 / at_exit[:, None], 0.0)
+    squares += np.where(time > times, (1.0 - survival) ** 2 / uncensored, 0.0)
+    terms = squares.mean(axis=1)
+    return np.clip(terms, 0.0, 1.0) if clip else terms
+
+
+def _offset(place: FloatArray) -> FloatArray:
+    """Return places that are within their cells; in a cell without width a place is no number."""
+    return np.nan_to_num(np.clip(place, -0.5, 0.5), nan=0.0)
+
+
+class Parts(NamedTuple):
+    """Events and censored records by band, those who survive, and those who are left later."""
+
+    events: FloatArray
+    censored: FloatArray
+    later: FloatArray
+
+    @property
+    def at_risk(self) -> FloatArray:
+        """Records at the start of each band."""
+        return self.later + self.events + self.censored
+
+
+def parts_of(tables: FloatArray) -> Parts:
+    """Take tables apart."""
+    n_bands = (tables.shape[-1] - 1) // 2
+    events, censored = tables[..., :n_bands], tables[..., n_bands:-1]
+    both = events + censored
+    after = np.cumsum(both[..., ::-1], axis=-1)[..., ::-1] - both
+    return Parts(events, censored, after + tables[..., -1:])
+
+
+def concordance(tables: FloatArray, slopes: tuple[FloatArray, FloatArray]) -> FloatArray:
+    r"""Return Harrell's C of groups, where pairs within a group count one half.
+
+    Pairs of two bands compare as they are. Of two events in one band the first one is not known:
+    with hazards :math:`\lambda_g, \lambda_h` in a band of length 1 it is that of group g with
+    probability :math:`\frac12 + (\lambda_g - \lambda_h)/12`, to first order; an event is before a
+    censored record of its band with probability :math:`\frac12 + (a_C - a_E)/12`, where densities
+    have slopes :math:`a_C, a_E`.
+
+    Parameters
+    ----------
+    tables : ndarray of shape (..., n_groups, 2 n_bands + 1)
+    slopes : (ndarray, ndarray), each of shape (..., n_bands)
+        From :func:`slopes_of`.
+    """
+    events, censored, later = parts = parts_of(tables)
+    n_groups = tables.shape[-2]
+    # 1 where the group of the row is at higher risk, 1/2 where it is the same.
+    wins = np.triu(np.ones((n_groups, n_groups)), 1) + 0.5 * np.eye(n_groups)
+    event_first = np.clip(0.5 + (slopes[1] - slopes[0]) / 12.0, 0.0, 1.0)
+    against = later + event_first[..., None, :] * censored
+    cross = np.einsum("...gk,gh,...hk->...", events, wins, against)
+    comparable = (events.sum(axis=-2) * against.sum(axis=-2)).sum(axis=-1)
+    total = events.sum(axis=-2)
+    same = 0.5 * (total * (total - 1.0)).sum(axis=-1)
+    gone = np.clip(events / np.maximum(parts.at_risk, LEAST_AT_RISK), 0.0, 0.9)
+    hazard = -np.log1p(-gone)
+    lead = np.einsum("...gk,gh,...hk->...", events * hazard, wins, events)
+    lead -= np.einsum("...gk,gh,...hk->...", events, wins, events * hazard)
+    comparable, concordant = comparable + same, cross + 0.5 * same + lead / 12.0
+    found = np.where(comparable > 0.5, concordant / np.maximum(comparable, 0.5), 0.5)
+    return np.clip(found, 0.0, 1.0)
+
+
+def between_ties(found: FloatArray, shares: FloatArray) -> FloatArray:
+    r"""Return what C would be if risks were not grouped, of a C for groups with some shares.
+
+    The map is that of two normal laws: risks x of all are N(0, 1), those of events N(b, 1), whose C
+    is :math:`\Phi(b/\sqrt2)`; cut into groups, C is smaller, by as much as groups are wide.
+    """
+    b = np.linspace(-6.0, 6.0, 601)
+    p = np.maximum(shares, 0.0) / max(np.maximum(shares, 0.0).sum(), LEAST_AT_RISK)
+    # Group 0 is at the highest risk.
+    above = np.append(-special.ndtri(np.clip(np.cumsum(p)[:-1], 1e-12, 1.0 - 1e-12)), -np.inf)
+    events = np.diff(special.ndtr(b[:, None] - above), axis=1, prepend=0.0)
+    grouped = (events * (0.5 * p + np.cumsum(p[::-1])[::-1] - p)).sum(axis=1)
+    if p.max() > 0.9:  # next to nothing is known of the order
+        return found
+    return np.interp(found, grouped, special.ndtr(b / np.sqrt(2.0)))
+
+
+def hazard_path(
+    leaving: FloatArray, others: FloatArray, later: FloatArray, slopes: tuple[FloatArray, ...]
+) -> FloatArray:
+    """Return cumulative hazards within each band, at the ends of its ``STEPS`` equal parts.
+
+    Parameters
+    ----------
+    leaving, others, later : ndarray of shape (..., n_bands)
+        Those who leave in the band for the cause in question, for the other one, and after it.
+    slopes : (ndarray, ndarray), each of shape (..., n_bands)
+        Of the densities in the band, of length 1, of both causes.
+
+    Returns
+    -------
+    ndarray of shape (..., n_bands, STEPS)
+    """
+    leaving, others, later = (np.maximum(part, 0.0)[..., None] for part in (leaving, others, later))
+    own, other = (slope[..., None] for slope in slopes)
+    u = (np.arange(STEPS) + 0.5) / STEPS
+    left = leaving * _by(u, own) + others * _by(u, other)
+    at_risk = np.maximum(later + leaving + others - left, LEAST_AT_RISK)
+    return np.cumsum(leaving * (1.0 + own * (u - 0.5)) / at_risk / STEPS, axis=-1)
+
+
+def _by(u: FloatArray, slope: FloatArray) -> FloatArray:
+    """Return the share that has left by u, by a density with some slope."""
+    return u + slope * u * (u - 1.0) / 2.0
+
+
+def slopes_of(tables: FloatArray, time_offsets: FloatArray) -> tuple[FloatArray, FloatArray]:
+    r"""Return slopes of the densities of events and of censoring within bands, of all groups.
+
+    A density :math:`1 + a (u - \frac12)` on [0, 1] has the mean :math:`\frac12 + a / 12`.
+    """
+    parts = parts_of(tables.sum(axis=-2))
+    events, censored = (
+        12.0 * np.clip(time_offsets[..., i, :] / np.maximum(counts, 1.0), -1.0 / 6.0, 1.0 / 6.0)
+        for i, counts in enumerate(parts[:2])
+    )
+    return events, censored
+
+
+def observed_curves(tables: FloatArray, slopes: tuple[FloatArray, FloatArray]) -> FloatArray:
+    """Return the share of each group that survives each band, of shape (..., n_groups, n_bands)."""
+    both = tuple(slope[..., None, :] for slope in slopes)
+    hazards = hazard_path(*parts_of(tables), both)[..., -1]
+    return np.asarray(np.exp(-np.cumsum(hazards, axis=-1)))
+
+
+def uncensored_curve(
+    table: FloatArray, time_offsets: FloatArray, band_ends: FloatArray
+) -> Callable[[FloatArray], FloatArray]:
+    """Return the share that would be uncensored, as a function of time."""
+    slopes = slopes_of(table, time_offsets)
+    events, censored, later = parts_of(table.sum(axis=0))
+    inside = hazard_path(censored, events, later, slopes[::-1])
+    before = np.append(0.0, np.cumsum(inside[:, -1]))
+    hazards = np.append(0.0, (before[:-1, None] + inside).ravel())
+    parts = np.arange(1, STEPS + 1) / STEPS
+    within = band_ends[:-1, None] + np.diff(band_ends)[:, None] * parts
+    times = np.append(0.0, within.ravel())
+    return lambda t: np.maximum(np.exp(-np.interp(t, times, hazards)), LEAST_UNCENSORED)

@@ -1,0 +1,136 @@
+"""make_release: a pipeline of public steps and a private estimator, as one release."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from skdpsurv.data.cells import as_table
+from skdpsurv.data.encoding import encoded, valid_row
+from skdpsurv.data.public_steps import (
+    describe,
+    features_in,
+    input_names,
+    known_names,
+    learned_steps,
+)
+from skdpsurv.dp import PrivacyLeakWarning, silence
+from skdpsurv.model_selection.best_model import BestModel
+from skdpsurv.model_selection.candidates import flat_steps, one_after_another, private_step
+from skdpsurv.regression.tabular import TabularEstimator
+from skdpsurv.release import Release
+
+__all__ = ["make_release"]
+
+
+def make_release(model: Any) -> Release:
+    """Return the release of a fitted pipeline: what its steps do to raw rows, and its model.
+
+    The release of the private estimator itself begins where its X did: behind the steps, of which
+    an estimator sees nothing. This one takes raw rows.
+
+    Parameters
+    ----------
+    model : estimator, Pipeline or PrivateSearchCV
+        Fitted. A pipeline's last step is a private estimator of this package; the steps before it
+        are public: :class:`~skdpsurv.data.PublicColumns`,
+        :class:`~skdpsurv.data.PublicBoundsScaler`, scikit-learn's ``Normalizer``,
+        ``Binarizer`` and ``PolynomialFeatures``, and a ``ColumnTransformer`` or ``Pipeline`` of
+        such.
+
+    Returns
+    -------
+    Release
+        With a step that may learn from records (a ``StandardScaler``, a mean that is filled in),
+        its guarantee has status "none" and names the step as not covered. What a step learned is a
+        statistic of the records: the release does not hold it, and takes no raw rows.
+
+    Warns
+    -----
+    PrivacyLeakWarning
+        If there is such a step.
+
+    Raises
+    ------
+    TypeError, ValueError, NotFittedError
+        If there is no private estimator at the end, or it is not fitted.
+
+    Examples
+    --------
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from skdpsurv import DPDiscreteTimeSurvival, PublicBoundsScaler, make_release
+    >>> from skdpsurv.datasets import load_flchain
+    >>> data = load_flchain()
+    >>> scaler = PublicBoundsScaler.from_bounds(data.bounds, missing="midpoint")
+    >>> private = DPDiscreteTimeSurvival(epsilon=1.0, max_time=data.max_time)
+    >>> model = make_pipeline(scaler, private).fit(data.X, data.y)
+    >>> release = make_release(model)
+    >>> bool((release.predict(data.X) == model.predict(data.X)).all())
+    True
+    """
+    if isinstance(model, BestModel):
+        check_is_fitted(model, "best_estimator_")
+        model = model.best_estimator_
+    _, private = private_step(model)
+    check_is_fitted(private, "release_")
+    steps = flat_steps(model)[:-1]
+    release = private.release_
+    if not steps or not isinstance(private, TabularEstimator):
+        return release
+    if learned := [name for step in steps for name in learned_steps(step)]:
+        return _not_covered(release, learned)
+    n_columns = int(steps[0].n_features_in_)
+    names = input_names(steps[0], n_columns, getattr(steps[0], "feature_names_in_", None))
+    made = len(features_in(one_after_another(steps), n_columns, names))
+    # Whatever comes next, the private estimator has seen what the steps made when it was fitted.
+    if made != private.n_features_in_ or not _as_fitted(steps, n_columns, names):
+        raise ValueError("steps of the pipeline must be as they were when it was fitted.")
+    whole = one_after_another(steps if private.columns_ is None else [*steps, private.columns_])
+    return replace(
+        release,
+        n_features_in=n_columns,
+        feature_names_in=None if names is None else tuple(names),
+        columns=describe(whole, known_names(names, n_columns)),
+    )
+
+
+def _as_fitted(steps: list[Any], n_columns: int, names: list[str] | None) -> bool:
+    """Say whether fitted steps make of made-up rows what their present parameters say."""
+    whole = one_after_another(steps)
+    row = valid_row(whole, known_names(names, n_columns))
+    # And of other numbers, where any will do.
+    other = [j + 0.37 if type(one) is float and one == 0.0 else one for j, one in enumerate(row)]
+    for made_up in (row, other):
+        rows = as_table([made_up], known_names(names, n_columns))
+        made: Any = rows if names is not None else rows.to_numpy()
+        with silence():
+            for step in steps:
+                made = step.transform(made)
+        dense, expected = np.asarray(made, float), encoded(whole, rows, n_columns, names)
+        if dense.shape != expected.shape or not np.allclose(dense, expected):
+            return False
+    return True
+
+
+def _not_covered(release: Release, learned: list[str]) -> Release:
+    named = ", ".join(learned)
+    warnings.warn(
+        f"{named} may have learned from the records, outside of every guarantee: this release has "
+        "none. Use steps that learn nothing, such as PublicColumns.",
+        PrivacyLeakWarning,
+        stacklevel=3,
+    )
+    part = (
+        f"What {named} learned from the records, and passed on to all that was fitted behind: no "
+        "mechanism covers it, so that epsilon promises nothing."
+    )
+    void = {
+        name: replace(one, status="none", not_covered=(*one.not_covered, part))
+        for name in ("guarantee", "fit_guarantee")
+        if (one := getattr(release, name)) is not None
+    }
+    return replace(release, **void)
