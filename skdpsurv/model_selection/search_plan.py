@@ -15,7 +15,6 @@ import numpy as np
 from joblib import Parallel, delayed, parallel_config
 from joblib.parallel import BACKENDS, get_active_backend
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
 
 from skdpsurv.data.progress import first
 from skdpsurv.data.shape import has_one_each, length, take, take_parameters
@@ -363,7 +362,7 @@ def never_asked(model: Any, public: tuple[Any, Any]) -> Any:
     A copy was asked, but an estimator of somebody else's may share what it remembers with its
     copies: a new one is fitted to the released weights, of public records alone.
     """
-    _, step = private_step(model) if model is not None else ("", None)
+    prefix, step = private_step(model) if model is not None else ("", None)
     if not isinstance(step, PrivateMetaEstimator) or type(step.estimator_) in row_wise():
         return model
     arguments = {"estimator": clone(step.estimator)}
@@ -373,13 +372,7 @@ def never_asked(model: Any, public: tuple[Any, Any]) -> Any:
     with silence():
         again = type(step).from_release(step.release_, **arguments)
     again.set_params(**step.get_params(deep=False))
-    if model is step:
-        return again
-    last = model
-    while isinstance(last.steps[-1][1], Pipeline):
-        last = last.steps[-1][1]
-    last.steps[-1] = last.steps[-1][0], again
-    return model
+    return model.set_params(**{prefix.removesuffix("__"): again}) if prefix else again
 
 
 @dataclass(frozen=True, eq=False)

@@ -150,8 +150,8 @@ class Strategy:
         return Parts(np.array_split(order[n_scoring:], n_parts), order[:n_scoring])
 
     def training(self, parts: Parts) -> Sequence[IndexArray]:
-        """Return what each candidate is trained on."""
-        return parts.training
+        """Return what each candidate is trained on: on a part of its own, or all on one."""
+        return list(parts.training) * (self.n_candidates // len(parts.training))
 
     def public_inputs(self) -> dict[str, Any]:
         """Return the numbers that the guarantee rests on."""
@@ -211,10 +211,6 @@ class Repeat(Strategy):
     def count(self) -> RunCount:
         """The law of the number of runs."""
         return RunCount.with_mean(self.eta, self.expected_runs)
-
-    def training(self, parts: Parts) -> Sequence[IndexArray]:
-        """Return what each candidate is trained on: all on one part."""
-        return list(parts.training) * self.n_candidates
 
     def public_inputs(self) -> dict[str, Any]:
         """Return the numbers that the guarantee rests on."""

@@ -23,61 +23,35 @@ RECORD = "replace-one"
 _ABOUT = {RECORD: "about single records", PERSON: "about whole persons"}
 
 
-@dataclass(frozen=True)
-class Promise:
-    """Of one release.
+def _said(promised: PrivacyGuarantee, status: str, digest: str) -> dict[str, Any]:
+    """Return what a guarantee says of a prior; the relation, where it is not of single records."""
+    said = {"epsilon": promised.epsilon, "delta": promised.delta, "status": status}
+    said["sha256"] = digest
+    about = promised.neighbours
+    return said if about == RECORD or status == PUBLISHED else said | {"neighbours": about}
 
-    Parameters
-    ----------
-    epsilon, delta : float
-    status : str
-        That of a guarantee, or "published".
-    sha256 : str
-        Of the release's JSON; "" where nobody has written it down.
-    neighbours : str, default="replace-one"
-        The relation that it holds for, as a guarantee has it.
-    """
 
-    epsilon: float
-    delta: float
-    status: str
-    sha256: str
-    neighbours: str = RECORD
+def _promise(release: Release) -> dict[str, Any]:
+    public = release.estimator == "PublishedCoefficients"
+    made = release.guarantee
+    return _said(made, PUBLISHED if public else made.status, sha256(release))
 
-    @classmethod
-    def of(cls, release: Release) -> Promise:
-        """Return that of a release."""
-        made = release.guarantee
-        public = release.estimator == "PublishedCoefficients"
-        status, neighbours = (PUBLISHED, RECORD) if public else (made.status, made.neighbours)
-        return cls(made.epsilon, made.delta, status, sha256(release), neighbours)
 
-    @classmethod
-    def said(cls, entry: Mapping[str, Any]) -> Promise:
-        """Return what a guarantee said of a prior.
+def _checked(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a guarantee said of a prior; KeyError, TypeError or ValueError if it is none."""
+    status, neighbours = entry["status"], entry.get("neighbours", RECORD)
+    checked = "none" if status == PUBLISHED else status
+    made = PrivacyGuarantee(entry["epsilon"], entry["delta"], neighbours, status=checked)
+    return _said(made, str(status), str(entry.get("sha256", "")))
 
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            If it is none.
-        """
-        status, neighbours = entry["status"], entry.get("neighbours", RECORD)
-        checked = "none" if status == PUBLISHED else status
-        made = PrivacyGuarantee(entry["epsilon"], entry["delta"], neighbours, status=checked)
-        digest = str(entry.get("sha256", ""))
-        return cls(made.epsilon, made.delta, str(status), digest, made.neighbours)
 
-    def words(self) -> str:
-        """Return it in words."""
-        if self.status == PUBLISHED:
-            return "none, as it was public before"
-        delta = f", delta = {self.delta:g}" if self.delta else ""
-        about = _ABOUT.get(self.neighbours, f"about neighbours by {self.neighbours!r}")
-        return f"epsilon = {self.epsilon:g}{delta}, status {self.status}, {about}"
-
-    def entry(self) -> dict[str, Any]:
-        """Return it for a guarantee, with the neighbours where they are not single records."""
-        return {k: v for k, v in vars(self).items() if (k, v) != ("neighbours", RECORD)}
+def _words(promise: Mapping[str, Any]) -> str:
+    if promise["status"] == PUBLISHED:
+        return "none, as it was public before"
+    delta = f", delta = {promise['delta']:g}" if promise["delta"] else ""
+    neighbours = promise.get("neighbours", RECORD)
+    about = _ABOUT.get(neighbours, f"about neighbours by {neighbours!r}")
+    return f"epsilon = {promise['epsilon']:g}{delta}, status {promise['status']}, {about}"
 
 
 @dataclass(frozen=True)
@@ -89,11 +63,13 @@ class Promises:
 
     Parameters
     ----------
-    entries : tuple of Promise
+    entries : tuple of dict
+        Their epsilon, delta, status (that of a guarantee, or "published"), sha256 of the JSON and,
+        unless they are about single records, neighbours.
         Of the prior, of the one that it started from in turn, and so on.
     """
 
-    entries: tuple[Promise, ...]
+    entries: tuple[dict[str, Any], ...]
 
     @classmethod
     def of(cls, prior: Release | None) -> Promises:
@@ -107,16 +83,14 @@ class Promises:
         if prior is None:
             return cls(())
         try:
-            return cls((Promise.of(prior), *map(Promise.said, earlier(prior))))
+            return cls((_promise(prior), *map(_checked, earlier(prior))))
         except (AttributeError, KeyError, TypeError, ValueError):
             pass
         raise ValueError("prior must say what its own prior promised: epsilon, delta and status.")
 
     def public_inputs(self) -> dict[str, Any]:
         """Return the promises, the nearest first; nothing without a prior."""
-        if not self.entries:
-            return {}
-        return {"prior": [entry.entry() for entry in self.entries]}
+        return {"prior": list(self.entries)} if self.entries else {}
 
     def assumptions(self) -> tuple[str, ...]:
         """Return who is protected by what."""
@@ -126,8 +100,8 @@ class Promises:
         )
         return tuple(
             f"this guarantee is about the records fitted here, not about those that {which} was "
-            f"learned from: these have its own promise, {promise.words()}"
-            f"{'' if promise.status == PUBLISHED else both}"
+            f"learned from: these have its own promise, {_words(promise)}"
+            f"{'' if promise['status'] == PUBLISHED else both}"
             for which, promise in self._named()
         )
 
@@ -135,14 +109,14 @@ class Promises:
         """Return which of the promises protect nobody."""
         return [
             f"{which} promises nothing that is proved to the people whose records it was learned "
-            f"from ({promise.words()}): what it reveals about them passes into this fit, whose "
+            f"from ({_words(promise)}): what it reveals about them passes into this fit, whose "
             "guarantee is about its own records only. Use one that was released with a proved "
             "guarantee."
             for which, promise in self._named()
-            if promise.status not in ("proved", PUBLISHED)
+            if promise["status"] not in ("proved", PUBLISHED)
         ]
 
-    def _named(self) -> list[tuple[str, Promise]]:
+    def _named(self) -> list[tuple[str, dict[str, Any]]]:
         names = ["the prior" + " of the prior" * k for k in range(len(self.entries))]
         return list(zip(names, self.entries, strict=True))
 
