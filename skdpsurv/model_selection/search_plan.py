@@ -36,6 +36,8 @@ from skdpsurv.model_selection.strategies import Parts, Repeat, Share, Split
 
 #: Backends of joblib whose tasks nobody else counts.
 LOCAL = ("loky", "multiprocessing", "threading", "sequential")
+#: What is drawn of one candidate.
+ALONE = {"_drawn": (0,)}
 ASSUMPTIONS = (
     "the candidates, and everything that the guarantee of a single fit takes for public",
     "a record's loss depends on that record and on the model alone",
@@ -139,24 +141,7 @@ class Workers:
 
 @dataclass(frozen=True, eq=False)
 class TrainedCandidates(Mechanism):
-    """Candidates that are fitted, each to its part of the records or all to one part.
-
-    Parameters
-    ----------
-    candidates : sequence of Candidate
-    fits : sequence of Fit
-        As planned.
-    spend : Spend
-        What each is given.
-    price : float or Concentrated
-        What each may cost: those of one part are not all released.
-    workers : Workers
-
-    Raises
-    ------
-    ValueError
-        If a fit promises less.
-    """
+    """Candidates that are fitted, each to its part of the records or all to one part."""
 
     candidates: Sequence[Candidate]
     fits: Sequence[Fit]
@@ -202,13 +187,7 @@ class TrainedCandidates(Mechanism):
 
 @dataclass(frozen=True, kw_only=True)
 class SummedLosses(NoisySum):
-    """The sum of losses of each model that was trained, on records that none was trained on.
-
-    Parameters
-    ----------
-    loss : callable
-    workers : Workers
-    """
+    """The sum of losses of each model that was trained, on records that none was trained on."""
 
     loss: Loss
     workers: Workers
@@ -228,15 +207,7 @@ class SummedLosses(NoisySum):
 
 @dataclass(frozen=True, eq=False)
 class LeastLoss(Mechanism):
-    """The candidate with the least sum of losses, chosen by permute-and-flip.
-
-    Parameters
-    ----------
-    price : float or Concentrated
-        An epsilon e, or what it costs in zCDP: e is mu.
-    loss : callable
-    workers : Workers
-    """
+    """The candidate with the least sum of losses, by permute-and-flip at an epsilon, or a mu."""
 
     price: Price
     loss: Loss
@@ -265,44 +236,19 @@ class LeastLoss(Mechanism):
 
 
 @dataclass(frozen=True, eq=False)
-class LastFit(Mechanism):
-    """A candidate that is fitted to all records.
-
-    Parameters
-    ----------
-    candidate : Candidate
-    fit : Fit
-        As planned.
-    spend : Spend
-        What it is given.
-    price : float or Concentrated
-        What it may cost.
-    """
-
-    candidate: Candidate
-    fit: Fit
-    spend: Spend
-    price: Price
+class LastFit(TrainedCandidates):
+    """One candidate that is fitted to all records."""
 
     name = "a fit to all records"
-    proof = ""
-
-    def __post_init__(self) -> None:
-        _require(self.fit, self.price)
-
-    @property
-    def status(self) -> str:  # type: ignore[override]
-        """As the fit's."""
-        return self.fit.guarantee.status
 
     def run(self, known: Known, records: SearchRecords, source: RandomSource) -> dict[str, Any]:
         """Return the model; None if it could not be fitted."""
-        again = self.candidate.ready(self.spend, new_seed(known["_seeds"]))
-        return {"model": fitted(again, records.everything)}
+        ready = self._ready(ALONE, [records.everything], lambda: new_seed(known["_seeds"]))
+        return {"model": fitted(*ready[0])}
 
     def nested(self, known: Known, records: SearchRecords) -> list[tuple[Any, tuple[Any, ...]]]:
         """Return the candidate, and all records."""
-        return [(self.candidate.ready(self.spend, 0), records.everything)]
+        return self._ready(ALONE, [records.everything], lambda: 0)
 
 
 def _require(fit: Fit, price: Price) -> None:
@@ -445,7 +391,7 @@ def search_plan(shape: SearchShape, epsilon: float, workers: Workers) -> Plan:
         again, stated = ", then a fit to all records", stated | shape.last.stated
         spend, price = shape.last[:2]
         fits = zip(shape.candidates, shape.refits, strict=True)
-        last = tuple(LastFit(candidate, fit, spend, price) for candidate, fit in fits)
+        last = tuple(LastFit((one,), (fit,), spend, price, workers) for one, fit in fits)
         nodes.append(Total(price, lambda known: last[known["best"]], last))
     words = "; ".join(dict.fromkeys(fit.guarantee.mechanism for fit in shape.all_fits))
     return Plan(
