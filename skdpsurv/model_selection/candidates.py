@@ -158,11 +158,7 @@ def unprotected_steps(estimator: Any) -> list[str]:
 
 
 def list_candidates(
-    estimator: Any,
-    param_grid: Any,
-    n_candidates: int | None,
-    seed: int | None,
-    delta: float = 0.0,
+    estimator: Any, param_grid: Any, n_candidates: int | None, seed: int | None, delta: float = 0.0
 ) -> list[Candidate]:
     """Return all candidates, or so many drawn at random, with parameters that break no rule.
 
@@ -242,12 +238,7 @@ class Fit:
 
     @classmethod
     def planned(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: Any,
-        parameters: Mapping[str, Any],
-        public: BoolArray,
+        cls, estimator: Any, X: Any, y: Any, parameters: Mapping[str, Any], public: BoolArray
     ) -> Fit:
         """Plan a fit; no private value is looked at, but by steps that void every guarantee.
 

@@ -352,9 +352,7 @@ class PrivateSearchCV(BestModel, released=False):
         )
         fits = [
             Fit.planned(
-                candidate.ready(spend),
-                *records.training(part),
-                records.mask[records.rows(part)],
+                candidate.ready(spend), *records.training(part), records.mask[records.rows(part)]
             )
             for candidate, part in zip(candidates, strategy.training(parts), strict=True)
         ]

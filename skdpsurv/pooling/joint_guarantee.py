@@ -26,10 +26,7 @@ APART = "no person is in the data sets of two of these releases (by SHA-256)"
 
 
 def joint_guarantee(
-    members: Sequence[Release],
-    mechanism: str,
-    effects: str,
-    disjoint: bool,
+    members: Sequence[Release], mechanism: str, effects: str, disjoint: bool
 ) -> PrivacyGuarantee:
     """Return the guarantee of what follows from several releases.
 

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from skdpsurv.priors.evidence import Evidence, Terms
-from skdpsurv.priors.prior import (
-    Prior,
-    Promises,
-    check_same_features,
-    is_prior,
-    of_the_same_ledger,
-)
+from skdpsurv.priors.prior import Prior, Promises, check_same_features, is_prior, of_the_same_ledger
 
 __all__ = [
     "Evidence",
