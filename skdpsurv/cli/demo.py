@@ -126,10 +126,10 @@ def compare_on_flchain(epsilons: Sequence[float], *, seed: int | None = None) ->
     seed : int, optional
         Seed of the noise, which voids the privacy. The operating system's entropy if omitted.
     """
-    data = load_flchain()
     with extra("reference", "scikit-survival", "The demo"):
         from sksurv.metrics import integrated_brier_score
         from sksurv.nonparametric import kaplan_meier_estimator
+    data = load_flchain()
     scaler = PublicBoundsScaler.from_bounds(data.bounds, missing="midpoint")
     Z = scaler.fit_transform(data.X)
     # By position alone, so which part a record falls in says nothing about it.
