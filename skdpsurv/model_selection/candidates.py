@@ -65,7 +65,9 @@ class Candidate:
         return self.reads_classes or bool(unprotected_steps(self.estimator))
 
     def knowing_classes(self, y: Any) -> Candidate:
-        """Return a candidate with the classes of y: it would read them from its own part."""
+        """Return a candidate with the classes of y, if it would read them from its own part."""
+        if not self.reads_classes:
+            return self
         with silence():
             classes, _ = class_indices(y, None, 0 if y is None else length(y))
         estimator = clone(self.estimator)

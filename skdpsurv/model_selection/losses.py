@@ -267,8 +267,7 @@ def _goes_row_by_row(loss: Loss, model: Any) -> bool:
     inside = isinstance(final, PrivateMetaEstimator) and type(final.estimator_) in row_wise()
     # Somebody else's subclass may predict in another way.
     own = type(final).__module__.startswith("skdpsurv.") and isinstance(final, ROW_BY_ROW)
-    known = inside or own
-    return ours and known and not unprotected_steps(model)
+    return ours and (inside or own) and not unprotected_steps(model)
 
 
 def _raw_steps(model: Any) -> list[Any] | None:

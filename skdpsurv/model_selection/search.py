@@ -343,10 +343,7 @@ class PrivateSearchCV(BestModel, released=False):
         everything = X, y, fit_params
         spend, last = strategy.run_spend, self._budget.last_fit(strategy)
         first = Fit.planned(candidates[0].ready(spend), *everything, records.mask)
-        candidates = [
-            candidate.knowing_classes(y) if candidate.reads_classes else candidate
-            for candidate in candidates
-        ]
+        candidates = [candidate.knowing_classes(y) for candidate in candidates]
         parts = strategy.parts(
             records.private.size, random_source(self.random_state, purpose="split")
         )
