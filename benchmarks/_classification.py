@@ -196,12 +196,7 @@ def _news(folder: Path | None) -> LabelledData:
     else:
         columns, labels, n_train = _fetched_news()
     return LabelledData(
-        "NEWS20",
-        normalize(columns),
-        labels,
-        columns.var(axis=0),
-        n_train,
-        labels.size - n_train,
+        "NEWS20", normalize(columns), labels, columns.var(axis=0), n_train, labels.size - n_train
     )
 
 

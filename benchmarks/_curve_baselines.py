@@ -16,11 +16,7 @@ TV_STEPS = 800
 
 
 def gondara_wang(
-    time: np.ndarray,
-    event: np.ndarray,
-    ends: np.ndarray,
-    epsilon: float,
-    rng: np.random.Generator,
+    time: np.ndarray, event: np.ndarray, ends: np.ndarray, epsilon: float, rng: np.random.Generator
 ) -> np.ndarray:
     """Return survival at the ends of bands, from noisy numbers of events and of censored."""
     band = np.minimum(np.searchsorted(ends, time), ends.size - 1)

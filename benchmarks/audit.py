@@ -119,12 +119,7 @@ def cases() -> Iterator[Case]:
     yield Case("out_pert, published", published(alpha=STRONG, method="out_pert"))
     yield Case("psgld, sampler='mala', 100 steps", hazard(**SHORT), share=0.2, pairs=6)
     yield Case("psgld, sampler='psgld', 500 epochs", hazard(**PSGLD), share=0.2, pairs=6)
-    yield Case(
-        "psgld, published (status none)",
-        published(**PSGLD),
-        share=0.2,
-        pairs=6,
-    )
+    yield Case("psgld, published (status none)", published(**PSGLD), share=0.2, pairs=6)
     yield Case("obj_pert", logistic())
     yield Case("obj_pert, alpha=20", logistic(alpha=STRONG))
     yield Case(

@@ -118,14 +118,7 @@ def main() -> None:
                 rows.append((*cells, f"{memory:.0f} MB", quotient[1]))
     table(
         "command_line",
-        (
-            "records",
-            "program",
-            "time",
-            "lifelines' / its",
-            "memory",
-            "lifelines' / its",
-        ),
+        ("records", "program", "time", "lifelines' / its", "memory", "lifelines' / its"),
         rows,
         note=f"Median of {ROUNDS} runs, whole processes: imports, reading, fitting, writing.",
     )

@@ -144,10 +144,7 @@ def beyond(largest: dict[str, Any]) -> None:
     for n, cores in CLUSTERS:
         passes = len(largest["passes"]) + 2 * math.ceil(math.log(n / largest["n"], 4.0))
         partitions = n / PARTITION
-        work, scheduling = (
-            n * per_record / cores,
-            passes * TASKS * partitions * TASK_SECONDS,
-        )
+        work, scheduling = (n * per_record / cores, passes * TASKS * partitions * TASK_SECONDS)
         rows.append(
             (
                 f"{n:.0e}",

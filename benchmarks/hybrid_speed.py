@@ -75,9 +75,7 @@ def worker(task: str, n: str, p: str) -> None:
 def main() -> None:
     """Two tables."""
     args = arguments(
-        __doc__ or "",
-        records=number(10_000, quick=500),
-        columns=number(100, quick=10),
+        __doc__ or "", records=number(10_000, quick=500), columns=number(100, quick=10)
     )
     n, p = str(args.records), str(args.columns)
     rows = []

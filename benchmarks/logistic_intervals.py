@@ -57,11 +57,7 @@ class Case:
         y = (rng.random(self.n) < expit(INTERCEPT + X @ self.coef)).astype(int)
         norm = math.sqrt(self.n_columns) / 2.0
         model = DPLogisticRegression(
-            self.epsilon,
-            method=self.method,
-            classes=[0, 1],
-            data_norm=norm,
-            inference_share=SHARE,
+            self.epsilon, method=self.method, classes=[0, 1], data_norm=norm, inference_share=SHARE
         )
         summary = model.fit(X, y).summary
         reference = sm.Logit(y, sm.add_constant(X)).fit(disp=0).bse[1:]

@@ -15,12 +15,7 @@ from joblib import Parallel, delayed
 
 from benchmarks._common import table
 from benchmarks._run import arguments, number, run, setting
-from skdpsurv import (
-    DPDiscreteTimeSurvival,
-    DPLogisticRegression,
-    PrivacyLeakWarning,
-    pool_releases,
-)
+from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, PrivacyLeakWarning, pool_releases
 from skdpsurv.datasets import make_discrete_time_survival
 
 N_SITES, EPSILON = 8, 1.0

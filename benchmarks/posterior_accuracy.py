@@ -131,10 +131,7 @@ def main() -> None:
     """Measure all sets."""
     chains = {"type": Path, "default": Path(tempfile.gettempdir()) / "skdpsurv_chains"}
     args = arguments(
-        __doc__ or "",
-        repetitions=number(20, quick=2),
-        chains=chains,
-        draws=number(10, quick=1),
+        __doc__ or "", repetitions=number(20, quick=2), chains=chains, draws=number(10, quick=1)
     )
     compare(survival_sets(args.data_dir, ["third births", "unemployment"]), args)
 

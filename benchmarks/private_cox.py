@@ -34,12 +34,7 @@ from skdpsurv import DPDiscreteTimeSurvival
 EPSILONS = setting((1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 9.0, 12.0, 15.0), quick=(3.0,))
 DELTA, STEPS, STEP, RADIUS = 1e-3, 300, 0.5, 3.0
 HORIZON = 7000.0
-METHODS = (
-    "skdpsurv",
-    "skdpsurv, with delta",
-    "noisy Cox",
-    "noisy Cox, published program",
-)
+METHODS = ("skdpsurv", "skdpsurv, with delta", "noisy Cox", "noisy Cox, published program")
 
 
 def rotterdam(folder: Path | None) -> tuple[np.ndarray, np.ndarray, str]:
@@ -120,11 +115,7 @@ def errors(X: np.ndarray, y: np.ndarray, epsilon: float, repetition: int) -> lis
     found = []
     for delta in (0.0, DELTA):
         model = DPDiscreteTimeSurvival(
-            epsilon,
-            delta=delta,
-            max_time=HORIZON,
-            link="cloglog",
-            data_norm=1.0,
+            epsilon, delta=delta, max_time=HORIZON, link="cloglog", data_norm=1.0
         )
         found.append(model.fit(X, y).coef_)
     for at_each in (True, False):

@@ -68,11 +68,7 @@ def tasks(folder: Path | None) -> Iterator[Task]:
 
 
 def simulated(
-    name: str,
-    slope: float,
-    base: float,
-    censoring: float,
-    said: tuple[float, float] = (1.0, 1.0),
+    name: str, slope: float, base: float, censoring: float, said: tuple[float, float] = (1.0, 1.0)
 ) -> Task:
     """Exponential times; the model says another slope and another level, by two factors."""
     rng = np.random.default_rng(0)

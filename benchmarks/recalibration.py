@@ -139,10 +139,7 @@ def main() -> None:
             *further(REAL_FOUND_ON),
             *(simulated(*each) for each in FOUND_ON),
         ],
-        "kept apart": [
-            *further((*unseen, *SMALL)),
-            *(simulated(*each) for each in KEPT_APART),
-        ],
+        "kept apart": [*further((*unseen, *SMALL)), *(simulated(*each) for each in KEPT_APART)],
     }
     rows, details = [], []
     for which, members in groups.items():

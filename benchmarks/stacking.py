@@ -129,10 +129,7 @@ def by_partitions(data: LabelledData, repetition: int) -> dict[Key, float]:
         mixed = random_groups(data.X.shape[1], n_groups, repetition)
         similar = similar_groups(data.importances, n_groups)
         groups = FeaturePartition(list(map(sorted, similar)), importances=data.importances)
-        for label, partition in (
-            ("U", FeaturePartition(list(map(sorted, mixed)))),
-            ("W", groups),
-        ):
+        for label, partition in (("U", FeaturePartition(list(map(sorted, mixed)))), ("W", groups)):
             found[data.name, f"PST-F({label})", n_groups] = fitted(
                 stack(combiner="logistic", partition=partition), data, repetition
             )

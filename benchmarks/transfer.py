@@ -17,14 +17,7 @@ import numpy as np
 import pandas as pd
 from sklearn.model_selection import train_test_split
 
-from benchmarks._classification import (
-    auc,
-    cell,
-    difference,
-    interval,
-    repeated,
-    seed,
-)
+from benchmarks._classification import auc, cell, difference, interval, repeated, seed
 from benchmarks._common import save, sheet, table
 from benchmarks._run import arguments, data_file, number, part, run, setting
 from skdpsurv import DPLogisticRegression, FeaturePartition, PrivateStackingClassifier
@@ -223,9 +216,7 @@ def measure(data: Organisations, repetition: int) -> dict[tuple[Hashable, ...], 
                     found[key] = auc(source, data.X[test], data.y[test])
         for target, (train, test) in parts.items():
             model = plain(
-                **common,
-                **more,
-                random_state=seed(repetition, "PLR", calibration, alpha, target),
+                **common, **more, random_state=seed(repetition, "PLR", calibration, alpha, target)
             )
             model.fit(data.X[train], data.y[train])
             key = (data.name, calibration, target, "PLR (target)", alpha)

@@ -27,13 +27,7 @@ if TYPE_CHECKING:
     from lifelines import WeibullFitter
     from sksurv.linear_model import CoxPHSurvivalAnalysis
 
-__all__ = [
-    "cox_coefficients",
-    "fit_cox",
-    "fit_weibull",
-    "person_period",
-    "relative_error_to_cox",
-]
+__all__ = ["cox_coefficients", "fit_cox", "fit_weibull", "person_period", "relative_error_to_cox"]
 
 
 def fit_cox(X: ArrayLike, y: ArrayLike) -> CoxPHSurvivalAnalysis:
@@ -182,12 +176,7 @@ def fit_weibull(y: ArrayLike, *, max_time: float, omega: float = 5.0) -> Weibull
 
 
 def person_period(
-    X: ArrayLike,
-    y: ArrayLike,
-    *,
-    max_time: float,
-    n_intervals: int,
-    basis: ArrayLike,
+    X: ArrayLike, y: ArrayLike, *, max_time: float, n_intervals: int, basis: ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
     """NON-PRIVATE expansion to one row per record and interval at risk.
 

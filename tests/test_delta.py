@@ -9,12 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from skdpsurv import (
-    DPDiscreteTimeSurvival,
-    DPLogisticRegression,
-    FrameChunks,
-    PrivateSearchCV,
-)
+from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, FrameChunks, PrivateSearchCV
 from skdpsurv.data import PublicInputWarning
 from skdpsurv.dp import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee, PrivacyLeakWarning
 from skdpsurv.dp.random import require_delta
@@ -205,12 +200,7 @@ class TestRules:
         X /= np.linalg.norm(X, axis=1, keepdims=True)
         y = (rng.random(n) < 0.7).astype(int)
         one = fitted(
-            CLASSES,
-            (X, y),
-            epsilon=3.0,
-            delta=1e-9,
-            recalibration_share=0.0,
-            method="noisy_gd",
+            CLASSES, (X, y), epsilon=3.0, delta=1e-9, recalibration_share=0.0, method="noisy_gd"
         )
         assert one.predict_proba(X)[:, 1].mean() == pytest.approx(0.7, abs=0.05)
 
@@ -322,12 +312,7 @@ def test_a_delta_below_what_the_program_is_off_by_is_refused(epsilon, delta):
     X, y = records(CLASSES, n=200, d=2)
     ledger = PrivacyAccountant(epsilon, delta=0.1)
     model = DPLogisticRegression(
-        epsilon,
-        delta=delta,
-        classes=[0, 1],
-        method="noisy_gd",
-        data_norm=1.0,
-        accountant=ledger,
+        epsilon, delta=delta, classes=[0, 1], method="noisy_gd", data_norm=1.0, accountant=ledger
     )
     search = PrivateSearchCV(
         DPLogisticRegression(classes=[0, 1], data_norm=1.0, method="noisy_gd"),

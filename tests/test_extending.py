@@ -18,12 +18,7 @@ from skdpsurv import (
     PrivacyAccountant,
     Release,
 )
-from skdpsurv.audit import (
-    audit_epsilon,
-    density_ratio_audit,
-    measurement_audit,
-    worst_neighbours,
-)
+from skdpsurv.audit import audit_epsilon, density_ratio_audit, measurement_audit, worst_neighbours
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.likelihoods.base import PrivacyConstants
 from skdpsurv.mechanisms import output

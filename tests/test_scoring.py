@@ -175,12 +175,7 @@ def released(estimator, parameters, values, n_features=N_FEATURES):
 def survival_model(
     link="logit", n_knots=4, n_intervals=12, n_features=N_FEATURES, recalibrated=False
 ):
-    parameters = {
-        "max_time": 5.3,
-        "n_intervals": n_intervals,
-        "n_knots": n_knots,
-        "link": link,
-    }
+    parameters = {"max_time": 5.3, "n_intervals": n_intervals, "n_knots": n_knots, "link": link}
     baseline = [-2.0, -1 / 3, 1.5, 0.7, -0.4][:n_knots]
     values = {"coef": RNG.normal(0, 0.2, n_features), "baseline_coef": baseline}
     if recalibrated:

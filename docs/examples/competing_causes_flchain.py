@@ -39,12 +39,7 @@ age = np.where(X["age"].astype(float) >= 70, AGES[1], AGES[0])
 
 ledger = PrivacyAccountant(epsilon=1.0)
 fitter = DPAalenJohansenFitter(
-    epsilon=1.0,
-    max_time=MAX_TIME,
-    causes=CAUSES,
-    censored="alive",
-    groups=AGES,
-    accountant=ledger,
+    epsilon=1.0, max_time=MAX_TIME, causes=CAUSES, censored="alive", groups=AGES, accountant=ledger
 )
 fitter.fit(y["futime"], cause, group=age)
 print(f"Spent: epsilon = {ledger.spent():g}\n")

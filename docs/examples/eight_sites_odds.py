@@ -28,10 +28,7 @@ from skdpsurv.pooling import heterogeneity, plot_forest
 REPETITIONS = 12  # times to draw all noise anew
 
 columns = PublicColumns(
-    {
-        "age": {"bounds": [50, 100], "unit": "years"},
-        "lambda": {"bounds": [0, 4], "unit": "mg/dL"},
-    }
+    {"age": {"bounds": [50, 100], "unit": "years"}, "lambda": {"bounds": [0, 4], "unit": "mg/dL"}}
 )
 COVARIATES = ["age", "lambda"]
 

@@ -94,10 +94,7 @@ def estimates(fit: DPWeibullFitter | WeibullFitter) -> dict[str, str]:
 rows = {
     (f"{sex}, {len(groups[sex]):,}", name): estimates(fits[sex])
     for sex in groups
-    for name, fits in (
-        (f"private, epsilon = {EPSILON:g}", private),
-        ("lifelines", reference),
-    )
+    for name, fits in ((f"private, epsilon = {EPSILON:g}", private), ("lifelines", reference))
 }
 print(pd.DataFrame(rows).T.to_string())
 
@@ -126,11 +123,7 @@ for ax, sex, color in zip(panels, groups, ("#D55E00", "#0072B2"), strict=True):
     dashed, solid = ax.get_lines()[1:]
     ax.legend(
         [(ax.collections[0], solid), dashed, curve],
-        [
-            f"Weibull, private, ε = {EPSILON:g}, 95 % interval",
-            "Weibull, lifelines",
-            "Kaplan-Meier",
-        ],
+        [f"Weibull, private, ε = {EPSILON:g}, 95 % interval", "Weibull, lifelines", "Kaplan-Meier"],
         loc="lower left",
         frameon=False,
     )

@@ -84,11 +84,7 @@ class DensityRatioResult:
 
 
 def density_ratio_audit(
-    estimator: Any,
-    data: tuple[Any, ...],
-    neighbour: tuple[Any, ...],
-    *,
-    n_cells: int = 512,
+    estimator: Any, data: tuple[Any, ...], neighbour: tuple[Any, ...], *, n_cells: int = 512
 ) -> DensityRatioResult:
     r"""Find the largest log density ratio of what two neighbours release, without sampling.
 
@@ -299,17 +295,7 @@ def offsets(law: Law, ways: list[FloatArray]) -> FloatArray:
 
 
 def log_law(rungs: Rungs, epsilon: float, n_rungs: int | None, n_cells: int) -> FloatArray:
-    """Return the log probabilities of a ladder's draw among every so many nodes of the grid.
-
-    Parameters
-    ----------
-    rungs : Rungs
-    epsilon : float
-    n_rungs : int or None
-        As for :func:`~skdpsurv.mechanisms.ladder.draw_cell`.
-    n_cells : int
-        How many cells there are, or a few more if that does not divide those of the grid.
-    """
+    """Return the log probabilities of a ladder's draw among every so many nodes of the grid."""
     top, step = highest_level(epsilon, n_rungs), grid_step(rungs, n_cells)
     n_cells = rungs.n_cells // step
     levels = np.zeros(n_cells)

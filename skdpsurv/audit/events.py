@@ -52,18 +52,6 @@ def probability_bounds(
 ) -> tuple[FloatArray, FloatArray]:
     """Return bounds of Clopper and Pearson on a probability.
 
-    Parameters
-    ----------
-    hits : array-like of int
-        Of ``n_trials``.
-    n_trials : int
-    error : float
-        Probability with which either bound may be wrong.
-
-    Returns
-    -------
-    low, high : ndarray of float
-
     Examples
     --------
     >>> low, high = probability_bounds([0, 5, 10], 10, 0.025)
@@ -80,22 +68,7 @@ def probability_bounds(
 def epsilon_bound(
     hits: ArrayLike, other_hits: ArrayLike, n_trials: int, error: float, delta: float = 0.0
 ) -> FloatArray:
-    """Return what epsilon is at least, given the hits of an event on two neighbours.
-
-    Parameters
-    ----------
-    hits, other_hits : array-like of int
-        Of ``n_trials`` each.
-    n_trials : int
-    error : float
-        Probability with which the bound may be wrong: half of it for either probability.
-    delta : float, default=0.0
-
-    Returns
-    -------
-    ndarray of float
-        -inf where nothing is known.
-    """
+    """Return what epsilon is at least, given the hits of an event on two neighbours."""
     low, _ = probability_bounds(hits, n_trials, error / 2.0)
     _, high = probability_bounds(other_hits, n_trials, error / 2.0)
     with np.errstate(divide="ignore"):
@@ -158,17 +131,7 @@ class Event(NamedTuple):
 
 
 def learned_scores(learn: Both, held_out: Both) -> list[Scores]:
-    """Train all distinguishers.
-
-    Parameters
-    ----------
-    learn, held_out : tuple of ndarray of shape (n_trials, n_columns)
-        Releases of both data sets: the half to learn from, and the other one.
-
-    Returns
-    -------
-    list of Scores
-    """
+    """Train all distinguishers."""
     # Those columns first whose laws differ most (Kolmogorov and Smirnov).
     pairs = zip(learn[0].T, learn[1].T, strict=True)
     differences = [stats.ks_2samp(*pair, method="asymp").statistic for pair in pairs]
@@ -202,16 +165,7 @@ def learned_scores(learn: Both, held_out: Both) -> list[Scores]:
 
 
 def best_events(scores: Sequence[Scores], n_events: int, error: float, delta: float) -> list[Event]:
-    """Return the events that give the largest bounds on the half that was learned from.
-
-    Parameters
-    ----------
-    scores : sequence of Scores
-    n_events : int
-        At most so many: the best of a distinguisher in either direction count as different.
-    error, delta : float
-        As for :func:`epsilon_bound`, for each event.
-    """
+    """Return the events that give the largest bounds on the half that was learned from."""
     found: list[tuple[float, Event]] = []
     for one in scores:
         shares = np.concatenate([QUANTILES, 1.0 - QUANTILES])

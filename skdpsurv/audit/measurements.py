@@ -125,11 +125,7 @@ class MeasurementResult:
 
 
 def measurement_audit(
-    estimator: Any,
-    data: tuple[Any, ...],
-    neighbour: tuple[Any, ...],
-    *,
-    random_state: int = 0,
+    estimator: Any, data: tuple[Any, ...], neighbour: tuple[Any, ...], *, random_state: int = 0
 ) -> MeasurementResult:
     r"""Compare what each measurement of a fit asks of two neighbours with what its theorem allows.
 

@@ -78,11 +78,7 @@ class _Sizes(NamedTuple):
 
 
 class _Family(NamedTuple):
-    """What differs, among whom, and how records become arguments of ``fit``.
-
-    The first ``n_strongest`` changes are made among all sorts of others, the rest among those with
-    the numbers ``usual``.
-    """
+    """What differs, among whom, and how records become arguments of ``fit``."""
 
     changes: Mapping[str, tuple[Record, Record]]
     crowds: Callable[[Record], Mapping[str, Sequence[Record]]]
@@ -288,11 +284,7 @@ def _durations(estimator: Any, sizes: _Sizes) -> _Family:
 
 
 def _cells(estimator: Any, sizes: _Sizes) -> _Family:
-    """Rows and outcomes in cells that a record enters, leaves or empties.
-
-    Beside the n private records of a HybridMEstimator there are public ones, an even grid from -1
-    to 1; a PerturbedHistogramMEstimator's bounds say the number of columns.
-    """
+    """Rows and outcomes in cells that a record enters, leaves or empties."""
     classifies = estimator.estimator is None or is_classifier(estimator.estimator)
     hybrid, n = isinstance(estimator, HybridMEstimator), sizes.n_others
     n_public = max(PUBLIC_SHARE * (n + 1), LEAST_PUBLIC)

@@ -22,24 +22,7 @@ FAILED: Numbers = {"failed": np.ones(1)}
 
 
 def released_numbers(fitted: Any) -> Numbers:
-    """Return all that a fitted estimator has released, as numbers.
-
-    Parameters
-    ----------
-    fitted : estimator
-        With a ``release_``; of a pipeline, the last step.
-
-    Returns
-    -------
-    mapping of str to ndarray
-        One-dimensional. The choice of a search, ``best_index_``, is among them. Weights of some of
-        the public records become weights of all, 0 for the rest.
-
-    Raises
-    ------
-    TypeError
-        If there is no release.
-    """
+    """Return all that a fitted estimator has released, as numbers."""
     step = private_step(fitted)
     values = getattr(getattr(step, "release_", None), "values", None)
     if not isinstance(values, Mapping):
@@ -106,13 +89,6 @@ def _fit(
 
 def released_table(found: Sequence[Sequence[Numbers]]) -> tuple[list[FloatArray], tuple[str, ...]]:
     """Lay out what was released in columns that mean the same in every row.
-
-    Returns
-    -------
-    tables : list of ndarray of shape (n_trials, n_columns)
-        One for each data set. Columns that never vary are left out.
-    names : tuple of str
-        Of the columns.
 
     Notes
     -----

@@ -32,13 +32,7 @@ class Subject:
 
     @classmethod
     def of(cls, estimator: Any) -> Subject:
-        """Check an estimator, and read what it claims.
-
-        Raises
-        ------
-        TypeError, ValueError
-            If it makes no claim, or is fitted already.
-        """
+        """Check an estimator, and read what it claims."""
         step = private_step(estimator)
         is_made = hasattr(step, "get_params") and not isinstance(step, type)
         parameters = step.get_params(deep=False) if is_made else {}
@@ -72,13 +66,7 @@ class Subject:
         return copy
 
     def fit_arguments(self, data: object, name: str) -> Mapping[str, Any]:
-        """Return the arguments of ``fit`` by name; see :func:`~skdpsurv.audit.audit_epsilon`.
-
-        Raises
-        ------
-        TypeError
-            If ``data`` is no tuple of arguments.
-        """
+        """Return the arguments of ``fit`` by name; see :func:`~skdpsurv.audit.audit_epsilon`."""
         if not isinstance(data, tuple) or not data:
             raise TypeError(f"{name} must be a tuple (X, y) of arguments of fit.")
         named = data[-1] if isinstance(data[-1], Mapping) and len(data) > 1 else {}
@@ -108,12 +96,7 @@ def private_step(estimator: Any) -> Any:
 
 
 def check_neighbours(data: Mapping[str, Any], neighbour: Mapping[str, Any]) -> None:
-    """Refuse data sets that do not differ in exactly one private record.
-
-    Raises
-    ------
-    ValueError, TypeError
-    """
+    """Refuse data sets that do not differ in exactly one private record."""
     if set(data) != set(neighbour):
         raise ValueError("data and neighbour must hold the same arguments of fit.")
     compared = ((name, _changed_rows(data[name], neighbour[name], name)) for name in data)

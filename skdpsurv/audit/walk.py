@@ -33,28 +33,9 @@ class Visit(NamedTuple):
 
 
 def visits(
-    node: Node,
-    known: Known,
-    one: Any,
-    other: Any,
-    source: RandomSource,
-    *,
-    last: bool = True,
+    node: Node, known: Known, one: Any, other: Any, source: RandomSource, *, last: bool = True
 ) -> Generator[Visit, None, Mapping[str, Any]]:
-    """Yield what is asked of both data sets, in order, after what was released of the first.
-
-    Parameters
-    ----------
-    node : Node
-    known : mapping
-        What is public, or was released before.
-    one, other : Any
-        Records.
-    source : RandomSource
-        Of the noise on what is released.
-    last : bool, default=True
-        Whether nobody needs to know what the node releases.
-    """
+    """Yield what is asked of both data sets, in order, after what was released of the first."""
     if isinstance(node, Measurement):
         yield Visit(node, known, one, other)
         return {} if last else node.run(known, one, source)
@@ -91,15 +72,7 @@ class _Stopped(Plan):
 
 
 def plan_and_records(step: PrivateEstimator, fit: Any) -> tuple[Plan, Any]:
-    """Return the plan of a fit, and the records as it reads them; nothing is run.
-
-    Parameters
-    ----------
-    step : PrivateEstimator
-        Nobody else's: it is of no more use.
-    fit : callable
-        Has it fitted.
-    """
+    """Return the plan of a fit, and the records as it reads them; nothing is run."""
     kind: Any = type(step)
     planned = kind._plan
 

@@ -153,13 +153,7 @@ class GroupSetting:
         )
 
     def model_centers(self, groups: Sequence[ColumnGroup]) -> tuple[FloatArray, ...]:
-        """Return centres as parameters of the models, of shape (n_outputs, n_params) each.
-
-        Raises
-        ------
-        ValueError
-            If one is longer than a fit can start from.
-        """
+        """Return centres as parameters of the models, of shape (n_outputs, n_params) each."""
         if self.centers is None:
             return tuple(np.zeros((self.n_outputs, g.n_params)) for g in groups)
         centers = tuple(

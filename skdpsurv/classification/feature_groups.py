@@ -27,8 +27,7 @@ Groups = tuple[tuple[int, ...], ...]
 
 #: Of groups of columns, which are gone through more than once.
 GROUPS = rule_of(
-    "a list of lists of columns",
-    kind=lambda groups: is_list(groups) and all(map(is_list, groups)),
+    "a list of lists of columns", kind=lambda groups: is_list(groups) and all(map(is_list, groups))
 )
 #: Of bounds on groups, of their weights, and of importances of columns.
 BOUNDS, SHARES = list_of(positive()), list_of(number_in(0.0, 1.0))
@@ -36,13 +35,7 @@ IMPORTANCES = list_of(number_in(0.0, math.inf, closed="left"))
 
 
 def relative_importances(importances: ArrayLike | None) -> FloatArray | None:
-    """Return the importances of columns beside the largest, or None.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If they are not finite, not negative and not all zero.
-    """
+    """Return the importances of columns beside the largest, or None."""
     if importances is None:
         return None
     IMPORTANCES("importances", importances)
@@ -105,26 +98,7 @@ def feature_groups(
     n_features: int,
     names: ArrayLike | None,
 ) -> Groups:
-    """Return disjoint groups of columns, by index, that cover all of them.
-
-    Parameters
-    ----------
-    groups : sequence of sequences of int or str, or None
-        As stated by the caller, by index or by name.
-    n_partitions : int
-        How many groups to make where none are stated.
-    importances : ndarray of shape (n_features,) or None
-        Groups that are made hold columns of similar importance, the first group the most
-        important ones. Without importances, column j goes to group j mod K.
-    n_features : int
-    names : array-like of str or None
-        Of the columns.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If groups overlap, are empty or miss a column, or importances are of another length.
-    """
+    """Return disjoint groups of columns, by index, that cover all of them."""
     if importances is not None and importances.size != n_features:
         raise ValueError(
             f"importances must have one number for each of the {n_features} columns, got "

@@ -186,11 +186,6 @@ class GroupFit:
         """Return the minimisations, group by group and output by output within.
 
         They are what is solved, and what an audit attacks.
-
-        Parameters
-        ----------
-        records : Blocks
-            Of SignedRows: private.
         """
         longest = self.data_norm * (1.0 if self.reach is None else self.reach)
         clipped = records.map(lambda block: block.within(longest))

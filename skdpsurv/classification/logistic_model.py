@@ -94,17 +94,7 @@ LEAST_SLOPE, LARGEST_SLOPE = 0.01, 100.0
 
 
 def public_slope(fit: GroupFit, epsilon: float, n_classes: int) -> float:
-    """Return b, at least 1, from the plan of a fit alone.
-
-    Parameters
-    ----------
-    fit : GroupFit
-        Of one group.
-    epsilon : float
-        Of one output.
-    n_classes : int
-        C; one class counts as two.
-    """
+    """Return b, at least 1, from the plan of a fit alone."""
     (group,), (calibration,), n = fit.groups, fit.calibrations, fit.n_records
     excess = 2.0 * group.n_params * (calibration.kappa / group.bound**2) / n
     signal = 2.0 * n * epsilon / (max(n_classes, 2) * group.n_params)
@@ -213,35 +203,14 @@ class MarginTable:
         return np.asarray(self.largest * (np.arange(N_GROUPS + 1) / N_GROUPS) ** 3)
 
     def counts(self, log_odds: FloatArray, signs: FloatArray) -> IntArray:
-        """Count private records.
-
-        Parameters
-        ----------
-        log_odds, signs : ndarray of shape (n, n_outputs)
-            Predicted; and 1 for the label that they are the odds of, else -1.
-
-        Returns
-        -------
-        counts : ndarray of shape (2, N_GROUPS)
-            Of positive margins, and of others.
-        """
+        """Count private records."""
         group = np.searchsorted(self.ends[1:-1], np.abs(log_odds))
         cell = group + N_GROUPS * ~(log_odds * signs > 0.0)
         counts = np.bincount(cell.ravel(), minlength=2 * N_GROUPS)
         return counts.astype(np.int64).reshape(2, N_GROUPS)
 
     def slope(self, counts: FloatArray, price: Price, prior: float) -> float:
-        """Return b.
-
-        Parameters
-        ----------
-        counts : ndarray of shape (2, N_GROUPS)
-            With noise.
-        price : float or Concentrated
-            That they cost, which says how much.
-        prior : float
-            b_0.
-        """
+        """Return b."""
         right, wrong = counts
         guess = self.n_records * self.n_outputs / N_GROUPS
         variance = self.query.deviation(price) ** 2
@@ -373,13 +342,7 @@ class LogisticModel(Summarised, PrivateClassifier, ABC):
 
 
 def _checked_slope(release: Release) -> float:
-    """Return the slope that a release holds; releases of earlier versions have none.
-
-    Raises
-    ------
-    ValueError
-        If it is no slope that a fit can have.
-    """
+    """Return the slope that a release holds; releases of earlier versions have none."""
     if "recalibration_slope" not in release.values:
         return 1.0
     slope = float(released_array(release, "recalibration_slope", ()))

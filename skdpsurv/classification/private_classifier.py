@@ -62,19 +62,7 @@ def write_classes(
     probability: str,
     before: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """Return scores and probabilities.
-
-    Parameters
-    ----------
-    script : Script
-    classes : ndarray of shape (n_classes,)
-    scores : sequence of str
-        The score of each output, of features and of what comes before.
-    probability : str
-        The probability that belongs to ``{}``, a score, before they are scaled to add up to 1.
-    before : mapping of str to str
-        What is computed first.
-    """
+    """Return scores and probabilities."""
     labels = [script.label(label) for label in classes.tolist()]
     codes = " ".join(["", probability, *before.values()])
     lines = [HELPERS[name] for name in HELPERS if f" {name}(" in codes]
@@ -355,13 +343,7 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
 
 
 def checked_caps(caps: NDArray[Any], shape: tuple[int, ...]) -> FloatArray:
-    """Return the caps on residuals that a release holds.
-
-    Raises
-    ------
-    ValueError
-        If there are not as many, or one is no cap.
-    """
+    """Return the caps on residuals that a release holds."""
     if caps.shape != shape or caps.dtype.kind != "f" or not ((caps >= 0.5) & (caps <= 1)).all():
         raise ValueError("values of the release must hold max_residual, between 0.5 and 1.")
     return caps

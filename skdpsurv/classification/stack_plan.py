@@ -272,24 +272,7 @@ def plan_stack(
     holdout: float,
     calibrate: Callable[[GroupSetting], GroupFit],
 ) -> Stack:
-    """Deal out the number of rows, and calibrate each level with the whole of epsilon.
-
-    Parameters
-    ----------
-    setting : GroupSetting
-        Of the models below, with the number of all rows.
-    n_parts : int
-        Parts of the rows; 1 if each model below sees all of them.
-    holdout : float
-        Share of the rows for the model on top; 0 for none.
-    calibrate : callable
-        Makes a plan of a setting.
-
-    Raises
-    ------
-    ValueError
-        If there are fewer rows than models need.
-    """
+    """Deal out the number of rows, and calibrate each level with the whole of epsilon."""
     n, n_high = setting.n_records, round(holdout * setting.n_records)
     n_low = n - n_high
     if n_low < n_parts or (holdout > 0.0 and n_high < 1):

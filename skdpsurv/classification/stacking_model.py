@@ -207,13 +207,7 @@ class StackingModel(PrivateClassifier):
         return found, checked_weights(weights, len(found))
 
     def _centers(self, shape: StackShape) -> tuple[Coefficients, ...] | None:
-        """Return what models are shrunk towards: those of a prior of the same groups and classes.
-
-        Raises
-        ------
-        ValueError
-            Naming what differs.
-        """
+        """Return what models are shrunk towards: a prior of the same groups and classes."""
         prior = self.prior
         if prior is None:
             return None

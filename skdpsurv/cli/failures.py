@@ -110,11 +110,7 @@ def say(kind: str, message: str, as_json: bool) -> None:
 
 
 def _described(error: Exception, kind: str) -> tuple[str, str]:
-    """Return what kind of failure an exception is, and what may be said of it.
-
-    What a statement ``raise`` of this package says is public. What is written in C, such as
-    ``float``, has no frame of its own, and quotes what it is given.
-    """
+    """Return what kind of failure an exception is, and what may be said of it."""
     if isinstance(error, CommandError):
         return error.kind, str(error)
     if isinstance(error, BudgetExceededError):

@@ -126,7 +126,7 @@ def require_even_rows(path: Path, form: FileFormat, first: int | None = None) ->
     if len(lengths - {0}) > 1:  # empty lines are skipped
         raise RefusedFileError(
             f"{path} has rows with more or fewer cells than the header: a cell that holds the "
-            "separator must be quoted, and --separator says what that is.",
+            "separator must be quoted, and --separator says what that is."
         )
 
 
@@ -252,11 +252,7 @@ def _coded(table: Table, form: FileFormat, name: str) -> tuple[str, ...]:
 
 
 def _without_codes(table: Table, form: FileFormat, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return rows in which numbers that mean missing are, however they are written.
-
-    pandas compares " 99" with "99" as text where all of a column are whole numbers, and as numbers
-    where one of them has a fraction.
-    """
+    """Return rows in which numbers that mean missing are, however they are written."""
     for name in frame.columns:
         codes = []
         for text in _coded(table, form, name):

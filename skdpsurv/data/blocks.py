@@ -188,27 +188,14 @@ class FirstPlaces(NamedTuple):
     fingerprint: bytes
 
     def of(self, names: NDArray[Any]) -> IndexArray:
-        """Return the places, if the names are those that they were found for.
-
-        Raises
-        ------
-        ValueError
-            If a block comes with other names, or in another order, than before: some people would
-            be used twice.
-        """
+        """Return the places, if the names are those that they were found for."""
         if fingerprint(names) != self.fingerprint:
             raise ValueError("records must come in the same order whenever they are read.")
         return self.places
 
 
 def new_places(names: Sequence[Any]) -> list[Any]:
-    """Return the places of names that stand nowhere before; ``Nothing`` of ``Nothing``.
-
-    Raises
-    ------
-    ValueError
-        If some are numbers and others text: 7 and "7" might be one person.
-    """
+    """Return the places of names that stand nowhere before; ``Nothing`` of ``Nothing``."""
     given = [one for one in names if not isinstance(one, Nothing)]
     if not given:
         return list(names)

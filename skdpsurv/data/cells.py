@@ -186,13 +186,7 @@ def is_frame(X: Any) -> bool:
 
 
 def refuse_moments(X: Any) -> None:
-    """Refuse dates and spans of time where numbers belong: NumPy makes nanoseconds of them.
-
-    Raises
-    ------
-    TypeError
-        Naming the columns, by their types alone.
-    """
+    """Refuse dates and spans of time where numbers belong: NumPy makes nanoseconds of them."""
     found = ""
     if is_frame(X):
         kinds = [str(kind).lower() for kind in getattr(X, "dtypes", ())]
@@ -209,22 +203,7 @@ def refuse_moments(X: Any) -> None:
 
 
 def raw_columns(X: Any, names: Sequence[str], estimator: str) -> list[Any]:
-    """Return the columns of a table, one for each name.
-
-    Parameters
-    ----------
-    X : DataFrame, array or list of rows
-        Private. Columns of a data frame may be in any order, those of arrays and rows are in the
-        order of ``names``.
-    names : sequence of str
-    estimator : str
-        For messages.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the table is masked, sparse, empty, not two-dimensional, or has other columns.
-    """
+    """Return the columns of a table, one for each name."""
     table = as_table(X, _names(X, names) if is_frame(X) else names, estimator)
     if not len(table):
         raise ValueError(
@@ -254,19 +233,6 @@ def as_table(X: Any, names: Sequence[str] | None, estimator: str = "") -> pd.Dat
 
     Cells stay what they are. NumPy and pandas look for a type that fits all of them: one text makes
     text of all numbers of a list, and one gap makes floats of integers.
-
-    Parameters
-    ----------
-    X : data frame of pandas or polars, array, or list of rows
-        Private. A frame's columns are in order.
-    names : sequence of str, or None for the places of columns
-    estimator : str
-        For messages.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If it is no table of so many columns.
     """
     refuse_masked(X, "X")
     if hasattr(X, "tocsr"):
@@ -338,21 +304,7 @@ class LoneRows:
 
     @classmethod
     def of(cls, X: Any, *, raw: bool) -> LoneRows:
-        """Take a table apart.
-
-        Parameters
-        ----------
-        X : array-like or data frame of shape (n_records, n_columns)
-            Private.
-        raw : bool
-            Whether who is shown the rows reads raw cells by a public description of columns. Others
-            are shown numbers in double precision.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If it is no table or, for others, if a column holds anything but numbers.
-        """
+        """Take a table apart."""
         X = X.toarray() if hasattr(X, "tocsr") else X
         names = tuple(X.columns) if is_frame(X) else None
         table = as_table(X, None)

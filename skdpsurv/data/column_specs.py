@@ -32,13 +32,7 @@ _text = str.__str__
 
 
 def column_kinds(columns: Any, missing: Any, drop: Any) -> list[ColumnKind]:
-    """Return what columns are, as ``PublicColumns`` is told.
-
-    Raises
-    ------
-    ValueError, TypeError
-        Naming the parameter and the rule.
-    """
+    """Return what columns are, as ``PublicColumns`` is told."""
     one_of("missing", missing, MISSING)
     optional(choice("first", "if_binary"))("drop", drop)
     kinds = [_kind(*named, missing, drop) for named in _named(columns)]

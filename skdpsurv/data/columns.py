@@ -323,10 +323,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         return [feature for kind in self._kinds() for feature in kind.features()]
 
     def _described(self) -> dict[str, Any]:
-        """Return parameters in JSON's types that make the same transformer, to the bit.
-
-        Columns are a list, since a release sorts the keys of its mappings.
-        """
+        """Return parameters in JSON's types that make the same transformer, to the bit."""
         tables = [{"name": kind.column, **kind.described()} for kind in self._kinds()]
         coded = list(map(str, self.missing_values))
         return {
@@ -382,13 +379,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
 
 
 def _specification(name: str, said: Any) -> Any:
-    """Return what a file says of a column as the constructor has it: TOML has no tuples.
-
-    Raises
-    ------
-    ValueError
-        If it is an empty list, as in a template that nobody has filled in.
-    """
+    """Return what a file says of a column as the constructor has it: TOML has no tuples."""
     if said == []:
         raise ValueError(
             f"columns[{name!r}] must say what the column holds, and [] says nothing: bounds such "

@@ -24,22 +24,6 @@ def encoded(transformer: Any, X: Any, n_columns: int, names: Sequence[str] | Non
     """Return the features of raw rows.
 
     A public transformer learns nothing: to fit it is a formality, which any rows serve for.
-
-    Parameters
-    ----------
-    transformer : transformer
-        A public one. It is not changed.
-    X : array-like or data frame of shape (n_samples, n_columns)
-        Raw rows. Private.
-    n_columns : int
-    names : sequence of str or None
-        Of the columns, in order.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If it refuses the rows, or makes something else of them than finite numbers. No message
-        shows a value.
     """
     rows = _walked(transformer, X, n_columns, names, None)
     if not np.isfinite(rows).all():
@@ -60,13 +44,7 @@ def columns_beyond(
 
 
 def made_of_one(transformer: Any, n_columns: int, names: Sequence[str] | None) -> FloatArray:
-    """Return the features of a row that is made up: whether a transformer can be used shows here.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If it cannot.
-    """
+    """Return the features of a placeholder row, which shows if a transformer can be used."""
     known = column_names(transformer, n_columns, names)
     return encoded(transformer, [valid_row(transformer, known)], n_columns, names)
 
@@ -81,11 +59,7 @@ def _walked(
 
 
 def _through(step: Any, X: Any, inputs: list[Feature], beyond: list[str] | None) -> Any:
-    """Return what a public step makes of rows; note columns beyond bounds, if there is a list.
-
-    Steps are gone through here, and not by scikit-learn, whose pipelines and column transformers
-    look at types and densities that one record may decide.
-    """
+    """Return what a public step makes of rows; note columns beyond bounds, if there is a list."""
     if is_nothing(step):
         return X
     if isinstance(step, Pipeline):

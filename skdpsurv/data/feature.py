@@ -125,17 +125,6 @@ def require_same_units(who: str, *tables: Sequence[Feature]) -> None:
 
     Formulas are the same in years and in months where bounds are, and :func:`same_features` looks
     at no unit.
-
-    Parameters
-    ----------
-    who : str
-        Whose fault it is, for the message.
-    *tables : sequence of Feature
-
-    Raises
-    ------
-    ValueError
-        Naming the column, the unit that is stated first, and another one.
     """
     units: dict[str, str] = {}
     for feature in (feature for features in tables for feature in features):
@@ -172,18 +161,7 @@ class PublicInputWarning(UserWarning):
 
 
 def wide_bounds(features: Sequence[Feature]) -> list[str]:
-    """Return a question where public bounds of a column span a million.
-
-    Parameters
-    ----------
-    features : sequence of Feature
-        As public columns make them.
-
-    Returns
-    -------
-    list of str
-        For warnings; at most one.
-    """
+    """Return a question where public bounds of a column span a million."""
     wide = [
         f"column {feature.column!r} has public bounds {low:g} to {high:g}"
         for feature, (low, high) in _bounded(features)
@@ -258,23 +236,7 @@ def unstated_norm() -> list[str]:
 def few_intervals(
     n_records: int, n_features: int, epsilon: float, share: float, least: float
 ) -> list[str]:
-    """Return what stands against standard errors, where most intervals will be infinite.
-
-    Parameters
-    ----------
-    n_records, n_features : int
-    epsilon : float
-        Of Laplace noise; Gaussian noise needs less, and nothing is said of it.
-    share : float
-        Of epsilon, for standard errors.
-    least : float
-        n * epsilon below which they are skipped.
-
-    Returns
-    -------
-    list of str
-        For warnings; at most one.
-    """
+    """Return what stands against standard errors, where most intervals will be infinite."""
     signal = n_records * epsilon
     if signal < least:
         return [
@@ -298,18 +260,7 @@ def warn_of_wide_bounds(features: Sequence[Feature]) -> None:
 
 
 def missing_from_prior(columns: Sequence[str]) -> list[str]:
-    """Return a question where a prior speaks of columns that the records do not have.
-
-    Parameters
-    ----------
-    columns : sequence of str
-        Those columns.
-
-    Returns
-    -------
-    list of str
-        For warnings; at most one.
-    """
+    """Return a question where a prior speaks of columns that the records do not have."""
     if not columns:
         return []
     return [
@@ -322,18 +273,6 @@ def short_horizon(features: Sequence[Feature], max_time: float) -> list[str]:
     """Return a question where a horizon looks like years, and bounds are of days.
 
     Dates are no reason to ask: they are days whatever unit a study has its times in.
-
-    Parameters
-    ----------
-    features : sequence of Feature
-        As public columns make them, with their units.
-    max_time : float
-        The horizon.
-
-    Returns
-    -------
-    list of str
-        For warnings; at most one.
     """
     if max_time > SHORT:
         return []

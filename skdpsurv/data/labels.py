@@ -19,13 +19,7 @@ LABELS = NUMBERS | TEXT | {bool, np.bool_}
 
 
 def stated_labels(name: str, labels: ArrayLike) -> NDArray[Any]:
-    """Return the labels that the caller states, in their order.
-
-    Raises
-    ------
-    ValueError
-        If they are not different labels, all numbers or all text.
-    """
+    """Return the labels that the caller states, in their order."""
     try:
         stated = np.asarray(labels)
     except ValueError:  # ragged
@@ -43,40 +37,14 @@ def stated_labels(name: str, labels: ArrayLike) -> NDArray[Any]:
 
 
 def stated_classes(classes: ArrayLike | None) -> NDArray[Any] | None:
-    """Return the classes that the caller states, sorted, or None.
-
-    Raises
-    ------
-    ValueError
-        If they are not different labels, all numbers or all text.
-    """
+    """Return the classes that the caller states, sorted, or None."""
     return None if classes is None else np.unique(stated_labels("classes", classes))
 
 
 def class_indices(
     y: ArrayLike, classes: NDArray[Any] | None, n_records: int
 ) -> tuple[NDArray[Any], IndexArray]:
-    """Return the classes and, for each record, the place of its class among them.
-
-    Parameters
-    ----------
-    y : array-like of shape (n_samples,)
-        Labels. Private.
-    classes : ndarray or None
-        Sorted, as stated by the caller; None reads them from y.
-    n_records : int
-
-    Returns
-    -------
-    classes : ndarray of shape (n_classes,)
-    index : ndarray of shape (n_samples,)
-
-    Raises
-    ------
-    ValueError
-        If y is no list of labels, has another length, or holds a label outside the stated classes.
-        Messages show no label.
-    """
+    """Return the classes and, for each record, the place of its class among them."""
     refuse_no_target(y)
     refuse_masked(y, "y")
     if classes is not None:
@@ -101,28 +69,7 @@ def class_indices(
 
 
 def label_places(values: ArrayLike, name: str, stated: NDArray[Any], among: str) -> IndexArray:
-    """Return, for each record, the place of its label among those that the caller states.
-
-    Parameters
-    ----------
-    values : array-like of shape (n_samples,)
-        Private.
-    name : str
-        What they are, for the message.
-    stated : ndarray of shape (n_labels,)
-        In any order. Public.
-    among : str
-        What these are, for the message.
-
-    Returns
-    -------
-    ndarray of int, shape (n_samples,)
-
-    Raises
-    ------
-    ValueError
-        If a label is not among them. Messages show none.
-    """
+    """Return, for each record, the place of its label among those that the caller states."""
     refuse_masked(values, name)
     foreign = f"{name} must hold, for each record, one of the labels in {among}."
     return _places(values, stated, foreign)
@@ -137,17 +84,7 @@ def _places(values: Any, stated: NDArray[Any], foreign: str) -> IndexArray:
 
 
 def one_vs_rest(index: IndexArray, n_classes: int) -> FloatArray:
-    """Return signs, 1 for a class and -1 for the rest: a row for each class, or one for two.
-
-    Parameters
-    ----------
-    index : ndarray of shape (n_samples,)
-    n_classes : int
-
-    Returns
-    -------
-    ndarray of shape (n_outputs, n_samples)
-    """
+    """Return signs, 1 for a class and -1 for the rest: a row for each class, or one for two."""
     positive = np.arange(n_classes) if n_classes > 2 else np.array([n_classes - 1])
     return np.where(index == positive[:, None], 1.0, -1.0)
 

@@ -41,24 +41,7 @@ def about_people(guarantee: PrivacyGuarantee) -> PrivacyGuarantee:
 def one_record_each(
     person: Any, X: Any, y: Any, options: dict[str, Any], each: Collection[str] = ()
 ) -> tuple[Any, Any, dict[str, Any]]:
-    """Return the arguments of a fit for the first record of each person.
-
-    Parameters
-    ----------
-    person : array-like of shape (n_samples,)
-        Whose each record is. Private.
-    X, y : array-like or None
-        With an entry for each record.
-    options : dict
-        What else ``fit`` takes.
-    each : collection of str
-        Names of those that have an entry for each record, and are cut, too.
-
-    Raises
-    ------
-    ValueError
-        If ``person`` breaks its rule, or has not one entry for each record.
-    """
+    """Return the arguments of a fit for the first record of each person."""
     # A sparse matrix that cannot be cut is for the estimator to refuse.
     X = X.tocsr() if hasattr(X, "tocsr") else X
     names = _names(person, (X, y, *map(options.get, each)))
@@ -67,26 +50,14 @@ def one_record_each(
 
 
 def one_record_each_of(source: Blocks[Any]) -> Blocks[Any]:
-    """Return a source of the first record of each person; the last of its arguments says whose.
-
-    Raises
-    ------
-    ValueError
-        If that breaks its rule.
-    """
+    """Return a source of the first record of each person; the last of its arguments says whose."""
     kept: Blocks[Any] = source.map(_kept, source.first_of_each(_names_of_block))
     shape = sum(kept.sizes(_size)), source.shape[1]
     return kept.describe(shape, getattr(source.meta, "columns", None), source.target, source.dtype)
 
 
 def read_names(person: Any) -> NDArray[Any]:
-    """Return names of people as integers of 64 bits, or as text.
-
-    Raises
-    ------
-    ValueError
-        If they are neither, or one is missing.
-    """
+    """Return names of people as integers of 64 bits, or as text."""
     refuse_masked(person, "person")
     # Of a list NumPy would ask the entries what they are, and make text of numbers beside text.
     listed = person if isinstance(person, list | tuple) else None

@@ -13,17 +13,7 @@ Item = TypeVar("Item")
 
 
 def first(items: Iterator[Item], n_items: int, task: str, verbose: int = 0) -> Iterator[Item]:
-    """Yield the first ``n_items``, with a progress bar on the standard error stream if asked for.
-
-    Parameters
-    ----------
-    items : iterator
-    n_items : int
-    task : str
-        What the bar says is going on: public.
-    verbose : int
-        0 for no bar.
-    """
+    """Yield the first ``n_items``, with a progress bar on standard error if asked for."""
     some = islice(items, n_items)
     if verbose:
         yield from track(some, task, total=n_items, console=Console(stderr=True))

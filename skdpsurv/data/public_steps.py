@@ -151,11 +151,6 @@ def branches(step: ColumnTransformer, names: Sequence[str]) -> list[tuple[str, A
     """Return name, transformer and places of columns of each part, what remains last.
 
     Parts that are dropped are among them; what remains is, unless it is dropped.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If columns are not named by a list of names or indices that X has.
     """
     found, rest = [], set(range(len(names)))
     for name, inner, columns in step.transformers:
@@ -192,15 +187,7 @@ def _inner(step: Any) -> list[tuple[str, Any]] | None:
 
 
 def learned_steps(step: Any, name: str = "") -> list[str]:
-    """Return the steps that may learn from records, by their names; none if it is public.
-
-    Parameters
-    ----------
-    step : transformer
-        Or a pipeline or column transformer of such.
-    name : str
-        What it is called where it comes from.
-    """
+    """Return the steps that may learn from records, by their names; none if it is public."""
     if is_nothing(step) or is_dropped(step) or type(step) in LEAVES:
         return []
     inside = f"{name}." if name else ""
@@ -254,19 +241,7 @@ def _check(step: Any) -> None:
 
 
 def features_of(step: Any, inputs: Features) -> Features:
-    """Return what a public transformer makes of columns, known without data.
-
-    Parameters
-    ----------
-    step : transformer
-    inputs : list of Feature
-        What goes in.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If its parameters do not fit the columns.
-    """
+    """Return what a public transformer makes of columns, known without data."""
     if is_nothing(step):
         return inputs
     if isinstance(step, Pipeline):
@@ -290,16 +265,7 @@ def features_of(step: Any, inputs: Features) -> Features:
 
 
 def input_names(step: Any, n_features: int, names: Sequence[str] | None) -> list[str] | None:
-    """Return the names of raw columns, which they or their description have; None if neither has.
-
-    Parameters
-    ----------
-    step : transformer
-    n_features : int
-        How many columns there are.
-    names : sequence of str or None
-        Theirs, if they have any.
-    """
+    """Return the names of raw columns, or of their description; None if neither has any."""
     if names is not None:
         return list(map(str, names))
     while isinstance(step, Pipeline) and step.steps:
@@ -314,21 +280,7 @@ def column_names(step: Any, n_features: int, names: Sequence[str] | None) -> lis
 
 
 def features_in(step: Any, n_features: int, names: Sequence[str] | None) -> Features:
-    """Return what a public transformer makes of raw columns, known without data.
-
-    Parameters
-    ----------
-    step : transformer or None
-    n_features : int
-        How many columns there are.
-    names : sequence of str or None
-        Of the columns.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If its parameters do not fit the columns, or nothing is left of them.
-    """
+    """Return what a public transformer makes of raw columns, known without data."""
     known = column_names(step, n_features, names)
     if len(set(known)) < len(known):
         raise ValueError("X must not have two columns of one name where columns describes them.")
@@ -351,14 +303,7 @@ def made_names(description: Mapping[str, Any] | None, names: Sequence[str]) -> l
 
 
 def describe(step: Any, names: Sequence[str]) -> dict[str, Any] | None:
-    """Return a public transformer as JSON has it; None of one that does nothing.
-
-    Parameters
-    ----------
-    step : transformer
-    names : sequence of str
-        Of the columns that go in.
-    """
+    """Return a public transformer as JSON has it; None of one that does nothing."""
     if is_nothing(step):
         return None
     if isinstance(step, Pipeline):
@@ -378,13 +323,7 @@ def describe(step: Any, names: Sequence[str]) -> dict[str, Any] | None:
 
 
 def rebuild(description: Any, depth: int = 0) -> Any:
-    """Return the transformer that :func:`describe` described, not fitted.
-
-    Raises
-    ------
-    ValueError
-        If there is none such.
-    """
+    """Return the transformer that :func:`describe` described, not fitted."""
     if description is None:
         return "passthrough"
     found = None

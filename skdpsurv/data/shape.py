@@ -36,13 +36,7 @@ class Shape:
     n_features: int
 
     def require(self, n_records: int) -> None:
-        """Refuse records that are not as many as were planned for.
-
-        Raises
-        ------
-        ValueError
-            If something has changed X or y meanwhile, or X misstates its own shape.
-        """
+        """Refuse records that are not as many as were planned for."""
         if n_records != self.n_records:
             raise ValueError(
                 f"X must hold the {self.n_records} records that it had when the fit began."
@@ -50,22 +44,7 @@ class Shape:
 
 
 def seen_shape(estimator: Any, X: Any, *, used: bool = True) -> Shape:
-    """Return the shape of X, and note number and names of its columns on the estimator.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Gets ``n_features_in_``, and ``feature_names_in_`` if the columns have names.
-    X : array-like of shape (n_samples, n_features)
-        Of a list of rows, the first says how many columns there are.
-    used : bool, default=True
-        Whether its values matter: else they may be masked.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If X is not two-dimensional, or empty.
-    """
+    """Return the shape of X, and note number and names of its columns on the estimator."""
     if used:
         refuse_masked(X, "X")
     if getattr(getattr(X, "dtype", None), "kind", "") == "c":
@@ -89,16 +68,7 @@ def seen_shape(estimator: Any, X: Any, *, used: bool = True) -> Shape:
 
 
 def made_up(X: Any, public: BoolArray, row: Sequence[Any]) -> Any:
-    """Return rows of the shape of X that hold nothing private.
-
-    Parameters
-    ----------
-    X : array-like of shape (n_samples, n_features)
-    public : ndarray of bool, shape (n_samples,)
-        Which rows are public: these stay, and the first of them stands in for all others.
-    row : sequence of length n_features
-        All rows, where none is public.
-    """
+    """Return rows of the shape of X that hold nothing private."""
     if public.any():
         places = np.arange(public.size)
         return take(X, np.where(public, places, places[public][0]))
@@ -108,13 +78,7 @@ def made_up(X: Any, public: BoolArray, row: Sequence[Any]) -> Any:
 
 
 def size(X: Any) -> tuple[int, ...]:
-    """Return the shape of X; of a list of rows, the first says how many columns there are.
-
-    Raises
-    ------
-    TypeError
-        If X is no array, frame or list.
-    """
+    """Return the shape of X; of a list of rows, the first says how many columns there are."""
     shape = getattr(X, "shape", None)
     if shape is None and hasattr(X, "__array__"):
         shape = np.asarray(X).shape
@@ -130,13 +94,7 @@ def size(X: Any) -> tuple[int, ...]:
 
 
 def length(values: Any) -> int:
-    """Return the number of records.
-
-    Raises
-    ------
-    TypeError
-        If there is no such number.
-    """
+    """Return the number of records."""
     shape = getattr(values, "shape", None)
     if shape == ():
         raise TypeError("X and y must be arrays with one row for each record.")
@@ -152,12 +110,7 @@ def has_one_each(values: Any, n_records: int) -> bool:
 
 
 def refuse_no_target(y: Any) -> None:
-    """Refuse None.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse None."""
     if y is None:
         raise ValueError(
             "y must be given: this estimator requires y to be passed, but the target y is None."
@@ -165,12 +118,7 @@ def refuse_no_target(y: Any) -> None:
 
 
 def require_one_each(n_targets: int, n_records: int) -> None:
-    """Refuse a target that has not one entry for each record.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse a target that has not one entry for each record."""
     if n_targets != n_records:
         raise ValueError(
             "X and y must have the same number of records: found input variables with inconsistent "
@@ -220,26 +168,7 @@ def take_parameters(
 
 
 def column_index(parameter: str, column: Any, names: Sequence[str], n_columns: int) -> int:
-    """Return the index of a column.
-
-    Parameters
-    ----------
-    parameter : str
-        Name of the parameter, for the message.
-    column : int or str
-    names : sequence of str
-        Of the columns; empty if they have none.
-    n_columns : int
-
-    Returns
-    -------
-    int
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the parameter and the rule.
-    """
+    """Return the index of a column."""
     if isinstance(column, str):
         if column in names:
             return list(names).index(column)

@@ -25,24 +25,13 @@ def in_memory(*values: Any) -> bool:
 
 
 def require_in_memory(*values: Any) -> None:
-    """Refuse rows that are somewhere else, which scikit-learn would pull here without a word.
-
-    Raises
-    ------
-    TypeError
-    """
+    """Refuse rows that are somewhere else, which scikit-learn would pull here without a word."""
     if not in_memory(*values):
         raise TypeError("X and y must be in memory here, got a collection of Dask, or chunks.")
 
 
 def as_source(X: Any, y: Any, *, person: Any = None, **others: Any) -> Blocks[Any]:
-    """Return the arguments of a fit, which are not in memory, as one source of blocks.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If they do not belong together.
-    """
+    """Return the arguments of a fit, which are not in memory, as one source of blocks."""
     of_dask = any(map(is_dask, (X, y, person, *others.values())))
     return (dask_source if of_dask else chunk_source)(X, y, person=person, **others)
 
@@ -50,13 +39,7 @@ def as_source(X: Any, y: Any, *, person: Any = None, **others: Any) -> Blocks[An
 def one_target(
     X: Any, y: Any, durations: Any = None, event_observed: Any = None
 ) -> tuple[Any, Any, Any]:
-    """Return X, y and events of a fit that speaks lifelines, too: durations beside events are y.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If arguments contradict each other, or some are in memory.
-    """
+    """Return X, y and events of a fit that speaks lifelines, too: durations beside events are y."""
     values, *events = chosen_target(X, y, durations, event_observed)
     if events and events[0] is not None and in_memory(events[0]):
         raise TypeError("event_observed must be where durations are, and not in memory.")
@@ -71,24 +54,6 @@ def dask_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> 
 
     What is public is looked at here: how many records and partitions there are, and the names of
     columns. That takes one pass over the lengths of partitions, which Parquet files state.
-
-    Parameters
-    ----------
-    X : dask DataFrame or Array of shape (n_samples, n_features), or None
-    y : dask DataFrame, Series or Array, or None
-    person : dask Series or Array, or None
-        Whose each record is: the last argument in each block, if it is given.
-    **others : dask Series or Array, array-like, or None
-        What else ``fit`` takes that has an entry for each record, in its order. What of it is in
-        memory must be public: it is cut by the lengths of partitions and sent to the workers.
-
-    Raises
-    ------
-    TypeError
-        If X, y or person is in memory.
-    ValueError
-        If they are not cut in the same places, or have not one entry for each record, or cannot be
-        sent to where tasks are computed.
     """
     from dask.delayed import delayed
 

@@ -247,12 +247,6 @@ def fit_target(
 
     A one-dimensional X holds durations, and y then events; of a two-dimensional one, only the
     length matters. Without events all are observed.
-
-    Raises
-    ------
-    ValueError
-        If arguments contradict each other, lengths differ, there is no record, or the values are
-        not a target.
     """
     read, arguments = target_reader(X, y, durations, event_observed)
     event, time = read(*arguments)
@@ -373,11 +367,7 @@ def _durations_and_events(
 
 
 def _one_by_one(times: Any) -> Any:
-    """Return a list in which each entry is read by itself; anything else as it is.
-
-    In one array, one record's span makes spans, in its own unit, of the numbers of all others, and
-    a number makes another of a truth value.
-    """
+    """Return a list in which each entry is read by itself; anything else as it is."""
     return [_time(time) for time in times] if isinstance(times, list | tuple) else times
 
 

@@ -406,11 +406,7 @@ def _uniform(bits: Bits) -> decimal.Decimal:
 
 
 def _normals(n: int, bits: Bits) -> list[decimal.Decimal]:
-    r"""Return n normal numbers, by Marsaglia's polar method.
-
-    For (x, y) uniform in the unit disc and s = x^2 + y^2, the numbers
-    x, y times :math:`\sqrt{-2 \log s / s}` are normal and independent.
-    """
+    r"""Return n normal numbers, by Marsaglia's polar method."""
     drawn: list[decimal.Decimal] = []
     while len(drawn) < n:
         # The middles of the cells of a square: odd multiples of 2^-BITS between -1 and 1.

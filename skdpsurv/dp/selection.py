@@ -187,12 +187,7 @@ def uniform_below(bound: int, source: RandomSource) -> int:
 
 
 def _bernoulli_exp(gamma: Fraction | None, source: RandomSource) -> bool:
-    """Flip a coin that is True with probability exp(-gamma), gamma >= 0, exactly.
-
-    Canonne, Kamath and Steinke (2020), algorithm 1: exp(-gamma) is exp(-1) whole times and then
-    the rest in [0, 1], for which the alternating series of exp is the chance that the first
-    failure among coins gamma/1, gamma/2, gamma/3, ... comes at an odd place.
-    """
+    """Flip a coin that is True with probability exp(-gamma), gamma >= 0, exactly."""
     if gamma is None:
         return False
     if gamma == 0:
@@ -311,11 +306,7 @@ class RunCount:
             k += 1
 
     def _bounds(self, bits: int) -> tuple[int, int]:
-        """Return integers that P(K = 1), in units of 2**-bits, lies between.
-
-        Logarithm and exponential of Python's decimals are rounded correctly; a difference from 1
-        loses the digits by which its argument is small.
-        """
+        """Return integers that P(K = 1), in units of 2**-bits, lies between."""
         eta, gamma = Decimal(self.eta), Decimal(self.gamma)
         digits = math.ceil(bits * math.log10(2.0)) + _SPARE_DIGITS
         if eta:

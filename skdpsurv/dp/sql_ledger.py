@@ -199,10 +199,7 @@ class SQLLedger(Ledger):
         return self._read_back(nonces[-1], unanswered)
 
     def _read_back(self, nonce: str, unanswered: UnansweredCommitError | None) -> Receipt:
-        """Find out whether a charge was recorded: once there, it stays.
-
-        Whoever reads waits for the lock that a transaction under way still holds.
-        """
+        """Find out whether a charge was recorded: once there, it stays."""
         deadline = time.monotonic() + _RETURN_SECONDS
         while True:
             try:
@@ -230,10 +227,7 @@ class SQLLedger(Ledger):
             self._read(connection)
 
     def _read(self, connection: sa.Connection) -> None:
-        """Read all that the ledger holds that this was made with, or raise ValueError.
-
-        In the transaction: otherwise a slower thread might set back what was seen.
-        """
+        """Read all that the ledger holds that this was made with, or raise ValueError."""
         identity, terms, moved_to = _stored(connection, self.place)
         if (identity, terms) != (self.identity, self.terms):
             raise ValueError(

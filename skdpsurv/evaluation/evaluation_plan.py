@@ -257,14 +257,7 @@ MEASURED: Mapping[str, tuple[float, type[RiskEdges | TimeEdges | OfTable]]] = {
 
 
 def evaluation_plan(setting: Setting, asked: tuple[str, ...] = ()) -> Plan:
-    """Return the plan of an evaluation.
-
-    Parameters
-    ----------
-    setting : Setting
-    asked : tuple of str
-        What is assumed of the model's predictions.
-    """
+    """Return the plan of an evaluation."""
     shares = setting.shares
     found = "; edges by permute-and-flip" if shares.keys() & {"risk_edges", "time_edges"} else ""
     return Plan(

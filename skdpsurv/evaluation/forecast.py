@@ -49,20 +49,7 @@ WORTH = 0.9
 def gain_of_delta(
     estimator: Any, n_records: int, n_features: int, epsilons: Sequence[float]
 ) -> str:
-    """Return what a delta of 1/n² would leave of the noise on coefficients, in words.
-
-    Parameters
-    ----------
-    estimator : PrivateEstimator
-        Of any kind; left as it is.
-    n_records, n_features : int
-    epsilons : sequence of float
-
-    Returns
-    -------
-    str
-        "" where it would gain little or nothing, or the estimator has a delta, or knows none.
-    """
+    """Return what a delta of 1/n² would leave of the noise on coefficients, in words."""
     if getattr(estimator, "delta", 1.0):
         return ""
     delta = _one_digit(n_records)

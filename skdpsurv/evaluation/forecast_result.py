@@ -41,15 +41,7 @@ HELP = "More records, fewer columns or a larger epsilon would help."
 
 
 def summarised(runs: Sequence[Run], headline: str) -> pd.DataFrame:
-    """Return means, and ranges of some measures, by epsilon.
-
-    Parameters
-    ----------
-    runs : sequence of mapping
-        Of simulated studies.
-    headline : str
-        The measure that a loss is of.
-    """
+    """Return means, and ranges of some measures, by epsilon."""
     sign = 1.0 if headline == "largest_error" else -1.0
     rows: dict[float, dict[str, float]] = {}
     for epsilon in runs[0]:

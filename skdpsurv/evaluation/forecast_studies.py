@@ -155,10 +155,7 @@ def _widths(errors: FloatArray, exact: FloatArray) -> Measures:
     if not there.any():
         return {MEDIAN: math.nan, "finite_intervals": math.nan}
     ratios = errors[there] / exact[there]
-    return {
-        MEDIAN: float(np.median(ratios)),
-        "finite_intervals": float(np.isfinite(ratios).mean()),
-    }
+    return {MEDIAN: float(np.median(ratios)), "finite_intervals": float(np.isfinite(ratios).mean())}
 
 
 def curve_run(estimator: Any, setting: Setting, seed: np.random.SeedSequence) -> Run:

@@ -67,14 +67,7 @@ class Pairs:
         return cls(np.tile(places, len(others)), np.concatenate(others))
 
     def concordance(self, score: FloatArray, first: FloatArray, second: FloatArray) -> float:
-        """Return the expected concordance of a score; equal ones count one half.
-
-        Parameters
-        ----------
-        score : ndarray of shape (n_records,)
-        first, second : ndarray of shape (n_pairs,)
-            Probabilities that the one, or the other, is the case, or has the first event.
-        """
+        """Return the expected concordance of a score; equal ones count one half."""
         order = np.sign(score[self.one] - score[self.other])
         won = first * (1.0 + order) + second * (1.0 - order)
         return float(won.sum() / (2.0 * (first + second).sum()))
@@ -88,13 +81,7 @@ class Truth:
 
     @classmethod
     def found(cls, z: FloatArray, pairs: Pairs, concordance: float, *asked: float) -> Self:
-        """Return the truth whose own risk has a concordance.
-
-        Raises
-        ------
-        ValueError
-            If no strength gives it.
-        """
+        """Return the truth whose own risk has a concordance."""
         kind: Any = cls
 
         def short(strength: float) -> float:
@@ -138,19 +125,7 @@ class HazardTruth(Truth):
     def of(
         cls, z: FloatArray, strength: float, event_rate: float, censoring: float, shape: float
     ) -> HazardTruth:
-        """Return the truth in which expected shares of events and dropouts are as asked.
-
-        Parameters
-        ----------
-        z : ndarray of shape (n_records,)
-            Log hazard ratios, up to the strength.
-        strength : float
-        event_rate : float
-            Share of records whose event is seen.
-        censoring : float
-            Share of the other records that drop out.
-        shape : float
-        """
+        """Return the truth in which expected shares of events and dropouts are as asked."""
         ratios = _ratios(strength * z)
         stay = (1.0 - event_rate) * (1.0 - censoring)
 
@@ -185,12 +160,7 @@ class HazardTruth(Truth):
         return one * seen, other * seen
 
     def survival(self, z: FloatArray, times: FloatArray) -> FloatArray:
-        """Return the probability of each record to be free of the event at shares of the horizon.
-
-        Returns
-        -------
-        ndarray of shape (n_records, n_times)
-        """
+        """Return the survival probability of each record at shares of the horizon."""
         ratios = _ratios(self.strength * z)
         return np.asarray(np.exp(-np.outer(ratios * self.hazard, times**self.shape)))
 

@@ -65,18 +65,6 @@ def refuse_short_reach(model: Any, X: Any, horizon: float) -> None:
 
     What is known of that is public: the model's own times, or the function that it predicts for
     zeros, in the columns of X.
-
-    Parameters
-    ----------
-    model : estimator
-        Fitted.
-    X : array-like of shape (n_samples, n_features)
-        No value of it is looked at.
-    horizon : float
-
-    Raises
-    ------
-    ValueError
     """
     times = getattr(final_step(model), "unique_times_", None)
     if times is None:
@@ -101,11 +89,6 @@ def lone_rows(model: Any, X: Any) -> LoneRows:
     """Return rows such that what the model is shown of a record is made of its own cells.
 
     They are raw where the model reads columns by a public description, and numbers elsewhere.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If the model takes numbers, and X holds something else.
     """
     first, *_ = _steps(model, lambda one: isinstance(one, Pipeline))
     described = getattr(first, "columns_", None) is not None and isinstance(first, TabularEstimator)

@@ -175,11 +175,7 @@ def intervals(
 
 
 def _width(errors: FloatArray, level: float) -> FloatArray:
-    """Return how far an interval goes to both sides: as far as errors go to their longer one.
-
-    What is divided by is noisy, too: an estimate that is off to one side tends to have errors that
-    are short on that side. Intervals of unequal sides cover 88 % instead of 95 % with few events.
-    """
+    """Return how far an interval goes to both sides: as far as errors go to their longer one."""
     low, high = np.quantile(errors, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
     return np.asarray(np.maximum(np.maximum(-low, high), 0.0))
 
@@ -230,11 +226,7 @@ def _on_simplex(counts: FloatArray, total: float) -> FloatArray:
 
 
 def _terms(reading: Reading, sums: Sums) -> tuple[FloatArray, FloatArray]:
-    """Return what mean and variance terms of the Brier score have in each cell, about.
-
-    Curves are taken to be proportional hazards, by the hazard of all; times to be spread evenly in
-    bands, and predictions in groups.
-    """
+    """Return what mean and variance terms of the Brier score have in each cell, about."""
     setting, edges = reading.setting, reading.edges
     slopes = slopes_of(sums.table, sums.time_offsets)
     path = hazard_path(*parts_of(sums.table.sum(axis=0)), slopes)[:, -1]
@@ -298,10 +290,7 @@ def exact_measures(records: EvaluationRecords, reading: Reading) -> Measures:
 def _left(
     leaving: BoolArray, time: FloatArray, at: FloatArray, after: BoolArray | None = None
 ) -> FloatArray:
-    """Return the product-limit estimate at some times; NaN of nobody.
-
-    Who leaves does so after those of ``after`` with the same time.
-    """
+    """Return the product-limit estimate at some times; NaN of nobody."""
     if not time.size:
         return np.full(at.size, np.nan)
     times, place, number = np.unique(time, return_inverse=True, return_counts=True)

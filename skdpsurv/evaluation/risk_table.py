@@ -152,17 +152,6 @@ def brier_terms(
     .. math::
         \frac1J\sum_j \frac{\hat S(t_j)^2\,1(T \le t_j, \delta)}{G(T)}
         + \frac{(1 - \hat S(t_j))^2\,1(T > t_j)}{G(t_j)}
-
-    Parameters
-    ----------
-    records : EvaluationRecords
-    times : ndarray of shape (n_times,)
-        :math:`t_j`, public.
-    uncensored : ndarray of shape (n_times,)
-        :math:`G(t_j)`, from released counts.
-    at_exit : ndarray of shape (n,)
-        :math:`G(T)`, by the same curve.
-    clip : bool, default=True
     """
     survival, time = records.survival[:, :-1], records.time[:, None]
     gone = (time <= times) & records.event[:, None]
@@ -207,12 +196,6 @@ def concordance(tables: FloatArray, slopes: tuple[FloatArray, FloatArray]) -> Fl
     probability :math:`\frac12 + (\lambda_g - \lambda_h)/12`, to first order; an event is before a
     censored record of its band with probability :math:`\frac12 + (a_C - a_E)/12`, where densities
     have slopes :math:`a_C, a_E`.
-
-    Parameters
-    ----------
-    tables : ndarray of shape (..., n_groups, 2 n_bands + 1)
-    slopes : (ndarray, ndarray), each of shape (..., n_bands)
-        From :func:`slopes_of`.
     """
     events, censored, later = parts = parts_of(tables)
     n_groups = tables.shape[-2]
@@ -253,19 +236,7 @@ def between_ties(found: FloatArray, shares: FloatArray) -> FloatArray:
 def hazard_path(
     leaving: FloatArray, others: FloatArray, later: FloatArray, slopes: tuple[FloatArray, ...]
 ) -> FloatArray:
-    """Return cumulative hazards within each band, at the ends of its ``STEPS`` equal parts.
-
-    Parameters
-    ----------
-    leaving, others, later : ndarray of shape (..., n_bands)
-        Those who leave in the band for the cause in question, for the other one, and after it.
-    slopes : (ndarray, ndarray), each of shape (..., n_bands)
-        Of the densities in the band, of length 1, of both causes.
-
-    Returns
-    -------
-    ndarray of shape (..., n_bands, STEPS)
-    """
+    """Return cumulative hazards within each band, at the ends of its ``STEPS`` equal parts."""
     leaving, others, later = (np.maximum(part, 0.0)[..., None] for part in (leaving, others, later))
     own, other = (slope[..., None] for slope in slopes)
     u = (np.arange(STEPS) + 0.5) / STEPS

@@ -282,12 +282,7 @@ class HybridMEstimator(PrivateMetaEstimator):
 
     @classmethod
     def from_release(
-        cls,
-        release: Release,
-        *,
-        X: Any = None,
-        y: ArrayLike | None = None,
-        estimator: Any = None,
+        cls, release: Release, *, X: Any = None, y: ArrayLike | None = None, estimator: Any = None
     ) -> Self:
         """Build a fitted estimator from a release and the public records.
 
@@ -335,10 +330,7 @@ class HybridMEstimator(PrivateMetaEstimator):
     def _learn(
         self, records: PublicRecords, index: IntArray, weights: FloatArray, signed: bool
     ) -> None:
-        """Fit the estimator to public records with released weights, and keep what predicts.
-
-        Whatever was fitted before has been asked about private records, and is thrown away.
-        """
+        """Fit the estimator to public records with released weights, and keep what predicts."""
         # Records without weight stay, so that the estimator knows all public labels.
         everybody = over(records.n_public, index, weights)
         self.estimator_ = self._fit_with(records, signed)(everybody)

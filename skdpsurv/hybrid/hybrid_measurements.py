@@ -44,13 +44,7 @@ from skdpsurv.dp import clip_rows
 from skdpsurv.dp.measurement import Cost, Known, NoisySum, in_turn, price_of
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.dp.zcdp import amount
-from skdpsurv.hybrid.hybrid_records import (
-    PROOF,
-    Design,
-    PointMap,
-    PrivateRecords,
-    PublicRecords,
-)
+from skdpsurv.hybrid.hybrid_records import PROOF, Design, PointMap, PrivateRecords, PublicRecords
 from skdpsurv.hybrid.points import distinct, nearest, nested_counts, places_of
 from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities
 from skdpsurv.likelihoods.base import gram
@@ -213,21 +207,6 @@ def balance(
     moments: FloatArray, target: FloatArray, variance: float, start: FloatArray
 ) -> FloatArray:
     r"""Return weights, adding up to 1, whose mean moments are near the target.
-
-    Parameters
-    ----------
-    moments : ndarray of shape (n_public, n_moments)
-        Of public records.
-    target : ndarray of shape (n_moments,)
-        Released.
-    variance : float
-        Of the noise in the target.
-    start : ndarray of shape (n_public,)
-        Weights to stay close to, positive.
-
-    Returns
-    -------
-    ndarray of shape (n_public,)
 
     Notes
     -----

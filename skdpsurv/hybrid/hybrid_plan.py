@@ -69,13 +69,7 @@ SHARES = list_of(positive())
 
 
 def shares(split: Sequence[float] | None, method: str) -> tuple[float, ...]:
-    """Return the parts of epsilon; a method that has one part gets all of it.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If there are too many or too few, or one is not positive, or they do not add up to 1.
-    """
+    """Return the parts of epsilon; a method that has one part gets all of it."""
     default = SPLITS.get(method, (1.0,))
     if split is None:
         return default
@@ -106,21 +100,7 @@ def hybrid_plan(
     may_sign: bool,
     delta: float = 0.0,
 ) -> Plan:
-    """Decide how epsilon is spent, looking at public records and numbers only.
-
-    Parameters
-    ----------
-    records : PublicRecords
-    equal : estimator
-        Fitted to the public records alone.
-    fit_with : callable
-        Returns what fits the estimator to public records with released weights, if negative ones
-        are to be kept, or if not.
-    may_sign : bool
-        Whether the estimator is one for which negative weights are sound.
-    delta : float, default=0.0
-        Of Gaussian noise, which residuals have where it is less; 0 for none.
-    """
+    """Decide how epsilon is spent, looking at public records and numbers only."""
     parts = [epsilon * share / MARGIN for share in shares(split, method)]
     n, n_public = records.n_private, records.n_public
     n_columns = records.design_public.shape[1]
@@ -217,13 +197,7 @@ def _rounds(
 
 
 def candidates(stated: Sequence[int] | None, n_points: int) -> tuple[int, ...]:
-    """Return the sizes of the subsets, rising.
-
-    Raises
-    ------
-    ValueError
-        If they do not rise from at least 1 to at most the number of distinct public records.
-    """
+    """Return the sizes of the subsets, rising."""
     if stated is None:
         low = min(SMALLEST_CANDIDATE, n_points)
         grid = np.geomspace(low, n_points, N_CANDIDATES).round().astype(int)
@@ -246,15 +220,7 @@ def cell_number(n_private: int, n_public: int, n_columns: int, epsilon: float) -
 
 
 def keeps_signs(n_cells: int, n_private: int, rarest: float, epsilon: float) -> bool:
-    """Return whether noise is small enough for negative weights to do no harm.
-
-    Parameters
-    ----------
-    n_cells, n_private : int
-    rarest : float
-        Share of the rarest public label; 1 for a numeric outcome.
-    epsilon : float
-    """
+    """Return whether noise is small enough for negative weights to do no harm."""
     noise = math.sqrt(n_cells) * HISTOGRAM.deviation(epsilon)
     return noise <= SIGNED_NOISE * n_private * rarest
 

@@ -73,13 +73,7 @@ class Design:
 
 
 def as_columns(X: Any) -> tuple[list[Any], list[str]]:
-    """Return the columns of X, and their names if it has any.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If X is not two-dimensional and dense.
-    """
+    """Return the columns of X, and their names if it has any."""
     refuse_masked(X, "X")
     refuse_sparse(X)
     table = X if isinstance(X, pd.DataFrame) else _two_dimensional(X)
@@ -100,16 +94,7 @@ def refuse_sparse(X: Any) -> None:
 
 
 def categorical_columns(X: Any, stated: Collection[Any] | None) -> tuple[int, ...]:
-    """Return which columns are categories: as stated, or by types and values.
-
-    Parameters
-    ----------
-    X : array-like or DataFrame of shape (n_public, n_columns)
-        Public records alone: one private value must not turn numbers into categories.
-    stated : collection of int or str, or None
-        Columns by index or name. None: columns of a type that is for categories, and those of which
-        a value is no number.
-    """
+    """Return which columns are categories: as stated, or by types and values."""
     columns, names = as_columns(X)
     if stated is not None:
         places = (column_index("categorical_features", one, names, len(columns)) for one in stated)
@@ -118,10 +103,7 @@ def categorical_columns(X: Any, stated: Collection[Any] | None) -> tuple[int, ..
 
 
 def _is_numeric(column: Any) -> bool:
-    """Return whether values are numbers, be they written as text.
-
-    A single private text is enough for a reader of files to make text of a column of numbers.
-    """
+    """Return whether values are numbers, be they written as text."""
     if isinstance(column.dtype, pd.CategoricalDtype):
         return False
     if pd.api.types.is_numeric_dtype(column.dtype):
@@ -145,20 +127,7 @@ def _number(value: Any) -> float:
 
 
 def read_table(X: Any, categorical: Collection[int]) -> Table:
-    """Take records apart.
-
-    Parameters
-    ----------
-    X : array-like or DataFrame of shape (n_records, n_columns)
-        Private and public records.
-    categorical : collection of int
-        Columns of categories.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If a number is missing, infinite, or no number.
-    """
+    """Take records apart."""
     columns, _ = as_columns(X)
     numeric = [j for j in range(len(columns)) if j not in categorical]
     numbers = np.empty((len(columns[0]), len(numeric)))
@@ -172,13 +141,7 @@ def read_table(X: Any, categorical: Collection[int]) -> Table:
 
 
 def as_labels(column: Any) -> NDArray[Any]:
-    """Return a column of labels as Python's own objects; a missing one is a category, None.
-
-    Raises
-    ------
-    ValueError
-        If a label is a double that stands for several whole numbers.
-    """
+    """Return a column of labels as Python's own objects; a missing one is a category, None."""
     values = np.asarray(column, dtype=object)
     # One record's gap makes doubles of the whole numbers of all others, and one label of two.
     if any(all_of(FLOATS, [v]) and LARGEST_FLOAT <= abs(v) < np.inf for v in values.tolist()):

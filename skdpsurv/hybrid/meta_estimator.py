@@ -39,12 +39,7 @@ NO_OUTCOME = "y must be a 1d array of labels or numbers."
 
 
 def require_both(n_public: int, n_records: int) -> None:
-    """Refuse a mask that leaves no public or no private record.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse a mask that leaves no public or no private record."""
     if not 0 < n_public < n_records:
         raise ValueError(
             "public must be True for at least one record and False for at least one, got "
@@ -53,13 +48,7 @@ def require_both(n_public: int, n_records: int) -> None:
 
 
 def boolean_mask(public: ArrayLike | None, n_records: int) -> BoolArray:
-    """Return a mask that may be all True or all False.
-
-    Raises
-    ------
-    TypeError, ValueError
-        If it is no boolean for each record.
-    """
+    """Return a mask that may be all True or all False."""
     if public is None:
         raise ValueError(
             "public must be given: a boolean for each record, True for those that may be published."
@@ -79,19 +68,7 @@ def boolean_mask(public: ArrayLike | None, n_records: int) -> BoolArray:
 
 
 def public_part(classifies: bool, block: tuple[Any, ...]) -> tuple[Any, NDArray[Any]]:
-    """Return the public ones of some records, and their outcomes; no private one is looked at.
-
-    Parameters
-    ----------
-    classifies : bool
-    block : tuple
-        X, y and the public mask of some records.
-
-    Raises
-    ------
-    TypeError, ValueError
-        As :func:`boolean_mask` and :func:`checked_outcome` do.
-    """
+    """Return the public ones of some records, and their outcomes; no private one is looked at."""
     X, y, public = block
     mask = boolean_mask(public, size(X)[0])
     refuse_no_target(y)
@@ -111,13 +88,7 @@ def public_part(classifies: bool, block: tuple[Any, ...]) -> tuple[Any, NDArray[
 
 
 def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
-    """Return labels, as Python's own objects, or numbers.
-
-    Raises
-    ------
-    ValueError
-        If there is not one for each record, or one is missing.
-    """
+    """Return labels, as Python's own objects, or numbers."""
     refuse_no_target(y)
     refuse_masked(y, "y")
     # Objects: one private label must not change the type of the public ones.
@@ -160,22 +131,7 @@ def fit_weighted(
     signed: bool,
     fit_equally: Callable[[], Any],
 ) -> Any:
-    """Return a fitted clone, which nobody else holds.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Whose ``fit`` takes ``sample_weight``.
-    X, y : ndarray
-        Public records.
-    weights : ndarray of shape (n_public,)
-        Released.
-    signed : bool
-        Whether to try weights as they are.
-    fit_equally : callable
-        Returns a new clone, fitted to all public records alike: for where nothing else can be
-        fitted. An estimator that was used before might remember what it was used for.
-    """
+    """Return a fitted clone, which nobody else holds."""
     if signed:
         try:
             with warnings_as_errors():

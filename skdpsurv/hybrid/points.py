@@ -148,19 +148,7 @@ def distinct(points: FloatArray) -> IntArray:
 
 
 def nearest(points: FloatArray, centers: FloatArray) -> IntArray:
-    """Return, for each point, the place of the nearest centre.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_dimensions)
-        Private.
-    centers : ndarray of shape (n_centers, n_dimensions)
-        Public, at least one.
-
-    Returns
-    -------
-    ndarray of shape (n_points,)
-    """
+    """Return, for each point, the place of the nearest centre."""
     (place,) = _nested(points, centers, (centers.shape[0],))
     return place
 
@@ -168,22 +156,7 @@ def nearest(points: FloatArray, centers: FloatArray) -> IntArray:
 def nested_counts(
     points: FloatArray, centers: FloatArray, sizes: Sequence[int]
 ) -> Iterator[IntArray]:
-    """Yield, for nested sets of centres, how many points are nearest to each centre.
-
-    Parameters
-    ----------
-    points : ndarray of shape (n_points, n_dimensions)
-        Private.
-    centers : ndarray of shape (n_centers, n_dimensions)
-        Public, in the order in which they join.
-    sizes : sequence of int
-        Sizes of the sets, rising: each holds the first so many centres.
-
-    Yields
-    ------
-    ndarray of shape (size,)
-        Private counts.
-    """
+    """Yield, for nested sets of centres, how many points are nearest to each centre."""
     for size, place in zip(sizes, _nested(points, centers, sizes), strict=True):
         yield np.bincount(place, minlength=size)
 

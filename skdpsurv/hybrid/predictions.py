@@ -48,18 +48,7 @@ def row_wise() -> frozenset[type]:
 
 
 def prediction_assumptions(estimator: Any) -> tuple[str, ...]:
-    """Return what must be true of an estimator that is asked for predictions of private records.
-
-    Parameters
-    ----------
-    estimator : estimator
-        Fitted or not.
-
-    Returns
-    -------
-    tuple of str
-        Empty if it is known to predict row by row.
-    """
+    """Return what must be true of an estimator that is asked for predictions of private records."""
     if type(estimator) in row_wise():
         return ()
     return (
@@ -81,22 +70,6 @@ def asked_alone(
 
     Threads add up the trees of a forest in the order in which they end, to all rows alike: in one
     thread no record moves the last bits of another one.
-
-    Parameters
-    ----------
-    model : estimator
-    ask : callable
-        ``ask(model, i)`` returns the numbers of a record.
-    n_times : int
-    shape : tuple of int
-        Of an answer.
-    copies : bool, default=True
-        Whether each record is shown to a fresh copy.
-
-    Returns
-    -------
-    ndarray of shape (n_times, *shape)
-        NaN where there is no answer of this shape. Nothing is raised or warned.
     """
 
     def asked(i: int) -> FloatArray:

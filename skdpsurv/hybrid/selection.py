@@ -35,19 +35,7 @@ from skdpsurv.mechanisms.sums import LOSS, Choices, Sums
 def record_losses(
     fitted: Any, X: FloatArray, y: NDArray[Any], low: float = 0.0, span: float = 1.0
 ) -> FloatArray:
-    """Return the loss of each record, between 0 and 1.
-
-    Parameters
-    ----------
-    fitted : estimator
-        Public.
-    X : ndarray of shape (n_records, n_columns)
-        Private.
-    y : ndarray of shape (n_records,)
-        Private. A label that the model does not know is a label that it gave probability 0.
-    low, span : float
-        Public range of a numeric outcome.
-    """
+    """Return the loss of each record, between 0 and 1."""
     if not is_classifier(fitted):
         if span <= 0.0:
             return np.zeros(X.shape[0])
@@ -181,10 +169,7 @@ class SubsetSelection(Parameters):
     }
 
     def __init__(
-        self,
-        selection: str = "permute_and_flip",
-        *,
-        candidate_sizes: Sequence[int] | None = None,
+        self, selection: str = "permute_and_flip", *, candidate_sizes: Sequence[int] | None = None
     ) -> None:
         self.selection = selection
         self.candidate_sizes = candidate_sizes

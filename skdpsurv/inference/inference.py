@@ -128,22 +128,7 @@ def interval(
 def table(
     estimate: FloatArray, error: FloatArray, features: Sequence[Feature], level: float = 0.95
 ) -> pd.DataFrame:
-    """Return a table of coefficients with the columns of lifelines.
-
-    Parameters
-    ----------
-    estimate, error : ndarray of shape (n_features,)
-        On the scale of the features.
-    features : sequence of Feature
-        Where a feature is a multiple of a raw column, the coefficient is that of one unit of it.
-    level : float, default=0.95
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by ``covariate``. Where nothing is known: an infinite standard error, and no number
-        for the estimate, z and p.
-    """
+    """Return a table of coefficients with the columns of lifelines."""
     steps = np.array([1.0 if f.per_unit is None else f.per_unit for f in features])
     known = ~np.isinf(error)
     with np.errstate(all="ignore"):

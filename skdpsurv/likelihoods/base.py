@@ -127,11 +127,7 @@ class Likelihood(Protocol):
         ...
 
     def derivatives(
-        self,
-        coef: FloatArray,
-        block: Any,
-        weights: FloatArray | None = None,
-        order: int = 2,
+        self, coef: FloatArray, block: Any, weights: FloatArray | None = None, order: int = 2
     ) -> Derivatives:
         """Return the sums over the block of the (weighted) gradients and, at order 2, Hessians."""
         ...

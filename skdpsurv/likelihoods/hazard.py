@@ -307,11 +307,7 @@ class DiscreteHazard:
         survived: IntArray,
         order: int,
     ) -> FloatArray:
-        """Add the records beyond their knee: they differ by k alone, so one pass over the k's.
-
-        Slope VH in b, curvature 0; in the baseline the Hessian is diag(phi'') less its projection
-        phi'' phi''^T / sum phi'', returned as A^T (.) A (the diagonal goes to the interval sums).
-        """
+        """Add the records beyond their knee: they differ by k alone, so one pass over the k's."""
         A = self.basis
         hessian = np.zeros((A.shape[1], A.shape[1]))
         if self.cap is None or not capped.any():

@@ -250,11 +250,7 @@ def cap_knees(
 def _look_up(
     link: Link, a: FloatArray, k: IntArray, cap: float, highest: float
 ) -> tuple[BoolArray, FloatArray, FloatArray, FloatArray]:
-    """Return which knees are below ``highest``; of those a bracket, with a start between its ends.
-
-    Sums of all k at one b are found in one pass over the intervals, so that they are cheap at
-    points between which logarithms of sums are nearly cubic.
-    """
+    """Return which knees are below ``highest``, and a bracket of each with a start inside."""
     lowest = least_knees(a, k, cap).min()
     n_points = int(min(max((highest - lowest) / LOOKED_UP, 1.0), MOST_LOOKED_UP - 1.0)) + 2
     points = np.linspace(lowest, max(highest, lowest), n_points)

@@ -261,10 +261,7 @@ def add_small(
 
 
 def _terms_last(terms: FloatArray) -> FloatArray:
-    """Return (..., n_terms, n) as (..., n, n_terms), a record's terms side by side in memory.
-
-    That decides in which order terms are added up, and with it the last digits.
-    """
+    """Return (..., n_terms, n) as (..., n, n_terms), a record's terms side by side in memory."""
     return np.ascontiguousarray(np.swapaxes(terms, -1, -2))
 
 

@@ -115,11 +115,7 @@ def gradient_error(
 
 
 def largest_distance(
-    constants: PrivacyConstants,
-    n_records: int,
-    kappa: float,
-    noise_norm: float,
-    center: Center,
+    constants: PrivacyConstants, n_records: int, kappa: float, noise_norm: float, center: Center
 ) -> float:
     """Return M: the distance from the centre of all points where F is no larger than there."""
     slope = constants.gradient_sensitivity

@@ -276,10 +276,7 @@ def _newton(
     decrement: float = 0.0,
     box: float = math.inf,
 ) -> tuple[FloatArray, bool]:
-    """Return the last point, and whether its gradient (or its decrement) is small enough.
-
-    A point that leaves the box is moved to its face, and the search ends.
-    """
+    """Return the last point, and whether its gradient (or its decrement) is small enough."""
     shift = start
     gradient, hessian = objective.derivatives(shift)
     norm, ratio, fresh = float(np.linalg.norm(gradient)), 1.0, True
@@ -317,11 +314,7 @@ def _newton_direction(hessian: FloatArray, gradient: FloatArray) -> FloatArray:
 def _line_search(
     objective: Objective, shift: FloatArray, direction: FloatArray, slope: float, order: int
 ) -> tuple[FloatArray, FloatArray, FloatArray | None]:
-    """Bisect on the derivative along a descent direction: F is convex, so no values are needed.
-
-    A step is taken once the derivative there is at most half of what it was, upwards: the full
-    step nearly always.
-    """
+    """Bisect on the derivative along a descent direction: F is convex, so no values are needed."""
     low, high = 0.0, math.inf
     step = 1.0
     for _ in range(40):

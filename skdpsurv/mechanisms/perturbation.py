@@ -186,10 +186,7 @@ def perturb(problem: Problem, source: RandomSource) -> Perturbed:
 
 
 def perturb_all(
-    problems: Sequence[Problem],
-    source: RandomSource,
-    *,
-    n_jobs: int | None = None,
+    problems: Sequence[Problem], source: RandomSource, *, n_jobs: int | None = None
 ) -> list[Perturbed]:
     """Release the private minimisers of several problems, solved in parallel.
 

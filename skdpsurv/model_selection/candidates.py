@@ -75,15 +75,7 @@ class Candidate:
         return Candidate(self.params, estimator, reads_classes=True)
 
     def ready(self, spend: Spend, seed: int | None = None) -> Any:
-        """Return a fresh estimator that spends so much; it has no accountant.
-
-        Parameters
-        ----------
-        spend : Spend
-            Where its delta is 0, the estimator's own stays: a plan that has one is refused.
-        seed : int or None
-            Replaces its ``random_state``; None keeps it.
-        """
+        """Return a fresh estimator that spends so much; it has no accountant."""
         fresh = clone(self.estimator)
         # Whoever speaks, or keeps what was computed, would tell how many runs there are; whoever
         # writes into the rows that it is given would make a run depend on the one before.
@@ -114,13 +106,7 @@ def _calm(estimator: Any) -> dict[str, Any]:
 
 
 def private_step(estimator: Any) -> tuple[str, PrivateEstimator]:
-    """Return the private estimator, and the prefix of its parameters.
-
-    Raises
-    ------
-    TypeError
-        If there is none, or it is not the last step of a pipeline.
-    """
+    """Return the private estimator, and the prefix of its parameters."""
     if isinstance(estimator, PrivateEstimator) and not isinstance(estimator, type):
         return "", estimator
     if isinstance(estimator, Pipeline) and estimator.steps:
@@ -162,13 +148,7 @@ def unprotected_steps(estimator: Any) -> list[str]:
 def list_candidates(
     estimator: Any, param_grid: Any, n_candidates: int | None, seed: int | None, delta: float = 0.0
 ) -> list[Candidate]:
-    """Return all candidates, or so many drawn at random, with parameters that break no rule.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If they cannot be made, or vary what the search itself sets.
-    """
+    """Return all candidates, or so many drawn at random, with parameters that break no rule."""
     if param_grid is None:
         raise ValueError("param_grid must be a dict of lists, or a list of these, got None.")
     with silence():  # of there being fewer than were asked for: all of them are tried then
@@ -242,18 +222,7 @@ class Fit:
     def planned(
         cls, estimator: Any, X: Any, y: Any, parameters: Mapping[str, Any], public: BoolArray
     ) -> Fit:
-        """Plan a fit; no private value is looked at, but by steps that void every guarantee.
-
-        Parameters
-        ----------
-        estimator : estimator
-        X, y : array-like
-            Records of the fit.
-        parameters : mapping
-            Of ``fit``, beside these.
-        public : ndarray of bool
-            Which of the records need no protection.
-        """
+        """Plan a fit; no private value is looked at, but by steps that void every guarantee."""
         _, step = private_step(estimator)
         steps = flat_steps(estimator)[:-1]
         with silence():
@@ -270,16 +239,7 @@ class Fit:
         return cls(estimator, shape, guarantee, doubts)
 
     def check(self, X: Any, y: Any, parameters: Mapping[str, Any], *spared: type[Warning]) -> None:
-        """Refuse records that the fit would refuse, as it would.
-
-        Parameters
-        ----------
-        X, y : array-like
-        parameters : mapping
-            As for :meth:`planned`.
-        *spared : type
-            Warnings that may be given.
-        """
+        """Refuse records that the fit would refuse, as it would."""
         _, step = private_step(self.estimator)
         with silence(*spared):
             steps = flat_steps(self.estimator)[:-1]
@@ -307,13 +267,7 @@ def _valid_row(step: Any, X: Any) -> list[Any]:
 
 
 def _own(estimator: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters of ``fit`` that reach the private step.
-
-    Raises
-    ------
-    TypeError
-        If there are others.
-    """
+    """Return the parameters of ``fit`` that reach the private step."""
     prefix, step = private_step(estimator)
     known = set(inspect.signature(step.fit).parameters) - {"X", "y"}
     found = {name.removeprefix(prefix): value for name, value in parameters.items()}
@@ -325,30 +279,7 @@ def _own(estimator: Any, parameters: Mapping[str, Any]) -> dict[str, Any]:
 def charges_of(
     estimator: Any, X: Any, y: Any = None, options: Mapping[str, Any] | None = None
 ) -> list[PrivacyGuarantee]:
-    """Return what ``estimator.fit(X, y, **options)`` would charge, in order.
-
-    Parameters
-    ----------
-    estimator : estimator
-        A private estimator (a `PrivateSearchCV` is one charge), a pipeline that ends in one, or
-        scikit-learn's `GridSearchCV` or `RandomizedSearchCV` of these: a charge for each candidate
-        and fold, and the dearest of the candidates for the last fit. Of a search by `GridSearchCV`,
-        all records stand for those of each fold: the number of records does not change what a
-        fit is charged.
-    X, y : array-like
-        Records; only what is public of them is looked at.
-    options : mapping, optional
-        Further arguments of ``fit``.
-
-    Returns
-    -------
-    list of PrivacyGuarantee
-
-    Raises
-    ------
-    TypeError
-        If it is something else.
-    """
+    """Return what ``estimator.fit(X, y, **options)`` would charge, in order."""
     options = {} if options is None else dict(options)
     if isinstance(estimator, GridSearchCV | RandomizedSearchCV):
         folds = check_cv(estimator.cv, y, classifier=is_classifier(estimator.estimator))

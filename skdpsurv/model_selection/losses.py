@@ -176,21 +176,7 @@ def through_pipeline(model: Any, X: Any) -> tuple[Any, Any]:
 
 
 def chosen_loss(scoring: str | Loss | None, estimator: Any, horizon: object) -> Loss:
-    """Return the loss that ``scoring`` names.
-
-    Parameters
-    ----------
-    scoring : str, callable or None
-    estimator : estimator
-        Not fitted; says whether it is a classifier.
-    horizon : float or None
-        ``max_time``, of an estimator of survival.
-
-    Raises
-    ------
-    ValueError, TypeError
-        If there is no such loss, or none for this estimator.
-    """
+    """Return the loss that ``scoring`` names."""
     if scoring is not None and not isinstance(scoring, str):
         if not callable(scoring):
             raise TypeError("scoring must be None, the name of a loss, or a callable.")
@@ -222,19 +208,6 @@ def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:
     Records are shown one at a time, each to a fresh copy of the model. They are shown all at once
     where the loss is one of this package and the model is, too: then rows are computed with one by
     one inside, and :func:`_come_through` keeps any of them from failing for all.
-
-    Parameters
-    ----------
-    loss : callable
-        ``loss(model, X, y)``, an array with the loss of each record.
-    model : estimator or None
-        Fitted. None, of a fit that failed, loses 1 everywhere.
-    X, y : array-like
-        Held-out records.
-
-    Returns
-    -------
-    int
     """
     n_records = length(X)
     if model is None:
@@ -303,23 +276,14 @@ def _at_once(loss: Loss, model: Any, X: Any, y: Any) -> FloatArray:
 def _come_through(
     X: Any, seen: BoolArray, *, largest: float = np.inf, gaps: bool = False
 ) -> tuple[FloatArray, BoolArray]:
-    """Return rows that the next step takes, whatever they hold, and which of them are records'.
-
-    Every step and every prediction takes finite numbers. A row with another one has no loss; zeros
-    go on in its place, so that shapes, and with them the arithmetic of other rows, stay.
-    """
+    """Return rows that the next step takes, whatever they hold, and which of them are records'."""
     rows: FloatArray = check_array(X, dtype=np.float64, ensure_all_finite=False)
     seen = seen & ((np.abs(rows) < largest) | (np.isnan(rows) & gaps)).all(axis=1)
     return np.where(seen[:, None], rows, 0.0), seen
 
 
 def _features(steps: list[Any], model: Any, X: Any) -> FloatArray:
-    """Return the features of raw rows; NaN of a row that a step refuses.
-
-    Rows that are refused are found by halves: what is made of the others is computed cell by cell,
-    and is the same to the last bit whatever rows are beside them. A norm may not be, so that rows
-    are normalized one by one.
-    """
+    """Return the features of raw rows; NaN of a row that a step refuses."""
     whole = one_after_another(steps)
     first = flat_steps(model)[0]
     n_columns, names = int(first.n_features_in_), getattr(first, "feature_names_in_", None)

@@ -15,26 +15,7 @@ if TYPE_CHECKING:
 
 
 def plot_trace(chains: Any, parameters: Sequence[str] | None = None) -> Figure:
-    """Draw the paths of chains: one panel a parameter, one colour a chain.
-
-    Parameters
-    ----------
-    chains : PosteriorChains
-        Not private, and neither is the figure.
-    parameters : sequence of str, optional
-        Which ones; all if omitted.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    ValueError
-        If a parameter has another name.
-    """
+    """Draw the paths of chains: one panel a parameter, one colour a chain."""
     figure, panels = _panels(chains, parameters, "plot_trace")
     for j, ax in panels.items():
         for i, chain in enumerate(chains.draws):
@@ -45,26 +26,7 @@ def plot_trace(chains: Any, parameters: Sequence[str] | None = None) -> Figure:
 
 
 def plot_density(chains: Any, parameters: Sequence[str] | None = None) -> Figure:
-    """Draw kernel estimates of the densities: one panel a parameter, one colour a chain.
-
-    Parameters
-    ----------
-    chains : PosteriorChains
-        Not private, and neither is the figure.
-    parameters : sequence of str, optional
-        Which ones; all if omitted.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    ValueError
-        If a parameter has another name.
-    """
+    """Draw kernel estimates of the densities: one panel a parameter, one colour a chain."""
     figure, panels = _panels(chains, parameters, "plot_density")
     for j, ax in panels.items():
         values = chains.draws[:, :, j]

@@ -134,10 +134,7 @@ def _table(name: str, model: Any, scale: pd.Series | None) -> pd.DataFrame:
 
 
 def _limits(tables: Any, most: float) -> FloatArray:
-    """Return ends that hold all that is finite, and no effect.
-
-    Ratios of more than a few thousand say no more than an arrow does.
-    """
+    """Return ends that hold all that is finite, and no effect."""
     ends = np.concatenate([table.to_numpy().ravel() for table in tables])
     ends = np.clip(np.append(ends[np.isfinite(ends)], 0.0), -most, most)
     room = 0.05 * float(np.ptp(ends)) or 1.0

@@ -21,23 +21,7 @@ LINE_WIDTH = 2.4
 
 
 def by_name(things: Any, what: str, method: str = "") -> Mapping[str, Any]:
-    """Return a mapping as it is, and one thing alone under the name "".
-
-    Parameters
-    ----------
-    things : object or mapping of str to object
-    what : str
-        What one of them is, for errors.
-    method : str
-        What each of them must have.
-
-    Raises
-    ------
-    ValueError
-        If the mapping is empty.
-    TypeError
-        If one of them has no such method.
-    """
+    """Return a mapping as it is, and one thing alone under the name ""."""
     named = things if isinstance(things, Mapping) else {"": things}
     if not named:
         raise ValueError(f"{what}s must hold at least one {what}.")
@@ -77,42 +61,14 @@ def colour(i: int) -> str:
 
 
 def pyplot(function: str) -> Any:
-    """Return matplotlib.pyplot: everything else in the package works without it.
-
-    Parameters
-    ----------
-    function : str
-        Name of the function that needs matplotlib, for the error.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    """
+    """Return matplotlib.pyplot: everything else in the package works without it."""
     with extra("plot", "matplotlib", function):
         import matplotlib.pyplot as plt
     return plt
 
 
 def new_axes(function: str, height: float = 5.0) -> Axes:
-    """Return the axes of a new pyplot figure, with room for a legend beside them.
-
-    Parameters
-    ----------
-    function : str
-        Name of the function that needs matplotlib, for the error.
-    height : float, default=5.0
-        Of the figure, in inches.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    """
+    """Return the axes of a new pyplot figure, with room for a legend beside them."""
     axes: Axes = pyplot(function).subplots(figsize=(8.0, height), layout="constrained")[1]
     return axes
 

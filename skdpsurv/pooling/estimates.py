@@ -87,23 +87,7 @@ def pooled_estimate(estimates: Sequence[Inference], effects: str) -> Inference:
 
 
 def together(members: Sequence[Inference]) -> Inference:
-    """Return the mean of estimates, weighed by their precisions, and its covariance.
-
-    Parameters
-    ----------
-    members : sequence of Inference
-        At least one; of the same coordinates.
-
-    Returns
-    -------
-    Inference
-        0 where nobody knows a coordinate.
-
-    Raises
-    ------
-    ValueError
-        If a covariance has no inverse.
-    """
+    """Return the mean of estimates, weighed by their precisions, and its covariance."""
     size = members[0].known.size
     total, weighed = np.zeros((size, size)), np.zeros(size)
     for member in members:

@@ -28,22 +28,7 @@ APART = "no person is in the data sets of two of these releases (by SHA-256)"
 def joint_guarantee(
     members: Sequence[Release], mechanism: str, effects: str, disjoint: bool
 ) -> PrivacyGuarantee:
-    """Return the guarantee of what follows from several releases.
-
-    Parameters
-    ----------
-    members : sequence of Release
-    mechanism : str
-        How they were pooled, with a place for their number.
-    effects : str
-    disjoint : bool
-        Whether nobody is in two of the data sets.
-
-    Raises
-    ------
-    ValueError
-        If they are about different neighbours, or leave no delta below 1.
-    """
+    """Return the guarantee of what follows from several releases."""
     made = [member.guarantee for member in members]
     if len({one.neighbours for one in made}) > 1:
         raise ValueError(
@@ -81,14 +66,7 @@ def joint_guarantee(
 
 
 def doubts_of(members: Sequence[Release], disjoint: bool) -> list[str]:
-    """Return why what a pool promises may be less than its epsilon says, or nothing.
-
-    Parameters
-    ----------
-    members : sequence of Release
-    disjoint : bool
-        Whether nobody is said to be in two of the data sets.
-    """
+    """Return why what a pool promises may be less than its epsilon says, or nothing."""
     found = []
     entries = [entry for member in members for entry in leaves(member)]
     if unproved := _unproved(entries):
@@ -117,11 +95,7 @@ def _unproved(entries: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _assumptions(members: Sequence[Release], disjoint: bool) -> list[str]:
-    """Return what members rest on, and that people are apart where their epsilons do not add up.
-
-    A pool within a pool may have been made by another rule than the one around it: then it is said
-    between which releases nobody is twice.
-    """
+    """Return what members rest on, and that people are apart where their epsilons do not add up."""
     throughout = disjoint and all(
         DISJOINT in member.guarantee.assumptions
         for member in members

@@ -63,13 +63,7 @@ class Regression:
         raise NotImplementedError
 
     def check(self, members: Sequence[Release]) -> None:
-        """Refuse releases whose coefficients mean different things.
-
-        Raises
-        ------
-        ValueError
-            Naming what differs.
-        """
+        """Refuse releases whose coefficients mean different things."""
         require_same(members, self.same)
         first = members[0]
         features = None if first.columns is None else first.features
@@ -87,11 +81,6 @@ class Regression:
         """Return what each release says of all parameters by its own records alone.
 
         One that noise hides from everybody says nothing.
-
-        Raises
-        ------
-        ValueError
-            If none has standard errors.
         """
         sizes = [self.n_common(member) + member.n_features for member in members]
         found = list(map(Inference.of, members, sizes))
@@ -228,13 +217,7 @@ def _covariance(draws: FloatArray) -> FloatArray:
 
 
 def check_tables(members: Sequence[Release]) -> None:
-    """Refuse tables of different cells.
-
-    Raises
-    ------
-    ValueError
-        Naming what differs.
-    """
+    """Refuse tables of different cells."""
     require_same(members, ("max_time", "breakpoints"))
     hint = ' n_intervals="auto" depends on the number of records and epsilon.'
     require_same(members, ("n_intervals",), hint)

@@ -16,19 +16,7 @@ from skdpsurv.release import Release
 
 
 def in_order(releases: Any, kinds: Collection[str]) -> list[Release]:
-    """Return releases of one kind, all different, in an order that does not depend on theirs.
-
-    Parameters
-    ----------
-    releases : sequence of Release
-    kinds : collection of str
-        Names of estimators that can be pooled.
-
-    Raises
-    ------
-    TypeError, ValueError
-        Naming the rule that is broken.
-    """
+    """Return releases of one kind, all different, in an order that does not depend on theirs."""
     if isinstance(releases, str | Mapping) or not isinstance(releases, Iterable):
         raise TypeError("releases must be a list of two or more of them.")
     members = list(releases)
@@ -86,13 +74,7 @@ def in_one_ledger(members: Sequence[Release]) -> int:
 
 
 def leaves(release: Release) -> list[dict[str, Any]]:
-    """Return what a guarantee says of each release in a pool: of itself, if it is none.
-
-    Raises
-    ------
-    ValueError
-        If a pooled release does not say what it was pooled from.
-    """
+    """Return what a guarantee says of each release in a pool: of itself, if it is none."""
     pooled: Any = release.made_by.public_inputs.get("pooled")
     if pooled is None:
         promised, receipt = release.guarantee, release.receipt
@@ -118,13 +100,7 @@ def leaves(release: Release) -> list[dict[str, Any]]:
 
 
 def n_records(release: Release) -> int:
-    """Return how many records a release was made of.
-
-    Raises
-    ------
-    ValueError
-        If it does not say.
-    """
+    """Return how many records a release was made of."""
     number: Any = release.made_by.public_inputs.get("n_records")
     if type(number) is not int or number < 1:
         raise ValueError("releases must say n_records, a positive integer, in their public_inputs.")
@@ -132,13 +108,7 @@ def n_records(release: Release) -> int:
 
 
 def require_same(members: Sequence[Release], names: Collection[str], hint: str = "") -> None:
-    """Refuse releases with different public parameters, of those that matter.
-
-    Raises
-    ------
-    ValueError
-        Naming the first parameter that differs.
-    """
+    """Refuse releases with different public parameters, of those that matter."""
     shared = _common(members)
     for name in names:
         if name not in shared:

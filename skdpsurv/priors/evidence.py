@@ -58,16 +58,7 @@ class Evidence:
     def of_minimiser(
         cls, minimiser: FloatArray, information: FloatArray | float, calibration: Calibrated
     ) -> Self:
-        """Return what a perturbed minimiser says.
-
-        Parameters
-        ----------
-        minimiser : ndarray of shape (n_params,)
-            Less what it was shrunk to.
-        information : ndarray of shape (n_params,), or float
-            h, as guessed; positive.
-        calibration : Calibrated
-        """
+        """Return what a perturbed minimiser says."""
         h = np.full(minimiser.shape, information, dtype=np.float64)
         linear, output = (
             0.0 if law is None else law.deviation**2
@@ -83,13 +74,7 @@ class Evidence:
 
     @classmethod
     def of(cls, release: Release, shape: tuple[int, ...]) -> Self | None:
-        """Return that of a release, or None if it has none.
-
-        Raises
-        ------
-        ValueError
-            If the release holds a part of one only, or one that is none.
-        """
+        """Return that of a release, or None if it has none."""
         if not any(name in release.values for name in _NAMES):
             return None
         coef, error = (released_array(release, name, shape) for name in _NAMES)
@@ -135,14 +120,7 @@ class Evidence:
         return float(np.sum(c * weight * c)), float(np.sum(c * weight * self.coef[known]))
 
     def improved(self, fitted: FloatArray, prior: Evidence | None) -> FloatArray:
-        """Return coefficients as fitted, or together with a prior that these records agree with.
-
-        Parameters
-        ----------
-        fitted : ndarray
-            The shrunk coefficients that this is the evidence of.
-        prior : Evidence or None
-        """
+        """Return coefficients as fitted, or together with a prior that these records agree with."""
         if prior is None or not self.agrees(prior):
             return fitted
         return self.with_prior(prior)
@@ -182,17 +160,6 @@ class Terms(NamedTuple):
         A number's coefficient is that of one unit of the raw column, whatever its bounds; a
         category's is the difference to the reference, whichever that is. Nothing is known of terms
         that the others lack, or have in a form that this cannot be told from.
-
-        Parameters
-        ----------
-        theirs : Terms
-        evidence : Evidence
-            Of shape (..., n_features).
-
-        Raises
-        ------
-        ValueError
-            If a column has another unit, or no term is common.
         """
         require_same_units("prior", self.features, theirs.features)
         alike = self.references == theirs.references or not (self.whole and theirs.whole)

@@ -73,13 +73,7 @@ class Promises:
 
     @classmethod
     def of(cls, prior: Release | None) -> Promises:
-        """Read what a prior says about itself.
-
-        Raises
-        ------
-        ValueError
-            If it does not say what its own prior promised.
-        """
+        """Read what a prior says about itself."""
         if prior is None:
             return cls(())
         try:
@@ -192,28 +186,7 @@ class Prior:
         features: Sequence[Feature] | None = None,
         outputs: Any = None,
     ) -> Self | None:
-        """Return a prior for a fit, after checking that it speaks of the same things.
-
-        Parameters
-        ----------
-        release : Release or None
-        model : {"hazard", "odds"}
-            What is fitted.
-        n_features : int
-        names : sequence of str or None
-            Of the features.
-        columns : transformer or None, default=None
-            Of the fit.
-        features : sequence of Feature or None, default=None
-            That ``columns`` make; None: columns that nobody describes.
-        outputs : list or None, default=None
-            Classes, of a classifier.
-
-        Raises
-        ------
-        ValueError
-            Naming what differs.
-        """
+        """Return a prior for a fit, after checking that it speaks of the same things."""
         if release is None:
             return None
         release = replace(release)  # what is cached there must not change a parameter
@@ -259,20 +232,7 @@ class Prior:
 
 
 def check_same_features(release: Release, n_features: int, names: Sequence[str] | None) -> None:
-    """Refuse a prior of other features than a fit has, by their number, names and order.
-
-    Parameters
-    ----------
-    release : Release
-    n_features : int
-    names : sequence of str or None
-        Of the features of the fit, if they have any.
-
-    Raises
-    ------
-    ValueError
-        Naming what differs.
-    """
+    """Refuse a prior of other features than a fit has, by their number, names and order."""
     if release.n_features != n_features:
         raise ValueError(
             f"prior must have as many columns as X, {n_features}, got {release.n_features}."

@@ -6,10 +6,7 @@ had to be mended). For records that matter, take the estimators of the rest of t
 
 from __future__ import annotations
 
-from skdpsurv.published.classifiers import (
-    PublishedLogisticRegression,
-    PublishedStackingClassifier,
-)
+from skdpsurv.published.classifiers import PublishedLogisticRegression, PublishedStackingClassifier
 from skdpsurv.published.hazards import PublishedDiscreteTimeSurvival
 from skdpsurv.published.histogram import PerturbedHistogramMEstimator
 from skdpsurv.published.weibull import (

@@ -227,9 +227,7 @@ class PublishedDiscreteTimeSurvival(DiscreteTimeModel):
     inference_share = 0.0
     _inference_needs = (", which DPDiscreteTimeSurvival has", FIRST_LOOK_RECORDS)
 
-    _rules: ClassVar[dict[str, Check]] = {
-        "method": word_or(PosteriorSampling, *PURE, "psgld"),
-    }
+    _rules: ClassVar[dict[str, Check]] = {"method": word_or(PosteriorSampling, *PURE, "psgld")}
     _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {"psgld": PosteriorSampling}
 
     def __init__(
@@ -281,10 +279,7 @@ class PublishedDiscreteTimeSurvival(DiscreteTimeModel):
     def _plan(self, shape: Shape) -> Plan:
         sampling, epsilon, alpha = self._sampling, float(self.epsilon), float(self.alpha)
         model = self._model(
-            shape,
-            exact_rows=sampling is not None,
-            max_cumulative_hazard=None,
-            prior_event_rate=0.5,
+            shape, exact_rows=sampling is not None, max_cumulative_hazard=None, prior_event_rate=0.5
         )
         tree: Measurement
         numbers = DOUBLES

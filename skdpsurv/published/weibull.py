@@ -330,10 +330,7 @@ class PublishedWeibullFitter(WeibullCurve):
     True
     """
 
-    _rules: ClassVar[dict[str, Check]] = {
-        "rungs": choice(*LADDERS),
-        "n_rungs": optional(integer()),
-    }
+    _rules: ClassVar[dict[str, Check]] = {"rungs": choice(*LADDERS), "n_rungs": optional(integer())}
 
     def __init__(
         self,

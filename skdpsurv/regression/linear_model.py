@@ -154,10 +154,7 @@ class PrivateLinearModel(RegressorMixin, LinearEstimator, ABC):
     Parameters that it adds have rules in ``_rules``.
     """
 
-    _rules: ClassVar[dict[str, Check]] = {
-        "alpha": zero_or(positive()),
-        "method": choice(*PURE),
-    }
+    _rules: ClassVar[dict[str, Check]] = {"alpha": zero_or(positive()), "method": choice(*PURE)}
 
     #: Parameters that no release needs, or holds in another place.
     _not_stated = ("epsilon", "random_state", "accountant", "columns")
@@ -284,13 +281,7 @@ def plain(value: Any) -> Any:
 
 
 def checked_outcomes(y: Any, n_records: int) -> FloatArray:
-    """Return finite numbers, one for each record.
-
-    Raises
-    ------
-    ValueError
-        If they are anything else; no value is shown.
-    """
+    """Return finite numbers, one for each record."""
     refuse_no_target(y)
     refuse_masked(y, "y")
     column: Any = attempted(np.asarray, y)

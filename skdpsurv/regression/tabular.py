@@ -111,15 +111,7 @@ class TabularEstimator(PrivateEstimator):
         return [feature.name for feature in self._features(self.columns)]
 
     def _read_prior(self, model: str, n_features: int, outputs: Any = None) -> Prior | None:
-        """Return what ``prior`` says of the coefficients of a fit; None without one.
-
-        Parameters
-        ----------
-        model : {"hazard", "odds"}
-        n_features : int
-        outputs : list or None, default=None
-            Classes, of a classifier.
-        """
+        """Return what ``prior`` says of the coefficients of a fit; None without one."""
         prior: Release | None = getattr(self, "prior", None)
         features = None if self.columns is None else self._features(self.columns)
         names = self._feature_names()

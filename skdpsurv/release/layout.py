@@ -52,13 +52,7 @@ def written(release: Any, indent: int | None) -> str:
 
 
 def read(text: str) -> dict[str, Any]:
-    """Return the fields of a release, brought to the present layout.
-
-    Raises
-    ------
-    ValueError
-        If the text is not a release, or of a version that this package does not know.
-    """
+    """Return the fields of a release, brought to the present layout."""
     try:
         data = json.loads(text, parse_constant=_refuse, object_pairs_hook=unrepeated)
     except (RecursionError, ValueError, TypeError):
@@ -109,13 +103,7 @@ def _refuse(name: str) -> None:
 
 
 def save(text: str, path: str | os.PathLike[str]) -> None:
-    """Write text to a new file: the whole of it, or nothing.
-
-    Raises
-    ------
-    FileExistsError
-        If there is such a file.
-    """
+    """Write text to a new file: the whole of it, or nothing."""
     target = Path(path)
     draft = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:

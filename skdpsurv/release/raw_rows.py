@@ -24,20 +24,7 @@ def headline(release: Any) -> str:
 
 
 def raw_rows(release: Any, table: Any, strict: bool) -> Any:
-    """Return raw rows with their columns in order, after refusing what is no such row.
-
-    Parameters
-    ----------
-    release : Release
-    table : data frame or array-like
-    strict : bool
-        Refuse values beyond a public bound.
-
-    Raises
-    ------
-    ValueError, TypeError
-        Naming columns, and no value.
-    """
+    """Return raw rows with their columns in order, after refusing what is no such row."""
     if release.guarantee.not_covered:
         raise ValueError(
             "a release of a pipeline with steps that learned from records does not hold these, so "
@@ -68,13 +55,7 @@ def raw_rows(release: Any, table: Any, strict: bool) -> Any:
 
 
 def in_order(table: Any, names: Sequence[str], ignored: Sequence[str]) -> Any:
-    """Return some columns of a table, in order.
-
-    Raises
-    ------
-    ValueError
-        If one is missing, or there are others than those to ignore.
-    """
+    """Return some columns of a table, in order."""
     given = list(map(str, table.columns))
     if len(set(given)) < len(given):
         raise ValueError("table must not have two columns of one name.")

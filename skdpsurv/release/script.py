@@ -44,24 +44,6 @@ HELPERS = {
 def formula_of(estimator: Any, features: Sequence[Feature]) -> str:
     """Return a fitted model as a formula of raw columns, in plain text.
 
-    Parameters
-    ----------
-    estimator : PrivateEstimator
-        Fitted, or built from a release.
-    features : sequence of Feature
-        What its coefficients belong to: those of its public transformer, or else
-        :func:`~skdpsurv.data.feature.raw_features`.
-
-    Returns
-    -------
-    str
-        Numbers have all their digits.
-
-    Raises
-    ------
-    ValueError
-        If the model has no formula, or there is not one feature for each coefficient.
-
     Examples
     --------
     >>> from skdpsurv import DPLogisticRegression, PrivacyGuarantee, Release
@@ -157,13 +139,7 @@ class Script:
     def linear(
         self, coef: ArrayLike, intercept: float = 0.0, places: Sequence[int] | None = None
     ) -> str:
-        """Return a linear predictor of all features, or of those at some places.
-
-        Raises
-        ------
-        ValueError
-            If there are not as many coefficients.
-        """
+        """Return a linear predictor of all features, or of those at some places."""
         self.needs_features = True
         every = range(len(self._features))
         chosen = every if places is None else places

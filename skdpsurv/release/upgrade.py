@@ -8,20 +8,11 @@ from typing import Any
 Public = Mapping[str, Any]
 Changed = tuple[str, dict[str, Any]]
 
-_WEIBULL = {
-    "laplace": "LaplaceWeibullFitter",
-    "sample_aggregate": "SampleAggregateWeibullFitter",
-}
+_WEIBULL = {"laplace": "LaplaceWeibullFitter", "sample_aggregate": "SampleAggregateWeibullFitter"}
 
 
 def upgraded(data: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a release with today's names; values and guarantee stay.
-
-    Parameters
-    ----------
-    data : dict
-        As read from JSON; types are not checked yet.
-    """
+    """Return the fields of a release with today's names; values and guarantee stay."""
     change = _CHANGES.get(data["estimator"]) if isinstance(data["estimator"], str) else None
     if change is None or not isinstance(data["parameters"], dict):
         return data

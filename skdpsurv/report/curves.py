@@ -22,13 +22,7 @@ N_TIMES = 5
 
 
 def curves(model: Any) -> dict[str, Any]:
-    """Return medians, means, probabilities at some times, and figures, for the template.
-
-    Parameters
-    ----------
-    model : estimator
-        Of one distribution, built from its release.
-    """
+    """Return medians, means, probabilities at some times, and figures, for the template."""
     end = float(model.release_.parameters["max_time"])
     groups = getattr(model, "groups_", None)
     labels = [] if groups is None else groups.tolist()

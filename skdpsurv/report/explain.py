@@ -48,26 +48,6 @@ def units_of(estimator: Any, features: Sequence[Feature]) -> pd.DataFrame:
 
     They hold within the public bounds: beyond, columns are clipped.
 
-    Parameters
-    ----------
-    estimator : PrivateEstimator
-        Fitted, or built from a release.
-    features : sequence of Feature
-        What its coefficients belong to.
-
-    Returns
-    -------
-    pandas.DataFrame
-        Indexed by column and level ("" of what is measured), and by class before these if there
-        are several. Columns: ``coef``; ``exp(coef)``, the ratio of odds or hazards if the model is
-        one of these (of odds of classes, if ``max_residual_`` is 1); ``unit``, that of the column.
-
-    Raises
-    ------
-    ValueError
-        If the model has no coefficients of columns, if there is not one feature for each of them,
-        or if a feature is no multiple of a column.
-
     Examples
     --------
     >>> from skdpsurv import DPLogisticRegression, PrivacyGuarantee, Release

@@ -66,18 +66,7 @@ def cut(names: Iterable[str], most: int = 40) -> list[str]:
 
 
 def figures(draw: Callable[[Any], Any], name: str, height: float, caption: str) -> list[Figure]:
-    """Return a drawing; none without matplotlib, or where numbers are beyond what can be drawn.
-
-    Parameters
-    ----------
-    draw : callable
-        Draws on matplotlib axes.
-    name : str
-        Another one for each figure of a page: ids within follow from it.
-    height : float
-        In inches.
-    caption : str
-    """
+    """Return a drawing; none without matplotlib, or where numbers are beyond what can be drawn."""
     if not can_draw():
         return []
     import matplotlib.style
@@ -117,10 +106,7 @@ def _legend_below(ax: Any) -> None:
 
 
 def _inlined(text: str, says: str) -> Markup:
-    """Return a drawing as a part of HTML, without styles for the page and ids that nothing uses.
-
-    Those that are used are hashes, which differ between figures.
-    """
+    """Return a drawing as a part of HTML, without styles for the page and ids that nothing uses."""
     root = ElementTree.fromstring(text)
     used = set(re.findall(r'(?:url\(|href=")#([^)"]+)', text))
     for node in root.iter():

@@ -65,11 +65,7 @@ def html_report(release: Any, *, title: str | None = None, evaluation: Any = Non
 
 
 def save_report(
-    release: Any,
-    path: str | os.PathLike[str],
-    *,
-    title: str | None = None,
-    evaluation: Any = None,
+    release: Any, path: str | os.PathLike[str], *, title: str | None = None, evaluation: Any = None
 ) -> None:
     """Write the page of :func:`html_report` to a new file: the whole of it, or nothing.
 

@@ -269,12 +269,7 @@ def _compared(a: Any, b: Any, of: Any, level: float, n_resamples: int) -> pd.Dat
 
 
 def _checked(model: Any, kind: type = ExitCurves) -> Any:
-    """Return a fitted model, or refuse what is none.
-
-    Raises
-    ------
-    TypeError, NotFittedError
-    """
+    """Return a fitted model, or refuse what is none."""
     if not isinstance(model, kind):
         if isinstance(model, Mapping):
             raise TypeError("a and b must be fitted estimators, not a mapping of them.")
@@ -314,23 +309,14 @@ def _group(model: Any) -> _Group:
 
 
 def _refuse_same_people(a: Any, b: Any) -> None:
-    """Refuse what is no comparison of different people, as far as releases tell.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse what is no comparison of different people, as far as releases tell."""
     groups = [getattr(model, "group_", None) for model in (a, b)]
     if a.release_ == b.release_ and (None in groups or groups[0] == groups[1]):
         raise ValueError("a and b must be two groups, of different people.")
 
 
 def _p_value(statistic: float, tails: float) -> float:
-    """Return the probability of a larger statistic, for some excess of the fourth moment.
-
-    Student's law with that excess: its tails are the heavier ones. Without noise there is none,
-    and the law is chi squared.
-    """
+    """Return the probability of a larger statistic, for some excess of the fourth moment."""
     if tails < 1e-3:
         return float(special.chdtrc(1.0, statistic))
     freedom = 4.0 + 6.0 / tails

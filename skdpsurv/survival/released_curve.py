@@ -143,13 +143,7 @@ def quietly(curve: CurveHook, times: FloatArray, parameters: FloatArray) -> Floa
 
 
 def stated_records(release: Release, most: int) -> int:
-    """Return the number of records of the fit; intervals are made of it.
-
-    Raises
-    ------
-    ValueError
-        If the release states none that can be one.
-    """
+    """Return the number of records of the fit; intervals are made of it."""
     for guarantee in (release.guarantee, release.made_by):
         number: Any = guarantee.public_inputs.get("n_records")
         if type(number) is not int or not 1 <= number <= most:

@@ -51,21 +51,7 @@ class StepFunction:
         )
 
     def __call__(self, x: ArrayLike) -> Any:
-        """Return values at x, which must be within ``domain``: one for one number.
-
-        Parameters
-        ----------
-        x : float or array-like
-
-        Returns
-        -------
-        float or ndarray
-
-        Raises
-        ------
-        ValueError
-            If an x is not within ``domain``.
-        """
+        """Return values at x, which must be within ``domain``: one for one number."""
         at = np.atleast_1d(x)
         low, high = self.domain
         if not ((low <= at) & (at <= high)).all():

@@ -29,12 +29,7 @@ from skdpsurv import (
     PublicBoundsScaler,
 )
 from skdpsurv.audit.epsilon import audit_epsilon
-from skdpsurv.audit.events import (
-    epsilon_bound,
-    fewest_trials,
-    largest_bound,
-    probability_bounds,
-)
+from skdpsurv.audit.events import epsilon_bound, fewest_trials, largest_bound, probability_bounds
 from skdpsurv.audit.repeated_fits import released_numbers, released_table
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.model_selection import PrivateSearchCV
@@ -247,11 +242,7 @@ class TestData:
                 (pd.DataFrame({"a": [0.0, 1.0]}), pd.Series([0, 1])),
                 (pd.DataFrame({"a": [1.0, 1.0]}), pd.Series([0, 1])),
             ),
-            (
-                LaplaceWeibullFitter(max_time=1.0),
-                ([0.1, 0.2], [1, 0]),
-                ([0.1, 0.2], [1, 1]),
-            ),
+            (LaplaceWeibullFitter(max_time=1.0), ([0.1, 0.2], [1, 0]), ([0.1, 0.2], [1, 1])),
             (
                 LaplaceWeibullFitter(max_time=1.0),
                 (None, {"durations": [0.1, 0.2]}),

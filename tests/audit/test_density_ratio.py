@@ -30,9 +30,7 @@ from skdpsurv.published import (
 from skdpsurv.published import weibull as weibull_plans
 from skdpsurv.survival.weibull import ladder as weibull_ladder
 from tests.support.logistic import logistic as perturbed
-from tests.support.planted_defects import (
-    intercept_outside_the_norm,
-)
+from tests.support.planted_defects import intercept_outside_the_norm
 from tests.support.worst_pairs import one_of_each_change, pair
 
 FLIPPED = ([[1.0]], [0]), ([[1.0]], [1])

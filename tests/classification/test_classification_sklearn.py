@@ -10,11 +10,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer
 
-from skdpsurv import (
-    BudgetExceededError,
-    PrivacyAccountant,
-    Release,
-)
+from skdpsurv import BudgetExceededError, PrivacyAccountant, Release
 from skdpsurv.classification import Perturbation
 from tests.support.logistic import logistic as perturbed
 from tests.support.stacks import stack_of

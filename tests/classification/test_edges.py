@@ -33,12 +33,7 @@ def test_scipy_may_be_told_to_raise():
     X[1] = 1.0
     accountant = PrivacyAccountant()
     model = perturbed(
-        1e4,
-        alpha=0,
-        max_residual=1.0,
-        fit_intercept=False,
-        classes=[0, 1],
-        accountant=accountant,
+        1e4, alpha=0, max_residual=1.0, fit_intercept=False, classes=[0, 1], accountant=accountant
     )
     with special.errstate(all="raise"), np.errstate(all="raise"):
         model.fit(X, y)

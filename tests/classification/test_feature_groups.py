@@ -110,8 +110,7 @@ class TestGroupsThatAreStated:
             feature_groups(groups, 2, None, 4, NAMES)
 
     @pytest.mark.parametrize(
-        "groups",
-        [[[0.0, 1], [2, 3]], [[True, False], [2, 3]], [[None, 1]], [0, 1, 2, 3], 3],
+        "groups", [[[0.0, 1], [2, 3]], [[True, False], [2, 3]], [[None, 1]], [0, 1, 2, 3], 3]
     )
     def test_types_refused(self, groups):
         with pytest.raises(TypeError, match=r"^groups must"):

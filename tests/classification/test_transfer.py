@@ -29,8 +29,7 @@ COLUMNS = list("abcdef")
 
 def model(epsilon=1.0, **parameters):
     return stack_of(
-        epsilon,
-        **{"classes": [0, 1], "feature_groups": GROUPS, "random_state": 0, **parameters},
+        epsilon, **{"classes": [0, 1], "feature_groups": GROUPS, "random_state": 0, **parameters}
     )
 
 
@@ -197,10 +196,7 @@ class TestPromisesToOthers:
         second = search_of(own, {"alpha": [0.1, 1.0]}, expected_runs=2).fit(*target)
         assert second.guarantee_.public_inputs["prior"][0]["status"] == "none"
         guarantee, texts = self.warned(second.release_, target)
-        assert [each["status"] for each in guarantee.public_inputs["prior"]] == [
-            "proved",
-            "none",
-        ]
+        assert [each["status"] for each in guarantee.public_inputs["prior"]] == ["proved", "none"]
         assert len(texts) == 1
 
     def test_the_hypothesis_of_a_hypothesis(self, source, target):
@@ -211,10 +207,7 @@ class TestPromisesToOthers:
         guarantee, texts = self.warned(travelled, target)
         assert len(texts) == 1
         assert texts[0].startswith("the prior of the prior promises nothing")
-        assert [each["status"] for each in guarantee.public_inputs["prior"]] == [
-            "proved",
-            "none",
-        ]
+        assert [each["status"] for each in guarantee.public_inputs["prior"]] == ["proved", "none"]
 
     def test_without_privacy_nothing_is_promised_anyway(self, source, target):
         first = promising(source.release_, epsilon=np.inf, status="none")

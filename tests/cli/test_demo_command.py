@@ -32,10 +32,7 @@ def test_version_from_the_module(monkeypatch, capsys):
 @pytest.mark.slow
 def test_version_from_a_process():
     result = subprocess.run(
-        [sys.executable, "-m", "skdpsurv", "--version"],
-        capture_output=True,
-        text=True,
-        check=True,
+        [sys.executable, "-m", "skdpsurv", "--version"], capture_output=True, text=True, check=True
     )
     assert result.stdout == f"skdpsurv {skdpsurv.__version__}\n"
 

@@ -7,13 +7,7 @@ import pandas as pd
 import pytest
 
 from skdpsurv import PrivacyAccountant, Release
-from skdpsurv.cli.files import (
-    Table,
-    column_names,
-    looks_like_a_cell,
-    read_table,
-    require_even_rows,
-)
+from skdpsurv.cli.files import Table, column_names, looks_like_a_cell, read_table, require_even_rows
 from skdpsurv.cli.options import FileFormat
 from tests.cli.study import TARGET
 

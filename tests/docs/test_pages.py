@@ -54,9 +54,7 @@ def name_of(page: Path) -> str:
 
 def document_of(page: Path) -> Document:
     return Document.parse(
-        str(page),
-        CodeBlockParser("python", PythonEvaluator()),
-        CodeBlockParser("sh", run_commands),
+        str(page), CodeBlockParser("python", PythonEvaluator()), CodeBlockParser("sh", run_commands)
     )
 
 

@@ -102,8 +102,7 @@ SETTINGS = {
 def some(*quick):
     """Go through all settings, some of them in the quick suite."""
     return pytest.mark.parametrize(
-        "setting",
-        [s if s in quick else pytest.param(s, marks=pytest.mark.slow) for s in SETTINGS],
+        "setting", [s if s in quick else pytest.param(s, marks=pytest.mark.slow) for s in SETTINGS]
     )
 
 

@@ -119,11 +119,7 @@ class TestBudget:
         monkeypatch.setattr(moments, "law_hiding", law_hiding)
         kind = "noisy_curve" if noisy_curve else "permute_and_flip"
         plan = plan_of(
-            records,
-            epsilon=epsilon,
-            method=method,
-            selection=kind,
-            candidate_sizes=(20, 40, 100),
+            records, epsilon=epsilon, method=method, selection=kind, candidate_sizes=(20, 40, 100)
         )
 
         plan.run(private, random_source(0))

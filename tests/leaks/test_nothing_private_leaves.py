@@ -26,15 +26,7 @@ from skdpsurv.dp import random_source
 from skdpsurv.dp.checks import later
 from skdpsurv.hybrid import SubsetSelection
 from tests.support import checks
-from tests.support.registry import (
-    N_PUBLIC,
-    N_RECORDS,
-    PROTECTED,
-    SETTINGS,
-    Data,
-    Setting,
-    labelled,
-)
+from tests.support.registry import N_PUBLIC, N_RECORDS, PROTECTED, SETTINGS, Data, Setting, labelled
 
 every = checks.each(SETTINGS)
 

@@ -9,12 +9,7 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LinearRegression, PoissonRegressor
 
-from skdpsurv import (
-    DPLogisticRegression,
-    DPWeibullFitter,
-    HybridMEstimator,
-    PrivacyAccountant,
-)
+from skdpsurv import DPLogisticRegression, DPWeibullFitter, HybridMEstimator, PrivacyAccountant
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.published import PerturbedHistogramMEstimator
 from tests.support import checks

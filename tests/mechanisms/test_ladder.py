@@ -177,10 +177,7 @@ class TestLevels:
             rungs = monotone_rungs(n_cells, rng)
             if n_cells > 1:
                 own = [
-                    max(
-                        rungs.down[j + 1] if j + 1 < n_cells else 0,
-                        rungs.up[j] if j else 0,
-                    )
+                    max(rungs.down[j + 1] if j + 1 < n_cells else 0, rungs.up[j] if j else 0)
                     for j in range(n_cells)
                 ]
                 assert levels_by_definition(rungs, 10**12) == own

@@ -14,12 +14,7 @@ from skdpsurv.data.blocks import InMemory
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.likelihoods.links import LINKS
-from skdpsurv.mechanisms.posterior_sampling import (
-    PRIOR_PRECISION,
-    Sanitizer,
-    Target,
-    calibrate,
-)
+from skdpsurv.mechanisms.posterior_sampling import PRIOR_PRECISION, Sanitizer, Target, calibrate
 from skdpsurv.survival.hazards.model import orthogonal_basis
 
 Q, N = 12, 40

@@ -14,12 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Normalizer, PolynomialFeatures
 from sksurv.util import Surv
 
-from skdpsurv import (
-    DPDiscreteTimeSurvival,
-    DPLogisticRegression,
-    DPWeibullFitter,
-    HybridMEstimator,
-)
+from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, DPWeibullFitter, HybridMEstimator
 from skdpsurv.data import PublicBoundsScaler, PublicColumns
 from skdpsurv.dp import silence
 from skdpsurv.mechanisms.sums import LOSS
@@ -143,9 +138,7 @@ EXTREMES = [1e308, -1e308, 5e-324, np.nan, np.inf]
 
 @pytest.mark.parametrize("value", EXTREMES)
 @pytest.mark.parametrize(
-    "loss",
-    [error_loss, brier_loss, SurvivalLoss("brier", 1.0)],
-    ids=["error", "brier", "survival"],
+    "loss", [error_loss, brier_loss, SurvivalLoss("brier", 1.0)], ids=["error", "brier", "survival"]
 )
 def test_records_that_are_looked_at_together_do_not_meet(loss, value, monkeypatch):
     """A product overflows behind the step before: its row is lost, and all others are as before."""
@@ -185,8 +178,7 @@ RAW_COLUMNS = {"whole": WHOLE, "parts": PARTS, "normed": make_pipeline(WHOLE, No
 
 
 @pytest.mark.parametrize(
-    ("columns", "inside", "loss"),
-    thinned(RAW_COLUMNS, [True, False], [error_loss, brier_loss]),
+    ("columns", "inside", "loss"), thinned(RAW_COLUMNS, [True, False], [error_loss, brier_loss])
 )
 def test_raw_records_that_are_refused_count_for_themselves(columns, inside, loss):
     """Whatever is in a cell, all other rows are read as before, to the last bit."""

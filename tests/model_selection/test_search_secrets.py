@@ -189,8 +189,7 @@ class TestRunsAreAlike:
 
 
 @pytest.mark.parametrize(
-    "parameters",
-    [{"expected_runs": 1e12}, {"eta": -0.9}, {"eta": -0.99, "expected_runs": 5.0}],
+    "parameters", [{"expected_runs": 1e12}, {"eta": -0.9}, {"eta": -0.99, "expected_runs": 5.0}]
 )
 def test_laws_that_take_forever_are_refused_before_the_charge(data, parameters):
     accountant = PrivacyAccountant()

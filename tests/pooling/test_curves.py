@@ -46,8 +46,7 @@ def test_tables_without_noise_add_up_to_that_of_all(groups):
     curve = pooled.to_estimator()
     # The same table, read without the times themselves.
     same = replace(
-        whole.release_,
-        values={"counts": whole.release_.values["counts"], "count_variance": 0.0},
+        whole.release_, values={"counts": whole.release_.values["counts"], "count_variance": 0.0}
     ).to_estimator()
     at = [1.0, 3.0, 9.0]
     np.testing.assert_array_equal(curve.predict(at), same.predict(at))

@@ -387,10 +387,7 @@ def test_a_file_describes_columns(tmp_path, frame):
         (b"[columns]\na = [1, 0]", r"columns\['a'\] must have two finite bounds"),
         (b"[columns]\na = []", r"columns\['a'\] must say what the column holds"),
         (b"[columns.a]\nbounds = 3", r"columns\['a'\] must have bounds as a list"),
-        (
-            b"[column]\na.boolean = true",
-            "must hold a table of columns, and nothing else",
-        ),
+        (b"[column]\na.boolean = true", "must hold a table of columns, and nothing else"),
         (b"[columns.a]\ndates = [2001-01-01T12:00:00, 2001-01-02]", "must have text or datetime"),
     ],
 )

@@ -102,8 +102,7 @@ def test_parts_are_worth_no_more_than_the_whole(shares):
     assert rho <= Fraction(together(*found).rho) <= Fraction(rho_for(1.0, 1e-6))
     largest = max(shares)
     np.testing.assert_allclose(
-        [price.mu for price in found],
-        np.array(shares) / largest * max(price.mu for price in found),
+        [price.mu for price in found], np.array(shares) / largest * max(price.mu for price in found)
     )
 
 

@@ -431,10 +431,7 @@ class TestReceipts:
         names += "neighbours, who, purpose, "
         rows = [
             list(row)
-            for row in run(
-                url,
-                f"SELECT {names} guarantee FROM skdpsurv.entries ORDER BY id",
-            )
+            for row in run(url, f"SELECT {names} guarantee FROM skdpsurv.entries ORDER BY id")
         ]
         if altered == "edited":
             rows[0][4] = 0.5

@@ -154,11 +154,7 @@ class TestErratum:
     def test_refusal_costs_nothing(self):
         accountant = PrivacyAccountant(1.0, rehearsal=True)
         estimator = PublishedDiscreteTimeSurvival(
-            0.1,
-            max_time=1.0,
-            n_intervals=60,
-            n_knots=60,
-            accountant=accountant,
+            0.1, max_time=1.0, n_intervals=60, n_knots=60, accountant=accountant
         )
         with pytest.raises(ValueError, match="n_knots, epsilon and alpha must be"):
             estimator.fit(np.zeros((20, 2)), np.linspace(0.1, 1, 20))

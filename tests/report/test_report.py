@@ -241,8 +241,7 @@ class TestHostileText:
     @pytest.mark.parametrize("name", [*HOSTILE, "\ud800"])
     def test_everywhere_else(self, name):
         guarantee = PrivacyGuarantee(
-            *(1.0, 0.0, name, name, "proved", {name: (name, {name: name})}),
-            *((name,), name, ()),
+            *(1.0, 0.0, name, name, "proved", {name: (name, {name: name})}), *((name,), name, ())
         )
         release = one_release(
             estimator=name,

@@ -69,12 +69,7 @@ def test_with_a_delta(monkeypatch, part, passed):
     )
     model = perturbed(classes=[0, 1], method="out_pert", delta=0.05, alpha=60.0, max_residual=0.5)
     result = audit_epsilon(
-        model,
-        ([[1.0]], [0]),
-        ([[1.0]], [1]),
-        n_trials=3000,
-        random_state=0,
-        confidence=1.0 - 1e-7,
+        model, ([[1.0]], [0]), ([[1.0]], [1]), n_trials=3000, random_state=0, confidence=1.0 - 1e-7
     )
     assert result.delta == 0.05
     assert result.passed == passed

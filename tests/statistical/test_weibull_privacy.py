@@ -237,9 +237,7 @@ def audit(name, trials):
 def sixth_of_the_noise(monkeypatch):
     honest = sums.lattice_laplace
     monkeypatch.setattr(
-        sums,
-        "lattice_laplace",
-        lambda value, scale, source: honest(value, scale / 6, source),
+        sums, "lattice_laplace", lambda value, scale, source: honest(value, scale / 6, source)
     )
 
 

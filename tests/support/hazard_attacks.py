@@ -27,11 +27,7 @@ CROWD = [(0.2, True, 0.5), (-0.4, False, 1.0)]
 #: name: (parameters, data set, neighbour). Times are shares of the horizon. A strong ridge keeps
 #: minimisers near the centre, where one record moves them as far as the sensitivity says.
 PAIRS = {
-    "event or not": (
-        {"n_knots": 1},
-        records((1.0, False, 1.0)),
-        records((1.0, True, 0.01)),
-    ),
+    "event or not": ({"n_knots": 1}, records((1.0, False, 1.0)), records((1.0, True, 0.01))),
     "all but one censored": (
         {"n_knots": 1},
         records(*[(0.5, False, 1.0)] * 3),

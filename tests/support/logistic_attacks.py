@@ -73,11 +73,7 @@ PAIRS = {
     "constant 10, row moved": moved((0, 0), (0, 1), with_constant(10.0)),
     "constant 1, norm 10, label": flipped(column(10), with_constant(1.0, norm=10.0)),
 }
-STRONGEST = (
-    "norm 10, label",
-    "norm 1000, row at zero or at the norm",
-    "constant 1, row moved",
-)
+STRONGEST = ("norm 10, label", "norm 1000, row at zero or at the norm", "constant 1, row moved")
 #: In units of the squared norm. A small ridge leaves most to the curvature; a large one keeps
 #: minimisers near zero, where one record moves them farthest.
 ALPHA = {"obj_pert": 0.0, "out_pert": 20.0}

@@ -110,11 +110,7 @@ class TranscriptResult:
 
 
 def transcript_audit(
-    estimator: Any,
-    data: tuple[Any, ...],
-    neighbour: tuple[Any, ...],
-    *,
-    n_cells: int = 512,
+    estimator: Any, data: tuple[Any, ...], neighbour: tuple[Any, ...], *, n_cells: int = 512
 ) -> TranscriptResult:
     r"""Compare the laws of all that two fits draw, part by part, without sampling.
 

@@ -132,22 +132,13 @@ AT_ONCE = "event at once or censored at the end, others at zero and censored"
 OPPOSITE = "row and its negative, others at zero and censored"
 ANGLES = "rows at right angles, others at zero and censored"
 FAR = "rows far beyond the bound, others at zero and censored"
-HAZARD = {
-    AT_ONCE: {"n": 4},
-    OPPOSITE: {"n": 4},
-    ANGLES: {"n": 4, "n_features": 2},
-    FAR: {"n": 4},
-}
+HAZARD = {AT_ONCE: {"n": 4}, OPPOSITE: {"n": 4}, ANGLES: {"n": 4, "n_features": 2}, FAR: {"n": 4}}
 HALF_OF_EACH = "others half at zero, half censored"
 FLIPPED = "label flipped, others at zero"
 LOGISTIC = {FLIPPED: {"n": 4}, "rows at right angles, others at zero": {"n": 4, "n_features": 2}}
 
 search = functools.partial(
-    search_of,
-    logistic(max_residual=0.5),
-    {"alpha": [10.0, 20.0]},
-    epsilon=4.0,
-    expected_runs=1.5,
+    search_of, logistic(max_residual=0.5), {"alpha": [10.0, 20.0]}, epsilon=4.0, expected_runs=1.5
 )
 stacked = PrivateStackingClassifier(
     classes=[0, 1], n_partitions=2, partition="samples", combiner="logistic", alpha=10.0
@@ -235,9 +226,7 @@ CASES = {
         2,
     ),
     "Poisson": Case(
-        poisson(max_residual=2.0, alpha=10.0),
-        {"outcome flipped, others alike": {"n": 4}},
-        2,
+        poisson(max_residual=2.0, alpha=10.0), {"outcome flipped, others alike": {"n": 4}}, 2
     ),
     "Poisson, output": Case(
         poisson(max_residual=2.0, alpha=10.0, method="out_pert"),

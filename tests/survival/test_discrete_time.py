@@ -11,12 +11,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from skdpsurv import (
-    BudgetExceededError,
-    PrivacyAccountant,
-    PrivacyLeakWarning,
-    PublicInputWarning,
-)
+from skdpsurv import BudgetExceededError, PrivacyAccountant, PrivacyLeakWarning, PublicInputWarning
 from skdpsurv.datasets import make_discrete_time_survival
 from skdpsurv.mechanisms import perturbation
 from tests.support.combinations import thinned

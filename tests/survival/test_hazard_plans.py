@@ -348,11 +348,7 @@ def test_public_numbers_beyond_doubles_are_refused_before_the_charge(parameters)
 def test_published_ridge_is_one_that_a_solver_can_work_with(epsilon):
     """To the letter kappa would be 1e-12, and the minimum 1e10 away."""
     model = PublishedDiscreteTimeSurvival(
-        epsilon,
-        max_time=1.0,
-        n_intervals=1,
-        n_knots=1,
-        random_state=0,
+        epsilon, max_time=1.0, n_intervals=1, n_knots=1, random_state=0
     )
     fit = model.fit(np.full((300, 1), 0.3), np.full(300, 0.5))
     assert fit.guarantee_.public_inputs["kappa"] > 1e-4

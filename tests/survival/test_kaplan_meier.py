@@ -269,8 +269,7 @@ class TestRefusals:
         assert ledger.rehearsed() == 0.0
 
     @pytest.mark.parametrize(
-        "shown",
-        [{"timeline": [-1.0]}, {"timeline": [np.nan]}, {"alpha": 0.0}],
+        "shown", [{"timeline": [-1.0]}, {"timeline": [np.nan]}, {"alpha": 0.0}]
     )
     def test_what_is_shown(self, records, shown):
         time, event, _ = records

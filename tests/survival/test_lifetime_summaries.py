@@ -12,11 +12,7 @@ import pytest
 from lifelines import KaplanMeierFitter, WeibullFitter
 from lifelines.utils import restricted_mean_survival_time
 
-from skdpsurv import (
-    DPAalenJohansenFitter,
-    DPKaplanMeierFitter,
-    DPWeibullFitter,
-)
+from skdpsurv import DPAalenJohansenFitter, DPKaplanMeierFitter, DPWeibullFitter
 
 KINDS = [DPKaplanMeierFitter, DPAalenJohansenFitter, DPWeibullFitter]
 

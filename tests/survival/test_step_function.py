@@ -7,12 +7,7 @@ import sksurv.functions
 from skdpsurv.survival.step_function import StepFunction
 
 X, Y = np.array([1.0, 2.5, 4.0]), np.array([0.9, 0.5, 0.2])
-SETTINGS = [
-    {},
-    {"a": 2.0, "b": -1.0},
-    {"domain": (None, None)},
-    {"domain": (0.5, 3)},
-]
+SETTINGS = [{}, {"a": 2.0, "b": -1.0}, {"domain": (None, None)}, {"domain": (0.5, 3)}]
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

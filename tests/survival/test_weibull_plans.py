@@ -549,11 +549,7 @@ class TestAwkwardData:
     @pytest.mark.parametrize("name", AWKWARD)
     def test_maximum_likelihood(self, name):
         check_awkward(
-            "no privacy",
-            *AWKWARD[name][:1],
-            [True] * len(AWKWARD[name][0]),
-            math.inf,
-            seeds=[0],
+            "no privacy", *AWKWARD[name][:1], [True] * len(AWKWARD[name][0]), math.inf, seeds=[0]
         )
 
     @pytest.mark.parametrize(

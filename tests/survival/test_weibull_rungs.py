@@ -134,9 +134,7 @@ class TestOneRecordMovesOneRung:
         assert largest > 0.99 * UNIT
 
     @pytest.mark.parametrize(
-        ("domain", "top", "left_censored"),
-        thinned(DOMAINS, [2, 10**6], [True, False]),
-        ids=str,
+        ("domain", "top", "left_censored"), thinned(DOMAINS, [2, 10**6], [True, False]), ids=str
     )
     def test_exact(self, domain, top, left_censored):
         omega, max_shape = domain

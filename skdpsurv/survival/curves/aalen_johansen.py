@@ -298,11 +298,7 @@ class DPAalenJohansenFitter(ExitCurves):
         return pd.Series(found, index=t, name=label or self.label)
 
     def cumulative_density_band(
-        self,
-        times: ArrayLike,
-        level: float = 0.95,
-        cause: Any = None,
-        n_resamples: int = 1000,
+        self, times: ArrayLike, level: float = 0.95, cause: Any = None, n_resamples: int = 1000
     ) -> pd.DataFrame:
         """Return pointwise intervals of the probability to have had an event.
 
@@ -338,10 +334,7 @@ class DPAalenJohansenFitter(ExitCurves):
 
     @staticmethod
     def _incidence(hazards: FloatArray, number: int) -> FloatArray:
-        r"""Return cumulative incidences at the ends of bands, of hazards (..., n_causes, n_bands).
-
-        In a band that all enter with probability S, :math:`S\,(1 - e^{-a})\,a_w / a` have event w.
-        """
+        r"""Return incidences at the ends of bands, of hazards (..., n_causes, n_bands)."""
         total = hazards.sum(axis=-2)
         entering = np.exp(np.minimum(total - np.cumsum(total, axis=-1), 0.0))
         safe = np.where(np.abs(total) < 1e-12, 1.0, np.maximum(total, -50.0))

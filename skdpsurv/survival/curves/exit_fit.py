@@ -48,19 +48,7 @@ from skdpsurv.dp.types import FloatArray
 
 
 def leaving(masses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the probability of each cell, and its derivatives by the logs of the masses.
-
-    Parameters
-    ----------
-    masses : ndarray of shape (n_ways, n_bands)
-        Of each kind of event, and last of censoring; positive.
-
-    Returns
-    -------
-    probability : ndarray of shape (n_ways * n_bands + 1,)
-        Of each way out, by band; and of staying to the end.
-    slopes : ndarray of shape (n_ways * n_bands, n_ways * n_bands + 1)
-    """
+    """Return the probability of each cell, and its derivatives by the logs of the masses."""
     n_ways, q = masses.shape
     events, b = masses[:-1], masses[-1]
     a = events.sum(axis=0)
@@ -91,19 +79,7 @@ def leaving(masses: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def masses_of(counts: FloatArray, at_risk: FloatArray) -> FloatArray:
-    """Return the masses that expect some counts of events: the inverse of the law.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (n_ways, n_bands)
-        Not negative; the last way is censoring.
-    at_risk : ndarray of shape (n_bands,)
-        At the start of each band, at least the sum of its counts.
-
-    Returns
-    -------
-    ndarray of shape (n_ways - 1, n_bands)
-    """
+    """Return the masses that expect some counts of events: the inverse of the law."""
     at_risk = np.maximum(at_risk, 1e-300)
     # Where next to nobody is left, rounding may have more leave.
     events = np.minimum(counts[:-1].sum(axis=0) / at_risk, 1.0)
@@ -230,14 +206,7 @@ class ExitFit:
 
 
 def fit_exits(table: Table, width: FloatArray) -> ExitFit:
-    """Fit a table.
-
-    Parameters
-    ----------
-    table : Table
-    width : ndarray of shape (n_bands,)
-        Of the bands, in parts of the horizon.
-    """
+    """Fit a table."""
     model = _Model(table, width)
     parameters = model.mode()
     expected, slopes = model.expected(parameters)
@@ -365,17 +334,7 @@ class HazardLaw:
         return np.clip(parts, 0.0, 1.0)
 
     def between(self, times: FloatArray, at_ends: FloatArray) -> FloatArray:
-        """Return cumulated hazards at any times, of those at the ends of bands: in proportion.
-
-        Parameters
-        ----------
-        times : ndarray of shape (n_times,)
-        at_ends : ndarray of shape (..., n_bands)
-
-        Returns
-        -------
-        ndarray of shape (..., n_times)
-        """
+        """Return cumulated hazards at any times, of those at the ends of bands: in proportion."""
         nothing = np.zeros((*at_ends.shape[:-1], 1))
         cumulated = np.concatenate([nothing, at_ends], axis=-1)
         band = np.clip(np.searchsorted(self.ends, times), 0, self.ends.size - 1)

@@ -90,13 +90,7 @@ class Causes:
         return partial(_read_causes, [self.censored, *self.labels])
 
     def place(self, label: Any) -> int:
-        """Return the number of one of the events; of None: of the first.
-
-        Raises
-        ------
-        ValueError
-            If it is none of them.
-        """
+        """Return the number of one of the events; of None: of the first."""
         if label is None:
             return 0
         if self.labels is None or not is_one_of(label, self.labels):
@@ -130,24 +124,13 @@ def _read_causes(labels: list[Any], values: Any, name: str) -> IndexArray:
 
 
 def check_groups(name: str, groups: Any) -> None:
-    """Refuse what are no labels of groups.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse what are no labels of groups."""
     if groups is not None and stated_labels(name, groups).size > MOST_GROUPS:
         raise ValueError(f"{name} must be at most {MOST_GROUPS:,}.")
 
 
 def found_groups(group: Any, n_records: int) -> NDArray[Any]:
-    """Return the labels that records have, which is not private.
-
-    Raises
-    ------
-    ValueError
-        If they are no labels, or not one for each record.
-    """
+    """Return the labels that records have, which is not private."""
     with suppress(TypeError, ValueError):
         if attempted(np.ndim, group) == 1:
             found, _ = class_indices(group, None, n_records)
@@ -287,12 +270,7 @@ class ExitTableFitter(UnivariateFitter, released=False):
         return super()._sources(X, y, group=group, **options)
 
     def _shape(
-        self,
-        X: Any,
-        y: Any,
-        durations: Any = None,
-        event_observed: Any = None,
-        group: Any = None,
+        self, X: Any, y: Any, durations: Any = None, event_observed: Any = None, group: Any = None
     ) -> GroupedShape:
         seen = super()._shape(X, y, durations, event_observed)
         labels = None if self.groups is None else stated_labels("groups", self.groups)
@@ -364,12 +342,7 @@ class ExitTableFitter(UnivariateFitter, released=False):
 
 
 def check_size(stated: Any) -> None:
-    """Refuse a table that would take hours to make curves of, by public parameters.
-
-    Raises
-    ------
-    ValueError
-    """
+    """Refuse a table that would take hours to make curves of, by public parameters."""
     n_masses = (Causes.of(stated).number + 1) * stated_ends(stated).size
     n_groups = len(stated.get("groups", [None]))
     if n_masses > LARGEST_TABLE or n_groups * n_masses**2 > LARGEST_TABLES:

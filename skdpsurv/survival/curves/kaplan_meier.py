@@ -314,13 +314,7 @@ class ExitCurves(ExitTableFitter, released=False):
 
 
 def _exact(release: Release, n_curves: int, n_causes: int, n_bands: int) -> dict[str, FloatArray]:
-    """Return curves without privacy, if the release holds them: sums of tables have none.
-
-    Raises
-    ------
-    ValueError
-        If they are no curves.
-    """
+    """Return curves without privacy, if the release holds them: sums of tables have none."""
     if not math.isinf(release.made_by.epsilon) or COUNT_VARIANCE in release.values:
         return {}
     survival = released_array(release, "survival", (n_curves, n_bands))

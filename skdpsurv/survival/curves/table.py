@@ -50,15 +50,7 @@ def n_bands_for(n_records: int, epsilon: float, n_groups: int) -> int:
 
 
 def band_ends(max_time: float, n_bands: int, breakpoints: str | ArrayLike) -> FloatArray:
-    r"""Return the right ends of the bands, shape (n_bands,), in the unit of max_time.
-
-    Parameters
-    ----------
-    max_time : float
-    n_bands : int
-    breakpoints : {"early", "equal"} or array-like
-        Ends at :math:`T (k/q)^2`, at :math:`T k/q`, or these themselves and max_time.
-    """
+    r"""Return the right ends of the bands, shape (n_bands,), in the unit of max_time."""
     if not isinstance(breakpoints, str):
         return np.append(np.asarray(breakpoints, dtype=np.float64), max_time)
     parts = np.arange(1, n_bands + 1) / n_bands
@@ -66,12 +58,7 @@ def band_ends(max_time: float, n_bands: int, breakpoints: str | ArrayLike) -> Fl
 
 
 def check_breakpoints(name: str, breakpoints: Any) -> None:
-    """Refuse what is neither a word nor a list of rising times.
-
-    Raises
-    ------
-    TypeError, ValueError
-    """
+    """Refuse what is neither a word nor a list of rising times."""
     if isinstance(breakpoints, str) and breakpoints in ("early", "equal"):
         return
     says = f"{name} must be 'early', 'equal', or a list of at least one time, positive and rising"
@@ -94,24 +81,7 @@ def check_breakpoints(name: str, breakpoints: Any) -> None:
 def bands_of(
     time: FloatArray, event: BoolArray, ends: FloatArray
 ) -> tuple[IndexArray, BoolArray, BoolArray]:
-    """Put times in bands; each record on its own, so neighbours stay neighbours.
-
-    Parameters
-    ----------
-    time : ndarray of shape (n,)
-    event : ndarray of bool, shape (n,)
-    ends : ndarray of shape (n_bands,)
-        The last one is the public horizon.
-
-    Returns
-    -------
-    band : ndarray of int, shape (n,)
-        The first whose end is not before the time.
-    event : ndarray of bool, shape (n,)
-        After the horizon nothing is seen.
-    stayed : ndarray of bool, shape (n,)
-        Whether the record was followed to the horizon without an event.
-    """
+    """Put times in bands; each record on its own, so neighbours stay neighbours."""
     horizon = float(ends[-1])
     time, event = clip_times(time, event, horizon)
     return np.searchsorted(ends, time, side="left"), event, ~event & (time >= horizon)
@@ -215,11 +185,6 @@ def table_variance(release: Release) -> float:
     """Return the variance of the noise in a cell of a released table.
 
     It follows from epsilon, unless tables of several fits were added up: then the release holds it.
-
-    Raises
-    ------
-    ValueError
-        If it holds one that is none, or an epsilon that no fit has, such as 0.
     """
     if COUNT_VARIANCE not in release.values:
         epsilon = release.made_by.epsilon

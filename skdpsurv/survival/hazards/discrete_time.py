@@ -191,10 +191,7 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
     True
     """
 
-    _inference_needs = (
-        ", another method than 'psgld', a finite epsilon",
-        FIRST_LOOK_RECORDS,
-    )
+    _inference_needs = (", another method than 'psgld', a finite epsilon", FIRST_LOOK_RECORDS)
 
     _rules: ClassVar[dict[str, Check]] = {
         "delta": number_in(0.0, 1.0, closed="left"),

@@ -42,28 +42,9 @@ SMALL_RATE = 1e-3
 
 
 def exit_probabilities(
-    event_rate: FloatArray,
-    censoring_rate: FloatArray,
-    slopes: FloatArray,
-    in_band: FloatArray,
+    event_rate: FloatArray, censoring_rate: FloatArray, slopes: FloatArray, in_band: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the probability of each way out, and its derivatives.
-
-    Parameters
-    ----------
-    event_rate, censoring_rate : ndarray of shape (..., n_blocks)
-        Of one block, not negative.
-    slopes : ndarray of shape (n_params, ..., n_blocks)
-        Derivatives of the first, by parameters that the second does not depend on.
-    in_band : ndarray of shape (n_blocks, n_bands)
-        1 where a block belongs to a band.
-
-    Returns
-    -------
-    probability : ndarray of shape (..., 2 * n_bands + 1)
-        Of an event in each band, of being censored in each band, of staying to the end.
-    slopes : ndarray of shape (n_params, ..., 2 * n_bands + 1)
-    """
+    """Return the probability of each way out, and its derivatives."""
     rate = np.maximum(event_rate + censoring_rate, 1e-12)
     so_far = np.cumsum(rate, axis=-1)
     entering = np.exp(rate - so_far)
@@ -174,11 +155,7 @@ class WaysOut:
 
     @cached_property
     def _survived(self) -> FloatArray:
-        """Return intervals of each block that are survived before each way out, (C, n_blocks).
-
-        Within a block, people leave at a time that is uniform: before an event they have survived
-        half of the other intervals, and before they are lost half and their own.
-        """
+        """Return intervals of each block that are survived before each way out, (C, n_blocks)."""
         before = np.tril(np.broadcast_to(self._sizes, (self._sizes.size,) * 2), -1)
         event = before + np.diag(0.5 * (self._sizes - 1.0))
         lost = before + np.diag(0.5 * (self._sizes + 1.0))
@@ -197,11 +174,7 @@ class WaysOut:
         return np.asarray(pulls)
 
     def _at_knees(self, a: tuple[float, ...], cap: float) -> FloatArray:
-        """Return what a record beyond the cap pulls with, for each way out, (k + 1, C).
-
-        Beyond the knee b* of its way out (:mod:`~skdpsurv.likelihoods.hazard_kernel`) nothing but
-        the last of these would grow, and that is the cap; so b is that of the knee.
-        """
+        """Return what a record beyond the cap pulls with, for each way out, (k + 1, C)."""
         if a not in self._knees:
             link, level = self.likelihood.link, self.basis @ np.array(a)
             low = np.full(len(self._survived), -WIDEST - level.max())
@@ -226,10 +199,7 @@ def change(mean: FloatArray, radius: float, basis: FloatArray) -> FloatArray:
     level = to_published(np.ones(n_intervals), n_knots)
     unit = np.eye(mean.size) / radius
     return np.block(
-        [
-            [published, -np.outer(level, mean) / radius],
-            [np.zeros((mean.size, n_knots)), unit],
-        ]
+        [[published, -np.outer(level, mean) / radius], [np.zeros((mean.size, n_knots)), unit]]
     )
 
 

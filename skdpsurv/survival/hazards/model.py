@@ -70,24 +70,7 @@ def interval_ends(max_time: float, n_intervals: int) -> FloatArray:
 def exit_intervals(
     time: FloatArray, event: BoolArray, max_time: float, n_intervals: int
 ) -> tuple[IntArray, BoolArray]:
-    """Put times on the grid; each record on its own, so neighbours stay neighbours.
-
-    Parameters
-    ----------
-    time : ndarray of shape (n,)
-        Non-negative times.
-    event : ndarray of bool, shape (n,)
-    max_time : float
-        Public horizon; records beyond it become censored at it.
-    n_intervals : int
-        q.
-
-    Returns
-    -------
-    interval : ndarray of int, shape (n,)
-        ``clip(ceil(q t / max_time), 1, q)``.
-    event : ndarray of bool, shape (n,)
-    """
+    """Put times on the grid; each record on its own, so neighbours stay neighbours."""
     time, event = clip_times(time, event, max_time)
     with np.errstate(over="ignore"):  # near the largest double: infinity lands in interval q
         position = np.ceil(n_intervals * time / max_time)
@@ -148,12 +131,7 @@ class HazardRecords(NamedTuple):
 
     @classmethod
     def on_grid(
-        cls,
-        X: FloatArray,
-        event: BoolArray,
-        time: FloatArray,
-        max_time: float,
-        n_intervals: int,
+        cls, X: FloatArray, event: BoolArray, time: FloatArray, max_time: float, n_intervals: int
     ) -> HazardRecords:
         """Put records on the grid, each on its own."""
         return cls(X, *exit_intervals(time, event, max_time, n_intervals))
@@ -183,18 +161,7 @@ def hazard_plan(
     numbers: str = DOUBLES,
     stated: Mapping[str, Any] = MappingProxyType({}),
 ) -> Plan:
-    """Return the plan of a hazard fit.
-
-    Parameters
-    ----------
-    model : HazardModel
-    epsilon, alpha, delta : float
-    tree : Node
-    numbers : str
-        What the proof supposes of numbers.
-    stated : mapping
-        Further public inputs.
-    """
+    """Return the plan of a hazard fit."""
     return Plan(
         tree,
         epsilon,

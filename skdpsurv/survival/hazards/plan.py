@@ -55,29 +55,9 @@ def life_table_counts(exits: Blocks[tuple[IntArray, BoolArray]], n_intervals: in
 
 
 def baseline_from_life_table(
-    counts: IntArray,
-    price: Price,
-    basis: FloatArray,
-    link: Link,
-    prior: FloatArray,
+    counts: IntArray, price: Price, basis: FloatArray, link: Link, prior: FloatArray
 ) -> FloatArray:
-    """Fit baseline coefficients to a released life table, pulled to a prior as its noise demands.
-
-    Parameters
-    ----------
-    counts : ndarray of shape (2 * n_bands,)
-        Noisy, as :func:`life_table_counts` has them.
-    price : float or Concentrated
-        That the table cost: its noise is known.
-    basis : ndarray of shape (n_intervals, n_basis)
-        Orthogonal columns, the first one constant.
-    link : Link
-    prior : ndarray of shape (n_basis,)
-
-    Returns
-    -------
-    coef : ndarray of shape (n_basis,)
-    """
+    """Fit baseline coefficients to a noisy life table, shrunk towards a prior."""
     q, n_basis = basis.shape
     table = np.maximum(counts, 0).reshape(-1, 2).astype(np.float64)
     n_bands = table.shape[0]
@@ -174,22 +154,7 @@ def fit_of(
     kind: type[HazardFit] = HazardFit,
     **options: Any,
 ) -> tuple[HazardFit, tuple[Price, Price, Price]]:
-    """Return what is public of a fit, and the prices of look, recalibration and inference.
-
-    Parameters
-    ----------
-    model : HazardModel
-    epsilon : float
-    method : str
-    alpha : float
-    shares : sequence of float
-        Of epsilon, for these three; nothing of what n and epsilon are too small for.
-    delta : float, default=0.0
-        Positive for Gaussian noise.
-    kind : type of HazardFit
-    **options
-        Of this type.
-    """
+    """Return what is public of a fit, and the prices of look, recalibration and inference."""
     enough = model.n_records * epsilon >= tuned.FIRST_LOOK_RECORDS
     shares = [share if enough else 0.0 for share in shares]
     own: Price

@@ -112,13 +112,7 @@ class Recalibration:
 
     @classmethod
     def of(cls, release: Release) -> Recalibration:
-        """Return that of a release, or one that changes nothing.
-
-        Raises
-        ------
-        ValueError
-            If the release holds parts of one only, or one that is none.
-        """
+        """Return that of a release, or one that changes nothing."""
         if not any(name in release.values for name in NAMES):
             return cls()
         n_knots = np.size(release.values.get(NAMES[1], ()))
@@ -158,20 +152,7 @@ def fit_table(
     prices: tuple[Price, Price],
     signal: float,
 ) -> Recalibration:
-    """Fit a recalibration to a noisy table.
-
-    Parameters
-    ----------
-    cells : RiskCells
-    counts : ndarray of shape ``cells.shape``
-    places : ndarray of shape (2, n_groups)
-        Noisy sums of places within groups, and of twice their squares less 1/4.
-    n_records : int
-    prices : tuple of float or of Concentrated
-        That counts and places cost, which says how much noise they hold.
-    signal : float
-        Of the fit that released the coefficients.
-    """
+    """Fit a recalibration to a noisy table."""
     place_noise = math.ldexp(PLACES.deviation(prices[1]), PLACES.exponent)
     believed = signal / (HALF_SIGNAL * math.sqrt(cells.coef.size) + signal)
     prior = np.append(np.zeros(len(LINE_SCALES)), SLOPE + (1.0 - SLOPE) * believed)
@@ -258,16 +239,7 @@ class _Table:
         self.likely = self.n_records * np.outer(sizes, ways_out)
 
     def chances(self, parameters: FloatArray) -> tuple[FloatArray, ...]:
-        """Return chances in bands, by group, and their derivatives.
-
-        Returns
-        -------
-        event : ndarray of shape (n_groups, n_bands)
-            Of those at risk when a band begins.
-        later : ndarray of shape (n_groups, n_bands)
-            Of an event in the rest of the band, of those who are censored in it, evenly.
-        slopes, later_slopes : ndarray of shape (n_params, n_groups, n_bands)
-        """
+        """Return chances in bands, by group, and their derivatives."""
         line, slope = parameters[:-1] @ self.line_in_blocks, parameters[-1]
         eta = np.clip(self.eta + line, -ETA_RANGE, ETA_RANGE) + slope * self.scores[:, :, None]
         hazard = self.cells.link.survival(np.clip(eta, -ETA_RANGE, ETA_RANGE))
@@ -328,18 +300,7 @@ def _normal_points(cells: RiskCells, sizes: FloatArray, n_records: int) -> Float
 def _placed(
     cells: RiskCells, scores: FloatArray, places: FloatArray, noise: FloatArray
 ) -> FloatArray:
-    """Move points so that mean and spread are what noisy places in groups say, as far as they do.
-
-    Parameters
-    ----------
-    cells : RiskCells
-    scores : ndarray of shape (n_groups, N_POINTS)
-    places : ndarray of shape (2, n_groups)
-        Noisy means of places, from -1/2 at a group's lower end to 1/2, and of twice their squares
-        less 1/4.
-    noise : ndarray of shape (n_groups,)
-        Standard deviation of each.
-    """
+    """Move points to the mean and spread that noisy places in groups tell."""
     lower, upper = cells.group_ends
     width, middle = upper - lower, (lower + upper) / 2.0
     inside = (np.clip(scores, lower[:, None], upper[:, None]) - middle[:, None]) / width[:, None]

@@ -120,13 +120,7 @@ def log_time_grid(omega: float) -> FloatArray:
 
 
 def event_bins(left_censored: bool) -> IntArray:
-    """Return what an event of each bin counts as in sums of log times, in bins above -omega.
-
-    Parameters
-    ----------
-    left_censored : bool
-        Whether events of the first bin are taken for events before it, and not at it.
-    """
+    """Return what an event of each bin counts as in sums of log times, in bins above -omega."""
     bins = np.arange(N_BINS + 1)
     bins[0] -= BEFORE_BINS * left_censored
     return bins
@@ -193,22 +187,7 @@ CENSORING_POWERS = np.geomspace(1e-3, 1e3, 121)
 def bin_probabilities(
     shape: float, log_scale: float, event_rate: float | None, omega: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the probabilities of an event, and of censoring, in each bin of log time.
-
-    Parameters
-    ----------
-    shape : float
-    log_scale : float
-        In units of the horizon.
-    event_rate : float or None
-        Share of records that are events. None: all that happen by the horizon.
-    omega : float
-
-    Returns
-    -------
-    events, censored : ndarray of shape (N_BINS + 1,)
-        They add up to 1.
-    """
+    """Return the probabilities of an event, and of censoring, in each bin of log time."""
     grid = log_time_grid(omega)
     edges = np.append((grid[1:] + grid[:-1]) / 2.0, 0.0)
     edges[0] = -omega  # the first bin has what is before it, and nothing else

@@ -191,13 +191,7 @@ class WeibullCurve(UnivariateFitter, released=False):
 
 
 def _log_covariance(release: Release) -> FloatArray | None:
-    """Return the covariance that a pooled release holds; None of a fit.
-
-    Raises
-    ------
-    ValueError
-        If it is none.
-    """
+    """Return the covariance that a pooled release holds; None of a fit."""
     if LOG_COVARIANCE not in release.values:
         return None
     found = released_array(release, LOG_COVARIANCE, (2, 2))
@@ -210,13 +204,7 @@ def _log_covariance(release: Release) -> FloatArray | None:
 
 
 def _stated_counts(release: Release) -> tuple[int, float | None]:
-    """Return the numbers of records and, if it was released, of events: intervals are made of them.
-
-    Raises
-    ------
-    ValueError
-        If they are none.
-    """
+    """Return the numbers of records and, if released, of events, for intervals."""
     n_records = stated_records(release, MOST_RECORDS)
     n_events = np.asarray(release.values.get("n_events", 0.0))
     if n_events.ndim > 0 or not 0.0 <= n_events <= n_records:

@@ -46,20 +46,7 @@ DENOMINATORS = (0.35, 1.2)
 
 
 def plausible_truths(observed: float, truths: FloatArray, estimates: FloatArray) -> FloatArray:
-    """Return, for each simulated error, the truth at which it would have led to ``observed``.
-
-    Parameters
-    ----------
-    observed : float
-        The estimate at hand.
-    truths, estimates : ndarray of shape (n,)
-        Where estimates were simulated, and they. If all truths are one, errors count as the same
-        everywhere.
-
-    Returns
-    -------
-    ndarray of shape (n,)
-    """
+    """Return, for each simulated error, the truth at which it would have led to ``observed``."""
     slope, growth, error = _slopes(truths, estimates - truths)
     distance = truths - observed
     errors = estimates - truths - slope * distance
@@ -148,11 +135,7 @@ class _Simulation:
         return uncensored * _event_share(truth) if uncensored < 1.0 else None
 
     def others(self, found: FloatArray, n_truths: int) -> FloatArray:
-        """Draw truths around what the fits of the released distribution say of the true one.
-
-        To both sides as errors are to either. Shape and hazard vary, each on its own; not shape and
-        scale, as the scale of a wrong shape is wrong, too, where few people have their events.
-        """
+        """Draw truths around what the fits of the released distribution say of the true one."""
         shape = self.released.shape
         middle = mean_log_time(shape, self.released.log_scale, self.rate, self.public.omega)
 
@@ -180,22 +163,7 @@ def _event_share(truth: FloatArray) -> float:
 
 @lru_cache(maxsize=8)
 def plausible_estimates(public: WeibullSetting, released: Estimate, n_resamples: int) -> FloatArray:
-    """Draw shapes and log scales that could have led to the released ones.
-
-    Parameters
-    ----------
-    public : WeibullSetting
-        That the release was made by.
-    released : Estimate
-    n_resamples : int
-
-    Returns
-    -------
-    ndarray of shape (n_resamples, 2)
-        Log shape and log scale in units of the horizon: released values less the simulated errors,
-        those of the shape as they would be at the shape that they lead to. The same for the same
-        release, as its randomness has a fixed seed.
-    """
+    """Draw shapes and log scales that could have led to the released ones."""
     simulation = _Simulation(public, released, random_source(0, purpose="interval"))
     center = simulation.center
     n_first = max(n_resamples // FIRST_PART, min(n_resamples, FIRST))

@@ -39,24 +39,7 @@ def shape_at(node: float, max_shape: float) -> float:
 
 
 def records_to_change(counts: IntArray, gains: IntArray, needed: int, n_records: int) -> int:
-    """Return how many records, each gaining what it can, make up ``needed``.
-
-    Parameters
-    ----------
-    counts : ndarray of int64
-        Records in each bin.
-    gains : ndarray of int64
-        What changing a record of each bin can add, at least 0.
-    needed : int
-        Positive.
-    n_records : int
-        Also the answer if all records together do not suffice.
-
-    Returns
-    -------
-    int
-        In parts ``1 / UNIT`` of a record, rounded down; interpolated between whole records.
-    """
+    """Return how many records, each gaining what it can, make up ``needed``."""
     order = np.argsort(-gains, kind="stable")  # at most two runs: merging them is quick
     gains, counts = gains[order], counts[order]
     gained = np.cumsum(counts * gains)
