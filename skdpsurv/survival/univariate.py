@@ -38,7 +38,7 @@ from skdpsurv.survival.released_curve import quietly
 #: Curves that intervals are made of.
 N_DRAWS = 1000
 #: What takes time to be looked at.
-SLOW = re.compile(r"summary$|confidence_interval_|conditional_time_to_event_$")
+SLOW = re.compile(r"summary$|confidence_interval_|conditional_time_to_event_$|_band$")
 
 
 class Interval(NamedTuple):
@@ -119,7 +119,7 @@ class UnivariateFitter(CurveFrames):
         if y is None and durations is None:
             X = single_column(X)
         self._fit(X, y, durations=durations, event_observed=event_observed, person=person)
-        self._shown = shown
+        self._show(shown)
         return self
 
     @available_if(has("hazard"))

@@ -272,9 +272,9 @@ BAD_DATA = [
     (GOOD_X, np.ma.array(GOOD_Y), "y must not be a masked array"),
     (GOOD_X, np.ma.array(GOOD_Y, mask=[False] * 5 + [True]), "y must not be a masked array"),
     (GOOD_X, np.ma.array(GOOD_Y["time"], mask=[True] * 6), "y must not be a masked array"),
-    (GOOD_X, np.zeros(6, dtype=[("event", "?"), ("time", "f8", 2)]), "fields of y"),
-    (GOOD_X, np.zeros(6, dtype=[("event", "?"), ("time", "f8", (1,))]), "fields of y"),
-    (GOOD_X, np.zeros(6, dtype=[("event", "?", 2), ("time", "f8")]), "fields of y"),
+    (GOOD_X, np.zeros(6, dtype=[("event", "?"), ("time", "f8", 2)]), "y must be 1-D"),
+    (GOOD_X, np.zeros(6, dtype=[("event", "?"), ("time", "f8", (1,))]), "y must be 1-D"),
+    (GOOD_X, np.zeros(6, dtype=[("event", "?", 2), ("time", "f8")]), "y must be 1-D"),
 ]
 #: Public numbers that doubles cannot work with, whatever the records are. n times epsilon allows a
 #: first look where its share of epsilon is tiny.

@@ -254,7 +254,7 @@ class ExitTableFitter(UnivariateFitter, released=False):
         self._fit(
             X, y, durations=durations, event_observed=event_observed, group=group, person=person
         )
-        self._shown = shown
+        self._show(shown)
         return self
 
     def _causes(self) -> Causes:
