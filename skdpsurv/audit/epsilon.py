@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,16 +20,9 @@ from skdpsurv.audit.repeated_fits import Statistic, released_table, run_trials
 from skdpsurv.audit.subject import audited
 from skdpsurv.dp.checks import fraction, positive_int, seed, verbosity
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.plotting.style import colour, pyplot
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 #: Events that are counted on the held-out half; the error is split among them.
 N_EVENTS = 3
-#: Bins of the histograms of scores.
-N_BINS = 60
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,7 +54,7 @@ class AuditResult:
         Shares of the held-out releases of ``data`` and of ``neighbour`` on the event's side of the
         threshold.
     scores : tuple of ndarray
-        Scores of the held-out releases of ``data`` and of ``neighbour``.
+        Scores of the held-out releases of ``data`` and of ``neighbour``; none if all were equal.
 
     Notes
     -----
@@ -79,9 +72,7 @@ class AuditResult:
     threshold: float = math.nan
     n_failed: tuple[int, int] = (0, 0)
     rates: tuple[float, float] = (math.nan, math.nan)
-    scores: tuple[FloatArray, FloatArray] = field(
-        default_factory=lambda: (np.zeros(0), np.zeros(0))
-    )
+    scores: tuple[FloatArray, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -100,52 +91,6 @@ class AuditResult:
             f"{self.n_trials:,} fits of each data set can show up to {self.resolution:.3g}; "
             f"statistic={self.statistic!r}{failed})"
         )
-
-    def plot(self) -> Figure:
-        """Draw the held-out scores, and how well they tell the data sets apart.
-
-        Left: histograms of the scores, with the threshold. Right: how often scores beyond each
-        threshold happen on one data set and on the other, beside the most that the claim allows.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-
-        Raises
-        ------
-        ImportError
-            If matplotlib is not installed.
-        """
-        figure, (left, right) = pyplot("AuditResult.plot").subplots(
-            1, 2, figsize=(10.0, 4.5), layout="constrained"
-        )
-        pooled = np.concatenate(self.scores)
-        least = 0.5 / max(self.scores[0].size, 1)
-        rates = np.geomspace(least, 1.0, 200)
-        most = np.minimum(1.0, math.exp(self.claimed) * rates + self.delta)
-        right.plot(rates, most, color="black", label="most that is allowed")
-        if pooled.size:
-            low, high = np.quantile(pooled, [0.002, 0.998])
-            bins = np.histogram_bin_edges([], N_BINS, (low, high))
-            left.axvline(self.threshold, color="black", linewidth=1.0)
-            thresholds = np.unique(pooled)
-            above = [
-                1.0 - np.searchsorted(np.sort(one), thresholds, "right") / one.size
-                for one in self.scores
-            ]
-            for i, name in enumerate(("data", "neighbour")):
-                inside = np.clip(self.scores[i], bins[0], bins[-1])
-                left.hist(inside, bins=bins, color=colour(i), alpha=0.5, label=name)
-                x, y = (np.r_[above[j], 1.0 - above[j]] for j in (1 - i, i))
-                drawn = np.maximum([x, y], least)[:, y >= x]  # the rest are the other data set's
-                right.plot(*drawn, ".", markersize=2.5, color=colour(i), label=f"events of {name}")
-            left.legend(frameon=False)
-        left.set(xlabel=f"Score ({self.statistic})", ylabel="Held-out fits")
-        right.set(xlabel="Rate on the other data set", ylabel="Rate on this data set")
-        right.set(xscale="log", yscale="log")
-        right.legend(frameon=False, loc="lower right")
-        figure.suptitle(f"found: epsilon ≥ {self.lower_bound:.2f}, claimed: {self.claimed:g}")
-        return figure
 
 
 def audit_epsilon(
@@ -197,7 +142,7 @@ def audit_epsilon(
     Returns
     -------
     AuditResult
-        Its ``lower_bound``, ``claimed``, ``passed``, and ``plot``.
+        Its ``lower_bound``, ``claimed`` and ``passed``.
 
     Raises
     ------

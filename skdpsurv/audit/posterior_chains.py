@@ -18,10 +18,9 @@ to 12 (without ranks).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -35,9 +34,6 @@ from skdpsurv.dp.types import FloatArray
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 from skdpsurv.survival.hazards.model import to_published
 from skdpsurv.survival.hazards.posterior import PosteriorDraw
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True)
@@ -96,18 +92,6 @@ class PosteriorChains:
             },
             index=pd.Index(self.names, name="parameter"),
         )
-
-    def plot_trace(self, parameters: Sequence[str] | None = None) -> Figure:
-        """Draw each parameter's path, a colour for each chain; matplotlib is needed."""
-        from skdpsurv.plotting.chain_plots import plot_trace
-
-        return plot_trace(self, parameters)
-
-    def plot_density(self, parameters: Sequence[str] | None = None) -> Figure:
-        """Draw each parameter's density, a colour for each chain; matplotlib is needed."""
-        from skdpsurv.plotting.chain_plots import plot_density
-
-        return plot_density(self, parameters)
 
 
 def nonprivate_posterior_chains(

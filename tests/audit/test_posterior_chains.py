@@ -94,15 +94,3 @@ def test_other_estimators(data, options, message):
 def test_counts(data, name):
     with pytest.raises((TypeError, ValueError), match=name):
         nonprivate_posterior_chains(posterior(data), data.X, data.y, **{name: -1})
-
-
-def test_figures(chains):
-    pyplot = pytest.importorskip("matplotlib.pyplot")
-    trace = chains.plot_trace(["x0", "x1"])
-    assert [len(ax.lines) for ax in trace.axes] == [4, 4]
-    assert [ax.get_ylabel() for ax in trace.axes] == ["x0", "x1"]
-    density = chains.plot_density()
-    assert [ax.get_xlabel() for ax in density.axes] == list(chains.names)
-    with pytest.raises(ValueError, match="parameters must be among"):
-        chains.plot_trace(["age"])
-    pyplot.close("all")
