@@ -34,8 +34,8 @@ from skdpsurv.dp import (
     silent_arithmetic,
     weakest_status,
 )
-from skdpsurv.dp.chain import Receipt
 from skdpsurv.dp.checks import Check, Parameters, check_each, instance, optional, positive, seed
+from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.plan import Plan, checked
 from skdpsurv.dp.random import require_delta
 from skdpsurv.dp.refusals import RefusedValueError, with_suggestions

@@ -14,7 +14,7 @@ from skdpsurv.cli.output import csv_text, rich_table, save, show
 from skdpsurv.cli.releases import load_release
 from skdpsurv.dp import PrivacyAccountant, PrivacyGuarantee
 from skdpsurv.dp.budget import dataset_name
-from skdpsurv.dp.chain import Receipt
+from skdpsurv.dp.ledger import Receipt
 from skdpsurv.report.text import exact
 
 app = typer.Typer(help="Look at a ledger, make one, or export it.", no_args_is_help=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.budget import BudgetExceededError, compose
-from skdpsurv.dp.chain import Receipt
 from skdpsurv.dp.domain import check_finite, check_unclipped, clip_rows, clip_times, row_weights
 from skdpsurv.dp.guarantee import (
     FrozenMapping,
@@ -15,6 +14,7 @@ from skdpsurv.dp.guarantee import (
     PrivacyLeakWarning,
     weakest_status,
 )
+from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.noise import (
     lattice_gaussian,
     lattice_laplace,

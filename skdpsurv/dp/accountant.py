@@ -24,7 +24,6 @@ from skdpsurv.dp.budget import (
     spent_pair,
     text,
 )
-from skdpsurv.dp.chain import Receipt
 from skdpsurv.dp.checks import (
     boolean,
     choice,
@@ -35,7 +34,15 @@ from skdpsurv.dp.checks import (
     positive_number,
 )
 from skdpsurv.dp.guarantee import PrivacyGuarantee, weakest_status
-from skdpsurv.dp.ledger import Ledger, MemoryLedger, charge_of, in_parallel, user_name, verify
+from skdpsurv.dp.ledger import (
+    Ledger,
+    MemoryLedger,
+    Receipt,
+    charge_of,
+    in_parallel,
+    user_name,
+    verify,
+)
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,11 +3,15 @@
 Sensitivities hold for records inside public bounds. Clipping maps each record into the bounds on
 its own, looking at no other record; how many were clipped is private, so nothing here counts,
 warns or logs.
+
+Rows are worked on in pieces that a cache holds: an array as large as a block of records is memory
+fresh from the system each time, and the system's part of that can be longer than the arithmetic.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
@@ -16,7 +20,32 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.dp.checks import positive_number
 from skdpsurv.dp.refusals import MATRIX, all_of, attempted
-from skdpsurv.dp.types import BoolArray, FloatArray, by_pieces
+from skdpsurv.dp.types import BoolArray, FloatArray
+
+#: Rows that are worked on at once, times columns. Two or three such arrays of doubles fit a
+#: second-level cache.
+CHUNK_ELEMENTS = 2**15
+
+
+def row_pieces(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Yield the pieces of rows, in their order."""
+    step = max(1, CHUNK_ELEMENTS // max(1, n_columns))
+    return (slice(start, min(start + step, n_rows)) for start in range(0, n_rows, step))
+
+
+def by_pieces(function: Callable[[slice], FloatArray], n_rows: int, n_columns: int) -> FloatArray:
+    """Return rows that a function makes piece by piece, in one array of doubles.
+
+    Parameters
+    ----------
+    function : callable
+        Of a slice: the rows there, of shape (n_piece, n_columns).
+    n_rows, n_columns : int
+    """
+    made = np.empty((n_rows, n_columns))
+    for piece in row_pieces(n_rows, n_columns):
+        made[piece] = function(piece)
+    return made
 
 
 def clip_rows(X: ArrayLike, norm: float) -> FloatArray:

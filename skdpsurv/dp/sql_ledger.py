@@ -27,9 +27,8 @@ from skdpsurv.dp.budget import (
     dataset_name,
     require_room,
 )
-from skdpsurv.dp.chain import Receipt, linked, start
 from skdpsurv.dp.guarantee import PrivacyGuarantee
-from skdpsurv.dp.ledger import Ledger, Row, entry_of, linked_rows
+from skdpsurv.dp.ledger import Ledger, Receipt, Row, entry_of, linked, linked_rows, start
 
 #: A charge takes milliseconds; a queue of workers must never turn into an error.
 BUSY_SECONDS = 120.0

@@ -26,9 +26,10 @@ from scipy.stats import qmc
 
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp import random_source
+from skdpsurv.dp.domain import row_pieces
 from skdpsurv.dp.measurement import Known, NoisySum
 from skdpsurv.dp.references import reference
-from skdpsurv.dp.types import BoolArray, FloatArray, row_pieces
+from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.mechanisms.moments import SecondMoments
 
 #: Standard rows of each shape, at least; and so many times the number of columns.

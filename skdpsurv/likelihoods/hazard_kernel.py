@@ -19,7 +19,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skdpsurv.dp.types import CHUNK_ELEMENTS, BoolArray, FloatArray, IntArray
+from skdpsurv.dp.domain import CHUNK_ELEMENTS
+from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
 from skdpsurv.likelihoods.base import SUM_ROWS
 from skdpsurv.likelihoods.links import Link
 

@@ -33,9 +33,10 @@ import numpy as np
 
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp import RandomSource, clip_rows, to_lattice
+from skdpsurv.dp.domain import row_pieces
 from skdpsurv.dp.measurement import Distances
 from skdpsurv.dp.random import require_theorem
-from skdpsurv.dp.types import FloatArray, IntArray, row_pieces
+from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.dp.zcdp import Price, amount
 from skdpsurv.mechanisms.vector_noise import MARGIN, Spherical, add_noise, law_hiding
 

@@ -16,8 +16,8 @@ from skdpsurv.data.encoding import made_of_one
 from skdpsurv.data.feature import Feature, raw_features, same_features
 from skdpsurv.data.public_steps import MOST_FEATURES, features_in, known_names, rebuild
 from skdpsurv.dp import FrozenMapping, PrivacyGuarantee
-from skdpsurv.dp.chain import Receipt
 from skdpsurv.dp.guarantee import frozen
+from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.references import __version__
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import layout

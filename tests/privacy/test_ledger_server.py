@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from skdpsurv import DPKaplanMeierFitter
 from skdpsurv.dp import BudgetExceededError, PrivacyAccountant, PrivacyGuarantee
 from skdpsurv.dp.budget import Terms
-from skdpsurv.dp.chain import digest, linked, start
+from skdpsurv.dp.ledger import digest, linked, start
 from skdpsurv.dp.ledger_copy import copy_ledger
 from skdpsurv.dp.postgresql_server import SCHEMA, PostgreSQLServer
 from skdpsurv.dp.sql_ledger import UnansweredCommitError
