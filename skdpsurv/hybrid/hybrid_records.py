@@ -297,13 +297,6 @@ class PublicRecords:
             return 0.0, 1.0
         return float(self.y_public.min()), float(np.ptp(self.y_public))
 
-    @property
-    def rarest(self) -> float:
-        """Share of the rarest public label; 1 in a regression."""
-        if not self.classifies:
-            return 1.0
-        return float(np.unique(self.y_public, return_counts=True)[1].min() / self.n_public)
-
     def mapped(self, margin: float = 0.0) -> tuple[PointMap, FloatArray]:
         """Return the map of records to points, and the public records as points.
 
