@@ -22,8 +22,8 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.feature import doubtful_delta, large_epsilon
 from skdpsurv.data.person import about_people, one_record_each, one_record_each_of
 from skdpsurv.data.public_steps import describe, input_names, known_names
-from skdpsurv.data.shape import seen_shape
-from skdpsurv.data.sources import as_source, in_memory
+from skdpsurv.data.shape import in_memory, seen_shape
+from skdpsurv.data.sources import as_source
 from skdpsurv.data.target import target_names
 from skdpsurv.dp import (
     BudgetExceededError,

@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from skdpsurv.data.progress import first
+from skdpsurv.data.blocks import first
 
 
 @pytest.mark.parametrize("verbose", [0, False, 1, True, 2])

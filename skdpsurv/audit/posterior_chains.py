@@ -27,7 +27,7 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from skdpsurv.data.progress import first
+from skdpsurv.data.blocks import first
 from skdpsurv.dp import random_source, silent_arithmetic
 from skdpsurv.dp.checks import integer, positive_int, verbosity
 from skdpsurv.dp.types import FloatArray

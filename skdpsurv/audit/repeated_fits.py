@@ -9,7 +9,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from skdpsurv.audit.subject import Subject, private_step
-from skdpsurv.data.progress import first
+from skdpsurv.data.blocks import first
 from skdpsurv.dp import silence
 from skdpsurv.dp.types import FloatArray
 

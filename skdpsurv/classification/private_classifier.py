@@ -21,8 +21,7 @@ from skdpsurv.classification.budgets import GroupSetting, of_each
 from skdpsurv.classification.group_fit import SignedRows
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.labels import class_indices, one_vs_rest, stated_classes
-from skdpsurv.data.shape import Shape
-from skdpsurv.data.sources import require_in_memory
+from skdpsurv.data.shape import Shape, require_in_memory
 from skdpsurv.dp import check_unclipped
 from skdpsurv.dp.checks import Check, auto_or, boolean, by, lazily, positive, zero_or
 from skdpsurv.dp.references import DOUBLES

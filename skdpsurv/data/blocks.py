@@ -14,11 +14,14 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
+from itertools import islice
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
 
 from skdpsurv.data.shape import length, take
 from skdpsurv.dp.refusals import RefusedValueError
@@ -247,6 +250,15 @@ def added(one: Any, other: Any) -> Any:
         parts = [added(a, b) for a, b in zip(one, other, strict=True)]
         return type(one)(*parts) if hasattr(one, "_fields") else tuple(parts)
     return one + other
+
+
+def first(items: Iterator[Other], n_items: int, task: str, verbose: int = 0) -> Iterator[Other]:
+    """Yield the first ``n_items``, with a progress bar on standard error if asked for."""
+    some = islice(items, n_items)
+    if verbose:
+        yield from track(some, task, total=n_items, console=Console(stderr=True))
+    else:
+        yield from some
 
 
 def in_blocks(X: Any, *others: Any) -> Blocks[tuple[Any, ...]]:

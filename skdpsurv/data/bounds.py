@@ -14,7 +14,6 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils import Tags
 from sklearn.utils.validation import validate_data
 
-from skdpsurv.data.cells import refuse_moments
 from skdpsurv.data.feature import (
     Expression,
     Feature,
@@ -22,6 +21,7 @@ from skdpsurv.data.feature import (
     raw_features,
     warn_of_wide_bounds,
 )
+from skdpsurv.data.shape import refuse_moments
 from skdpsurv.dp import RefusedValueError, call_without_data, refuse_masked, silence
 from skdpsurv.dp.checks import is_lazy, lazily, one_of, one_row
 from skdpsurv.dp.refusals import attempted, refuse_foreign_cells

@@ -29,6 +29,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from skdpsurv.data.shape import is_frame
 from skdpsurv.dp import RefusedValueError, refuse_masked, silent_arithmetic
 from skdpsurv.dp.refusals import FLOATS, NO_TABLE, NUMBERS, REAL, TEXT, all_of, attempted
 from skdpsurv.dp.types import FloatArray, IndexArray
@@ -177,29 +178,6 @@ def _days_since(moments: NDArray[Any], first: date) -> FloatArray:
 
 
 PANDAS_MOMENTS = [f"datetime64[{unit}]" for unit in ("s", "ms", "us", "ns")]
-
-
-def is_frame(X: Any) -> bool:
-    """Return whether a table has names of columns, as those of pandas and polars."""
-    # Asked of the class: labels of a series are attributes of it.
-    return hasattr(type(X), "columns") and hasattr(type(X), "__getitem__")
-
-
-def refuse_moments(X: Any) -> None:
-    """Refuse dates and spans of time where numbers belong: NumPy makes nanoseconds of them."""
-    found = ""
-    if is_frame(X):
-        kinds = [str(kind).lower() for kind in getattr(X, "dtypes", ())]
-        moments = [kind.startswith(("date", "timedelta", "duration")) for kind in kinds]
-        found = ", ".join(
-            str(name) for name, wrong in zip(X.columns, moments, strict=False) if wrong
-        )
-    if found or getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
-        raise TypeError(
-            f"X must hold numbers, and no dates or spans of time{found and ', found in '}{found}: "
-            "PublicColumns takes dates; of a span, divide by its unit, as in "
-            "X['wait'] / pd.Timedelta('1D')."
-        )
 
 
 def raw_columns(X: Any, names: Sequence[str], estimator: str) -> list[Any]:

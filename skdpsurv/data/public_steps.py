@@ -214,12 +214,7 @@ def learned_steps(step: Any, name: str = "") -> list[str]:
 
 
 def public_transformer(name: str, value: Any) -> None:
-    """Refuse what is no transformer, or learns from records; None is neither.
-
-    The check of ``columns``.
-    """
-    if value is None:
-        return
+    """Refuse what is no transformer, or learns from records."""
     if isinstance(value, type) or not hasattr(value, "fit_transform"):
         raise TypeError(
             f"{name} must be None or a public transformer, such as PublicColumns, got "
@@ -362,3 +357,120 @@ def _column_places(value: Any) -> list[int]:
     if not isinstance(value, list | tuple) or any(type(j) is not int or j < 0 for j in value):
         raise TypeError
     return list(value)
+
+
+# ---- Raw rows through a public transformer, block by block and cell by cell.
+
+
+def encoded(transformer: Any, X: Any, n_columns: int, names: Sequence[str] | None) -> FloatArray:
+    """Return the features of raw rows.
+
+    A public transformer learns nothing: to fit it is a formality, which any rows serve for.
+    """
+    rows = _walked(transformer, X, n_columns, names, None)
+    if not np.isfinite(rows).all():
+        raise RefusedValueError(
+            "columns must make finite numbers of X: it contains NaN or infinity, or values beyond "
+            "all bounds."
+        )
+    return rows
+
+
+def columns_beyond(
+    transformer: Any, X: Any, n_columns: int, names: Sequence[str] | None
+) -> list[str]:
+    """Return the columns of which some value lies beyond its public bounds, step by step."""
+    found: list[str] = []
+    _walked(transformer, X, n_columns, names, found)
+    return list(dict.fromkeys(found))
+
+
+def made_of_one(transformer: Any, n_columns: int, names: Sequence[str] | None) -> FloatArray:
+    """Return the features of a placeholder row, which shows if a transformer can be used."""
+    known = column_names(transformer, n_columns, names)
+    return encoded(transformer, [valid_row(transformer, known)], n_columns, names)
+
+
+def _walked(
+    transformer: Any, X: Any, n_columns: int, names: Sequence[str] | None, beyond: list[str] | None
+) -> FloatArray:
+    known = column_names(transformer, n_columns, names)
+    table = as_table(X, known)
+    with silence():  # what scikit-learn warns of, some record has
+        return _numbers(_through(transformer, table, raw_features(known), beyond))
+
+
+def _through(step: Any, X: Any, inputs: list[Feature], beyond: list[str] | None) -> Any:
+    """Return what a public step makes of rows; note columns beyond bounds, if there is a list."""
+    if is_nothing(step):
+        return X
+    if isinstance(step, Pipeline):
+        inners = [inner for _, inner in step.steps]
+        for before, inner in zip([None, *inners], inners, strict=False):
+            inputs = features_of(before, inputs)
+            X = _through(inner, X, inputs, beyond)
+        return X
+    if isinstance(step, ColumnTransformer):
+        parts = [
+            _numbers(_through(inner, _columns(X, places), [inputs[j] for j in places], beyond))
+            for _, inner, places in branches(step, [one.name for one in inputs])
+            if places and not is_dropped(inner)
+        ]
+        return np.hstack(parts) if parts else np.empty((X.shape[0], 0))
+    if not isinstance(step, PublicColumns):
+        X = _numbers(X)
+    if isinstance(step, PublicBoundsScaler):
+        X = pd.DataFrame(X, columns=[one.name for one in inputs])
+    elif not isinstance(step, PublicColumns):
+        check_finite(X, "X")
+    if beyond is not None and hasattr(step, "_beyond"):
+        beyond += call_without_data(step._beyond, X)
+    own = clone(step)
+    make = own.transform if isinstance(step, PublicColumns) else own.fit_transform  # needs no fit
+    return call_without_data(make, X)
+
+
+def _numbers(X: Any) -> FloatArray:
+    """Return rows in double precision, each cell by itself; NaN where missing."""
+    if isinstance(X, np.ndarray) and X.dtype.kind in "biuf":
+        return X.astype(np.float64, copy=False)
+    rows = pd.DataFrame(X)
+    if all(getattr(dtype, "kind", "") in "biuf" for dtype in rows.dtypes):
+        return np.asarray(rows.to_numpy(dtype=np.float64, na_value=np.nan))
+    read = [quietly(numbers, rows.iloc[:, j]) for j in range(rows.shape[1])]
+    if any(column is None for column in read):
+        raise RefusedValueError("X must hold numbers alone in columns of numbers.")
+    return np.column_stack(read)
+
+
+def valid_row(step: Any, names: Sequence[str]) -> list[Any]:
+    """Return one raw row that a public transformer takes: made up, and so of nobody."""
+    return [
+        0.0 if kind is None or isinstance(kind, Number) else kind.cell(kind.ends[0])
+        for kind in raw_kinds(step, names)
+    ]
+
+
+def raw_kinds(step: Any, names: Sequence[str]) -> list[ColumnKind | None]:
+    """Return what each raw column holds; None where no step says it."""
+    if isinstance(step, Pipeline):
+        inner = [one for _, one in step.steps if not is_nothing(one)]
+        return raw_kinds(inner[0] if inner else None, names)
+    found: dict[str, ColumnKind | None] = {}
+    if isinstance(step, ColumnTransformer):
+        for _, one, places in branches(step, names):
+            own = [names[j] for j in places]
+            found |= {n: k for n, k in zip(own, raw_kinds(one, own), strict=True) if k}
+    elif isinstance(step, PublicColumns | PublicBoundsScaler):
+        found |= {kind.column: kind for kind in kinds_of(step, names)}
+    elif is_dropped(step):  # nothing depends on it
+        found |= {name: Number(name, "error", 0.0, 0.0) for name in names}
+    return [found.get(name) for name in names]
+
+
+def kinds_of(step: PublicColumns | PublicBoundsScaler, names: Sequence[str]) -> list[ColumnKind]:
+    """Return the kinds of columns that a step with public bounds reads."""
+    if isinstance(step, PublicColumns):
+        return step._kinds()
+    ends = (end.tolist() for end in step._ends(names, len(names)))
+    return [Number(name, step.missing, *both) for name, *both in zip(names, *ends, strict=True)]

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import validate_data
 
-from skdpsurv.data.cells import is_frame
 from skdpsurv.dp import call_without_data, refuse_masked
+from skdpsurv.dp.checks import is_lazy
 from skdpsurv.dp.refusals import NO_TABLE
 from skdpsurv.dp.types import BoolArray, FloatArray, IndexArray
 
@@ -91,6 +91,40 @@ def size(X: Any) -> tuple[int, ...]:
 
 
 # ---- Rows of whatever holds records: arrays, data frames, lists.
+
+
+def in_memory(*values: Any) -> bool:
+    """Say whether all arguments are in the memory of this process."""
+    return not any(map(is_lazy, values))
+
+
+def require_in_memory(*values: Any) -> None:
+    """Refuse rows that are somewhere else, which scikit-learn would pull here without a word."""
+    if not in_memory(*values):
+        raise TypeError("X and y must be in memory here, got a collection of Dask, or chunks.")
+
+
+def is_frame(X: Any) -> bool:
+    """Return whether a table has names of columns, as those of pandas and polars."""
+    # Asked of the class: labels of a series are attributes of it.
+    return hasattr(type(X), "columns") and hasattr(type(X), "__getitem__")
+
+
+def refuse_moments(X: Any) -> None:
+    """Refuse dates and spans of time where numbers belong: NumPy makes nanoseconds of them."""
+    found = ""
+    if is_frame(X):
+        kinds = [str(kind).lower() for kind in getattr(X, "dtypes", ())]
+        moments = [kind.startswith(("date", "timedelta", "duration")) for kind in kinds]
+        found = ", ".join(
+            str(name) for name, wrong in zip(X.columns, moments, strict=False) if wrong
+        )
+    if found or getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
+        raise TypeError(
+            f"X must hold numbers, and no dates or spans of time{found and ', found in '}{found}: "
+            "PublicColumns takes dates; of a span, divide by its unit, as in "
+            "X['wait'] / pd.Timedelta('1D')."
+        )
 
 
 def length(values: Any) -> int:

@@ -11,23 +11,12 @@ import numpy as np
 from skdpsurv.data.blocks import Blocks, Nothing
 from skdpsurv.data.chunks import chunk_source
 from skdpsurv.data.dask import DaskBlocks, current_client, sendable
-from skdpsurv.data.shape import has_one_each, take
+from skdpsurv.data.shape import has_one_each, in_memory, take
 from skdpsurv.data.target import chosen_target
-from skdpsurv.dp.checks import is_dask, is_lazy, partitions
+from skdpsurv.dp.checks import is_dask, partitions
 from skdpsurv.dp.refusals import RefusedValueError, step_of_callers
 
 UNCOUNTED = "X must be a collection whose records can be counted: a step that makes it failed."
-
-
-def in_memory(*values: Any) -> bool:
-    """Say whether all arguments are in the memory of this process."""
-    return not any(map(is_lazy, values))
-
-
-def require_in_memory(*values: Any) -> None:
-    """Refuse rows that are somewhere else, which scikit-learn would pull here without a word."""
-    if not in_memory(*values):
-        raise TypeError("X and y must be in memory here, got a collection of Dask, or chunks.")
 
 
 def as_source(X: Any, y: Any, *, person: Any = None, **others: Any) -> Blocks[Any]:

@@ -12,8 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from skdpsurv.data.cells import is_frame
-from skdpsurv.data.shape import ROWS, length, require_one_each, size
+from skdpsurv.data.shape import ROWS, is_frame, length, require_one_each, size
 from skdpsurv.dp import refuse_masked
 from skdpsurv.dp.refusals import NUMBERS, REAL, all_of, attempted
 from skdpsurv.dp.types import BoolArray, FloatArray

@@ -18,8 +18,8 @@ from skdpsurv.classification import DPLogisticRegression
 from skdpsurv.classification.logistic_model import LogisticModel
 from skdpsurv.classification.private_classifier import LabelledShape
 from skdpsurv.data import PublicColumns
+from skdpsurv.data.blocks import first
 from skdpsurv.data.labels import stated_classes
-from skdpsurv.data.progress import first
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp.checks import (
     choice,

@@ -14,8 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.base import Published
 from skdpsurv.data.blocks import Blocks, in_blocks
-from skdpsurv.data.shape import Shape
-from skdpsurv.data.sources import require_in_memory
+from skdpsurv.data.shape import Shape, require_in_memory
 from skdpsurv.dp import PrivacyAccountant, call_without_data, silent_arithmetic
 from skdpsurv.dp.checks import Check, integer, later, number_in, optional, word_or
 from skdpsurv.dp.plan import Plan

@@ -13,7 +13,7 @@ from sklearn.utils import indexable
 
 from skdpsurv.base import Published, Weakness
 from skdpsurv.classification.private_classifier import CLASSES_FROM_Y
-from skdpsurv.data.sources import in_memory
+from skdpsurv.data.shape import in_memory
 from skdpsurv.data.target import paired
 from skdpsurv.dp import PrivacyAccountant, call_without_data, random_source, uniform_below
 from skdpsurv.dp.checks import (

@@ -16,7 +16,7 @@ from joblib import Parallel, delayed, parallel_config
 from joblib.parallel import BACKENDS, get_active_backend
 from sklearn.base import clone
 
-from skdpsurv.data.progress import first
+from skdpsurv.data.blocks import first
 from skdpsurv.data.shape import has_one_each, length, take, take_parameters
 from skdpsurv.dp import RandomSource, silence, silent_arithmetic, uniform_below
 from skdpsurv.dp.guarantee import weakest_status

@@ -18,8 +18,7 @@ from sklearn.exceptions import DataConversionWarning
 from sklearn.metrics import r2_score
 
 from skdpsurv.data.blocks import Blocks, in_blocks
-from skdpsurv.data.shape import Shape, refuse_no_target, require_one_each
-from skdpsurv.data.sources import require_in_memory
+from skdpsurv.data.shape import Shape, refuse_no_target, require_in_memory, require_one_each
 from skdpsurv.dp import check_unclipped, clip_rows, refuse_masked
 from skdpsurv.dp.checks import Check, choice, optional, positive, zero_or
 from skdpsurv.dp.domain import as_float_array

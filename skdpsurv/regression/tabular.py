@@ -11,7 +11,6 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.base import PrivateEstimator, Weakness
-from skdpsurv.data.cells import is_frame, refuse_moments
 from skdpsurv.data.encoding import encoded, made_of_one
 from skdpsurv.data.feature import (
     Feature,
@@ -22,8 +21,7 @@ from skdpsurv.data.feature import (
     wide_bounds,
 )
 from skdpsurv.data.public_steps import features_in, public_transformer, rebuild
-from skdpsurv.data.shape import Shape, seen_shape
-from skdpsurv.data.sources import require_in_memory
+from skdpsurv.data.shape import Shape, is_frame, refuse_moments, require_in_memory, seen_shape
 from skdpsurv.dp import call_without_data
 from skdpsurv.dp.checks import Check
 from skdpsurv.dp.guarantee import frozen
@@ -31,6 +29,11 @@ from skdpsurv.dp.refusals import refuse_foreign_cells
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.priors import Prior, of_the_same_ledger
 from skdpsurv.release import Release
+
+
+def _transformer(name: str, columns: Any) -> None:
+    if columns is not None:
+        public_transformer(name, columns)
 
 
 class TabularEstimator(PrivateEstimator):
@@ -48,7 +51,7 @@ class TabularEstimator(PrivateEstimator):
     columns_: Any
     n_features_in_: int
 
-    _rules: ClassVar[dict[str, Check]] = {"columns": public_transformer}
+    _rules: ClassVar[dict[str, Check]] = {"columns": _transformer}
 
     def _shape(self, X: Any, *args: Any, **kwargs: Any) -> Shape:
         """Return how many records there are, and how many features their columns make."""

@@ -10,8 +10,8 @@ from typing import Any
 
 import pandas as pd
 
-from skdpsurv.data.cells import is_frame
 from skdpsurv.data.encoding import columns_beyond
+from skdpsurv.data.shape import is_frame
 
 
 def headline(release: Any) -> str:

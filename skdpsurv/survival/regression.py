@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.feature import short_horizon
-from skdpsurv.data.shape import Shape, refuse_no_target, require_one_each
-from skdpsurv.data.sources import require_in_memory
+from skdpsurv.data.shape import Shape, refuse_no_target, require_in_memory, require_one_each
 from skdpsurv.data.target import event_and_time, no_events, paired
 from skdpsurv.dp import check_unclipped
 from skdpsurv.dp.checks import lazily

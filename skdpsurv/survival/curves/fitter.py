@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.base import Weakness
 from skdpsurv.data.labels import class_indices, label_places, stated_labels
-from skdpsurv.data.shape import Shape
-from skdpsurv.data.sources import in_memory
+from skdpsurv.data.shape import Shape, in_memory
 from skdpsurv.data.target import single_column
 from skdpsurv.dp import PrivacyAccountant, RefusedValueError
 from skdpsurv.dp.checks import Check, auto_or, horizon, integer, number_in, required_horizon

@@ -14,8 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from skdpsurv.data.blocks import Blocks
-from skdpsurv.data.progress import first
+from skdpsurv.data.blocks import Blocks, first
 from skdpsurv.dp import RandomSource, round_to_lattice
 from skdpsurv.dp.checks import (
     Check,
