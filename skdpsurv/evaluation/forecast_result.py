@@ -13,7 +13,7 @@ import pandas as pd
 
 from skdpsurv.dp.checks import number_in
 from skdpsurv.evaluation.forecast_studies import MEDIAN, Run
-from skdpsurv.plotting.style import COLOURS, LINE_WIDTH, pyplot
+from skdpsurv.plotting.style import COLOURS, LINE_WIDTH, frame, pyplot
 
 #: Of simulated studies, between which the ends of a range are.
 ENDS = (0.1, 0.9)
@@ -244,9 +244,7 @@ def _draw(ax: Any, table: pd.DataFrame, name: str, label: str, without: float, c
     ax.set_xlim(epsilons.min() / 1.2, epsilons.max() * 1.2)
     ax.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
     ax.minorticks_off()
-    ax.grid(color="0.92", linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
+    frame(ax)
     ax.legend(frameon=False, fontsize="small")
 
 

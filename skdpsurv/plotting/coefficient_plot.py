@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.plotting.style import by_name, colour, legend_beside, new_axes
+from skdpsurv.plotting.style import by_name, colour, frame, legend_beside, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 _COLUMNS = ("coef", "coef lower 95%", "coef upper 95%")
 #: Of the room between two columns that the models of one take.
 _ROOM = 0.6
+#: Logarithm of the largest ratio on an axis: more say no more than an arrow does.
+MOST = 8.0
 
 
 def plot_coefficients(
@@ -83,44 +86,69 @@ def plot_coefficients(
     names = list(dict.fromkeys(str(name) for table in tables.values() for name in table.index))
     if ax is None:
         ax = new_axes("plot_coefficients", 1.4 + 0.45 * len(names) * max(1.0, 0.5 * len(tables)))
-    change = np.exp if ratios else np.asarray
-    low, high = limits or change(_limits(tables.values(), 8.0 if ratios else np.inf))
+    every = np.concatenate([table.to_numpy().ravel() for table in tables.values()])
+    change, bounds = effect_scale(every, ratios, limits)
     handles = []
     for k, table in enumerate(tables.values()):
         y = np.array([names.index(str(name)) for name in table.index])
         y = y + _ROOM * (k - (len(tables) - 1) / 2) / len(tables)
-        with np.errstate(over="ignore"):
-            point, lower, upper = change(table.to_numpy()).T
-        drawn: dict[str, Any] = {"color": colour(k), "zorder": 3}
-        ax.hlines(y, np.maximum(lower, low), np.minimum(upper, high), linewidth=2.0, **drawn)
-        for end, marker, beyond in ((low, "<", lower < low), (high, ">", upper > high)):
-            ax.plot(np.full(int(beyond.sum()), end), y[beyond], marker, ms=6, **drawn)
-        inside = (point >= low) & (point <= high)
-        handles += ax.plot(point[inside], y[inside], "o", ms=5.5, **drawn)
-    if ratios:
-        dress_ratios(ax)
-    ax.axvline(1.0 if ratios else 0.0, color="0.35", linewidth=1.0, zorder=2)
-    ax.set_xlim(low, high)
-    ax.set_ylim(len(names) - 0.5, -0.5)
-    ax.set_yticks(range(len(names)), names)
+        point, lower, upper = change(table.to_numpy()).T
+        draw_intervals(ax, y, lower, upper, bounds, colour(k))
+        inside = (point >= bounds[0]) & (point <= bounds[1])
+        handles += ax.plot(point[inside], y[inside], "o", ms=5.5, color=colour(k), zorder=3)
+    dress_effects(ax, bounds, names, ratios)
     ax.set_xlabel("exp(coef), 95 % interval" if ratios else "coef, 95 % interval")
-    ax.grid(axis="x", color="0.92", linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.tick_params(axis="y", length=0)
     if legend and list(tables) != [""]:
         legend_beside(ax, handles, list(tables))
     return ax
 
 
-def dress_ratios(ax: Axes) -> None:
-    """Draw ratios on a logarithmic axis, with ticks at 1, 2 and 5."""
+def effect_scale(
+    ends: FloatArray, ratios: bool, limits: tuple[float, float] | None
+) -> tuple[Callable[[FloatArray], FloatArray], tuple[float, float]]:
+    """Return how coefficients are drawn, and ends of the axis: these hold all that is finite."""
+    change: Any = _ratios if ratios else np.asarray
+    if limits is None:
+        most = MOST if ratios else np.inf
+        shown = np.clip(np.append(ends[np.isfinite(ends)], 0.0), -most, most)
+        room = 0.05 * float(np.ptp(shown)) or 1.0
+        limits = change(shown.min() - room), change(shown.max() + room)
+    return change, limits
+
+
+def _ratios(values: Any) -> Any:
+    with np.errstate(over="ignore"):
+        return np.exp(values)
+
+
+def draw_intervals(
+    ax: Axes, y: Any, lower: Any, upper: Any, bounds: tuple[float, float], color: str
+) -> None:
+    """Draw horizontal intervals, with arrows where they go beyond the axis."""
+    low, high = bounds
+    drawn: dict[str, Any] = {"color": color, "zorder": 3}
+    ax.hlines(y, np.clip(lower, low, high), np.clip(upper, low, high), linewidth=2.0, **drawn)
+    for end, marker, beyond in ((low, "<", lower < low), (high, ">", upper > high)):
+        ax.plot(np.full(int(beyond.sum()), end), y[beyond], marker, ms=6, **drawn)
+
+
+def dress_effects(
+    ax: Axes, bounds: tuple[float, float], names: Sequence[str], ratios: bool
+) -> None:
+    """Name the rows, mark no effect; ratios are on a logarithmic axis with ticks at 1, 2 and 5."""
     from matplotlib.ticker import LogLocator, NullLocator
 
-    ax.set_xscale("log")
-    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.xaxis.set_minor_locator(NullLocator())
-    ax.xaxis.set_major_formatter("{x:g}")
+    if ratios:
+        ax.set_xscale("log")
+        ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        ax.xaxis.set_minor_locator(NullLocator())
+        ax.xaxis.set_major_formatter("{x:g}")
+    ax.axvline(1.0 if ratios else 0.0, color="0.35", linewidth=1.0, zorder=2)
+    ax.set_xlim(*bounds)
+    ax.set_ylim(len(names) - 0.5, -0.5)
+    ax.set_yticks(range(len(names)), names)
+    frame(ax, "x", ("top", "right", "left"))
+    ax.tick_params(axis="y", length=0)
 
 
 def _table(name: str, model: Any, scale: pd.Series | None) -> pd.DataFrame:
@@ -131,11 +159,3 @@ def _table(name: str, model: Any, scale: pd.Series | None) -> pd.DataFrame:
         raise TypeError(f"{which} must have a summary with the columns of lifelines.")
     units = 1.0 if scale is None else scale.reindex(summary.index).fillna(1.0)
     return summary[list(_COLUMNS)].mul(units, axis=0)
-
-
-def _limits(tables: Any, most: float) -> FloatArray:
-    """Return ends that hold all that is finite, and no effect."""
-    ends = np.concatenate([table.to_numpy().ravel() for table in tables])
-    ends = np.clip(np.append(ends[np.isfinite(ends)], 0.0), -most, most)
-    room = 0.05 * float(np.ptp(ends)) or 1.0
-    return np.array([ends.min() - room, ends.max() + room])

@@ -81,12 +81,17 @@ def dress(ax: Axes, end: float, time_unit: str | None) -> None:
 
 
 def dress_probability(ax: Axes, label: str) -> None:
-    """Draw a frame and a grid around a probability on the vertical axis."""
+    """Draw a probability on the vertical axis."""
     ax.set_ylim(0.0, 1.0)
     ax.set_ylabel(label)
-    ax.grid(color="0.92", linewidth=0.8)
+    frame(ax)
+
+
+def frame(ax: Axes, grid: Any = "both", sides: tuple[str, ...] = ("top", "right")) -> None:
+    """Draw a pale grid below everything, and no lines at some sides."""
+    ax.grid(axis=grid, color="0.92", linewidth=0.8)
     ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
+    ax.spines[list(sides)].set_visible(False)
 
 
 def legend_beside(

@@ -12,7 +12,7 @@ from skdpsurv.dp.checks import choice
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference
 from skdpsurv.inference.inference import half_width
-from skdpsurv.plotting.coefficient_plot import dress_ratios
+from skdpsurv.plotting.coefficient_plot import draw_intervals, dress_effects, effect_scale
 from skdpsurv.plotting.style import colour, new_axes
 from skdpsurv.pooling.estimates import Spread, pooled_estimate
 from skdpsurv.pooling.kinds import ESTIMATED, LOGS, Regression
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 LARGEST, LEAST = 130.0, 12.0
 #: Half the height of the diamond, in rows.
 HEIGHT = 0.28
-#: Ratios of more than a few thousand say no more than an arrow does.
-MOST = 8.0
 
 
 class Shown(NamedTuple):
@@ -208,54 +206,29 @@ def plot_forest(
     ).T
     if ax is None:
         ax = new_axes("plot_forest", 1.8 + 0.4 * len(given))
-    change = np.exp if ratios else np.asarray
     reach = half_width(0.95) * error
     middle = np.where(np.isfinite(error), coef, 0.0)
     ends = np.array([coef, middle - reach, middle + reach])
-    low, high = change(_bounds(ends[1:], MOST if ratios else np.inf)) if limits is None else limits
-    with np.errstate(over="ignore"):
-        point, lower, upper = change(ends)
+    change, bounds = effect_scale(ends[1:], ratios, limits)
+    point, lower, upper = change(ends)
     weight = 1.0 / (error[:-1] ** 2 + (pooled["tau2"] if effects == "random" else 0.0))
     area = np.maximum(LARGEST * weight / max(float(weight.max()), 1e-300), LEAST)
-    # The last row is that of all together.
-    y = np.arange(error.size)
-    drawn: dict[str, Any] = {"color": colour(0), "zorder": 3}
-    from_here, to_here = np.clip(lower, low, high), np.clip(upper, low, high)
-    ax.hlines(y[:-1], from_here[:-1], to_here[:-1], linewidth=2.0, **drawn)
-    for end, marker, beyond in ((low, "<", lower < low), (high, ">", upper > high)):
-        arrows = y[:-1][beyond[:-1]]
-        ax.plot(np.full(arrows.size, end), arrows, marker, ms=6, **drawn)
-    inside = ((point >= low) & (point <= high))[:-1]
-    ax.scatter(
-        point[:-1][inside], y[:-1][inside], s=area[inside], marker="s", linewidths=0.0, **drawn
-    )
+    last = len(given)  # the row of all together
+    y = np.arange(last)
+    draw_intervals(ax, y, lower[:-1], upper[:-1], bounds, colour(0))
+    inside = ((point >= bounds[0]) & (point <= bounds[1]))[:-1]
+    square: dict[str, Any] = {"marker": "s", "linewidths": 0.0, "color": colour(0), "zorder": 3}
+    ax.scatter(point[:-1][inside], y[inside], s=area[inside], **square)
     if np.isfinite(error[-1]):
-        mean = np.clip(point[-1], low, high)
-        x = [from_here[-1], mean, to_here[-1], mean]
-        height = y[-1] + HEIGHT * np.array([0.0, 1.0, 0.0, -1.0])
-        ax.fill(x, height, color=colour(1), linewidth=0.0, zorder=3)
+        left, mean, right = np.clip([lower[-1], point[-1], upper[-1]], *bounds)
+        height = last + HEIGHT * np.array([0.0, 1.0, 0.0, -1.0])
+        ax.fill([left, mean, right, mean], height, color=colour(1), linewidth=0.0, zorder=3)
     else:  # nothing is known
-        ax.hlines(y[-1], low, high, linewidth=2.0, color=colour(1))
-    if ratios:
-        dress_ratios(ax)
-    ax.axvline(1.0 if ratios else 0.0, color="0.35", linewidth=1.0, zorder=2)
-    ax.axhline(y[-1] - 0.5, color="0.8", linewidth=0.8)
-    ax.set_xlim(low, high)
-    ax.set_ylim(y[-1] + 0.5, -0.5)
-    ax.set_yticks(y, [*names, f"pooled ({effects} effects)"])
+        ax.hlines(last, *bounds, linewidth=2.0, color=colour(1))
+    dress_effects(ax, bounds, [*names, f"pooled ({effects} effects)"], ratios)
+    ax.axhline(last - 0.5, color="0.8", linewidth=0.8)
     ax.set_xlabel(f"{'exp(coef)' if ratios else 'coef'} of {covariate}, 95 % interval")
     if pooled["df"] > 0:
         said = f"Q = {pooled['Q']:.1f}, df = {pooled['df']:g}, p = {pooled['p']:.2g}"
         ax.set_title(f"{said}, I² = {100.0 * pooled['I2']:.0f} %", loc="left", fontsize="small")
-    ax.grid(axis="x", color="0.92", linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.tick_params(axis="y", length=0)
     return ax
-
-
-def _bounds(ends: FloatArray, most: float) -> FloatArray:
-    """Return ends of the axis that hold all that is finite, and no effect."""
-    shown = np.clip(np.append(ends[np.isfinite(ends)], 0.0), -most, most)
-    room = 0.05 * float(np.ptp(shown)) or 1.0
-    return np.array([shown.min() - room, shown.max() + room])

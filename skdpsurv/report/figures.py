@@ -28,6 +28,7 @@ from xml.etree import ElementTree
 from markupsafe import Markup
 
 from skdpsurv.dp import PrivacyGuarantee
+from skdpsurv.plotting.style import COLOURS, LINE_WIDTH, frame
 from skdpsurv.report.text import exact, percent_up
 
 #: Of a figure, in inches: a phone shows it at three quarters of this.
@@ -183,17 +184,15 @@ def _draw(guarantee: PrivacyGuarantee, ax: Any) -> None:
     end = min(max(4.0, 1.25 * epsilon), WIDEST)
     grid = [end * k / 100 for k in range(101)]
     at = [100 * float(Advantage.at(one, guarantee.delta).most) for one in grid]
-    ax.plot(grid, at, color="#0072B2", linewidth=2.4)
-    ax.fill_between(grid, at, color="#0072B2", alpha=0.08, linewidth=0.0)
+    ax.plot(grid, at, color=COLOURS[0], linewidth=LINE_WIDTH)
+    ax.fill_between(grid, at, color=COLOURS[0], alpha=0.08, linewidth=0.0)
     place, height = min(epsilon, end), 100 * float(most)
-    ax.plot([place, place], [0.0, height], color="#D55E00", linewidth=1.5)
+    ax.plot([place, place], [0.0, height], color=COLOURS[1], linewidth=1.5)
     marker = "o" if place == epsilon else ">"
-    ax.plot([place], [height], marker, color="#D55E00", markersize=9, clip_on=False, zorder=5)
+    ax.plot([place], [height], marker, color=COLOURS[1], markersize=9, clip_on=False, zorder=5)
     stated = exact(epsilon)
     called = f"ε = {stated}" if len(stated) < 9 else f"ε ≈ {epsilon:.4g}"
     title = f"{called}: advantage at most {percent_up(most)}"
     ax.set_title(title, loc="left", fontsize="medium", fontweight="bold", color="#A34700")
     ax.set(xlim=(0.0, end), ylim=(0.0, 100.0), xlabel="epsilon (ε)", ylabel="Largest advantage, %")
-    ax.grid(color="0.92", linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
+    frame(ax)
