@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from skdpsurv.audit.subject import at_most, audited
+from skdpsurv.audit.subject import at_most, audited, told
 from skdpsurv.audit.walk import planned
 from skdpsurv.dp import silent_arithmetic
 from skdpsurv.dp.checks import integer
@@ -52,8 +52,6 @@ class DensityRatioResult:
     where : tuple of float
         The released point, in the parameters of the fit, or the shape, at which it is attained;
         the models of several classes or groups one after the other.
-    law : str
-        What was compared there.
     audited, not_audited : tuple of str
         Which parts of what is released have been compared, and which have not.
 
@@ -66,9 +64,8 @@ class DensityRatioResult:
     largest: float
     claimed: float
     where: tuple[float, ...]
-    law: str
-    audited: tuple[str, ...] = ()
-    not_audited: tuple[str, ...] = ()
+    audited: tuple[str, ...]
+    not_audited: tuple[str, ...]
 
     @property
     def passed(self) -> bool:
@@ -76,11 +73,8 @@ class DensityRatioResult:
         return at_most(self.largest, self.claimed)
 
     def __repr__(self) -> str:
-        verdict = "not refuted" if self.passed else "REFUTED"
-        return (
-            f"DensityRatioResult(claim of {self.claimed:.4g} {verdict}: largest log ratio "
-            f"{self.largest:.4g}; {self.law}; not audited: {', '.join(self.not_audited)})"
-        )
+        parts = f"{', '.join(self.audited)}; not audited: {', '.join(self.not_audited)}"
+        return told(self, f"{self.claimed:.4g}", f"largest log ratio {self.largest:.4g}; {parts}")
 
 
 def density_ratio_audit(
@@ -159,26 +153,25 @@ def density_ratio_audit(
     with silent_arithmetic():
         if any(isinstance(leaf, Ladder) for leaf in plan.leaves):
             return _compare_ladders(plan, one, other, n_cells)
-        both = zip(minimisations(plan, one), minimisations(plan, other), strict=True)
-        ratios = [largest_ratio(*map(_law, pair)) for pair in both]
+        problems = minimisations(plan, one), minimisations(plan, other)
+        if any(map(is_gaussian, problems[0])):
+            raise ValueError(
+                "delta of the estimator must be 0, or buy no Gaussian noise, whose density ratio "
+                "has no bound: use privacy_curve_audit."
+            )
+        ratios = [largest_ratio(*map(Law.of, pair)) for pair in zip(*problems, strict=True)]
     # In either direction, the same for all models.
     directions = list(zip(*ratios, strict=True))
     sums = [sum(largest for largest, _ in found) for found in directions]
     best = directions[sums.index(max(sums))]
-    name = minimisers(len(best))
-    return DensityRatioResult(
-        max(sums),
-        subject.epsilon,
-        tuple(value for _, where in best for value in where),
-        f"law of the {name}",
-        audited=(name,),
-        not_audited=("noise that hides the solver", SAMPLERS),
-    )
+    where = tuple(value for _, point in best for value in point)
+    unseen = ("noise that hides the solver", SAMPLERS)
+    return DensityRatioResult(max(sums), subject.epsilon, where, minimisers(len(best)), unseen)
 
 
-def minimisers(number: int) -> str:
+def minimisers(number: int) -> tuple[str, ...]:
     """Return what was compared, in words."""
-    return "minimiser" if number == 1 else f"{number} minimisers together"
+    return ("minimiser" if number == 1 else f"{number} minimisers together",)
 
 
 def minimisations(plan: Plan, records: Any) -> list[Problem]:
@@ -236,15 +229,6 @@ class Law:
         assert self.linear is not None
         bend = np.linalg.slogdet(np.asarray(hessian))[1]
         return float(self.linear.log_density(gradient) + bend)
-
-
-def _law(problem: Problem) -> Law:
-    if is_gaussian(problem):
-        raise ValueError(
-            "delta of the estimator must be 0, or buy no Gaussian noise, whose density ratio has "
-            "no bound: use privacy_curve_audit."
-        )
-    return Law.of(problem)
 
 
 def largest_ratio(one: Law, other: Law) -> tuple[Ratio, Ratio]:
@@ -340,11 +324,5 @@ def _compare_ladders(
         place = (int(np.argmax(gaps)) + 0.5) * grid_step(rungs[0], n_cells)
         found.append((float(gaps.max()), place))
     largest, place = max(found)
-    return DensityRatioResult(
-        largest,
-        ladder.price,
-        (ladder.shape_at(place),),
-        "law of the shape",
-        audited=("draw of the shape",),
-        not_audited=("noisy counts and sums", SAMPLERS),
-    )
+    where, unseen = (ladder.shape_at(place),), ("noisy counts and sums", SAMPLERS)
+    return DensityRatioResult(largest, ladder.price, where, ("draw of the shape",), unseen)

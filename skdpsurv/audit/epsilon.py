@@ -17,7 +17,7 @@ from skdpsurv.audit.events import (
     learned_scores,
 )
 from skdpsurv.audit.repeated_fits import Statistic, released_table, run_trials
-from skdpsurv.audit.subject import audited
+from skdpsurv.audit.subject import audited, told
 from skdpsurv.dp.checks import fraction, positive_int, seed, verbosity
 from skdpsurv.dp.types import FloatArray
 
@@ -80,17 +80,16 @@ class AuditResult:
         return self.lower_bound <= self.claimed
 
     def __repr__(self) -> str:
-        verdict = "not refuted" if self.passed else "REFUTED"
         delta = f", delta={self.delta:g}" if self.delta else ""
         failed = f"; {sum(self.n_failed):,} fits failed" if any(self.n_failed) else ""
         sure = self.confidence
-        return (
-            f"AuditResult(claim of epsilon={self.claimed:g}{delta} {verdict}: "
+        found = (
             f"epsilon >= {self.lower_bound:.3g} at confidence "
             f"{f'{sure:g}' if sure <= 0.999 else f'1 - {1.0 - sure:.2g}'}; "
             f"{self.n_trials:,} fits of each data set can show up to {self.resolution:.3g}; "
-            f"statistic={self.statistic!r}{failed})"
+            f"statistic={self.statistic!r}{failed}"
         )
+        return told(self, f"epsilon={self.claimed:g}{delta}", found)
 
 
 def audit_epsilon(

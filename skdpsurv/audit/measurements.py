@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from skdpsurv.audit.subject import at_most, audited, check_neighbours
+from skdpsurv.audit.subject import at_most, audited, check_neighbours, told
 from skdpsurv.audit.walk import Ready, Visit, plan_and_records, ready, visits
 from skdpsurv.data.blocks import same_records
 from skdpsurv.dp import random_source, silence, silent_arithmetic
@@ -116,12 +116,12 @@ class MeasurementResult:
         return tuple(name for name, found in most.items() if not found)
 
     def __repr__(self) -> str:
-        verdict = "not refuted" if self.passed else f"REFUTED ({'; '.join(self.refuted)})"
+        found = list(self.refuted) or [f"{len(self.distances)} distances"]
         if self.passed and self.unmoved:
-            verdict += f", nothing found out of {', '.join(self.unmoved)}"
+            found.append(f"nothing found out of {', '.join(self.unmoved)}")
         if PROMISES_NOTHING in self.not_audited:
-            verdict += "; its status is 'none'"
-        return f"MeasurementResult(claim of epsilon={self.epsilon:.4g} {verdict})"
+            found.append("its status is 'none'")
+        return told(self, f"epsilon={self.epsilon:.4g}", "; ".join(found))
 
 
 def measurement_audit(

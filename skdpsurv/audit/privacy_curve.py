@@ -24,7 +24,7 @@ import numpy as np
 from scipy import special
 
 from skdpsurv.audit.density_ratio import SAMPLERS, Law, is_gaussian, minimisations, minimisers
-from skdpsurv.audit.subject import audited
+from skdpsurv.audit.subject import audited, told
 from skdpsurv.audit.walk import planned
 from skdpsurv.dp import silent_arithmetic
 from skdpsurv.dp.checks import fraction, integer
@@ -60,8 +60,6 @@ class PrivacyCurveResult:
     estimate : float
         Of the pair's delta, which ``delta`` bounds from below; the same if it is exact. Terms that
         are cut make it no larger, on average.
-    law : str
-        What was compared.
     audited, not_audited : tuple of str
         Which parts of what is released have been compared, and which have not.
 
@@ -77,9 +75,8 @@ class PrivacyCurveResult:
     mu: float
     confidence: float
     estimate: float
-    law: str
-    audited: tuple[str, ...] = ()
-    not_audited: tuple[str, ...] = ()
+    audited: tuple[str, ...]
+    not_audited: tuple[str, ...]
 
     @property
     def passed(self) -> bool:
@@ -88,13 +85,10 @@ class PrivacyCurveResult:
         return self.delta <= self.claimed * (1.0 + 1e-6)
 
     def __repr__(self) -> str:
-        verdict = "not refuted" if self.passed else "REFUTED"
         needs = "=" if self.confidence == 1.0 else ">="
-        return (
-            f"PrivacyCurveResult(claim of delta={self.claimed:.4g} at epsilon={self.epsilon:g} "
-            f"{verdict}: delta {needs} {self.delta:.4g}; {self.law}; "
-            f"not audited: {', '.join(self.not_audited)})"
-        )
+        parts = f"{', '.join(self.audited)}; not audited: {', '.join(self.not_audited)}"
+        claim = f"delta={self.claimed:.4g} at epsilon={self.epsilon:g}"
+        return told(self, claim, f"delta {needs} {self.delta:.4g}; {parts}")
 
 
 def privacy_curve_audit(
@@ -186,32 +180,19 @@ def privacy_curve_audit(
                 "is Laplace. Use density_ratio_audit, or method='noisy_gd'."
             )
         gaps = [Gap(one, other) for one, other in zip(*problems, strict=True)]
-        name = minimisers(len(gaps))
-        mus = [gap.mu for gap in gaps]
-        known = [mu for mu in mus if mu is not None]
-        if len(known) == len(mus):
+        known = [mu for gap in gaps if (mu := gap.mu) is not None]
+        if len(known) == len(gaps):
             mu = math.hypot(*known)
             delta = estimate = delta_of_normal(subject.epsilon, mu)
-            confidence, law = 1.0, f"law of the {name}, normal"
+            error = 0.0
         else:
             rng = np.random.default_rng(0)  # of an experiment; nothing is released
-            back = [Gap(gap.other, gap.one) for gap in gaps]
-            ways = [
-                simulated(way, subject.epsilon, n_paths, error / 2, rng) for way in (gaps, back)
-            ]
-            delta, estimate, mu = max(ways)
-            confidence, law = 1.0 - error, f"simulated law of the {name}"
-    return PrivacyCurveResult(
-        delta,
-        subject.delta,
-        subject.epsilon,
-        mu,
-        confidence,
-        estimate,
-        law,
-        audited=(name,),
-        not_audited=("number of the gradients drawn", SAMPLERS),
-    )
+            both = gaps, [Gap(gap.other, gap.one) for gap in gaps]
+            found = (simulated(way, subject.epsilon, n_paths, error / 2, rng) for way in both)
+            delta, estimate, mu = max(found)
+    stated = subject.delta, subject.epsilon
+    parts = minimisers(len(gaps)), ("number of the gradients drawn", SAMPLERS)
+    return PrivacyCurveResult(delta, *stated, mu, 1.0 - error, estimate, *parts)
 
 
 def delta_of_normal(epsilon: float, mu: float) -> float:

@@ -22,6 +22,12 @@ def at_most(found: float, allowed: float) -> bool:
     return found <= allowed * (1.0 + 1e-9)
 
 
+def told(result: Any, claim: str, found: str) -> str:
+    """Return what an audit says of a claim."""
+    verdict = "not refuted" if result.passed else "REFUTED"
+    return f"{type(result).__name__}(claim of {claim} {verdict}: {found})"
+
+
 @dataclass(frozen=True)
 class Subject:
     """An estimator to be audited, a clone without accountant, and what its parameters claim."""
