@@ -20,7 +20,7 @@ from skdpsurv.data.target import event_and_time
 from skdpsurv.dp import random_source
 from skdpsurv.evaluation.evaluation_plan import TIMES, Setting, evaluation_plan
 from skdpsurv.evaluation.predictions import predicted_survival
-from skdpsurv.evaluation.released_values import Measures, Reading, exact_measures, intervals
+from skdpsurv.evaluation.released_values import Measures, Reading, Sums, exact_measures, intervals
 from skdpsurv.evaluation.risk_table import EvaluationRecords
 
 EPSILON = 1.0
@@ -103,8 +103,9 @@ def results(task: Task, repetitions: int, epsilon: float) -> tuple[np.ndarray, n
         public = Setting(epsilon, N_RECORDS, task.horizon, 5, 3)
         released = evaluation_plan(public).run(InMemory([sample]), random_source(None))
         reading = Reading.of(public, released)
-        found = reading.measures(reading.sums(released))
-        lower, upper = intervals(reading, released, found, 0.95)
+        sums = Sums.of(released)
+        found = reading.measures(sums)
+        lower, upper = intervals(reading, sums, found, 0.95)
         noiseless = exact_measures(sample, reading)
         off = [np.abs(a - b) for a, b in zip(found, noiseless, strict=True)]
         off[2] = off[2] / noiseless.ratio

@@ -30,7 +30,7 @@ from skdpsurv.evaluation.predictions import (
     refuse_short_reach,
     unknown_steps,
 )
-from skdpsurv.evaluation.released_values import Measures, Reading, exact_measures, intervals
+from skdpsurv.evaluation.released_values import Reading, Sums, exact_measures, intervals
 from skdpsurv.evaluation.risk_table import EvaluationRecords
 from skdpsurv.regression.tabular import TabularEstimator
 
@@ -304,28 +304,18 @@ class Evaluation(PrivateEstimator, released=False):
         released = dict(published.values)
         exact = released.pop("exact", None)
         reading = Reading.of(self._setting(shape), released)
-        sums = reading.sums(released)
+        sums = Sums.of(released)
         found = reading.measures(sums) if exact is None else exact
-        ends = intervals(reading, released, found, float(self.level))
+        ends = intervals(reading, sums, found, float(self.level))
         # Value, lower and upper end of each number.
         all_three = zip(found, *ends, strict=True)
-        measures = Measures(*(np.stack(three, axis=-1).tolist() for three in all_three))
+        *whole, predicted, curves = (np.stack(three, axis=-1).tolist() for three in all_three)
         shares = np.maximum(reading.merged @ reading.shares, 0.0)
+        shares /= max(shares.sum(), 1.0)
+        rows = zip(reading.ends[:-1], reading.ends[1:], shares, predicted, curves, strict=True)
         return SurvivalEvaluation(
-            c_index=Estimate(*measures.c_index),
-            integrated_brier=Estimate(*measures.brier),
-            expected_observed=Estimate(*measures.ratio),
-            groups=tuple(
-                RiskGroup(low, high, share, Estimate(*predicted), tuple(starmap(Estimate, curve)))
-                for low, high, share, predicted, curve in zip(
-                    reading.ends[:-1].tolist(),
-                    reading.ends[1:].tolist(),
-                    (shares / max(shares.sum(), 1.0)).tolist(),
-                    measures.predicted,
-                    measures.curves,
-                    strict=True,
-                )
-            ),
+            *starmap(Estimate, whole),
+            groups=tuple(starmap(RiskGroup.of, rows)),
             times=tuple(reading.edges.band_ends[1:].tolist()),
             uncensored=reading.uncensored(sums),
             max_time=float(self.max_time),

@@ -5,12 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import starmap
 from typing import Any, NamedTuple, Self
 
 import pandas as pd
 
 from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.dp.guarantee import frozen, thawed
+
+#: Measures of the whole, in words.
+MEASURES = {
+    "c_index": "C-index",
+    "integrated_brier": "integrated Brier score",
+    "expected_observed": "expected / observed",
+}
 
 
 class Estimate(NamedTuple):
@@ -41,6 +49,12 @@ class RiskGroup(NamedTuple):
     share: float
     predicted: Estimate
     curve: tuple[Estimate, ...]
+
+    @classmethod
+    def of(cls, low: float, high: float, share: float, predicted: Any, curve: Any) -> Self:
+        """Make a group of plain numbers."""
+        ends = float(low), float(high), float(share)
+        return cls(*ends, Estimate(*predicted), tuple(starmap(Estimate, curve)))
 
     @property
     def observed(self) -> Estimate:
@@ -113,12 +127,8 @@ class SurvivalEvaluation:
     @property
     def summary(self) -> pd.DataFrame:
         """A row for each measure of the whole: ``value``, ``lower`` and ``upper``."""
-        measures = {
-            "C-index": self.c_index,
-            "integrated Brier score": self.integrated_brier,
-            "expected / observed": self.expected_observed,
-        }
-        return pd.DataFrame(list(measures.values()), index=list(measures), columns=Estimate._fields)
+        measures = [getattr(self, name) for name in MEASURES]
+        return pd.DataFrame(measures, index=list(MEASURES.values()), columns=Estimate._fields)
 
     def to_dict(self) -> dict[str, Any]:
         """Return a dict of plain JSON values; ``from_dict`` turns it back.
@@ -149,23 +159,12 @@ class SurvivalEvaluation:
         -------
         SurvivalEvaluation
         """
-        content: dict[str, Any] = dict(data)
-        for name in ("c_index", "integrated_brier", "expected_observed"):
-            content[name] = Estimate(*data[name])
+        content: dict[str, Any] = {name: Estimate(*data[name]) for name in MEASURES}
         content["times"] = tuple(data["times"])
         content["guarantee"] = PrivacyGuarantee.from_dict(data["guarantee"])
         content["released"] = frozen("released", data["released"])
-        content["groups"] = tuple(
-            RiskGroup(
-                **{
-                    **group,
-                    "predicted": Estimate(*group["predicted"]),
-                    "curve": tuple(Estimate(*point) for point in group["curve"]),
-                }
-            )
-            for group in data["groups"]
-        )
-        return cls(**content)
+        content["groups"] = tuple(RiskGroup.of(**group) for group in data["groups"])
+        return cls(**{**data, **content})
 
     def __repr__(self) -> str:
         lines = [

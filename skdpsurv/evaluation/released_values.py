@@ -66,6 +66,11 @@ class Sums(NamedTuple):
     time_offsets: FloatArray
     brier: FloatArray
 
+    @classmethod
+    def of(cls, released: Mapping[str, Any]) -> Sums:
+        """Return released numbers as floats."""
+        return cls(*(np.asarray(released[name], dtype=np.float64) for name in cls._fields))
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -108,10 +113,6 @@ class Reading:
         curve = uncensored_curve(sums.table, sums.time_offsets, self.edges.band_ends)
         return float(curve(np.array([self.setting.horizon]))[0])
 
-    def sums(self, released: Mapping[str, Any]) -> Sums:
-        """Return released numbers as floats."""
-        return Sums(*(np.asarray(released[name], dtype=np.float64) for name in Sums._fields))
-
     def measures(self, sums: Sums) -> Measures:
         """Return what the numbers say of the model."""
         table, ends = sums.table, self.edges.group_ends
@@ -145,32 +146,27 @@ def _merged(counts: FloatArray, least: float) -> FloatArray:
         neighbours = [j for j in (k - 1, k + 1) if 0 <= j < len(groups)]
         first = min(k, min(neighbours, key=lambda j: sizes[j]))
         groups[first : first + 2] = [groups[first] + groups[first + 1]]
-    merged = np.zeros((len(groups), counts.size))
-    for place, group in enumerate(groups):
-        merged[place, group] = 1.0
-    return merged
+    return np.array([np.isin(np.arange(counts.size), group) for group in groups], dtype=np.float64)
 
 
 def intervals(
-    reading: Reading, released: Mapping[str, Any], found: Measures, level: float
+    reading: Reading, sums: Sums, found: Measures, level: float
 ) -> tuple[Measures, Measures]:
     """Return lower and upper ends of intervals around what was found.
 
     The same for the same release, as its randomness has a fixed seed.
     """
     source = random_source(0, purpose="interval")
-    center, simulated = _simulated(reading, reading.sums(released), source)
-    truth, draws = reading.measures(center), reading.measures(simulated)
-    lower, upper = [], []
+    truth, draws = map(reading.measures, _simulated(reading, sums, source))
+    ends = []
     for name, value, true, drawn in zip(Measures._fields, found, truth, draws, strict=True):
         if name == "ratio":
             width = np.exp(_width(np.log(np.maximum(drawn, 1e-9) / np.maximum(true, 1e-9)), level))
-            low, high = value / width, value * width
+            ends.append((value / width, value * width))
         else:
             width = _width(drawn - true, level)
-            low, high = np.clip(value - width, 0.0, 1.0), np.clip(value + width, 0.0, 1.0)
-        lower.append(low)
-        upper.append(high)
+            ends.append(tuple(np.clip([value - width, value + width], 0.0, 1.0)))
+    lower, upper = zip(*ends, strict=True)
     return Measures(*lower), Measures(*upper)
 
 
@@ -205,15 +201,15 @@ def _simulated(reading: Reading, sums: Sums, source: RandomSource) -> tuple[Sums
     spread = np.sqrt((cells * variance).sum(axis=(1, 2))) * generator.standard_normal(N_RESAMPLES)
     briers = (cells * mean).sum(axis=(1, 2)) + spread
 
-    def noisy(query: Any, values: Any, unit: float, name: str) -> FloatArray:
+    def noisy(query: Any, values: Any, name: str, unit: float) -> FloatArray:
         exact: IntArray = np.rint(values / unit).astype(np.int64)
         return np.asarray(query.release(exact, setting.shares[name], source) * unit)
 
     return Sums(table, risk, time, np.asarray((table * mean).sum())), Sums(
-        noisy(HISTOGRAM, cells, 1.0, "table"),
-        noisy(OFFSETS, risks, 2.0**OFFSETS.exponent, "risk_offsets"),
-        noisy(OFFSETS, times, 2.0**OFFSETS.exponent, "time_offsets"),
-        noisy(LOSS, briers, LOSS.value(1), "brier"),
+        noisy(HISTOGRAM, cells, "table", 1.0),
+        noisy(OFFSETS, risks, "risk_offsets", 2.0**OFFSETS.exponent),
+        noisy(OFFSETS, times, "time_offsets", 2.0**OFFSETS.exponent),
+        noisy(LOSS, briers, "brier", LOSS.value(1)),
     )
 
 
