@@ -11,7 +11,7 @@ from lifelines.statistics import logrank_test as lifelines_test
 from skdpsurv import DPAalenJohansenFitter, DPKaplanMeierFitter, DPWeibullFitter
 from skdpsurv.dp import lattice_laplace, random_source
 from skdpsurv.survival.comparisons import (
-    _Group,
+    _group_of,
     _logrank,
     _p_value,
     compare_percentiles,
@@ -84,8 +84,7 @@ class TestLogRank:
                 own, other = noisy[25 * g : 25 * g + 25], noisy[25 - 25 * g : 50 - 25 * g]
                 table = Table(own, 2, variance, n, (float(other.sum()), 25 * variance))
                 fit = fit_exits(table, width)
-                found = fit.counts, fit.stayed, fit.masses
-                made.append(_Group(ends, own, variance, 2, 0, *found))
+                made.append(_group_of(table, fit, 0))
             rejected += _p_value(*_logrank(*made)) < 0.05
         assert 15 < rejected < 90
 
@@ -103,10 +102,10 @@ class TestLogRank:
         time, event, treated = simulated(ratio=2.0)
         cause = np.where(event, np.random.default_rng(0).choice([1, 2], time.size), 0)
         options = {"max_time": 1.5, "causes": [1, 2], "groups": [False, True], "random_state": 0}
-        fitter = DPAalenJohansenFitter(3.0, **options).fit(time, cause, group=treated)
+        fitter = DPAalenJohansenFitter(3.0, **options)
         found = []
-        for cause in (1, 2):
-            one = fitter.of_cause(cause)
+        for which in (1, 2):
+            one = fitter.fit(time, cause, group=treated, event_of_interest=which)
             result = logrank_test(*(one.of_group(g) for g in (False, True)))
             found.append(result.p_value)
         assert max(found) < 0.01

@@ -20,7 +20,7 @@ from skdpsurv.dp.types import FloatArray
 from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.published import PerturbedHistogramMEstimator
 from skdpsurv.regression import PrivateLinearModel
-from skdpsurv.survival.curves.kaplan_meier import ExitCurves
+from skdpsurv.survival.curves.fitter import ExitCurves
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
 from skdpsurv.survival.weibull.fitter import WeibullCurve
 

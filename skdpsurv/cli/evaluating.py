@@ -28,7 +28,7 @@ from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation.evaluation import Evaluation
 from skdpsurv.release import Release
 from skdpsurv.report.text import exact
-from skdpsurv.survival.curve_frames import times_argument
+from skdpsurv.survival.released_curve import times_argument
 
 
 @command

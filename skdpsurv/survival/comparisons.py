@@ -35,7 +35,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.dp.checks import fraction, positive_int
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.survival.curves.kaplan_meier import ExitCurves
+from skdpsurv.survival.curves.exit_fit import ExitFit, Table
+from skdpsurv.survival.curves.fitter import ExitCurves
 from skdpsurv.survival.univariate import UnivariateFitter
 
 #: Draws of noise, for the tails of a statistic.
@@ -295,8 +296,12 @@ class _Group(NamedTuple):
 
 def _group(model: Any) -> _Group:
     curve = model._curve
-    table, fit, q = curve.table, curve.fit, curve.ends.size
     cause = curve.causes.place(getattr(model, "event_of_interest_", None))
+    return _group_of(curve.table, curve.fit, cause)
+
+
+def _group_of(table: Table, fit: ExitFit, cause: int) -> _Group:
+    q = table.n_bands
     later = np.triu(np.ones((q, q)), 1) + 0.5 * np.eye(q)
     return _Group(
         table.cells,

@@ -1,4 +1,6 @@
-r"""A released distribution of survival times: all that follows from its cumulative hazard.
+r"""A released distribution of survival times, and its tables under lifelines' names.
+
+All follows from its cumulative hazard.
 
 The mean time lived up to t is the area under the survival function, :math:`\int_0^t S(u)\,du`. It
 is integrated between the knots of the curve, where that is smooth, by Gauss and Legendre's rule.
@@ -10,11 +12,18 @@ import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
-from skdpsurv.dp import clip_times
+from skdpsurv.base import PrivateEstimator
+from skdpsurv.data.target import checked_times
+from skdpsurv.dp import clip_times, refuse_masked
+from skdpsurv.dp.checks import fraction
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.release import Release
 
@@ -142,6 +151,18 @@ def quietly(curve: CurveHook, times: FloatArray, parameters: FloatArray) -> Floa
         return np.asarray(curve(times, parameters))
 
 
+def around(lower: FloatArray, upper: FloatArray, estimates: FloatArray, index: Any) -> pd.DataFrame:
+    """Return ends of intervals, made to hold the estimates, as a frame."""
+    ends = np.column_stack([np.minimum(lower, estimates), np.maximum(upper, estimates)])
+    return pd.DataFrame(ends, index=index, columns=["lower", "upper"])
+
+
+def interval(draws: FloatArray, level: float, estimates: FloatArray, index: Any) -> pd.DataFrame:
+    """Return the central part of the draws in each column, and the estimate, if that is outside."""
+    lower, upper = np.quantile(draws, [(1.0 - level) / 2.0, (1.0 + level) / 2.0], axis=0)
+    return around(lower, upper, estimates, index)
+
+
 def stated_records(release: Release, most: int) -> int:
     """Return the number of records of the fit; intervals are made of it."""
     for guarantee in (release.guarantee, release.made_by):
@@ -151,3 +172,213 @@ def stated_records(release: Release, most: int) -> int:
                 "public_inputs of the release must hold n_records, a positive integer."
             )
     return int(number)
+
+
+class Shown(NamedTuple):
+    """What ``fit`` was asked to show, and how: public, and no part of a release."""
+
+    timeline: FloatArray | None = None
+    label: str | None = None
+    alpha: float | None = None
+
+    @classmethod
+    def checked(cls, timeline: ArrayLike | None, label: str | None, alpha: float | None) -> Shown:
+        """Return it, or raise TypeError or ValueError where it makes no sense."""
+        times = None if timeline is None else np.sort(times_argument(timeline))
+        if label is not None and not isinstance(label, str):
+            raise TypeError(f"label must be text, got {type(label).__name__}.")
+        return cls(times, label, None if alpha is None else fraction("alpha", alpha))
+
+
+def times_argument(times: ArrayLike) -> FloatArray:
+    """Return times to evaluate a curve at, one-dimensional."""
+    refuse_masked(times, "times")
+    return checked_times(np.atleast_1d(np.asarray(times)), "times")
+
+
+def has(hook: str) -> Callable[[Any], bool]:
+    """Return the question whether a fitter's curve says something."""
+    return lambda fitter: hasattr(fitter._curve_type, hook)
+
+
+class CurveFrames(PrivateEstimator):
+    """Base of fitted curves: their values at times, and tables of them.
+
+    A subclass has ``survival_band`` and a parameter ``alpha``.
+    """
+
+    alpha: float
+    _shown: Shown = Shown()
+    _released: ReleasedCurve
+    #: What its releases say.
+    _curve_type: ClassVar[type[ReleasedCurve]]
+
+    survival_band: Callable[..., pd.DataFrame]
+
+    @property
+    def _curve(self) -> Any:
+        check_is_fitted(self, "release_")
+        return self._released
+
+    def survival_function_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
+        """Return the probability to survive each time.
+
+        Parameters
+        ----------
+        times : array-like of shape (n_times,), or float
+            Not negative, in the unit of ``max_time``.
+        label : str or None
+            Name of the series.
+
+        Returns
+        -------
+        pandas.Series
+            Indexed by the times.
+        """
+        return np.exp(-self.cumulative_hazard_at_times(times, label))
+
+    def cumulative_density_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
+        """Return the probability of the event up to each time.
+
+        Parameters
+        ----------
+        times, label
+            As for ``survival_function_at_times``.
+
+        Returns
+        -------
+        pandas.Series
+            Indexed by the times.
+        """
+        return -np.expm1(-self.cumulative_hazard_at_times(times, label))
+
+    def cumulative_hazard_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
+        r"""Return :math:`-\log S(t)`.
+
+        Parameters
+        ----------
+        times, label
+            As for ``survival_function_at_times``.
+
+        Returns
+        -------
+        pandas.Series
+            Indexed by the times.
+        """
+        t = times_argument(times)
+        return self._series(self._curve.at(t), t, label)
+
+    @available_if(has("hazard"))
+    def hazard_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
+        """Return the hazard, the derivative of the cumulative hazard; it may be infinite at 0.
+
+        Parameters
+        ----------
+        times, label
+            As for ``survival_function_at_times``.
+
+        Returns
+        -------
+        pandas.Series
+            Indexed by the times.
+        """
+        t, curve = times_argument(times), self._curve
+        return self._series(quietly(curve.hazard, t, curve.estimates), t, label)
+
+    def percentile(self, p: float) -> float:
+        """Return the first time by which survival has fallen to ``p``, as lifelines does.
+
+        Parameters
+        ----------
+        p : float
+            Probability of survival, between 0 and 1.
+
+        Returns
+        -------
+        float
+            In the unit of ``max_time``; infinite if survival does not fall so far.
+        """
+        with np.errstate(over="ignore", under="ignore"):
+            return self._curve.time_of(-math.log(fraction("p", p)))
+
+    def _series(self, found: FloatArray, times: FloatArray, label: str | None) -> pd.Series:
+        return pd.Series(found, index=times, name=label or self.label)
+
+    @property
+    def timeline(self) -> FloatArray:
+        """Times that the tables are of: public ones, never those of the records."""
+        default, shown = self._curve.timeline, self._shown.timeline
+        return default if shown is None else shown
+
+    @property
+    def label(self) -> str:
+        """Name of the estimate in tables."""
+        own = type(self).__name__.removeprefix("DP").removesuffix("Fitter")
+        return self._shown.label or f"{self._curve_type.short_name or own}_estimate"
+
+    @property
+    def survival_function_(self) -> pd.DataFrame:
+        """Probabilities to survive the times of ``timeline``."""
+        return self._frame(self.survival_function_at_times)
+
+    @property
+    def cumulative_density_(self) -> pd.DataFrame:
+        """Probabilities of the event up to the times of ``timeline``."""
+        return self._frame(self.cumulative_density_at_times)
+
+    @property
+    def cumulative_hazard_(self) -> pd.DataFrame:
+        """Cumulative hazards at the times of ``timeline``."""
+        return self._frame(self.cumulative_hazard_at_times)
+
+    @property
+    def confidence_interval_survival_function_(self) -> pd.DataFrame:
+        """Pointwise intervals of ``survival_function_``: for sampling and for privacy noise."""
+        return self._named_ends(self._band)
+
+    @property
+    def confidence_interval_cumulative_density_(self) -> pd.DataFrame:
+        """Pointwise intervals of ``cumulative_density_``."""
+        return self._named_ends(1.0 - self._band[:, ::-1])
+
+    @property
+    def confidence_interval_cumulative_hazard_(self) -> pd.DataFrame:
+        """Pointwise intervals of ``cumulative_hazard_``."""
+        with np.errstate(divide="ignore"):
+            return self._named_ends(np.abs(np.log(self._band[:, ::-1])))
+
+    @property
+    def confidence_interval_(self) -> pd.DataFrame:
+        """Pointwise intervals of the curve that the estimator is named after."""
+        found: pd.DataFrame = getattr(self, f"confidence_interval_{self._curve_type.main}_")
+        return found
+
+    @property
+    def conditional_time_to_event_(self) -> pd.DataFrame:
+        """Median time that is left to those who have survived the times of ``timeline``."""
+        curve, times = self._curve, self.timeline
+        with np.errstate(over="ignore", under="ignore"):
+            ends = np.array([curve.time_of(float(now) + math.log(2.0)) for now in curve.at(times)])
+        name = f"{self.label} - Conditional median duration remaining to event"
+        return self._table(ends - times, [name])
+
+    @property
+    def _level(self) -> float:
+        alpha = self._shown.alpha
+        return 1.0 - float(self.alpha if alpha is None else alpha)
+
+    def _frame(self, curve: Callable[[FloatArray], pd.Series]) -> pd.DataFrame:
+        return self._table(curve(self.timeline).to_numpy(), [self.label])
+
+    @property
+    def _band(self) -> FloatArray:
+        """Lower and upper ends of survival."""
+        return np.asarray(self.survival_band(self.timeline, self._level))
+
+    def _named_ends(self, found: FloatArray) -> pd.DataFrame:
+        level = f"{self._level:.12g}"  # 0.95, as 1 - 0.05 is
+        names = [f"{self.label}_lower_{level}", f"{self.label}_upper_{level}"]
+        return self._table(found, names)
+
+    def _table(self, values: FloatArray, names: list[str]) -> pd.DataFrame:
+        return pd.DataFrame(values, pd.Index(self.timeline, name="timeline"), names)

@@ -16,8 +16,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.data.blocks import Blocks, in_blocks
-from skdpsurv.data.shape import Shape, in_memory, require_in_memory, seen_shape, size
-from skdpsurv.data.sources import one_target
+from skdpsurv.data.shape import Shape, seen_shape, size
+from skdpsurv.data.sources import in_memory, one_target, require_in_memory
 from skdpsurv.data.target import (
     event_and_time_of,
     fit_target,
@@ -32,8 +32,14 @@ from skdpsurv.dp.checks import Check, fraction, number_in, positive_int
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import Release
 from skdpsurv.release.raw_rows import headline
-from skdpsurv.survival.curve_frames import CurveFrames, Shown, has, times_argument
-from skdpsurv.survival.released_curve import quietly
+from skdpsurv.survival.released_curve import (
+    CurveFrames,
+    Shown,
+    has,
+    interval,
+    quietly,
+    times_argument,
+)
 
 #: Curves that intervals are made of.
 N_DRAWS = 1000
@@ -115,11 +121,19 @@ class UnivariateFitter(CurveFrames):
         -------
         self
         """
-        shown = Shown.checked(timeline, label, alpha)
-        if y is None and durations is None:
+        options = {"durations": durations, "event_observed": event_observed, "person": person}
+        return self._fit_shown(X, y, (timeline, label, alpha), **options)
+
+    def _fit_shown(self, X: Any, y: Any, shown: tuple[Any, Any, Any], **options: Any) -> Self:
+        """Fit, and keep what tables are asked to show."""
+        checked = Shown.checked(*shown)
+        if y is None and options["durations"] is None:
             X = single_column(X)
-        self._fit(X, y, durations=durations, event_observed=event_observed, person=person)
-        self._show(shown)
+        self._fit(X, y, **options)
+        # A fit that was asked for nothing leaves nothing, as a rebuilt one.
+        self.__dict__.pop("_shown", None)
+        if any(part is not None for part in checked):
+            self._shown = checked
         return self
 
     @available_if(has("hazard"))
@@ -192,36 +206,10 @@ class UnivariateFitter(CurveFrames):
         # somebody may have forgotten the events.
         return no_events(y) if is_two_dimensional(X) else []
 
-    @property
-    def _events(self) -> Any:
-        """What reads events from a column and its name; None: they are indicators."""
-        return None
-
-    def _block_reader(self, shape: Any, read: Any) -> Any:
-        """Return what reads a block, given what reads its events and times."""
-        return lambda block: read(*block)
-
     def _read(
-        self,
-        shape: Any,
-        X: Any,
-        y: Any,
-        durations: Any = None,
-        event_observed: Any = None,
-        **others: Any,
+        self, shape: Any, X: Any, y: Any, durations: Any = None, event_observed: Any = None
     ) -> Any:
-        """Return blocks of events, times, and what else a subclass reads of each record."""
-        if isinstance(X, Blocks):
-            # Which may hold y alone.
-            number = len(self._one_of_each)
-            read: Any = partial(event_and_time_of, events=self._events)
-            blocks = in_blocks(X, y).map(lambda block: (*block[1:], None, None)[:number])
-        else:
-            read, arguments = target_reader(X, y, durations, event_observed, self._events)
-            blocks = in_blocks(*arguments, *others.values())
-        records = blocks.map(self._block_reader(shape, read)).held()
-        shape.require(records.map_sum(lambda block: block[1].size))
-        return records
+        return counted(shape, target_blocks(X, y, durations, event_observed))
 
     def _see_rows(self, X: Any) -> int:
         """Return how many rows X has, which must have as many columns as in ``fit``."""
@@ -428,13 +416,9 @@ class UnivariateFitter(CurveFrames):
         """
         from skdpsurv.plotting import plot_univariate  # needs the extra "plot"
 
-        curves = self._curves()
+        curves = curves_of(self)
         models = curves[0] if len(curves) == 1 else {str(one.group_): one for one in curves}
         return plot_univariate(models, ax=ax, **options)
-
-    def _curves(self) -> list[Any]:
-        """Return what is drawn: this, or one for each group."""
-        return [self]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -445,9 +429,35 @@ class UnivariateFitter(CurveFrames):
         return tags
 
 
-def interval(draws: FloatArray, level: float, estimates: FloatArray, index: Any) -> pd.DataFrame:
-    """Return the central part of the draws in each column, and the estimate, if that is outside."""
-    tails = [(1.0 - level) / 2.0, (1.0 + level) / 2.0]
-    lower, upper = np.quantile(draws, tails, axis=0)
-    ends = np.column_stack([np.minimum(lower, estimates), np.maximum(upper, estimates)])
-    return pd.DataFrame(ends, index=index, columns=["lower", "upper"])
+def curves_of(fitter: Any) -> list[Any]:
+    """Return a fitter's curve, or one for each group if it is of everybody in some."""
+    groups = getattr(fitter, "groups_", None)
+    if groups is None or fitter.group_ is not None:
+        return [fitter]
+    return [fitter.of_group(label) for label in groups.tolist()]
+
+
+def target_blocks(
+    X: Any, y: Any, durations: Any, event_observed: Any, *others: Any, events: Any = None
+) -> Any:
+    """Return blocks of events, times and what else there is of each record.
+
+    ``events`` reads events from a column and its name; None: they are indicators.
+    """
+    if isinstance(X, Blocks):
+        # Which may hold y alone.
+        number = 2 + len(others)
+        read: Any = partial(event_and_time_of, events=events)
+        blocks = in_blocks(X, y).map(lambda block: (*block[1:], None, None)[:number])
+    else:
+        read, arguments = target_reader(X, y, durations, event_observed, events)
+        blocks = in_blocks(*arguments, *others)
+    end = -len(others) or None
+    return blocks.map(lambda block: (*read(*block[:end]), *block[len(block[:end]) :]))
+
+
+def counted(shape: Shape, blocks: Any) -> Any:
+    """Return blocks that are held, after counting their records."""
+    records = blocks.held()
+    shape.require(records.map_sum(lambda block: block[1].size))
+    return records

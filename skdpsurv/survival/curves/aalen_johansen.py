@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
@@ -17,10 +16,10 @@ from skdpsurv.dp import PrivacyAccountant, random_source
 from skdpsurv.dp.checks import Check, fraction, given, positive_int, rule_of
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import Release
-from skdpsurv.survival.curve_frames import times_argument
-from skdpsurv.survival.curves.fitter import is_one_of, plain
-from skdpsurv.survival.curves.kaplan_meier import ExitCurves, TableCurve
-from skdpsurv.survival.univariate import interval
+from skdpsurv.survival.curves.fitter import ExitCurves
+from skdpsurv.survival.curves.kaplan_meier import TableCurve
+from skdpsurv.survival.curves.table import is_one_of, plain
+from skdpsurv.survival.released_curve import interval, times_argument
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
@@ -79,8 +78,8 @@ class DPAalenJohansenFitter(ExitCurves):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy loss of one ``fit``, spent whole. ``numpy.inf`` gives the Aalen-Johansen estimate of
-        the times themselves at the ends of the bands, for reference, without any privacy.
+        Privacy loss of one ``fit``, spent whole. ``numpy.inf`` gives what follows from the exact
+        counts, for reference, without any privacy.
     max_time : float
         Public horizon, in the unit of the times: records beyond it count as censored at it.
     causes : list of labels
@@ -111,7 +110,7 @@ class DPAalenJohansenFitter(ExitCurves):
         Labels of the causes.
     event_of_interest_ : label
         The cause that ``cumulative_density_``, ``predict`` and intervals are about: that of
-        ``fit``, or the first one. :meth:`of_cause` is about another.
+        ``fit``, or the first one. :meth:`cumulative_density_at_times` takes any other.
     survival_function_, event_table, timeline, groups_, group_
         As those of :class:`DPKaplanMeierFitter`, of all events together.
     median_survival_time_ : float
@@ -208,7 +207,7 @@ class DPAalenJohansenFitter(ExitCurves):
             and ``censored`` where none was seen.
         event_of_interest : label or None
             The cause that curves and intervals are about, as in lifelines. None: the first one.
-            Any other costs nothing: :meth:`of_cause`.
+            Any other costs nothing: :meth:`cumulative_density_at_times`.
 
         Returns
         -------
@@ -235,24 +234,6 @@ class DPAalenJohansenFitter(ExitCurves):
             self._shown = shown
         return self
 
-    def of_cause(self, cause: Any) -> Self:
-        """Return the curves of one cause, which costs nothing: it is in the same release.
-
-        Parameters
-        ----------
-        cause : label
-            One of ``causes``.
-
-        Returns
-        -------
-        estimator
-            Fitted, with the same methods. Its ``release_`` is the whole one.
-        """
-        self._cause(cause)
-        view = copy.copy(self)
-        view.event_of_interest_ = plain(cause)
-        return view
-
     def _check_together(self) -> None:
         super()._check_together()
         causes = self._causes().labels or []
@@ -275,7 +256,8 @@ class DPAalenJohansenFitter(ExitCurves):
         label : str or None
             Name of the series.
         cause : label or None
-            Which event. None: ``event_of_interest_``.
+            Which event, one of ``causes``: all are in the release, and cost nothing. None:
+            ``event_of_interest_``.
 
         Returns
         -------
@@ -283,10 +265,7 @@ class DPAalenJohansenFitter(ExitCurves):
             Indexed by the times.
         """
         number, t, curve = self._cause(cause), times_argument(times), self._curve
-        if curve.exact:
-            at_ends = curve.exact["incidence"][number]
-        else:
-            at_ends = self._incidence(curve.of_events(curve.fit.hazards), number)
+        at_ends = self._incidence(curve.of_events(curve.fit.hazards), number)
         # Within a band, events of each kind keep their share of all.
         gone = -np.expm1(-curve.at_knots)
         gone_by = -np.expm1(-curve.at(t))
@@ -295,7 +274,7 @@ class DPAalenJohansenFitter(ExitCurves):
         whole, part = gone[band + 1] - gone[band], gone_by - gone[band]
         share = np.clip(part / np.where(whole > 0.0, whole, 1.0), 0.0, 1.0)
         found = incidence[band] + share * (incidence[band + 1] - incidence[band])
-        return pd.Series(found, index=t, name=label or self.label)
+        return self._series(found, t, label)
 
     def cumulative_density_band(
         self, times: ArrayLike, level: float = 0.95, cause: Any = None, n_resamples: int = 1000

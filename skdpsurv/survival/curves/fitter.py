@@ -1,173 +1,69 @@
-"""What comes before a table of exits: parameters, records and their groups, bands, the plan."""
+"""Curves of everybody and of groups from one noisy table of exits: parameters, plan, tables."""
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from skdpsurv.base import Weakness
-from skdpsurv.data.labels import class_indices, label_places, stated_labels
-from skdpsurv.data.shape import Shape, in_memory
-from skdpsurv.data.target import single_column
-from skdpsurv.dp import PrivacyAccountant, RefusedValueError
-from skdpsurv.dp.checks import Check, auto_or, horizon, integer, number_in, required_horizon
+from skdpsurv.data.labels import stated_labels
+from skdpsurv.data.shape import Shape
+from skdpsurv.dp import PrivacyAccountant
+from skdpsurv.dp.checks import (
+    Check,
+    auto_or,
+    fraction,
+    horizon,
+    integer,
+    number_in,
+    required_horizon,
+)
 from skdpsurv.dp.plan import Plan
-from skdpsurv.dp.refusals import attempted
-from skdpsurv.dp.types import FloatArray, IndexArray
-from skdpsurv.survival.curve_frames import Shown
+from skdpsurv.release.raw_rows import headline
 from skdpsurv.survival.curves.table import (
     ASSUMED,
     IS_EPSILON,
     LARGEST_TABLE,
     LARGEST_TABLES,
     NARROWEST,
+    NO_GROUP,
+    Causes,
     ExactExits,
+    Exits,
     ExitTable,
-    band_ends,
     check_breakpoints,
+    check_groups,
+    check_size,
+    exits_of,
     n_bands_for,
+    stated_ends,
 )
-from skdpsurv.survival.univariate import UnivariateFitter
+from skdpsurv.survival.released_curve import around, times_argument
+from skdpsurv.survival.univariate import UnivariateFitter, counted, curves_of, target_blocks
 
-#: More groups than anybody draws.
-MOST_GROUPS = 1000
-NO_GROUP = "group must be given to fit where groups are stated: the group of each record."
-
-
-@dataclass(frozen=True)
-class GroupedShape(Shape):
-    """The shape of records, and the labels of groups; None if there are none."""
-
-    groups: NDArray[Any] | None = None
-
-    @property
-    def n_groups(self) -> int:
-        """One, if there are no groups: everybody."""
-        return 1 if self.groups is None else self.groups.size
+#: Rows of a summary.
+N_ROWS = 10
 
 
-@dataclass(frozen=True)
-class Causes:
-    """What ends a follow-up: an event, or one of several.
+class ExitCurves(UnivariateFitter, released=False):
+    """Base of curves from one noisy table of exits, of everybody and of groups.
 
-    Parameters
-    ----------
-    labels : list or None
-        Of several kinds of events; None: there is one.
-    censored : label
-        What a record holds where no event was seen.
+    Kinds of events are those of its parameters ``causes`` and ``censored``, if it has them. A
+    subclass says which curve it is about, by a kind of
+    :class:`~skdpsurv.survival.curves.kaplan_meier.TableCurve`, and how it is written
+    (``_formula``).
     """
 
-    labels: list[Any] | None = None
-    censored: Any = 0
-
-    @classmethod
-    def of(cls, parameters: Mapping[str, Any]) -> Causes:
-        """Return those of an estimator, or of a release."""
-        if "causes" not in parameters:
-            return cls()
-        labels = stated_labels("causes", parameters["causes"]).tolist()
-        return cls(labels, plain(parameters["censored"]))
-
-    @property
-    def number(self) -> int:
-        """Kinds of events."""
-        return 1 if self.labels is None else len(self.labels)
-
-    @property
-    def reader(self) -> Any:
-        """What reads the cause of each record from a column and its name; None: indicators."""
-        if self.labels is None:
-            return None
-        return partial(_read_causes, [self.censored, *self.labels])
-
-    def place(self, label: Any) -> int:
-        """Return the number of one of the events; of None: of the first."""
-        if label is None:
-            return 0
-        if self.labels is None or not is_one_of(label, self.labels):
-            raise ValueError(f"cause must be one of {self.labels}, got {label!r}.")
-        return self.labels.index(label)
-
-    def stated(self) -> dict[str, Any]:
-        """Return what a release states of them."""
-        return {} if self.labels is None else {"causes": self.labels, "censored": self.censored}
-
-
-def plain(label: Any) -> Any:
-    """Return a label as Python's own number or text."""
-    return label.item() if isinstance(label, np.generic) else label
-
-
-def is_one_of(label: Any, labels: list[Any]) -> bool:
-    """Say whether a label is one of some; True is not 1."""
-    return any(type(label) is not bool and label == one for one in labels)
-
-
-def _read_causes(labels: list[Any], values: Any, name: str) -> IndexArray:
-    """Return the number of the cause of each record, 0 where it is censored."""
-    if values is None:
-        if len(labels) == 2:
-            return np.empty(0, dtype=np.intp)
-        raise ValueError("event_observed must be given, or y must have two fields: which event.")
-    stated: NDArray[Any] = np.empty(len(labels), dtype=object)
-    stated[:] = labels
-    return label_places(values, name, stated, "causes, or censored")
-
-
-def check_groups(name: str, groups: Any) -> None:
-    """Refuse what are no labels of groups."""
-    if groups is not None and stated_labels(name, groups).size > MOST_GROUPS:
-        raise ValueError(f"{name} must be at most {MOST_GROUPS:,}.")
-
-
-def found_groups(group: Any, n_records: int) -> NDArray[Any]:
-    """Return the labels that records have, which is not private."""
-    with suppress(TypeError, ValueError):
-        if attempted(np.ndim, group) == 1:
-            found, _ = class_indices(group, None, n_records)
-            check_groups("groups", found)
-            return found
-    raise RefusedValueError(
-        f"group must hold a label for each record, of at most {MOST_GROUPS:,} different ones."
-    )
-
-
-def _exits(
-    read: Any, groups: NDArray[Any] | None, block: tuple[Any, ...]
-) -> tuple[IndexArray, FloatArray, IndexArray]:
-    *target, group = block
-    event, time = read(*target)
-    cause = np.asarray(event, dtype=np.intp)
-    if groups is None:
-        return cause, time, np.zeros(time.size, dtype=np.intp)
-    if group is None:
-        raise ValueError(NO_GROUP)
-    place = label_places(group, "group", groups, "groups")
-    if place.size != time.size:
-        raise ValueError("group must have one entry for each record.")
-    return cause, time, place
-
-
-GROUPS_FROM_DATA = (
-    "groups were read from the records: whether anybody is in a group shows, so this fit is not "
-    "private. State them, as groups=[...]."
-)
-
-
-class ExitTableFitter(UnivariateFitter, released=False):
-    """Base of estimators that release one noisy table of exits, and how records get into it.
-
-    A subclass makes curves of the table. Kinds of events are those of its parameters ``causes`` and
-    ``censored``, if it has them.
-    """
+    #: Labels of the groups in the order of the table; None if there are none.
+    groups_: NDArray[Any] | None
+    #: The group that this is the curve of; None: everybody.
+    group_: Any
 
     n_intervals: int | str
     breakpoints: str | ArrayLike
@@ -247,50 +143,36 @@ class ExitTableFitter(UnivariateFitter, released=False):
         -------
         self
         """
-        shown = Shown.checked(timeline, label, alpha)
-        if y is None and durations is None:
-            X = single_column(X)
-        self._fit(
-            X, y, durations=durations, event_observed=event_observed, group=group, person=person
-        )
-        self._show(shown)
-        return self
+        options = {"durations": durations, "event_observed": event_observed, "group": group}
+        if group is not None and self.groups is None:
+            raise ValueError(NO_GROUP)
+        return self._fit_shown(X, y, (timeline, label, alpha), **options, person=person)
 
     def _causes(self) -> Causes:
         return Causes.of(vars(self))
 
     _one_of_each = ("durations", "event_observed", "group")
 
-    def _sources(
-        self, X: Any, y: Any, *, group: Any = None, **options: Any
-    ) -> tuple[Any, Any, dict[str, Any]]:
-        if group is not None and self.groups is None and not in_memory(X, y, group):
-            raise ValueError("groups must be given where records are not in memory.")
-        return super()._sources(X, y, group=group, **options)
+    def _labels(self) -> NDArray[Any] | None:
+        return None if self.groups is None else stated_labels("groups", self.groups)
 
     def _shape(
         self, X: Any, y: Any, durations: Any = None, event_observed: Any = None, group: Any = None
-    ) -> GroupedShape:
-        seen = super()._shape(X, y, durations, event_observed)
-        labels = None if self.groups is None else stated_labels("groups", self.groups)
-        if labels is None and group is not None:
-            # To read them is to release them: the ledger must allow that before it is done.
-            with self._refusals_charged("none"):
-                labels = found_groups(group, seen.n_records)
-        return GroupedShape(seen.n_records, seen.n_features, labels)
+    ) -> Shape:
+        return super()._shape(X, y, durations, event_observed)
 
-    def _weaknesses(self, shape: Any) -> list[Weakness]:
-        found = super()._weaknesses(shape)
-        if self.groups is None and shape is not None and shape.groups is not None:
-            found.append(Weakness("none", GROUPS_FROM_DATA))  # a new label shows
-        return found
-
-    @property
-    def _events(self) -> Any:
-        return self._causes().reader
-
-    def _block_reader(self, shape: GroupedShape, read: Any) -> Any:
-        return partial(_exits, read, shape.groups)
+    def _read(
+        self,
+        shape: Any,
+        X: Any,
+        y: Any,
+        durations: Any = None,
+        event_observed: Any = None,
+        group: Any = None,
+    ) -> Exits:
+        reader = self._causes().reader
+        targets = target_blocks(X, y, durations, event_observed, group, events=reader)
+        return counted(shape, targets.map(partial(exits_of, self._labels())))
 
     def _check_together(self) -> None:
         super()._check_together()
@@ -306,26 +188,27 @@ class ExitTableFitter(UnivariateFitter, released=False):
                 f"breakpoints must be further apart than {NARROWEST:g} times max_time."
             )
 
-    def _stated(self, shape: GroupedShape) -> dict[str, Any]:
+    def _stated(self, shape: Shape) -> dict[str, Any]:
         breakpoints, n_intervals, causes = self.breakpoints, self.n_intervals, self._causes()
+        labels = self._labels()
         if not isinstance(breakpoints, str):
             breakpoints = np.asarray(breakpoints).tolist()
         elif isinstance(n_intervals, str):
-            most = min(LARGEST_TABLE, math.isqrt(LARGEST_TABLES // shape.n_groups))
-            worth = n_bands_for(shape.n_records, float(self.epsilon), shape.n_groups)
+            n_groups = 1 if labels is None else labels.size
+            most = min(LARGEST_TABLE, math.isqrt(LARGEST_TABLES // n_groups))
+            worth = n_bands_for(shape.n_records, float(self.epsilon), n_groups)
             n_intervals = min(worth, most // (causes.number + 1))
         else:
             n_intervals = int(n_intervals)
-        stated = {
+        return {
             "max_time": required_horizon(self.max_time),
             "n_intervals": n_intervals,
             "breakpoints": breakpoints,
+            **({} if labels is None else {"groups": labels.tolist()}),
+            **causes.stated(),
         }
-        if shape.groups is not None:
-            stated["groups"] = shape.groups.tolist()
-        return stated | causes.stated()
 
-    def _plan(self, shape: GroupedShape) -> Plan:
+    def _plan(self, shape: Shape) -> Plan:
         stated, epsilon = self._stated(shape), float(self.epsilon)
         check_size(stated)
         kind = ExactExits if math.isinf(epsilon) else ExitTable
@@ -333,25 +216,174 @@ class ExitTableFitter(UnivariateFitter, released=False):
             price=epsilon,
             ends=stated_ends(stated),
             n_causes=self._causes().number,
-            n_groups=shape.n_groups,
+            n_groups=len(stated.get("groups", [None])),
         )
-        return Plan(
-            table, epsilon, inputs={"n_records": shape.n_records, **stated}, assumed=ASSUMED
+        inputs = {"n_records": shape.n_records, **stated}
+        return Plan(table, epsilon, inputs=inputs, assumed=ASSUMED)
+
+    def of_group(self, label: Any) -> Self:
+        """Return the curve of one group, which costs nothing: it is in the same release.
+
+        Parameters
+        ----------
+        label : object
+            One of ``groups``.
+
+        Returns
+        -------
+        estimator
+            Fitted, with the same methods. Its ``release_`` is the whole one.
+        """
+        curve = self._curve
+        labels = [] if self.groups_ is None else self.groups_.tolist()
+        if np.ndim(label) > 0 or label not in labels:
+            raise ValueError(f"label must be one of the groups {labels}, got {label!r}.")
+        view = copy.copy(self)
+        view._released = curve.of_group(label)
+        view.group_ = label
+        view._shown = self._shown._replace(label=str(label))
+        view.median_survival_time_ = view.percentile(0.5)
+        return view
+
+    def confidence_interval(self, level: float = 0.95, n_resamples: int = 500) -> pd.DataFrame:
+        """Return intervals of the cumulative hazards at the ends of the bands.
+
+        Parameters
+        ----------
+        level : float, default=0.95
+            Coverage asked for.
+        n_resamples : int, default=500
+            Not used: nothing is drawn.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by the ends, columns ``lower`` and ``upper``.
+        """
+        band = self.survival_band(self._curve.ends, level)
+        with np.errstate(divide="ignore"):
+            ends = np.abs(np.log(band[["upper", "lower"]].to_numpy()))
+        return pd.DataFrame(ends, index=band.index, columns=["lower", "upper"])
+
+    def survival_band(
+        self, times: ArrayLike, level: float = 0.95, n_resamples: int = 500
+    ) -> pd.DataFrame:
+        """Return pointwise intervals of the survival function.
+
+        They allow for sampling and for privacy noise, follow from the release alone, and hold the
+        estimate. What smoothing did to the estimate is no part of them.
+
+        Parameters
+        ----------
+        times : array-like of shape (n_times,), or float
+        level : float, default=0.95
+            Coverage asked for.
+        n_resamples : int, default=500
+            Not used: nothing is drawn.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Indexed by the times, columns ``lower`` and ``upper``.
+        """
+        level, t = fraction("level", level), times_argument(times)
+        curve = self._curve
+        survival = np.exp(-curve.at(t))
+        lower, upper = curve.law.survival_interval(t, level, curve.causes.number)
+        return around(lower, upper, survival, t)
+
+    def smoothed_hazard_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
+        """Return the hazard, as a smooth prior and the noisy table have it; positive.
+
+        Parameters
+        ----------
+        times : array-like of shape (n_times,), or float
+            Not beyond ``max_time``.
+        label : str or None
+            Name of the series.
+
+        Returns
+        -------
+        pandas.Series
+            Of events per unit of time, indexed by the times.
+        """
+        t, curve = times_argument(times), self._curve
+        rate = curve.of_events(curve.fit.masses).sum(axis=0) / np.diff(curve.timeline)
+        band = np.minimum(np.searchsorted(curve.ends, t), rate.size - 1)
+        return self._series(rate[band], t, label)
+
+    # --------------------------------------------------------------------------------------------
+    # To be looked at
+    # --------------------------------------------------------------------------------------------
+
+    @property
+    def event_table(self) -> pd.DataFrame:
+        """Noisy counts by band, as lifelines has exact ones by time: fractions of people, too.
+
+        Each is what was likely counted, by the released table and all else that is public: not
+        negative, and together as many as there were.
+        """
+        curve = self._curve
+        fit = curve.fit
+        observed = np.append(0.0, curve.of_events(fit.counts).sum(axis=0))
+        censored = np.append(0.0, fit.counts[-1])
+        censored[-1] += fit.stayed
+        return pd.DataFrame(
+            {
+                "removed": observed + censored,
+                "observed": observed,
+                "censored": censored,
+                "entrance": np.append(fit.n_people, np.zeros(observed.size - 1)),
+                "at_risk": np.append(fit.n_people, fit.at_risk[:-1]),
+            },
+            index=pd.Index(curve.timeline, name="event_at"),
         )
 
+    def number_at_risk(self, times: ArrayLike) -> pd.Series:
+        """Return how many people were still followed at some times: noisy, and between bands even.
 
-def check_size(stated: Any) -> None:
-    """Refuse a table that would take hours to make curves of, by public parameters."""
-    n_masses = (Causes.of(stated).number + 1) * stated_ends(stated).size
-    n_groups = len(stated.get("groups", [None]))
-    if n_masses > LARGEST_TABLE or n_groups * n_masses**2 > LARGEST_TABLES:
-        raise ValueError(
-            f"n_intervals must be such that there are at most {LARGEST_TABLE:,} ways out by band, "
-            f"and {LARGEST_TABLES:,} pairs of them in all groups: state fewer."
+        Parameters
+        ----------
+        times : array-like of shape (n_times,), or float
+
+        Returns
+        -------
+        pandas.Series
+            Indexed by the times.
+        """
+        t, curve = times_argument(times), self._curve
+        found = np.interp(t, curve.timeline, curve.fit.at_risk)
+        return self._series(found, t, "at_risk")
+
+    @property
+    def summary(self) -> pd.DataFrame:
+        """Numbers at risk, survival and its intervals at some times."""
+        knots = self._curve.timeline
+        times = knots[np.unique(np.linspace(0, knots.size - 1, N_ROWS).round().astype(int))]
+        ends = self.survival_band(times, self._level)
+        name = f"{100 * self._level:g}%"
+        return pd.DataFrame(
+            {
+                "at risk": self.number_at_risk(times).to_numpy(),
+                "survival": self.survival_function_at_times(times).to_numpy(),
+                f"survival lower {name}": ends["lower"].to_numpy(),
+                f"survival upper {name}": ends["upper"].to_numpy(),
+            },
+            index=pd.Index(times, name="timeline"),
         )
 
+    def print_summary(self, decimals: int = 2) -> None:
+        """Print what was promised, medians, and the curve of each group at some times.
 
-def stated_ends(stated: Any) -> FloatArray:
-    """Return the ends of bands, by public parameters."""
-    breakpoints, number = stated["breakpoints"], stated["n_intervals"]
-    return band_ends(float(stated["max_time"]), 0 if number == "auto" else number, breakpoints)
+        Parameters
+        ----------
+        decimals : int, default=2
+        """
+        print(headline(self.release_))
+        for curve in curves_of(self):
+            middle = curve.percentile_interval()
+            shown = ", ".join(f"{end:.{decimals}f}" for end in middle[1:])
+            who = "" if curve.group_ is None else f"{curve.group_}: "
+            level = f"{100 * self._level:g} %"
+            print(f"{who}median {middle.estimate:.{decimals}f} ({level}: {shown})")
+            print(curve.summary.to_string(float_format=lambda x: f"{x:.{decimals}f}"))

@@ -1,41 +1,32 @@
-"""Curves of everybody and of groups from one noisy table of exits; Kaplan-Meier among them."""
+"""DPKaplanMeierFitter: private survival curves; and what a released table of exits says."""
 
 from __future__ import annotations
 
 import copy
-import math
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import pandas as pd
-from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.data.labels import stated_labels
 from skdpsurv.dp import random_source
-from skdpsurv.dp.checks import fraction
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.release import Release, check_parameters, released_array
-from skdpsurv.release.raw_rows import headline
-from skdpsurv.survival.curve_frames import Shown, times_argument
 from skdpsurv.survival.curves.exit_fit import HazardLaw, Table, fit_exits
-from skdpsurv.survival.curves.fitter import Causes, ExitTableFitter, check_size, stated_ends
-from skdpsurv.survival.curves.table import COUNT_VARIANCE, table_variance
+from skdpsurv.survival.curves.fitter import ExitCurves
+from skdpsurv.survival.curves.table import Causes, check_size, stated_ends, table_variance
 from skdpsurv.survival.released_curve import ReleasedCurve, crossing, stated_records
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script
 
-#: Larger cumulative hazards are those of a curve that has come to 0.
-LARGEST_HAZARD = 700.0
 #: Doubles count parts of people as far as this.
 MOST_RECORDS = 2**50
-#: Rows of a summary.
-N_ROWS = 10
 
 
 class TableCurve(ReleasedCurve):
     """Curves from one noisy table, of everybody and of groups: hazards at the ends of bands."""
 
+    short_name = "KM"
     #: Parameters that a release must state.
     needed: ClassVar[tuple[str, ...]] = ("max_time", "n_intervals", "breakpoints")
 
@@ -65,22 +56,13 @@ class TableCurve(ReleasedCurve):
                 for own in cells
             ]
         self._groups = [(table, fit_exits(table, width)) for table in tables]
-        self._exact = _exact(release, len(tables), self.causes.number, ends.size)
         self._turn_to(0)
 
     def _turn_to(self, place: int) -> None:
         """Show everybody, or one group."""
         self.table, self.fit = self._groups[place]
         self.law = HazardLaw(self.fit, self.ends)
-        #: Curves without privacy, if there are any.
-        self.exact = {name: values[place] for name, values in self._exact.items()}
-        self.estimates = self._cumulated()
-
-    def _cumulated(self) -> FloatArray:
-        if not self.exact:
-            return np.cumsum(self.of_events(self.fit.hazards).sum(axis=0))
-        with np.errstate(divide="ignore"):
-            return np.minimum(np.abs(np.log(self.exact["survival"])), LARGEST_HAZARD)
+        self.estimates = np.cumsum(self.of_events(self.fit.hazards).sum(axis=0))
 
     def of_group(self, label: Any) -> Self:
         """Return the curve of one of the groups."""
@@ -126,212 +108,6 @@ class TableCurve(ReleasedCurve):
         return np.cumsum(self.of_events(draws).sum(axis=1), axis=-1)
 
 
-class ExitCurves(ExitTableFitter, released=False):
-    """Base of curves from one noisy table, of everybody and of groups.
-
-    A subclass says which curve it is about, by a kind of :class:`TableCurve`, and how it is written
-    (``_formula``).
-    """
-
-    #: Labels of the groups in the order of the table; None if there are none.
-    groups_: NDArray[Any] | None
-    #: The group that this is the curve of; None: everybody.
-    group_: Any
-
-    def of_group(self, label: Any) -> Self:
-        """Return the curve of one group, which costs nothing: it is in the same release.
-
-        Parameters
-        ----------
-        label : object
-            One of ``groups``.
-
-        Returns
-        -------
-        estimator
-            Fitted, with the same methods. Its ``release_`` is the whole one.
-        """
-        curve = self._curve
-        labels = [] if self.groups_ is None else self.groups_.tolist()
-        if np.ndim(label) > 0 or label not in labels:
-            raise ValueError(f"label must be one of the groups {labels}, got {label!r}.")
-        view = copy.copy(self)
-        view._released = curve.of_group(label)
-        view.group_ = label
-        view._shown = Shown(self._shown.timeline, str(label), self._shown.alpha)
-        view.median_survival_time_ = view.percentile(0.5)
-        return view
-
-    def confidence_interval(self, level: float = 0.95, n_resamples: int = 500) -> pd.DataFrame:
-        """Return intervals of the cumulative hazards at the ends of the bands.
-
-        Parameters
-        ----------
-        level : float, default=0.95
-            Coverage asked for.
-        n_resamples : int, default=500
-            Not used: nothing is drawn.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by the ends, columns ``lower`` and ``upper``.
-        """
-        band = self.survival_band(self._curve.ends, level)
-        with np.errstate(divide="ignore"):
-            ends = np.abs(np.log(band[["upper", "lower"]].to_numpy()))
-        return pd.DataFrame(ends, index=band.index, columns=["lower", "upper"])
-
-    def survival_band(
-        self, times: ArrayLike, level: float = 0.95, n_resamples: int = 500
-    ) -> pd.DataFrame:
-        """Return pointwise intervals of the survival function.
-
-        They allow for sampling and for privacy noise, follow from the release alone, and hold the
-        estimate. What smoothing did to the estimate is no part of them.
-
-        Parameters
-        ----------
-        times : array-like of shape (n_times,), or float
-        level : float, default=0.95
-            Coverage asked for.
-        n_resamples : int, default=500
-            Not used: nothing is drawn.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Indexed by the times, columns ``lower`` and ``upper``.
-        """
-        level, t = fraction("level", level), times_argument(times)
-        curve = self._curve
-        survival = np.exp(-curve.at(t))
-        lower, upper = curve.law.survival_interval(t, level, curve.causes.number)
-        ends = np.column_stack([np.minimum(lower, survival), np.maximum(upper, survival)])
-        return pd.DataFrame(ends, index=t, columns=["lower", "upper"])
-
-    def smoothed_hazard_at_times(self, times: ArrayLike, label: str | None = None) -> pd.Series:
-        """Return the hazard, as a smooth prior and the noisy table have it; positive.
-
-        Parameters
-        ----------
-        times : array-like of shape (n_times,), or float
-            Not beyond ``max_time``.
-        label : str or None
-            Name of the series.
-
-        Returns
-        -------
-        pandas.Series
-            Of events per unit of time, indexed by the times.
-        """
-        t, curve = times_argument(times), self._curve
-        rate = curve.of_events(curve.fit.masses).sum(axis=0) / np.diff(curve.timeline)
-        band = np.minimum(np.searchsorted(curve.ends, t), rate.size - 1)
-        return pd.Series(rate[band], index=t, name=label or self.label)
-
-    # --------------------------------------------------------------------------------------------
-    # To be looked at
-    # --------------------------------------------------------------------------------------------
-
-    @property
-    def event_table(self) -> pd.DataFrame:
-        """Noisy counts by band, as lifelines has exact ones by time: fractions of people, too.
-
-        Each is what was likely counted, by the released table and all else that is public: not
-        negative, and together as many as there were.
-        """
-        curve = self._curve
-        fit = curve.fit
-        observed = np.append(0.0, curve.of_events(fit.counts).sum(axis=0))
-        censored = np.append(0.0, fit.counts[-1])
-        censored[-1] += fit.stayed
-        return pd.DataFrame(
-            {
-                "removed": observed + censored,
-                "observed": observed,
-                "censored": censored,
-                "entrance": np.append(fit.n_people, np.zeros(observed.size - 1)),
-                "at_risk": np.append(fit.n_people, fit.at_risk[:-1]),
-            },
-            index=pd.Index(curve.timeline, name="event_at"),
-        )
-
-    def number_at_risk(self, times: ArrayLike) -> pd.Series:
-        """Return how many people were still followed at some times: noisy, and between bands even.
-
-        Parameters
-        ----------
-        times : array-like of shape (n_times,), or float
-
-        Returns
-        -------
-        pandas.Series
-            Indexed by the times.
-        """
-        t, curve = times_argument(times), self._curve
-        found = np.interp(t, curve.timeline, curve.fit.at_risk)
-        return pd.Series(found, index=t, name="at_risk")
-
-    @property
-    def summary(self) -> pd.DataFrame:
-        """Numbers at risk, survival and its intervals at some times."""
-        knots = self._curve.timeline
-        times = knots[np.unique(np.linspace(0, knots.size - 1, N_ROWS).round().astype(int))]
-        ends = self.survival_band(times, self._level)
-        name = f"{100 * self._level:g}%"
-        return pd.DataFrame(
-            {
-                "at risk": self.number_at_risk(times).to_numpy(),
-                "survival": self.survival_function_at_times(times).to_numpy(),
-                f"survival lower {name}": ends["lower"].to_numpy(),
-                f"survival upper {name}": ends["upper"].to_numpy(),
-            },
-            index=pd.Index(times, name="timeline"),
-        )
-
-    def print_summary(self, decimals: int = 2) -> None:
-        """Print what was promised, medians, and the curve of each group at some times.
-
-        Parameters
-        ----------
-        decimals : int, default=2
-        """
-        print(headline(self.release_))
-        for curve in self._curves():
-            middle = curve.percentile_interval()
-            shown = ", ".join(f"{end:.{decimals}f}" for end in middle[1:])
-            who = "" if curve.group_ is None else f"{curve.group_}: "
-            level = f"{100 * self._level:g} %"
-            print(f"{who}median {middle.estimate:.{decimals}f} ({level}: {shown})")
-            print(curve.summary.to_string(float_format=lambda x: f"{x:.{decimals}f}"))
-
-    def _curves(self) -> list[Self]:
-        """Return the curves of all groups, or the one that this is."""
-        if self.groups_ is None or self.group_ is not None:
-            return [self]
-        return [self.of_group(label) for label in self.groups_.tolist()]
-
-
-def _exact(release: Release, n_curves: int, n_causes: int, n_bands: int) -> dict[str, FloatArray]:
-    """Return curves without privacy, if the release holds them: sums of tables have none."""
-    if not math.isinf(release.made_by.epsilon) or COUNT_VARIANCE in release.values:
-        return {}
-    survival = released_array(release, "survival", (n_curves, n_bands))
-    incidence = released_array(release, "incidence", (n_curves, n_causes, n_bands))
-    falls = survival.min() >= 0.0 and (np.diff(survival, axis=-1, prepend=1.0) <= 0.0).all()
-    rises = (np.diff(incidence, axis=-1, prepend=0.0) >= 0.0).all()
-    if not (falls and rises and incidence.sum(axis=1).max() <= 1.0 + 1e-9):
-        raise ValueError("values of the release must hold curves that fall or rise.")
-    return {"survival": survival, "incidence": incidence}
-
-
-class KaplanMeierCurve(TableCurve):
-    """A table as a survival function."""
-
-    short_name = "KM"
-
-
 class DPKaplanMeierFitter(ExitCurves):
     r"""Kaplan-Meier curves of everybody and of groups, which protect every record they are made of.
 
@@ -344,8 +120,8 @@ class DPKaplanMeierFitter(ExitCurves):
     Parameters
     ----------
     epsilon : float, default=1.0
-        Privacy loss of one ``fit``, spent whole. ``numpy.inf`` gives the Kaplan-Meier estimate of
-        the times themselves at the ends of the bands, for reference, without any privacy.
+        Privacy loss of one ``fit``, spent whole. ``numpy.inf`` gives the life table of the exact
+        counts, for reference, without any privacy.
     max_time : float
         Public horizon, in the unit of the times: records beyond it count as censored at it.
         Required: take it from the study's protocol, never from the data.
@@ -432,7 +208,7 @@ class DPKaplanMeierFitter(ExitCurves):
     True
     """
 
-    _curve_type: ClassVar[type[TableCurve]] = KaplanMeierCurve
+    _curve_type: ClassVar[type[TableCurve]] = TableCurve
 
     def _formula(self, script: Script) -> str:
         knots = ", ".join(map(script.number, self._curve.timeline))

@@ -14,14 +14,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp import RandomSource, clip_times, refuse_masked
+from skdpsurv.data.labels import label_places, stated_labels
+from skdpsurv.dp import clip_times, refuse_masked
 from skdpsurv.dp.checks import is_list, number_in
 from skdpsurv.dp.measurement import Known, NoisySum
 from skdpsurv.dp.references import reference
@@ -94,6 +96,12 @@ IS_EPSILON = number_in(1e-9, 1e9, allow_inf=True)
 #: Of many tables with the least epsilon.
 LARGEST_VARIANCE = 1e24
 
+#: More groups than anybody draws.
+MOST_GROUPS = 1000
+NO_GROUP = (
+    "group must be given to fit if groups are stated, and only then: the group of each record."
+)
+
 ASSUMED = (
     "n and every constructor parameter are public",
     "max_time was not read off these records",
@@ -101,6 +109,97 @@ ASSUMED = (
 
 #: Private: 0 where censored, else the number of the cause; the time; the number of the group.
 Exits = Blocks[tuple[IndexArray, FloatArray, IndexArray]]
+
+
+@dataclass(frozen=True)
+class Causes:
+    """What ends a follow-up: an event, or one of several.
+
+    Parameters
+    ----------
+    labels : list or None
+        Of several kinds of events; None: there is one.
+    censored : label
+        What a record holds where no event was seen.
+    """
+
+    labels: list[Any] | None = None
+    censored: Any = 0
+
+    @classmethod
+    def of(cls, parameters: Mapping[str, Any]) -> Causes:
+        """Return those of an estimator, or of a release."""
+        if "causes" not in parameters:
+            return cls()
+        labels = stated_labels("causes", parameters["causes"]).tolist()
+        return cls(labels, plain(parameters["censored"]))
+
+    @property
+    def number(self) -> int:
+        """Kinds of events."""
+        return 1 if self.labels is None else len(self.labels)
+
+    @property
+    def reader(self) -> Any:
+        """What reads the cause of each record from a column and its name; None: indicators."""
+        if self.labels is None:
+            return None
+        return partial(_read_causes, [self.censored, *self.labels])
+
+    def place(self, label: Any) -> int:
+        """Return the number of one of the events; of None: of the first."""
+        if label is None:
+            return 0
+        if self.labels is None or not is_one_of(label, self.labels):
+            raise ValueError(f"cause must be one of {self.labels}, got {label!r}.")
+        return self.labels.index(label)
+
+    def stated(self) -> dict[str, Any]:
+        """Return what a release states of them."""
+        return {} if self.labels is None else {"causes": self.labels, "censored": self.censored}
+
+
+def plain(label: Any) -> Any:
+    """Return a label as Python's own number or text."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def is_one_of(label: Any, labels: list[Any]) -> bool:
+    """Say whether a label is one of some; True is not 1."""
+    return any(type(label) is not bool and label == one for one in labels)
+
+
+def _read_causes(labels: list[Any], values: Any, name: str) -> IndexArray:
+    """Return the number of the cause of each record, 0 where it is censored."""
+    if values is None:
+        if len(labels) == 2:
+            return np.empty(0, dtype=np.intp)
+        raise ValueError("event_observed must be given, or y must have two fields: which event.")
+    stated: NDArray[Any] = np.empty(len(labels), dtype=object)
+    stated[:] = labels
+    return label_places(values, name, stated, "causes, or censored")
+
+
+def check_groups(name: str, groups: Any) -> None:
+    """Refuse what are no labels of groups."""
+    if groups is not None and stated_labels(name, groups).size > MOST_GROUPS:
+        raise ValueError(f"{name} must be at most {MOST_GROUPS:,}.")
+
+
+def exits_of(
+    groups: NDArray[Any] | None, block: tuple[Any, FloatArray, Any]
+) -> tuple[IndexArray, FloatArray, IndexArray]:
+    """Return the cause, the time and the number of the group of each record of a block."""
+    event, time, group = block
+    if (group is None) != (groups is None):
+        raise ValueError(NO_GROUP)
+    cause = np.asarray(event, dtype=np.intp)
+    if groups is None:
+        return cause, time, np.zeros(time.size, dtype=np.intp)
+    place = label_places(group, "group", groups, "groups")
+    if place.size != time.size:
+        raise ValueError("group must have one entry for each record.")
+    return cause, time, place
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -151,34 +250,9 @@ class ExitTable(NoisySum):
 
 
 class ExactExits(ExitTable):
-    """The same without privacy, and exact curves at the ends of bands beside it: reference."""
+    """The same without privacy: reference."""
 
-    name = "none: product-limit estimates"
-
-    def run(self, known: Known, records: Exits, source: RandomSource) -> Mapping[str, Any]:
-        """Return counts without noise, and curves: of everybody first, then of each group."""
-        blocks = list(records.results(tuple))
-        cause, time, group = (np.concatenate([block[i] for block in blocks]) for i in range(3))
-        time, event = clip_times(time, cause > 0, float(self.ends[-1]))
-        cause = np.where(event, cause, 0)
-        parts = [np.ones(time.size, dtype=bool)]
-        if self.n_groups > 1:
-            parts += [group == g for g in range(self.n_groups)]
-        curves = [self._exact(time[part], cause[part]) for part in parts]
-        survival, incidence = map(np.ascontiguousarray, zip(*curves, strict=True))
-        counts = self.after(known, self.ask(known, records))
-        return {**counts, "survival": survival, "incidence": incidence}
-
-    def _exact(self, time: FloatArray, cause: IndexArray) -> tuple[FloatArray, FloatArray]:
-        """Return Kaplan-Meier and Aalen-Johansen estimates at the ends of bands."""
-        times, place, number = np.unique(time, return_inverse=True, return_counts=True)
-        at_risk = (time.size - np.append(0, np.cumsum(number)[:-1])).astype(np.float64)
-        kinds = range(1, self.n_causes + 1)
-        events = np.array([np.bincount(place[cause == k], minlength=times.size) for k in kinds])
-        survival = np.append(1.0, np.cumprod(1.0 - events.sum(axis=0) / at_risk))
-        incidence = np.cumsum(survival[:-1] * events / at_risk, axis=-1)
-        at = np.searchsorted(times, self.ends, side="right")
-        return survival[at], np.insert(incidence, 0, 0.0, axis=1)[:, at]
+    name = "none: an exact table of exits by band of time"
 
 
 def table_variance(release: Release) -> float:
@@ -199,3 +273,20 @@ def table_variance(release: Release) -> float:
 def cell_variance(epsilon: float) -> float:
     """Return the variance of the noise in a cell."""
     return 0.0 if math.isinf(epsilon) else HISTOGRAM.deviation(epsilon) ** 2
+
+
+def check_size(stated: Any) -> None:
+    """Refuse a table that would take hours to make curves of, by public parameters."""
+    n_masses = (Causes.of(stated).number + 1) * stated_ends(stated).size
+    n_groups = len(stated.get("groups", [None]))
+    if n_masses > LARGEST_TABLE or n_groups * n_masses**2 > LARGEST_TABLES:
+        raise ValueError(
+            f"n_intervals must be such that there are at most {LARGEST_TABLE:,} ways out by band, "
+            f"and {LARGEST_TABLES:,} pairs of them in all groups: state fewer."
+        )
+
+
+def stated_ends(stated: Any) -> FloatArray:
+    """Return the ends of bands, by public parameters."""
+    breakpoints, number = stated["breakpoints"], stated["n_intervals"]
+    return band_ends(float(stated["max_time"]), 0 if number == "auto" else number, breakpoints)

@@ -167,7 +167,7 @@ class WeibullCurve(UnivariateFitter, released=False):
     def _plan(self, shape: Shape) -> Plan:
         return self._setting(shape).plan()
 
-    def _read(  # type: ignore[override]
+    def _read(
         self, shape: Shape, X: Any, y: Any, durations: Any = None, event_observed: Any = None
     ) -> CountTable | LogTimes:
         records = super()._read(shape, X, y, durations, event_observed)
