@@ -309,11 +309,9 @@ class LogisticModel(Summarised, PrivateClassifier, ABC):
         n_common = int(bool(release.parameters.get("fit_intercept")))
         self.inference_ = Inference.of(release, n_common + release.n_features)
 
-    def _scores(self, X: FloatArray) -> FloatArray:
-        return Coefficients(self.coef_, self.intercept_).predictor(X)
-
-    def _probabilities(self, scores: FloatArray) -> FloatArray:
-        return probability(scores, self.max_residual_, self.recalibration_slope_)
+    def _predicted(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        scores = Coefficients(self.coef_, self.intercept_).predictor(X)
+        return scores, probability(scores, self.max_residual_, self.recalibration_slope_)
 
     def _one_group(self, shape: LabelledShape) -> budgets.GroupSetting:
         """Return what is public of a fit: one group of all columns."""

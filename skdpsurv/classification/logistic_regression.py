@@ -277,12 +277,6 @@ class DPLogisticRegression(LogisticModel):
         """What is perturbed, and how."""
         return Perturbation(self.method) if isinstance(self.method, str) else self.method
 
-    def _cap(self) -> float | str:
-        return self._perturbation.max_residual
-
-    def _constant(self) -> float:
-        return float(self._perturbation.intercept_scaling)
-
     def _stated(self, shape: LabelledShape) -> dict[str, Any]:
         kind = self._perturbation.kind
         method = kind if self.delta else candidates(kind, 0.0)[0][0]

@@ -28,7 +28,7 @@ from skdpsurv.dp.references import DOUBLES
 from skdpsurv.dp.refusals import attempted
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.priors import Promises
-from skdpsurv.regression.linear_model import LinearEstimator
+from skdpsurv.regression.tabular import LinearEstimator
 from skdpsurv.release import Release
 
 if TYPE_CHECKING:
@@ -135,12 +135,8 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
     #: Which constants noise is calibrated by; public.
     calibration = "tight"
 
-    def _scores(self, X: FloatArray) -> FloatArray:
-        """Return one score a class, or one for two classes, of shape (n_samples, n_outputs)."""
-        raise NotImplementedError
-
-    def _probabilities(self, scores: FloatArray) -> FloatArray:
-        """Return the probabilities that belong to scores, class by class."""
+    def _predicted(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return scores of classes and their probabilities, of shape (n_samples, n_outputs)."""
         raise NotImplementedError
 
     @lazily(lambda self: self.classes_.size if self.classes_.size > 2 else None)
@@ -156,7 +152,7 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             For two classes, positive where the second of ``classes_`` is predicted.
         """
-        scores = self._scores(self._asked_rows(X))
+        scores, _ = self._predicted(self._asked_rows(X))
         return scores if self.classes_.size > 2 else scores[:, 0]
 
     @lazily(lambda self: None, lambda self: self.classes_.dtype)
@@ -191,12 +187,11 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         ndarray of shape (n_samples, n_classes)
             For more than two classes, those of each class against the rest, scaled to add up to 1.
         """
-        scores = self.decision_function(X)
+        _, likely = self._predicted(self._asked_rows(X))
         if self.classes_.size == 1:
-            return np.ones((scores.shape[0], 1))
-        likely = self._probabilities(scores)
-        if likely.ndim == 1:
-            return np.column_stack([1.0 - likely, likely])
+            return np.ones_like(likely)
+        if self.classes_.size == 2:
+            return np.hstack([1.0 - likely, likely])
         total = likely.sum(axis=1, keepdims=True)
         flat = np.full_like(likely, 1.0 / likely.shape[1])
         return np.divide(likely, total, out=flat, where=total > 0.0)
@@ -241,10 +236,12 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         found = super()._weaknesses(shape)
         if self.classes is None:  # a new label shows
             found.append(Weakness("none", CLASSES_FROM_Y))
-        return [*found, *(Weakness("proved", text) for text in Promises.of(self.prior).leaks())]
+        leaks = [] if self.prior is None else Promises.of(self.prior).leaks()
+        return [*found, *(Weakness("proved", text) for text in leaks)]
 
     def _check_together(self) -> None:
-        Promises.of(self.prior)
+        if self.prior is not None:
+            Promises.of(self.prior)
 
     def _shape(self, X: ArrayLike, y: ArrayLike) -> LabelledShape:
         seen = super()._shape(X)
@@ -259,10 +256,12 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
 
     def _read(self, shape: LabelledShape, X: ArrayLike, y: ArrayLike) -> Blocks[SignedRows]:
         if math.isinf(self.epsilon):
-            check_unclipped(np.array([self._constant()]), "intercept_scaling")
-        return super()._read(shape, X, y)
+            constant = float(self._pull.intercept_scaling)
+            check_unclipped(np.array([constant]), "intercept_scaling")
+        return self._blocks(PrivateClassifier._labelled, shape, X, y)
 
-    def _block(self, shape: LabelledShape, block: tuple[Any, ...]) -> SignedRows:
+    def _labelled(self, shape: LabelledShape, block: tuple[Any, ...]) -> SignedRows:
+        """Return some of the records, after refusing what has no place in the public domain."""
         X, y = block
         rows = self._fitting_rows(X)
         if math.isinf(self.epsilon):
@@ -270,13 +269,10 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         _, index = class_indices(y, shape.classes, rows.shape[0])
         return SignedRows(rows, one_vs_rest(index, shape.classes.size))
 
-    def _cap(self) -> float | str:
-        """Return the cap on residuals that is asked for."""
-        return self.max_residual
-
-    def _constant(self) -> float:
-        """Return the size of the constant column in units of ``data_norm``."""
-        return float(self.intercept_scaling)
+    @property
+    def _pull(self) -> Any:
+        """What has a cap on residuals, and a constant column: a method, or the estimator itself."""
+        return getattr(self, "_perturbation", self)
 
     def _group_setting(
         self,
@@ -287,7 +283,7 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         **options: Any,
     ) -> GroupSetting:
         """Return what is public of a fit of some groups of columns."""
-        cap = self._cap()
+        cap, constant = self._pull.max_residual, float(self._pull.intercept_scaling)
         return GroupSetting(
             n_records=shape.n_records,
             n_outputs=shape.n_outputs,
@@ -296,7 +292,7 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
             weights=weights,
             data_norm=self._norm,
             group_norms=norms,
-            constant=self._constant() if self.fit_intercept else 0.0,
+            constant=constant if self.fit_intercept else 0.0,
             alpha=None if isinstance(self.alpha, str) else float(self.alpha),
             max_residual=None if isinstance(cap, str) else float(cap),
             law=self._noise_law,
@@ -307,7 +303,7 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         return {
             "data_norm": self._norm,
             "fit_intercept": bool(self.fit_intercept),
-            "intercept_scaling": self._constant(),
+            "intercept_scaling": float(self._pull.intercept_scaling),
             "classes": shape.classes.tolist(),
         }
 
@@ -327,8 +323,20 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         self.classes_ = classes
 
     @classmethod
-    def _rebuilt(cls, release: Release, **parameters: Any) -> Self:
-        built = super()._rebuilt(release, **parameters)
+    def from_release(cls, release: Release) -> Self:
+        """Build a fitted estimator from a release, without data.
+
+        Parameters
+        ----------
+        release : Release
+            As published by a fitted estimator of this class, in ``release_``.
+
+        Returns
+        -------
+        estimator
+            Predicts as the one that made the release.
+        """
+        built = super().from_release(release)
         if release.guarantee.status == "none":
             # Perhaps read from y: to state them would make the next fit claim a guarantee.
             built.classes = None

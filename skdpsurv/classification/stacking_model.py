@@ -153,23 +153,20 @@ class StackingModel(PrivateClassifier):
             self.high_level_intercept_ = released_array(release, "high_level_intercept", shape[:1])
             self.high_level_max_residual_ = float(caps[1])
 
-    def _scores(self, X: FloatArray) -> FloatArray:
+    def _predicted(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         models = list(map(Coefficients, self.low_level_coef_, self.low_level_intercept_))
         cast = votes(models, X, self.feature_groups_, self.max_residual_)
         if self._combiner == "logistic":
             top = Coefficients(self.high_level_coef_, self.high_level_intercept_)
-            return stacked_scores(cast, top)
-        return weighted_scores(cast, self._vote_weights())
+            scores = stacked_scores(cast, top)
+            return scores, probability(scores, self.high_level_max_residual_)
+        scores = weighted_scores(cast, self._vote_weights())
+        return scores, 0.5 * (1.0 + scores)
 
     def _vote_weights(self) -> tuple[float, ...]:
         if self._combiner == "weighted_vote":
             return self.weights_
         return (1.0 / len(self.weights_),) * len(self.weights_)
-
-    def _probabilities(self, scores: FloatArray) -> FloatArray:
-        if self._combiner == "logistic":
-            return probability(scores, self.high_level_max_residual_)
-        return np.asarray(0.5 * (1.0 + scores))
 
     def _check_together(self) -> None:
         super()._check_together()

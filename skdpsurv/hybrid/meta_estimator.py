@@ -23,14 +23,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from skdpsurv.data.shape import length, refuse_no_target, require_one_each, size, take
-from skdpsurv.dp import check_finite, refuse_masked
+from skdpsurv.dp import refuse_masked
 from skdpsurv.dp.checks import Check, by, lazily
-from skdpsurv.dp.domain import as_float_array
 from skdpsurv.dp.refusals import attempted
 from skdpsurv.dp.types import BoolArray, FloatArray
-from skdpsurv.regression.tabular import TabularEstimator
-
-NO_OUTCOME = "y must be a 1d array of labels or numbers."
+from skdpsurv.regression.tabular import NO_OUTCOME, TabularEstimator, checked_numbers, one_column
 
 
 def require_both(n_public: int, n_records: int) -> None:
@@ -84,25 +81,10 @@ def public_part(classifies: bool, block: tuple[Any, ...]) -> tuple[Any, NDArray[
 
 def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
     """Return labels, as Python's own objects, or numbers."""
-    refuse_no_target(y)
-    refuse_masked(y, "y")
-    # Objects: one private label must not change the type of the public ones.
-    outcome: Any = attempted(partial(np.asarray, dtype=object if classifies else None), y)
-    outcome = np.empty((0, 0, 0)) if outcome is None else outcome
-    if outcome.ndim == 2 and outcome.shape[1] == 1:
-        warnings.warn(
-            "A column-vector y was passed when a 1d array was expected.",
-            DataConversionWarning,
-            stacklevel=3,
-        )
-        outcome = outcome[:, 0]
-    if outcome.ndim != 1:
-        raise ValueError(NO_OUTCOME)
-    require_one_each(outcome.size, n_records)
     if not classifies:
-        numbers = as_float_array(outcome, "y")
-        check_finite(numbers, "y")
-        return numbers
+        return checked_numbers(y, n_records)
+    # Objects: one private label must not change the type of the public ones.
+    outcome = one_column(y, n_records, object)
     # Of an object that compares with nothing there is no answer.
     missing = attempted(lambda: bool(pd.isna(outcome).any()))
     if missing is not False:

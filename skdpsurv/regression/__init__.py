@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from skdpsurv.regression.linear_model import PrivateLinearModel
+from skdpsurv.regression.tabular import PrivateLinearModel
 
 __all__ = ["PrivateLinearModel"]
