@@ -29,6 +29,7 @@ from skdpsurv.dp.checks import (
 )
 from skdpsurv.dp.measurement import Spend
 from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.types import IndexArray
 from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.model_selection.best_model import BestModel
 from skdpsurv.model_selection.candidates import (
@@ -48,19 +49,13 @@ from skdpsurv.model_selection.search_plan import (
     search_plan,
 )
 from skdpsurv.model_selection.strategies import (
+    STRATEGIES,
     DisjointParts,
     Repeat,
     RepeatedRuns,
     SearchBudget,
     Split,
 )
-from skdpsurv.priors import of_the_same_ledger
-
-#: Strategies by their words.
-STRATEGIES: dict[str, type[RepeatedRuns | DisjointParts]] = {
-    "repeat": RepeatedRuns,
-    "split": DisjointParts,
-}
 
 
 def _check_estimator(estimator: Any) -> None:
@@ -340,29 +335,22 @@ class PrivateSearchCV(BestModel, released=False):
     ) -> SearchShape:
         X, y = call_without_data(indexable, X, y)
         records = SearchRecords.sorted_out(X, y, fit_params, self.estimator)
-        everything = X, y, fit_params
-        spend, last = strategy.run_spend, self._budget.last_fit(strategy)
-        first = Fit.planned(candidates[0].ready(spend), *everything, records.mask)
+        n, mask, last = records.private.size, records.mask, self._budget.last_fit(strategy)
+
+        def planned(candidate: Candidate, spend: Spend, part: IndexArray | None = None) -> Fit:
+            ready = candidate.ready(spend)
+            if part is None:
+                return Fit.planned(ready, X, y, fit_params, mask)
+            return Fit.planned(ready, *records.training(part), mask[records.rows(part)])
+
+        first = planned(candidates[0], strategy.run_spend)
         candidates = [candidate.knowing_classes(y) for candidate in candidates]
-        parts = strategy.parts(
-            records.private.size, random_source(self.random_state, purpose="split")
-        )
-        fits = [
-            Fit.planned(
-                candidate.ready(spend), *records.training(part), records.mask[records.rows(part)]
-            )
-            for candidate, part in zip(candidates, strategy.training(parts), strict=True)
-        ]
-        refits = [
-            Fit.planned(candidate.ready(last.spend), *everything, records.mask)
-            for candidate in candidates
-            if last is not None
-        ]
-        sizes = records.private.size, records.public.size
+        parts = strategy.parts(n, random_source(self.random_state, purpose="split"))
+        dealt = zip(candidates, strategy.training(parts), strict=True)
+        fits = [planned(candidate, strategy.run_spend, part) for candidate, part in dealt]
+        refits = [] if last is None else [planned(one, last.spend) for one in candidates]
         public = records.training(np.arange(0))[:2]
-        return SearchShape(
-            sizes, candidates, loss, strategy, parts, first, fits, refits, public, last
-        )
+        return SearchShape(n, candidates, loss, strategy, parts, first, fits, refits, public, last)
 
     def _plan(self, shape: SearchShape) -> Plan:
         workers = Workers(self.n_jobs, self.verbose, counted=isinstance(shape.strategy, Split))
@@ -403,12 +391,10 @@ class PrivateSearchCV(BestModel, released=False):
         step.accountant = self.accountant
         if shape.candidates[best].reads_classes:
             step.classes = None
-        self.best_estimator_ = model
-        self.best_index_ = best
-        self.best_params_ = dict(shape.candidates[best].params)
+        self.best_estimator_, self.best_index_ = model, best
         self.candidates_ = [dict(candidate.params) for candidate in shape.candidates]
-        self.guarantee_ = guarantee
-        self.release_ = step.release_
+        self.best_params_ = dict(self.candidates_[best])
+        self.guarantee_, self.release_ = guarantee, step.release_
         return self
 
     @property
@@ -438,8 +424,7 @@ class PrivateSearchCV(BestModel, released=False):
         if len(horizons) > 1 and not callable(self.scoring):
             raise ValueError("max_time must be the same for all candidates, or scoring a callable.")
         loss = chosen_loss(self.scoring, self.estimator, horizons.pop())
-        how = STRATEGIES[self.strategy]() if isinstance(self.strategy, str) else self.strategy
-        return candidates, loss, self._budget.strategy(how, len(candidates))
+        return candidates, loss, self._budget.strategy(self.strategy, len(candidates))
 
     def _doubts(self, shape: SearchShape, X: Any, y: Any = None, **options: Any) -> list[str]:
         return list(shape.first.doubts)
@@ -460,7 +445,6 @@ class PrivateSearchCV(BestModel, released=False):
             found.append(Weakness("none", CLASSES_FROM_Y))
         for candidate in candidates:
             step = private_step(candidate.ready(Spend(self.epsilon, float(self.delta))))[1]
-            known = of_the_same_ledger(getattr(step, "prior", None), self.accountant)
-            texts = [*(one.text for one in step._weaknesses(None)), *known]
-            found += [Weakness("proved", text) for text in texts]
+            step.accountant = self.accountant  # which a prior may have been charged to
+            found += [Weakness("proved", one.text) for one in step._weaknesses(None)]
         return found

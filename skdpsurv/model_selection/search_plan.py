@@ -327,8 +327,8 @@ class SearchShape:
 
     Parameters
     ----------
-    sizes : tuple of int
-        Numbers of private and of public records.
+    n_records : int
+        Number of private records.
     candidates : sequence of Candidate
     loss : callable
     strategy : Split or Repeat
@@ -345,7 +345,7 @@ class SearchShape:
         Of the fit to all records.
     """
 
-    sizes: tuple[int, int]
+    n_records: int
     candidates: Sequence[Candidate]
     loss: Loss
     strategy: Split | Repeat
@@ -355,11 +355,6 @@ class SearchShape:
     refits: Sequence[Fit]
     public: tuple[Any, Any]
     last: Share | None
-
-    @property
-    def n_records(self) -> int:
-        """Number of private records."""
-        return self.sizes[0]
 
     @property
     def all_fits(self) -> Sequence[Fit]:
@@ -407,13 +402,13 @@ def search_plan(shape: SearchShape, epsilon: float, workers: Workers) -> Plan:
 
 def _stated(shape: SearchShape) -> dict[str, Any]:
     stated: dict[str, Any] = {
-        "n_records": shape.sizes[0],
+        "n_records": shape.n_records,
         "n_scored": shape.parts.scoring.size,
         "n_candidates": len(shape.candidates),
         **shape.strategy.public_inputs(),
     }
-    if shape.sizes[1]:
-        stated["n_public"] = shape.sizes[1]
+    if n_public := length(shape.public[0]):
+        stated["n_public"] = n_public
     behind: list[Any] = [fit.guarantee.public_inputs.get("prior", ()) for fit in shape.all_fits]
     if any(behind):
         stated["prior"] = list(dict.fromkeys(each for one in behind for each in one))

@@ -83,6 +83,13 @@ class DisjointParts(Parameters):
         self.holdout = holdout
 
 
+#: Strategies by their words.
+STRATEGIES: dict[str, type[RepeatedRuns | DisjointParts]] = {
+    "repeat": RepeatedRuns,
+    "split": DisjointParts,
+}
+
+
 class Parts(NamedTuple):
     """Disjoint parts of the private records, by their places; public.
 
@@ -263,9 +270,11 @@ class SearchBudget:
         epsilon = self.refit_epsilon
         return Share(Spend(epsilon), epsilon, {"epsilon_refit": epsilon})
 
-    def strategy(self, how: RepeatedRuns | DisjointParts, n_candidates: int) -> Split | Repeat:
+    def strategy(
+        self, how: str | RepeatedRuns | DisjointParts, n_candidates: int
+    ) -> Split | Repeat:
         """Return who is trained on what; both parts add up to no more than all, exactly."""
-        epsilon = self.epsilon
+        epsilon, how = self.epsilon, STRATEGIES[how]() if isinstance(how, str) else how
         if self.refit is not None and not math.isinf(epsilon):
             epsilon = what_is_left(epsilon, self.refit_epsilon)
         common: dict[str, Any] = {

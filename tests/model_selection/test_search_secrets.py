@@ -136,7 +136,7 @@ class TestSilence:
             warnings.simplefilter("always")
             monkeypatch.setattr(warnings, "showwarning", lambda *args, **_: shown.append(args))
             inner = HybridMEstimator(LogisticRegression(max_iter=2), method="cells")
-            grid = {"weights": ["auto", "nonnegative"]}
+            grid = {"n_cells": [None, 4]}
             search = search_of(inner, grid, expected_runs=5)
 
             def work():
