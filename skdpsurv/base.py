@@ -19,9 +19,9 @@ from sklearn.base import BaseEstimator
 
 from skdpsurv.data import PublicInputWarning
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.data.feature import doubtful_delta, large_epsilon
+from skdpsurv.data.feature import doubtful_delta, known_names, large_epsilon
 from skdpsurv.data.person import about_people, one_record_each, one_record_each_of
-from skdpsurv.data.public_steps import describe, input_names, known_names
+from skdpsurv.data.public_steps import describe, input_names
 from skdpsurv.data.shape import in_memory, seen_shape
 from skdpsurv.data.sources import as_source
 from skdpsurv.data.target import target_names

@@ -47,8 +47,7 @@ from skdpsurv import (
     Release,
     make_release,
 )
-from skdpsurv.data.encoding import encoded
-from skdpsurv.data.public_steps import learned_steps
+from skdpsurv.data.public_steps import encoded, learned_steps
 from skdpsurv.report import explain, formula, units
 from tests.support import checks
 from tests.support.registry import (

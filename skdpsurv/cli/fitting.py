@@ -24,7 +24,7 @@ from skdpsurv.cli.ledger import ledger_line, ledger_state, open_ledger
 from skdpsurv.cli.options import NONE, FileFormat, Spending, SurvivalColumns, command
 from skdpsurv.cli.output import promise_line, reserve, result_lines, save_or_print, show, working
 from skdpsurv.cli.releases import load_release
-from skdpsurv.data.encoding import columns_beyond
+from skdpsurv.data.public_steps import columns_beyond
 from skdpsurv.data.target import split_target
 from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.dp.refusals import instead_of

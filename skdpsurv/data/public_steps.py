@@ -1,14 +1,8 @@
-"""Transformers that map rows one by one, and learn nothing: what each makes of columns.
-
-What a leaf makes of a row depends on that row and on its own parameters alone. Another one is a
-line in :data:`LEAVES`.
-
-Which transformers learn nothing, and what pipelines and column transformers of these make.
+"""Public transformers: which learn nothing, what they make of columns, and how releases hold them.
 
 A transformer is public if what it makes of a row depends on that row and on its own parameters
-alone: the leaves (:mod:`~skdpsurv.data.public_steps`), and steps that are made of such.
-
-Public transformers as a release holds them: described as JSON has it, and rebuilt from that.
+alone: the leaves, and pipelines and column transformers of such. Another leaf is a line in
+:data:`LEAVES`.
 """
 
 from __future__ import annotations
@@ -22,15 +16,20 @@ from numbers import Integral
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import Binarizer, Normalizer, PolynomialFeatures
 
 from skdpsurv.data.bounds import PublicBoundsScaler
+from skdpsurv.data.cells import as_table, numbers, quietly
+from skdpsurv.data.column_kinds import ColumnKind, Number
 from skdpsurv.data.columns import PublicColumns
-from skdpsurv.data.feature import Expression, Feature, raw_features
-from skdpsurv.data.feature import known_names as known_names
+from skdpsurv.data.feature import Expression, Feature, known_names, raw_features
+from skdpsurv.dp import RefusedValueError, call_without_data, check_finite, silence
 from skdpsurv.dp.guarantee import frozen, thawed
+from skdpsurv.dp.types import FloatArray
 
 Features = list[Feature]
 #: Deeper nesting than anybody writes; a release that is nested deeper was crafted.
@@ -62,17 +61,14 @@ def _normalized(step: Normalizer, inputs: Features) -> Features:
     if step.norm not in ("l1", "l2", "max"):
         raise ValueError(f"norm of Normalizer must be 'l1', 'l2' or 'max', got {step.norm!r}.")
     norm = Expression("norm", tuple(one.expression for one in inputs), (step.norm,))
-    return [
-        Feature(one.name, Expression("share", (one.expression, norm)), -1.0, 1.0) for one in inputs
-    ]
+    made = [Expression("share", (one.expression, norm)) for one in inputs]
+    return [Feature(one.name, own, -1.0, 1.0) for one, own in zip(inputs, made, strict=True)]
 
 
 def _binarized(step: Binarizer, inputs: Features) -> Features:
-    threshold = float(step.threshold)
-    return [
-        Feature(one.name, Expression("above", (one.expression,), (threshold,)), 0.0, 1.0)
-        for one in inputs
-    ]
+    above = (float(step.threshold),)
+    made = [Expression("above", (one.expression,), above) for one in inputs]
+    return [Feature(one.name, own, 0.0, 1.0) for one, own in zip(inputs, made, strict=True)]
 
 
 def _multiplied(step: PolynomialFeatures, inputs: Features) -> Features:
@@ -102,26 +98,14 @@ def _multiplied(step: PolynomialFeatures, inputs: Features) -> Features:
 class Leaf:
     """A transformer that maps rows one by one.
 
-    Parameters
-    ----------
-    kind : type
-    parameters : tuple of str
-        Those that decide what it makes of a row.
-    features : callable
-        Of the transformer and of the features that go in: those that come out.
+    Its ``parameters`` decide what it makes of a row, ``features`` says of it and of the features
+    that go in which ones come out; descriptions of earlier versions lack the ``optional`` ones.
     """
 
     kind: type
     parameters: tuple[str, ...]
     features: Callable[[Any, Features], Features]
-    #: Parameters that a description may lack, as those of earlier versions do.
     optional: tuple[str, ...] = ()
-
-    def described(self, step: Any) -> dict[str, Any]:
-        """Return its parameters as JSON has them."""
-        if hasattr(step, "_described"):
-            return dict(step._described())
-        return {name: frozen(name, getattr(step, name)) for name in self.parameters}
 
 
 #: By the exact type: a subclass may do anything.
@@ -148,10 +132,7 @@ def is_dropped(step: Any) -> bool:
 
 
 def branches(step: ColumnTransformer, names: Sequence[str]) -> list[tuple[str, Any, list[int]]]:
-    """Return name, transformer and places of columns of each part, what remains last.
-
-    Parts that are dropped are among them; what remains is, unless it is dropped.
-    """
+    """Return name, transformer and places of columns of each part; what remains is the last."""
     found, rest = [], set(range(len(names)))
     for name, inner, columns in step.transformers:
         places = _places(columns, names)
@@ -198,18 +179,14 @@ def learned_steps(step: Any, name: str = "") -> list[str]:
     found = [one for key, inner in parts for one in learned_steps(inner, inside + key)]
     if type(step) is ColumnTransformer:
         stated = dict(parts)
-        weighted = step.transformer_weights is not None
-        found += [f"{inside}transformer_weights"] * weighted
+        found += [f"{inside}transformer_weights"] * (step.transformer_weights is not None)
         # A function sees the records, and may choose by what they hold.
-        chosen = [key for key, _, which in step.transformers if callable(which)]
-        found += [f"columns of {inside}{key}" for key in chosen]
+        found += [f"columns of {inside}{key}" for key, _, on in step.transformers if callable(on)]
         # What was fitted as something else than it is stated to be now.
-        fitted = [part[:2] for part in getattr(step, "transformers_", ()) if part[0] in stated]
-        found += [
-            f"{inside}{key}"
-            for key, inner in fitted
-            if not isinstance(stated[key], str) and type(inner) is not type(stated[key])
-        ]
+        for key, inner, *_ in getattr(step, "transformers_", ()):
+            was = stated.get(key, "")
+            if not isinstance(was, str) and type(inner) is not type(was):
+                found.append(f"{inside}{key}")
     return list(dict.fromkeys(found))
 
 
@@ -285,16 +262,12 @@ def features_in(step: Any, n_features: int, names: Sequence[str] | None) -> Feat
     return found
 
 
+# ---- As releases hold them: described as JSON has it, and rebuilt from that.
+
 #: More than anybody writes.
 MOST_STEPS = 100
 DROP = "drop"
-
 NAMES = {kind.__name__: kind for kind in LEAVES}
-
-
-def made_names(description: Mapping[str, Any] | None, names: Sequence[str]) -> list[str]:
-    """Return the names of what a described step makes of columns."""
-    return [one.name for one in features_of(rebuild(description), raw_features(names))]
 
 
 def describe(step: Any, names: Sequence[str]) -> dict[str, Any] | None:
@@ -314,7 +287,12 @@ def describe(step: Any, names: Sequence[str]) -> dict[str, Any] | None:
         ]
         verbose = bool(step.verbose_feature_names_out)
         return {"step": "ColumnTransformer", "parts": parts, "verbose_names": verbose}
-    return {"step": type(step).__name__, "parameters": LEAVES[type(step)].described(step)}
+    if hasattr(step, "_described"):
+        parameters = dict(step._described())
+    else:
+        stated = LEAVES[type(step)].parameters
+        parameters = {name: frozen(name, getattr(step, name)) for name in stated}
+    return {"step": type(step).__name__, "parameters": parameters}
 
 
 def rebuild(description: Any, depth: int = 0) -> Any:
@@ -362,12 +340,9 @@ def _column_places(value: Any) -> list[int]:
 # ---- Raw rows through a public transformer, block by block and cell by cell.
 
 
-def encoded(transformer: Any, X: Any, n_columns: int, names: Sequence[str] | None) -> FloatArray:
-    """Return the features of raw rows.
-
-    A public transformer learns nothing: to fit it is a formality, which any rows serve for.
-    """
-    rows = _walked(transformer, X, n_columns, names, None)
+def encoded(step: Any, X: Any, n_columns: int, names: Sequence[str] | None) -> FloatArray:
+    """Return the features of raw rows; to fit what learns nothing is a formality."""
+    rows = _walked(step, X, n_columns, names, None)
     if not np.isfinite(rows).all():
         raise RefusedValueError(
             "columns must make finite numbers of X: it contains NaN or infinity, or values beyond "
@@ -376,28 +351,26 @@ def encoded(transformer: Any, X: Any, n_columns: int, names: Sequence[str] | Non
     return rows
 
 
-def columns_beyond(
-    transformer: Any, X: Any, n_columns: int, names: Sequence[str] | None
-) -> list[str]:
+def columns_beyond(step: Any, X: Any, n_columns: int, names: Sequence[str] | None) -> list[str]:
     """Return the columns of which some value lies beyond its public bounds, step by step."""
     found: list[str] = []
-    _walked(transformer, X, n_columns, names, found)
+    _walked(step, X, n_columns, names, found)
     return list(dict.fromkeys(found))
 
 
-def made_of_one(transformer: Any, n_columns: int, names: Sequence[str] | None) -> FloatArray:
+def made_of_one(step: Any, n_columns: int, names: Sequence[str] | None) -> FloatArray:
     """Return the features of a placeholder row, which shows if a transformer can be used."""
-    known = column_names(transformer, n_columns, names)
-    return encoded(transformer, [valid_row(transformer, known)], n_columns, names)
+    row = valid_row(step, column_names(step, n_columns, names))
+    return encoded(step, [row], n_columns, names)
 
 
 def _walked(
-    transformer: Any, X: Any, n_columns: int, names: Sequence[str] | None, beyond: list[str] | None
+    step: Any, X: Any, n_columns: int, names: Sequence[str] | None, beyond: list[str] | None
 ) -> FloatArray:
-    known = column_names(transformer, n_columns, names)
+    known = column_names(step, n_columns, names)
     table = as_table(X, known)
     with silence():  # what scikit-learn warns of, some record has
-        return _numbers(_through(transformer, table, raw_features(known), beyond))
+        return _numbers(_through(step, table, raw_features(known), beyond))
 
 
 def _through(step: Any, X: Any, inputs: list[Feature], beyond: list[str] | None) -> Any:
@@ -411,11 +384,11 @@ def _through(step: Any, X: Any, inputs: list[Feature], beyond: list[str] | None)
             X = _through(inner, X, inputs, beyond)
         return X
     if isinstance(step, ColumnTransformer):
-        parts = [
-            _numbers(_through(inner, _columns(X, places), [inputs[j] for j in places], beyond))
-            for _, inner, places in branches(step, [one.name for one in inputs])
-            if places and not is_dropped(inner)
-        ]
+        parts = []
+        for _, inner, places in branches(step, [one.name for one in inputs]):
+            if places and not is_dropped(inner):
+                own = X.iloc[:, places] if hasattr(X, "iloc") else X[:, places]
+                parts.append(_numbers(_through(inner, own, [inputs[j] for j in places], beyond)))
         return np.hstack(parts) if parts else np.empty((X.shape[0], 0))
     if not isinstance(step, PublicColumns):
         X = _numbers(X)
@@ -458,7 +431,8 @@ def raw_kinds(step: Any, names: Sequence[str]) -> list[ColumnKind | None]:
         return raw_kinds(inner[0] if inner else None, names)
     found: dict[str, ColumnKind | None] = {}
     if isinstance(step, ColumnTransformer):
-        for _, one, places in branches(step, names):
+        parts = branches(step, names)
+        for _, one, places in sorted(parts, key=lambda part: not is_dropped(part[1])):
             own = [names[j] for j in places]
             found |= {n: k for n, k in zip(own, raw_kinds(one, own), strict=True) if k}
     elif isinstance(step, PublicColumns | PublicBoundsScaler):

@@ -28,8 +28,7 @@ from skdpsurv.classification.logistic_model import LogisticModel
 from skdpsurv.classification.stacking_model import StackingModel
 from skdpsurv.data import PublicColumns
 from skdpsurv.data.cells import LoneRows, lone_target
-from skdpsurv.data.encoding import encoded
-from skdpsurv.data.public_steps import features_in
+from skdpsurv.data.public_steps import encoded, features_in
 from skdpsurv.data.shape import is_frame, length, take
 from skdpsurv.data.target import event_and_time, fit_target, is_two_dimensional
 from skdpsurv.dp import silence, silent_arithmetic

@@ -10,13 +10,14 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.data.cells import as_table
-from skdpsurv.data.encoding import encoded, valid_row
+from skdpsurv.data.feature import known_names
 from skdpsurv.data.public_steps import (
     describe,
+    encoded,
     features_in,
     input_names,
-    known_names,
     learned_steps,
+    valid_row,
 )
 from skdpsurv.dp import PrivacyLeakWarning, silence
 from skdpsurv.model_selection.best_model import BestModel

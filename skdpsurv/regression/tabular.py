@@ -24,7 +24,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.base import PrivateEstimator, Weakness
 from skdpsurv.data.blocks import Blocks, in_blocks
-from skdpsurv.data.encoding import encoded, made_of_one
 from skdpsurv.data.feature import (
     Feature,
     missing_from_prior,
@@ -33,7 +32,13 @@ from skdpsurv.data.feature import (
     unstated_norm,
     wide_bounds,
 )
-from skdpsurv.data.public_steps import features_in, public_transformer, rebuild
+from skdpsurv.data.public_steps import (
+    encoded,
+    features_in,
+    made_of_one,
+    public_transformer,
+    rebuild,
+)
 from skdpsurv.data.shape import (
     Shape,
     is_frame,

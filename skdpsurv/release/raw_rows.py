@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from skdpsurv.data.encoding import columns_beyond
+from skdpsurv.data.public_steps import columns_beyond
 from skdpsurv.data.shape import is_frame
 
 

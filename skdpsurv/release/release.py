@@ -12,9 +12,8 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from skdpsurv.data.encoding import made_of_one
-from skdpsurv.data.feature import Feature, raw_features, same_features
-from skdpsurv.data.public_steps import MOST_FEATURES, features_in, known_names, rebuild
+from skdpsurv.data.feature import Feature, known_names, raw_features, same_features
+from skdpsurv.data.public_steps import MOST_FEATURES, features_in, made_of_one, rebuild
 from skdpsurv.dp import FrozenMapping, PrivacyGuarantee
 from skdpsurv.dp.guarantee import frozen
 from skdpsurv.dp.ledger import Receipt

@@ -6,17 +6,26 @@ A release in plain words, and as a formula.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.compose import ColumnTransformer
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from skdpsurv.data import PublicColumns
-from skdpsurv.data.column_kinds import ColumnKind, Number
-from skdpsurv.data.feature import Feature
-from skdpsurv.data.public_steps import DROP, known_names, made_names, rebuild
+from skdpsurv.data import PublicBoundsScaler, PublicColumns
+from skdpsurv.data.column_kinds import ColumnKind
+from skdpsurv.data.feature import Feature, known_names, raw_features
+from skdpsurv.data.public_steps import (
+    branches,
+    describe,
+    features_of,
+    is_dropped,
+    is_nothing,
+    kinds_of,
+)
 from skdpsurv.release.script import formula_of
 from skdpsurv.report.text import TEMPLATES, how_many, listed
 
@@ -168,43 +177,31 @@ def formula(release: Any) -> str:
 def described(release: Any) -> list[tuple[str, str]]:
     """Return the columns of a release, and what they hold, as far as it says."""
     names = known_names(release.feature_names_in, release.n_features_in)
-    return [] if release.columns is None else list(_column_words(release.columns, names))
+    return [] if release.columns is None else list(_column_words(release.transformer(), names))
 
 
-def _column_words(
-    description: Mapping[str, Any] | None, names: Sequence[str]
-) -> Iterator[tuple[str, str]]:
+def _column_words(step: Any, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield columns, and what they hold or what is done to them, in words."""
-    if description is None:
+    if is_nothing(step):
         yield listed(names), "taken as given"
-        return
-    match description["step"]:
-        case "Pipeline":
-            for _, one in description["steps"]:
-                yield from _column_words(one, names)
-                names = made_names(one, names)
-        case "ColumnTransformer":
-            kept = [part for part in description["parts"] if part[1] != DROP]
-            used = {j for _, _, places in kept for j in places}
-            if unused := [name for j, name in enumerate(names) if j not in used]:
-                yield listed(unused), "not used"
-            for _, one, places in kept:
-                inside = [names[j] if j < len(names) else f"{j}" for j in places]
-                yield from _column_words(one, inside)
-        case "PublicColumns" | "PublicBoundsScaler":
-            for kind in kinds_of(rebuild(description), names):
-                yield kind.column, _held(kind)
-        case step:
-            said = ", ".join(f"{k}={v!r}" for k, v in description["parameters"].items())
-            yield listed(names), f"{step} of scikit-learn ({said})"
-
-
-def kinds_of(step: Any, names: Sequence[str]) -> list[ColumnKind]:
-    """Return the kinds of columns that a step with public bounds reads."""
-    if isinstance(step, PublicColumns):
-        return step._kinds()
-    ends = (end.tolist() for end in step._ends(names, len(names)))
-    return [Number(name, step.missing, *both) for name, *both in zip(names, *ends, strict=True)]
+    elif isinstance(step, Pipeline):
+        for _, one in step.steps:
+            yield from _column_words(one, names)
+            names = [feature.name for feature in features_of(one, raw_features(names))]
+    elif isinstance(step, ColumnTransformer):
+        parts = [part[1:] for part in branches(step, names) if not is_dropped(part[1])]
+        used = {j for _, places in parts for j in places}
+        if unused := [name for j, name in enumerate(names) if j not in used]:
+            yield listed(unused), "not used"
+        for one, places in parts:
+            yield from _column_words(one, [names[j] for j in places])
+    elif isinstance(step, PublicColumns | PublicBoundsScaler):
+        for kind in kinds_of(step, names):
+            yield kind.column, _held(kind)
+    else:
+        description = describe(step, names) or {}
+        said = ", ".join(f"{k}={v!r}" for k, v in description["parameters"].items())
+        yield listed(names), f"{description['step']} of scikit-learn ({said})"
 
 
 def _held(kind: ColumnKind) -> str:

@@ -7,14 +7,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.compose import ColumnTransformer
-from sklearn.pipeline import Pipeline
 
-from skdpsurv.data import PublicBoundsScaler, PublicColumns
-from skdpsurv.data.column_kinds import ColumnKind, Number
-from skdpsurv.data.public_steps import branches, is_dropped, is_nothing, known_names
+from skdpsurv.data.column_kinds import ColumnKind
+from skdpsurv.data.feature import known_names
+from skdpsurv.data.public_steps import raw_kinds
 from skdpsurv.plotting.survival_curves import plot_survival_curves
-from skdpsurv.report.explain import kinds_of
 from skdpsurv.report.figures import cut, figures
 from skdpsurv.report.text import Table, by_end, distinct, short, value
 
@@ -35,8 +32,9 @@ def people(release: Any, model: Any) -> dict[str, Any] | None:
     if release.guarantee.not_covered:
         return {"refused": "learned"}
     names = known_names(release.feature_names_in, release.n_features_in)
-    kinds = None if release.columns is None else _kinds(release.transformer(), names)
-    if kinds is None:
+    found = raw_kinds(release.transformer(), names)
+    kinds = [kind for kind in found if kind is not None]
+    if len(kinds) < len(found) or not found:
         return {"refused": "undescribed"}
     rows, column = _chosen(model, kinds, names)
     typical = any(kind.typical is not None for kind in kinds)
@@ -51,26 +49,6 @@ def people(release: Any, model: Any) -> dict[str, Any] | None:
         "person": Table(what, ("Column", "Value"), cells[:MOST_COLUMNS], numbers=False),
         **_predicted(model, _rows(model, rows), labels, typical),
     }
-
-
-def _kinds(step: Any, names: list[str]) -> list[ColumnKind] | None:
-    """Return what each raw column holds; None if that is not known of all."""
-    found: list[ColumnKind | None] = [None] * len(names)
-    if isinstance(step, Pipeline):
-        inner = [one for _, one in step.steps if not is_nothing(one)]
-        return _kinds(inner[0], names) if inner else None
-    if isinstance(step, ColumnTransformer):
-        for _, one, places in branches(step, names):
-            own = [names[j] for j in places]
-            nothing: list[ColumnKind] | None = [Number(name, "error", 0.0, 0.0) for name in own]
-            inside = nothing if is_dropped(one) else _kinds(one, own)  # nothing depends on it
-            for j, place in enumerate(places):
-                found[place] = None if inside is None else (found[place] or inside[j])
-    elif isinstance(step, PublicColumns | PublicBoundsScaler):
-        by_name = {kind.column: kind for kind in kinds_of(step, names)}
-        found = [by_name.get(name) for name in names]
-    kinds = [one for one in found if one is not None]
-    return kinds if len(kinds) == len(names) else None
 
 
 def _others(kind: ColumnKind) -> list[Any]:

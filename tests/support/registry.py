@@ -37,7 +37,7 @@ from skdpsurv import (
 )
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.classification import Perturbation
-from skdpsurv.data.encoding import valid_row
+from skdpsurv.data.public_steps import valid_row
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.published import (
