@@ -40,6 +40,14 @@ class ColumnKind:
     typical: Any = field(default=None, kw_only=True)
     unit: str = field(default="", kw_only=True)
 
+    #: What subclasses say: how cells are read, what becomes of them, and which features those are;
+    #: the specification, as JSON has it; the cell that is read as a value; the column in words.
+    _values: ClassVar[Any]
+    _encoded: ClassVar[Any]
+    _features: ClassVar[Any]
+    _said: ClassVar[Any]
+    cell: ClassVar[Any]
+    words: ClassVar[Any]
     #: The bounds of what is read, if it has such.
     ends: ClassVar[tuple[float, float]] = (0.0, 0.0)
     #: What cells must be, for messages, and what is often mistaken for it.
@@ -62,9 +70,6 @@ class ColumnKind:
             raise self._refusal("must not contain NaN or None, found in", self.remedies)
         return values
 
-    def _values(self, cells: Any) -> Any:
-        raise NotImplementedError
-
     def _absent(self, values: Any) -> Any:
         return np.isnan(values)
 
@@ -73,19 +78,13 @@ class ColumnKind:
         missing = self._absent(values)
         return [*self._encoded(values, missing), *[missing] * (self.missing == "category")]
 
-    def _encoded(self, values: Any, missing: Any) -> list[Any]:
-        raise NotImplementedError
-
     def features(self) -> list[Feature]:
         """Return what is made of the column."""
         raw = Expression("column", numbers=(self.column,))
-        found = self._features(raw)
+        found: list[Feature] = self._features(raw)
         if self.missing == "category":
             found.append(self._indicator(Expression("missing", (raw,)), "missing"))
         return found
-
-    def _features(self, raw: Expression) -> list[Feature]:
-        raise NotImplementedError
 
     def _indicator(self, expression: Expression, level: Any) -> Feature:
         name = f"{self.column}_{level}"
@@ -99,24 +98,14 @@ class ColumnKind:
     def described(self) -> dict[str, Any]:
         """Return the specification, as JSON has it."""
         typical = {} if self.typical is None else {"typical": self.typical}
-        return self._said() | {"missing": self.missing} | typical
-
-    def _said(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def cell(self, value: Any) -> Any:
-        """Return a cell that is read as a value, as JSON has it."""
-        raise NotImplementedError
+        said: dict[str, Any] = self._said()
+        return said | {"missing": self.missing} | typical
 
     @property
     def example(self) -> Any:
         """What is typical; else the middle of bounds, the first label, or False."""
         low, high = self.ends
         return self.cell(low / 2 + high / 2) if self.typical is None else self.typical
-
-    def words(self) -> str:
-        """Return what the column is, in plain words."""
-        raise NotImplementedError
 
     def beyond(self, values: Any) -> bool:
         """Return whether anything that was read lies beyond the bounds."""

@@ -38,13 +38,12 @@ def column_kinds(columns: Any, missing: Any, drop: Any) -> list[ColumnKind]:
     kinds = [_kind(*named, missing, drop) for named in _named(columns)]
     makers: dict[str, str] = {}
     for kind in kinds:
-        for feature in kind.features():
-            if feature.name in makers:
-                raise ValueError(
-                    f"{_of(kind.column)} must make features of names of their own: "
-                    f"{feature.name!r} is also made by {_of(makers[feature.name])}."
-                )
-            makers[feature.name] = kind.column
+        for name in (feature.name for feature in kind.features()):
+            if name in makers:
+                other = f"columns[{makers[name]!r}]"
+                rule = f"make features of names of their own: {name!r} is also made by {other}"
+                _require(False, kind.column, rule)
+            makers[name] = kind.column
     if not makers:
         raise ValueError("columns must make at least one feature; drop=None keeps all categories.")
     return kinds
@@ -70,13 +69,13 @@ def _named(columns: Any) -> list[tuple[str, Any]]:
     if not all(isinstance(name, str) for name in names):
         raise TypeError("columns must have text as names.")
     for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"{_of(name)} must be described once.")
+        _require(names.count(name) == 1, name, "be described once")
     return pairs
 
 
-def _of(column: str) -> str:
-    return f"columns[{column!r}]"
+def _require(holds: bool, column: str, rule: str, error: type[Exception] = ValueError) -> None:
+    if not holds:
+        raise error(f"columns[{column!r}] must {rule}.")
 
 
 def _listed(words: Iterable[str]) -> str:
@@ -87,26 +86,21 @@ def _kind(column: str, specification: Any, missing: str, drop: str | None) -> Co
     column = _text(column)
     said = _expanded(column, specification)
     keys = [key for key in _KINDS if key in said]
-    if len(keys) != 1:
-        raise ValueError(
-            f"{_of(column)} must hold exactly one of {_listed(_KINDS)}, got "
-            f"{_listed(keys) or 'none'}."
-        )
+    got = _listed(keys) or "none"
+    _require(len(keys) == 1, column, f"hold exactly one of {_listed(_KINDS)}, got {got}")
     key = keys[0]
     make, own = _KINDS[key]
     allowed = (key, *own, "missing", "typical")
     for other in said:
-        if not isinstance(other, str) or other not in allowed:
-            what = repr(other) if isinstance(other, str) else type(other).__name__
-            raise ValueError(
-                f"{_of(column)} must hold no other key than {_listed(allowed)}, got {what}."
-            )
+        got = repr(other) if isinstance(other, str) else type(other).__name__
+        rule = f"hold no other key than {_listed(allowed)}, got {got}"
+        _require(isinstance(other, str) and other in allowed, column, rule)
     categories = key == "categories"
     words = [word for word in MISSING if word != "midpoint" or not categories]
     missing = said.get("missing", missing if missing in words else "error")
-    if not isinstance(missing, str) or missing not in words:
-        middle = ": categories have no middle" if categories else ""
-        raise ValueError(f"{_of(column)} must have missing as one of {_listed(words)}{middle}.")
+    rule = f"have missing as one of {_listed(words)}"
+    rule += ": categories have no middle" if categories else ""
+    _require(isinstance(missing, str) and missing in words, column, rule)
     more = drop if categories else next((said.get(name, "") for name in own), "")
     found = make(column, _text(missing), said[key], more)
     return _with_typical(found, said["typical"]) if "typical" in said else found
@@ -117,11 +111,12 @@ def _with_typical(kind: ColumnKind, value: Any) -> ColumnKind:
     cells = np.fromiter([value], dtype=object, count=1)
     flag = isinstance(value, bool | np.bool_)
     read = quietly(replace(kind, missing="error").read, cells)
-    if read is None or flag != isinstance(kind, Boolean) or kind.beyond(read):
-        raise ValueError(
-            f"{_of(kind.column)} must have as typical what it may hold: a number or a date within "
-            "its bounds, one of its categories, true or false."
-        )
+    _require(
+        read is not None and flag == isinstance(kind, Boolean) and not kind.beyond(read),
+        kind.column,
+        "have as typical what it may hold: a number or a date within its bounds, one of its "
+        "categories, true or false",
+    )
     return replace(kind, typical=kind.cell(read[0]))
 
 
@@ -133,14 +128,14 @@ def _expanded(column: str, specification: Any) -> Mapping[Any, Any]:
         return {"boolean": True}
     if isinstance(specification, tuple):
         return {"bounds": specification}
-    if not isinstance(specification, list):
-        raise TypeError(f"{_of(column)} must be {_FORMS}, got {type(specification).__name__}.")
-    if len(specification) == 2 and all(map(_is_number, specification)):
-        raise ValueError(
-            f"{_of(column)} must not be a list of two numbers, which may be bounds or "
-            "categories: write (low, high) or {'bounds': [low, high]}, or "
-            "{'categories': [one, other]}; the type bool for 0 and 1."
-        )
+    rule = f"be {_FORMS}, got {type(specification).__name__}"
+    _require(isinstance(specification, list), column, rule, TypeError)
+    _require(
+        len(specification) != 2 or not all(map(_is_number, specification)),
+        column,
+        "not be a list of two numbers, which may be bounds or categories: write (low, high) or "
+        "{'bounds': [low, high]}, or {'categories': [one, other]}; the type bool for 0 and 1",
+    )
     return {"categories": specification}
 
 
@@ -149,28 +144,24 @@ def _is_number(value: Any) -> bool:
 
 
 def _items(column: str, key: str, values: Any) -> list[Any]:
-    flat = isinstance(values, np.ndarray) and values.ndim == 1
-    if not (flat or isinstance(values, list | tuple)) or isinstance(values, np.ma.MaskedArray):
-        raise TypeError(f"{_of(column)} must have {key} as a list, got {type(values).__name__}.")
+    flat = isinstance(values, list | tuple) or (type(values) is np.ndarray and values.ndim == 1)
+    _require(flat, column, f"have {key} as a list, got {type(values).__name__}", TypeError)
     return list(values)
+
+
+def _floats(values: list[Any]) -> list[float]:
+    return [float(value) for value in values]
 
 
 def _number(column: str, missing: str, bounds: Any, unit: Any) -> Number:
     ends = _items(column, "bounds", bounds)
-    if not all(map(_is_number, ends)):
-        raise TypeError(f"{_of(column)} must have numbers as bounds.")
-    try:
-        low, high = map(float, ends)
-    except (ValueError, OverflowError):
-        low = high = np.nan
+    _require(all(map(_is_number, ends)), column, "have numbers as bounds", TypeError)
+    low, high = (len(ends) == 2 and quietly(_floats, ends)) or (np.nan, np.nan)
     apart = high / 2 - low / 2 >= _SMALLEST_HALF_WIDTH
-    if not (apart and np.isfinite([low, high]).all()):
-        raise ValueError(
-            f"{_of(column)} must have two finite bounds, the lower one first, and not too near "
-            "each other."
-        )
-    if not isinstance(unit, str):
-        raise TypeError(f"{_of(column)} must have text as unit, got {type(unit).__name__}.")
+    rule = "have two finite bounds, the lower one first, and not too near each other"
+    _require(apart and bool(np.isfinite([low, high]).all()), column, rule)
+    rule = f"have text as unit, got {type(unit).__name__}"
+    _require(isinstance(unit, str), column, rule, TypeError)
     return Number(column, missing, low, high, unit=_text(unit))
 
 
@@ -178,32 +169,29 @@ def _category(column: str, missing: str, categories: Any, drop: str | None) -> C
     labels = _items(column, "categories", categories)
     texts = all(isinstance(label, str) for label in labels)
     integers = all(isinstance(label, Integral) and _is_number(label) for label in labels)
-    if not labels or not (texts or integers):
-        raise ValueError(
-            f"{_of(column)} must have labels as categories, at least one, all text or all integers."
-        )
+    rule = "have labels as categories, at least one, all text or all integers"
+    _require(bool(labels) and (texts or integers), column, rule)
     plain: tuple[Any, ...] = tuple(map(_text if texts else int, labels))
-    if len(set(plain)) < len(plain):
-        raise ValueError(f"{_of(column)} must not have a category twice.")
+    _require(len(set(plain)) == len(plain), column, "not have a category twice")
     dropped = drop == "first" or (drop == "if_binary" and len(plain) == 2)
     return Category(column, missing, plain, plain[0] if dropped else None)
 
 
 def _dates(column: str, missing: str, dates: Any, form: Any) -> Date:
     ends = [_date(column, end) for end in _items(column, "dates", dates)]
-    if len(ends) != 2 or not ends[0] < ends[1]:
-        raise ValueError(f"{_of(column)} must have two dates, the earlier one first.")
-    if form != "" and not (isinstance(form, str) and _FORM.fullmatch(form) and _once(form)):
-        raise ValueError(
-            f"{_of(column)} must have a format of %d, %m and %Y, each once, with one of . / - or a "
-            "space between them, such as '%d.%m.%Y'; not '%Y-%d-%m', which looks like another."
-        )
+    rule = "have two dates, the earlier one first"
+    _require(len(ends) == 2 and ends[0] < ends[1], column, rule)
+    _require(
+        form == "" or (isinstance(form, str) and _FORM.fullmatch(form) is not None and _once(form)),
+        column,
+        "have a format of %d, %m and %Y, each once, with one of . / - or a space between them, "
+        "such as '%d.%m.%Y'; not '%Y-%d-%m', which looks like another",
+    )
     return Date(column, missing, ends[0], ends[1], _text(form))
 
 
 def _boolean(column: str, missing: str, stated: Any, _: Any) -> Boolean:
-    if stated is not True:
-        raise ValueError(f"{_of(column)} must have boolean as true, or another kind.")
+    _require(stated is True, column, "have boolean as true, or another kind")
     return Boolean(column, missing)
 
 
@@ -214,14 +202,13 @@ def _once(form: str) -> bool:
 def _date(column: str, value: Any) -> date:
     if isinstance(value, date) and not isinstance(value, datetime):
         return date(value.year, value.month, value.day)
-    if not isinstance(value, str):
-        raise TypeError(f"{_of(column)} must have text or datetime.date objects as dates.")
-    if re.fullmatch(r"\d{4}-\d\d-\d\d", value, flags=re.ASCII):
-        try:
-            return date.fromisoformat(value)
-        except ValueError:
-            pass
-    raise ValueError(f"{_of(column)} must have dates of the form '2001-12-31'.")
+    rule = "have text or datetime.date objects as dates"
+    _require(isinstance(value, str), column, rule, TypeError)
+    written = re.fullmatch(r"\d{4}-\d\d-\d\d", value, flags=re.ASCII)
+    found: date | None = quietly(date.fromisoformat, value) if written else None
+    if found is None:
+        raise ValueError(f"columns[{column!r}] must have dates of the form '2001-12-31'.")
+    return found
 
 
 #: What makes a kind, by the key that says it, and what else its specification may say.
