@@ -175,9 +175,9 @@ class TestWhatIsSent:
         sent = []
         tasks = DaskBlocks._tasks
 
-        def spy(self, layer, function, each):
+        def spy(self, function, each):
             sent.append(cloudpickle.dumps(function))
-            return tasks(self, layer, function, each)
+            return tasks(self, function, each)
 
         monkeypatch.setattr(DaskBlocks, "_tasks", spy)
         cut = dd.from_pandas(frame, npartitions=2)

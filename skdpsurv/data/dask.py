@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from functools import partial
+from itertools import product
 from operator import itemgetter
 from typing import Any, NamedTuple, TypeVar
 from uuid import uuid4
@@ -79,9 +80,7 @@ class DaskBlocks(Blocks[Block]):
 
     def map(self, function: Callable[..., Other], *each: Sequence[Any]) -> DaskBlocks[Other]:
         """Return what a function will make of every block, when it is asked for."""
-        layer = Layer()
-        parts = layer.wanted(self._tasks(layer, function, each))
-        return DaskBlocks(parts, self.n_bytes, self.client)
+        return DaskBlocks(self._tasks(function, each), self.n_bytes, self.client)
 
     def results(self, function: Callable[..., Other], *each: Sequence[Any]) -> Iterator[Other]:
         """Yield what a function makes of every block that has records."""
@@ -90,18 +89,16 @@ class DaskBlocks(Blocks[Block]):
 
     def all_results(self, function: Callable[..., Any], *each: Sequence[Any]) -> Iterator[Any]:
         """Yield what a function makes of every block."""
-        layer = Layer()
-        return map(raised, self._computed(layer.wanted(self._tasks(layer, function, each))))
+        return map(raised, self._computed(self._tasks(function, each)))
 
     def map_sum(self, function: Callable[..., Other], *each: Sequence[Any]) -> Other:
         """Return the sum over all blocks, added up on the workers."""
-        layer = Layer()
-        tasks = self._tasks(layer, function, each)
+        tasks = self._tasks(function, each)
         while len(tasks) > 1:
             ends = range(0, len(tasks), SPLIT_EVERY)
             some = (tasks[start : start + SPLIT_EVERY] for start in ends)
-            tasks = [layer.task("summed", _summed, parts) for parts in some]
-        found: Other = raised(self._computed(layer.wanted(tasks))[0])
+            tasks = [task(_summed, *parts) for parts in some]
+        found: Other = raised(self._computed(tasks)[0])
         return found
 
     def can_send(self, value: Any) -> bool:
@@ -139,20 +136,9 @@ class DaskBlocks(Blocks[Block]):
             "stays charged."
         )
 
-    def _tasks(
-        self, layer: Layer, function: Callable[..., Any], each: Sequence[Sequence[Any]]
-    ) -> list[Any]:
-        from dask.delayed import Delayed
-
-        once = layer.value("function", function)
-
-        def entry(one: Any) -> Any:
-            return one if isinstance(one, Delayed) else layer.value("given", one)
-
-        return [
-            layer.task("applied", applied, once, part, *map(entry, rest))
-            for part, *rest in zip(self.parts, *each, strict=True)
-        ]
+    def _tasks(self, function: Callable[..., Any], each: Sequence[Sequence[Any]]) -> list[Any]:
+        once = task(partial(_itself, function))
+        return [task(applied, once, *given) for given in zip(self.parts, *each, strict=True)]
 
 
 def current_client() -> Any:
@@ -192,39 +178,15 @@ def _memory(client: Any) -> float:
     return float(sum(worker["memory_limit"] or MEMORY_LIMIT for worker in workers))
 
 
-class Layer:
-    """Tasks that are entered one after the other in one layer of a graph, and asked for together.
+def task(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return a task of other ones, and of values, which are taken as they are."""
+    from dask.delayed import Delayed, delayed
 
-    So many ``delayed`` objects, each with a graph of its own, take longer to put together than a
-    pass over few records takes. Names are drawn: no hash is made of what tasks hold.
-    """
-
-    def __init__(self) -> None:
-        self._name = uuid4().hex
-        self._tasks: dict[Any, Any] = {}
-        self._others: list[Any] = []
-
-    def task(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Enter a task of keys of this layer, lists of them, or ``Delayed``; return its key."""
-        from dask.delayed import Delayed
-
-        self._others += [one for one in arguments if isinstance(one, Delayed)]
-        given = [one.key if isinstance(one, Delayed) else one for one in arguments]
-        key = (f"{name}-{self._name}", len(self._tasks))
-        self._tasks[key] = (function, *given)
-        return key
-
-    def value(self, name: str, value: Any) -> Any:
-        """Enter a value that tasks share, or an argument of theirs as it is; return its key."""
-        return self.task(name, partial(_itself, value))
-
-    def wanted(self, keys: Sequence[Any]) -> list[Any]:
-        """Return tasks as ``dask.delayed.Delayed``."""
-        from dask.delayed import Delayed
-        from dask.highlevelgraph import HighLevelGraph
-
-        graph = HighLevelGraph.from_collections(self._name, self._tasks, dependencies=self._others)
-        return [Delayed(key, graph, layer=self._name) for key in keys]
+    given = [
+        one if isinstance(one, Delayed) else delayed(partial(_itself, one), pure=False)()
+        for one in arguments
+    ]
+    return delayed(function, pure=False)(*given)
 
 
 def _itself(value: Any) -> Any:
@@ -271,7 +233,7 @@ def _unless_refused(function: Callable[[Any], Any], parts: Sequence[Any]) -> Any
     return refused[0] if refused else function(parts)
 
 
-def _summed(parts: Sequence[Any]) -> Any:
+def _summed(*parts: Any) -> Any:
     return _unless_refused(partial(in_pairs, add=_added), parts)
 
 
@@ -296,21 +258,26 @@ class Dealt(NamedTuple):
 def _first_places(parts: Sequence[Any], names_of: Callable[[Any], NDArray[Any]]) -> Sequence[Any]:
     """Return a task for each partition: where its first records of names are."""
     from dask.base import persist
+    from dask.delayed import Delayed
+    from dask.highlevelgraph import HighLevelGraph
 
-    layer, n_parts = Layer(), min(len(parts), NAME_PARTS)
-    deal = partial(_listed, partial(_deal, names_of, n_parts), n_parts)
-    dealt = [layer.task("dealt", deal, part) for part in parts]
+    of_names, of_parts = range(min(len(parts), NAME_PARTS)), range(len(parts))
+    deal = partial(_listed, partial(_deal, names_of, len(of_names)), len(of_names))
     meet = partial(_listed, partial(_unless_refused, _meet), len(parts))
-    first: list[list[Any]] = [[] for _ in parts]
-    for k in range(n_parts):
-        met = layer.task("met", meet, [layer.task("some", itemgetter(k), names) for names in dealt])
-        for i, mine in enumerate(first):
-            mine.append(layer.task("first", itemgetter(i), met))
+    # In one layer of a graph: so many ``delayed`` objects take long to put together.
+    layer = uuid4().hex
+    words = "dealt", "some", "met", "first", "places"
+    dealt, some, met, first, places = (f"{word}-{layer}" for word in words)
+    graph: dict[Any, Any] = {(dealt, i): (deal, part.key) for i, part in enumerate(parts)}
+    for k, i in product(of_names, of_parts):
+        graph[some, k, i] = itemgetter(k), (dealt, i)
+        graph[first, k, i] = itemgetter(i), (met, k)
+    graph |= {(met, k): (meet, [(some, k, i) for i in of_parts]) for k in of_names}
+    graph |= {(places, i): (_together, [(first, k, i) for k in of_names]) for i in of_parts}
+    whole = HighLevelGraph.from_collections(layer, graph, dependencies=parts)
     # Small, and else worked out again in every pass.
-    places: Sequence[Any] = persist(
-        *layer.wanted([layer.task("places", _together, mine) for mine in first])
-    )
-    return places
+    found: Sequence[Any] = persist(*(Delayed((places, i), whole, layer=layer) for i in of_parts))
+    return found
 
 
 def _listed(function: Callable[[Any], Any], length: int, given: Any) -> list[Any]:
