@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from skdpsurv.cli.failures import CommandError, refusals
+from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.files import Table, column_names, read_table, require_columns
 from skdpsurv.cli.options import NONE, FileFormat, command, split_names
 from skdpsurv.cli.output import save, show
@@ -57,9 +57,9 @@ def schema(
     left_out = [n for n in (time, event, target, person) if n] + split_names(drop, names)
     require_columns(data, left_out, names)
     frame = read_table(Table(data, tuple(names)), form, FIRST).head(FIRST)
-    if any((frame[name].astype(str) == name).any() for name in names):
-        message = f"{data} must begin with a line of names, which are not found below again."
-        raise CommandError("data", message)
+    again = any((frame[name].astype(str) == name).any() for name in names)
+    message = f"{data} must begin with a line of names, which are not found below again."
+    require(not again, message, "data")
     described = [name for name in names if name not in left_out]
     lines = [f"{_key(name)} = []  # {_guess(frame[name])}\n" for name in described]
     head = Path(__file__).with_name("columns_template.toml").read_text(encoding="utf-8")
@@ -72,9 +72,8 @@ def schema(
 
 def public_columns(path: Path, missing_values: Sequence[str] = ()) -> PublicColumns:
     """Read a description of columns, to which other texts that mean missing are added."""
-    if not path.is_file():
-        message = f"there is no schema {path}. Make one: skdpsurv schema DATA"
-        raise CommandError("description", message)
+    message = f"there is no schema {path}. Make one: skdpsurv schema DATA"
+    require(path.is_file(), message, "description")
     with refusals("description"):
         columns = PublicColumns.from_toml(path)
         coded = dict.fromkeys([*columns.missing_values, *missing_values])
@@ -120,12 +119,12 @@ def table_of(
     texts = {name: known for text, known in others.items() for name in split_names([text], names)}
     used = [*features, *texts]
     require_columns(path, [*used, *drop], names)
-    if both := [name for name in drop if name in used]:
-        raise CommandError("parameter", f"--drop must not name {', '.join(both)}: it is in use.")
+    both = [name for name in drop if name in used]
+    require(not both, f"--drop must not name {', '.join(both)}: it is in use.")
     known = names if ignored is None else {*used, *drop, *ignored}
-    if extra := [name for name in names if name not in known]:
-        message = f"schema and release must describe {', '.join(extra)}: --drop leaves them out."
-        raise CommandError("description", message)
+    extra = [name for name in names if name not in known]
+    message = f"schema and release must describe {', '.join(extra)}: --drop leaves them out."
+    require(not extra, message, "description")
     labels = {n: one for n, one in texts.items() if one is not None and n not in features}
     labels |= text_labels(described)
     columns = tuple(name for name in names if name in used)

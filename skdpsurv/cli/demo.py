@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from skdpsurv.cli.failures import CommandError
+from skdpsurv.cli.failures import require
 from skdpsurv.cli.options import command
 from skdpsurv.cli.output import rich_table, show, working
 from skdpsurv.data import PublicBoundsScaler
@@ -98,11 +98,10 @@ def demo(
     seed : int or None
         Seed of the noise, for the same numbers in every run; voids the privacy.
     """
-    if not all(0.0 < one < math.inf for one in epsilon):
-        raise CommandError("parameter", "--epsilon must be a positive finite number.")
-    if not out.parent.is_dir() or out.suffix not in (".png", ".pdf", ".svg"):
-        message = "--out must end in .png, .pdf or .svg, in a folder that exists."
-        raise CommandError("parameter", message)
+    positive = all(0.0 < one < math.inf for one in epsilon)
+    require(positive, "--epsilon must be a positive finite number.")
+    drawn = out.parent.is_dir() and out.suffix in (".png", ".pdf", ".svg")
+    require(drawn, "--out must end in .png, .pdf or .svg, in a folder that exists.")
     with working("Fitting Cox regression and the private models", as_json=False):
         found = compare_on_flchain(epsilon, seed=seed)
     title = f"flchain: fitted to {found.n_train:,} people, scored on {found.n_test:,}"

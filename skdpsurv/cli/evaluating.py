@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from skdpsurv.cli.columns_file import Labels, table_of
-from skdpsurv.cli.failures import CommandError, refusals
+from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.files import MISSING, Table, read_table
 from skdpsurv.cli.fitting import (
     ABOUT_RECORDS,
@@ -69,11 +70,8 @@ def predict(
         model = published._model
     at = _times(times, published) if times else None
     of_times = hasattr(model, "survival_function_at_times")
-    if of_times == (new is not None):
-        what = (
-            "times, not people: give no NEW" if of_times else "people: NEW must be a file of them"
-        )
-        raise CommandError("parameter", f"a {published.estimator} predicts {what}.")
+    what = "times, not people: give no NEW" if of_times else "people: NEW must be a file of them"
+    require(of_times == (new is None), f"a {published.estimator} predicts {what}.")
     if new is None:
         found = curves(model, model.timeline if at is None else at)
     else:
@@ -119,8 +117,7 @@ def evaluate(
         Column of DATA to leave out. May be given several times.
     """
     target = check_survival_columns(columns)
-    if form.dask:
-        raise CommandError("parameter", "--dask is for fit: an evaluation reads rows in memory.")
+    require(not form.dask, "--dask is for fit: an evaluation reads rows in memory.")
     if not spending.dry_run:
         reserve(out)
     published = load_release(release)
@@ -165,25 +162,21 @@ def _table(
     drop: Sequence[str],
 ) -> Table:
     """Say which columns of a file a release reads, beside others, which have labels if text."""
-    if release.columns is None or release.feature_names_in is None:
-        message = (
-            "the release does not say what its columns hold, so that it takes no file of rows."
-        )
-        raise CommandError("description", message)
-    names, ignored = release.feature_names_in, release.target_names
+    names = release.feature_names_in or ()
+    message = "the release does not say what its columns hold, so that it takes no file of rows."
+    require(release.columns is not None and names, message, "description")
+    ignored = release.target_names
     return table_of(path, form, names, release.transformer(), others, drop, ignored)
 
 
-def _times(texts: Sequence[str], release: Release) -> FloatArray:
+def _times(texts: Sequence[str], release: Release) -> Any:
     end = float(release.parameters.get("max_time", np.inf))
-    try:
+    times = None
+    with suppress(ValueError):
         times = times_argument([float(time) for text in texts for time in text.split(",")])
-        if (times <= end).all():
-            return times
-    except ValueError:
-        pass
     message = f"--times must be numbers from 0 to the horizon, {exact(end)}, such as 1,2,5."
-    raise CommandError("parameter", message)
+    require(times is not None and (times <= end).all(), message)
+    return times
 
 
 def _people(
@@ -212,6 +205,6 @@ def _people(
         shares = release.predict_proba(rows, strict=strict)
         labels = [f"probability_{label}" for label in model.classes_.tolist()]
         predicted |= dict(zip(labels, shares.T, strict=True))
-    if both := sorted(set(keep) & set(predicted)):
-        raise CommandError("parameter", f"--keep must not be called {', '.join(both)}.")
+    both = sorted(set(keep) & set(predicted))
+    require(not both, f"--keep must not be called {', '.join(both)}.")
     return pd.DataFrame({**{name: np.asarray(table[name]) for name in keep}, **predicted})

@@ -50,8 +50,11 @@ class CommandError(Exception):
 class RefusedFileError(CommandError, RefusedValueError):
     """A file that what its records hold makes unreadable."""
 
-    def __init__(self, message: str) -> None:
-        super().__init__("data", message)
+
+def require(holds: object, message: str, kind: str = "parameter") -> None:
+    """End the command, unless a condition holds."""
+    if not holds:
+        raise CommandError(kind, message)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from typing import IO, Any
 
 import pandas as pd
 
-from skdpsurv.cli.failures import CommandError, RefusedFileError
+from skdpsurv.cli.failures import CommandError, RefusedFileError, require
 from skdpsurv.cli.options import NONE, FileFormat
 
 #: What means missing in a CSV file, unless it is a label of the column.
@@ -73,8 +73,8 @@ def column_names(path: Path, form: FileFormat) -> list[str]:
     first, *others = _files(path, form)
     names = _checked_names(first, form)
     for other in others:
-        if _checked_names(other, form) != names:
-            raise CommandError("data", f"{other} must have the columns of {first}, in their order.")
+        message = f"{other} must have the columns of {first}, in their order."
+        require(_checked_names(other, form) == names, message, "data")
     return names
 
 
@@ -85,12 +85,10 @@ def require_columns(path: Path, wanted: Sequence[str], names: Sequence[str]) -> 
     cells of somebody's.
     """
     missing = [name for name in wanted if name not in names]
-    if not missing:
-        return
-    near = [name for name in names if name.lower() == missing[0].lower()]
+    near = [name for name in names if name.lower() in [one.lower() for one in missing[:1]]]
     hint = f"Did you mean {near[0]}?" if near else "Does it begin with a line of names?"
     message = f"{path} must have the column(s) {', '.join(missing)}. {hint} Is --separator right?"
-    raise CommandError("data", message)
+    require(not missing, message, "data")
 
 
 def read_table(table: Table, form: FileFormat, first: int | None = None) -> Any:
@@ -125,8 +123,9 @@ def require_even_rows(path: Path, form: FileFormat, first: int | None = None) ->
         lengths = set(map(len, rows if first is None else islice(rows, first + 1)))
     if len(lengths - {0}) > 1:  # empty lines are skipped
         raise RefusedFileError(
+            "data",
             f"{path} has rows with more or fewer cells than the header: a cell that holds the "
-            "separator must be quoted, and --separator says what that is."
+            "separator must be quoted, and --separator says what that is.",
         )
 
 
@@ -144,10 +143,11 @@ def _reading(path: Path) -> Iterator[None]:
     except Exception:  # of any kind: what it says may quote a cell
         what = "Parquet" if _is_parquet(path) else "CSV"
         error = RefusedFileError(
+            "data",
             f"{path} could not be read as {what}: is it one, and not empty? --separator says what "
             "is between the cells of CSV, --encoding how its text is written, and a spreadsheet's "
             "own file must be saved as CSV, in UTF-8. What was found is not shown, since it may be "
-            "a record."
+            "a record.",
         )
     raise error
 
@@ -158,12 +158,10 @@ def _is_parquet(path: Path) -> bool:
 
 def _files(path: Path, form: FileFormat) -> list[Path]:
     found = sorted(path.parent.glob(path.name)) if form.dask and "*" in path.name else [path]
-    if not found or not found[0].exists():
-        raise CommandError("data", f"there is no file {path}.")
+    require(found and found[0].exists(), f"there is no file {path}.", "data")
     plain = replace(form, dask=False, missing_value=form.missing_value or NONE)
-    if _is_parquet(path) and plain != FileFormat():
-        message = "--separator, --decimal, --encoding and --missing-value are for CSV files."
-        raise CommandError("parameter", message)
+    message = "--separator, --decimal, --encoding and --missing-value are for CSV files."
+    require(plain == FileFormat() or not _is_parquet(path), message)
     return found
 
 
@@ -176,9 +174,9 @@ def _checked_names(path: Path, form: FileFormat) -> list[str]:
                 (names,) = islice(filter(None, rows), 1)
     # Without a header these are cells of somebody's: places are named, and no names.
     for place, name in enumerate(names, start=1):
-        if not name or looks_like_a_cell(name) or name in names[: place - 1]:
-            message = f"{path} must begin with a line of names, and that of column {place} is none."
-            raise CommandError("data", f"{message} Each must have one of its own, and no number.")
+        named = name and not looks_like_a_cell(name) and name not in names[: place - 1]
+        message = f"{path} must begin with a line of names, and that of column {place} is none."
+        require(named, f"{message} Each must have one of its own, and no number.", "data")
     return names
 
 

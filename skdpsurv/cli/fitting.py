@@ -18,7 +18,7 @@ import pandas as pd
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.classification import DPLogisticRegression
 from skdpsurv.cli.columns_file import Labels, public_columns, table_of
-from skdpsurv.cli.failures import CommandError, refusals
+from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.files import read_table
 from skdpsurv.cli.ledger import ledger_line, ledger_state, open_ledger
 from skdpsurv.cli.options import NONE, FileFormat, Spending, SurvivalColumns, command
@@ -165,19 +165,19 @@ def fit(
     if kind is Kind.competing:  # which says itself what means censored
         columns = replace(columns, censored_is=NONE)
     target = _target(kind, columns, model, stated)
-    if both := sorted(set(features) & set(target)):
-        message = f"the schema must not describe {', '.join(both)}: it is no covariate."
-        raise CommandError("description", message)
+    both = sorted(set(features) & set(target))
+    message = f"the schema must not describe {', '.join(both)}: it is no covariate."
+    require(not both, message, "description")
     ignored = None if described is None else ()
     table = table_of(data, form, features, described, target, model.drop, ignored)
     estimator.accountant = ledger = open_ledger(spending)
-    if model.strict and (form.dask or (ledger is not None and ledger.charge_refusals)):
-        message = "--strict is for files in memory, and for ledgers that do not charge refusals."
-        raise CommandError("parameter", message)
+    elsewhere = form.dask or (ledger is not None and ledger.charge_refusals)
+    message = "--strict is for files in memory, and for ledgers that do not charge refusals."
+    require(not (model.strict and elsewhere), message)
     with reading(estimator, spending.dry_run, as_json):
         frame = read_table(table, form)
-    if not form.dask and not len(frame):
-        raise CommandError("data", f"{data} must have at least one row below its names.")
+    some = form.dask or len(frame)
+    require(some, f"{data} must have at least one row below its names.", "data")
     with refusals("data", after=ABOUT_RECORDS, private=True):
         arguments = {
             "y": survival_target(frame, columns) if model.target is None else frame[model.target]
@@ -192,9 +192,8 @@ def fit(
             return
         if model.strict:
             beyond = columns_beyond(described, frame[features], len(features), features)
-            if beyond:
-                message = f"with --strict, {', '.join(beyond)} must be within the schema's bounds."
-                raise CommandError("data", message)
+            message = f"with --strict, {', '.join(beyond)} must be within the schema's bounds."
+            require(not beyond, message, "data")
         with working("Fitting", as_json):
             estimator.fit(**arguments)
     save_or_print(estimator.release_.to_json(indent=2) + "\n", out)
@@ -226,20 +225,16 @@ def make(
     found: dict[str, Any] = {}
     for pair in settings:
         name, equal, text = pair.partition("=")
-        if not equal or not pair.isprintable():
-            raise CommandError("parameter", f"--set must be NAME=VALUE, got {pair!r}.")
-        if name in options:
-            raise CommandError("parameter", f"--set {name}: use {_option(options[name])}.")
-        if name.partition("__")[:2] != ("method", "__") and name not in allowed:
-            known = f"--set must name one of {', '.join(sorted(allowed))}."
-            raise CommandError("parameter", known + instead_of(name, allowed))
+        require(equal and pair.isprintable(), f"--set must be NAME=VALUE, got {pair!r}.")
+        require(name not in options, f"--set {name}: use {_option(options.get(name, ''))}.")
+        known = f"--set must name one of {', '.join(sorted(allowed))}.{instead_of(name, allowed)}"
+        require(name in allowed or name.startswith("method__"), known)
         found[name] = _value(text)
     if any("__" in name for name in found):
         word = found.get("method", "auto")
-        if word not in kind._methods:
-            words = " or ".join(kind._methods)
-            message = f"--set method__... must go with --set method={words}."
-            raise CommandError("parameter", message)
+        words = " or ".join(kind._methods)
+        message = f"--set method__... must go with --set method={words}."
+        require(word in kind._methods, message)
         found["method"] = kind._methods[word]()
     with refusals("parameter"):
         return kind(**stated).set_params(**found)
@@ -290,24 +285,21 @@ def check_survival_columns(columns: SurvivalColumns) -> dict[str, Labels]:
         The labels of those that are read as text.
     """
     time, event, person = columns.time, columns.event, columns.person
-    if time is None:
-        raise CommandError("parameter", "--time must name the column of times.")
-    if (event is None) != columns.all_events:
-        message = "--event must name the column of events, or --all-events say that all are."
-        raise CommandError("parameter", message)
+    require(time is not None, "--time must name the column of times.")
+    message = "--event must name the column of events, or --all-events say that all are."
+    require((event is None) == columns.all_events, message)
     seen, censored = set(columns.event_is), set(columns.censored_is)
-    if bool(seen) != bool(censored) or seen & censored or (seen and event is None):
-        message = (
-            "--event-is and --censored-is must differ, and must be given together, with --event."
-        )
-        raise CommandError("parameter", message)
-    found: dict[str, Labels] = {time: None}
+    together = bool(seen) == bool(censored) and not (seen and event is None)
+    message = "--event-is and --censored-is must differ, and must be given together, with --event."
+    require(together and not seen & censored, message)
+    found: dict[Any, Labels] = {time: None}
     if event is not None:
         found[event] = (*columns.event_is, *columns.censored_is) or None
     if person is not None:
         found[person] = ()
     if event is not None:  # names may contradict what a command is told
-        split_target(pd.DataFrame(columns=list(found)), time=time, event=event, person=person)
+        names: dict[str, Any] = {"time": time, "event": event, "person": person}
+        split_target(pd.DataFrame(columns=list(found)), **names)
     return found
 
 
@@ -346,12 +338,12 @@ def _stated(
     parameters = inspect.signature(ESTIMATORS[kind]).parameters
     given: dict[str, Any] = {**vars(columns), **vars(model), **vars(spending)}
     for name, parameter in GOES_WITH.items():
-        if given[name] and parameter not in parameters:
-            raise CommandError("parameter", f"{_option(name)} is not for {kind}.")
-        if name in NEEDED and parameter in parameters and not given[name]:
-            raise CommandError("parameter", f"{_option(name)} must be given for {kind}.")
-    if bool(model.group) != bool(model.groups):
-        raise CommandError("parameter", "--group and --groups must be given together.")
+        taken = parameter in parameters
+        require(taken or not given[name], f"{_option(name)} is not for {kind}.")
+        needed = taken and name in NEEDED
+        require(given[name] or not needed, f"{_option(name)} must be given for {kind}.")
+    both = bool(model.group) == bool(model.groups)
+    require(both, "--group and --groups must be given together.")
     if model.schema is not None:
         given["schema"] = public_columns(model.schema, form.missing_value)
     if model.prior is not None:
@@ -364,9 +356,9 @@ def _stated(
         if parameter in parameters and given[name] is not None
     }
     if kind is Kind.competing:
-        if columns.event is None or columns.event_is or len(columns.censored_is) > 1:
-            message = "--event must name the column of --causes, and --censored-is one other label."
-            raise CommandError("parameter", message)
+        named = columns.event is not None and not columns.event_is
+        message = "--event must name the column of --causes, and --censored-is one other label."
+        require(named and len(columns.censored_is) <= 1, message)
         stated["censored"] = columns.censored_is[0] if columns.censored_is else "0"
         if isinstance(stated["causes"][0], int):
             stated["censored"] = _labels("--censored-is", [stated["censored"]])[0]
@@ -394,8 +386,7 @@ def _target(
 def _labels(option: str, texts: Sequence[str]) -> list[Any]:
     """Return labels as numbers if all are whole ones, else as text."""
     labels = [label.strip() for text in texts for label in text.split(",")]
-    if not all(labels):
-        raise CommandError("parameter", f"{option} must be labels with commas between them.")
+    require(all(labels), f"{option} must be labels with commas between them.")
     # 01 is no number: it would come out as 1.
     if all(label.removeprefix("-").isdecimal() and str(int(label)) == label for label in labels):
         return [int(label) for label in labels]

@@ -8,13 +8,12 @@ from typing import Any
 
 import typer
 
-from skdpsurv.cli.failures import CommandError, refusals
+from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.options import NONE, Spending, command
 from skdpsurv.cli.output import csv_text, rich_table, save, show
 from skdpsurv.cli.releases import load_release
-from skdpsurv.dp import PrivacyAccountant, PrivacyGuarantee
+from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.budget import dataset_name
-from skdpsurv.dp.ledger import Receipt
 from skdpsurv.report.text import exact
 
 app = typer.Typer(help="Look at a ledger, make one, or export it.", no_args_is_help=True)
@@ -31,17 +30,8 @@ class CommandLedger(PrivacyAccountant):
             super().__init__(**kept, **terms)
             self._dataset = dataset_name(dataset)
 
-    def check(self, guarantee: PrivacyGuarantee, dataset: str | None = None) -> None:
-        """Raise if the guarantee would not fit the budget now; record nothing."""
-        with refusals("ledger"):
-            super().check(guarantee, dataset)
-
-    def charge(
-        self, guarantee: PrivacyGuarantee, dataset: str | None = None, *, estimator: str = ""
-    ) -> Receipt:
-        """Record a guarantee, or raise and record nothing."""
-        with refusals("ledger"):
-            return super().charge(guarantee, dataset, estimator=estimator)
+    check = refusals("ledger")(PrivacyAccountant.check)
+    charge = refusals("ledger")(PrivacyAccountant.charge)
 
 
 def open_ledger(spending: Spending) -> PrivacyAccountant | None:
@@ -53,12 +43,10 @@ def open_ledger(spending: Spending) -> PrivacyAccountant | None:
     terms: dict[str, Any] = {"purpose": spending.purpose, "who": spending.who}
     if place is None:
         for name, said in {"budget": budget, **terms}.items():
-            if said not in (None, ""):
-                raise CommandError("parameter", f"--{name} needs --ledger, which keeps it.")
+            require(said in (None, ""), f"--{name} needs --ledger, which keeps it.")
         return None
     if budget is not None:
-        if not budget > 0:
-            raise CommandError("parameter", "--budget must be a positive number.")
+        require(budget > 0, "--budget must be a positive number.")
         terms["epsilon"] = budget
         if spending.dry_run and "://" in place:
             del terms["epsilon"]

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from skdpsurv.cli.failures import CommandError
+from skdpsurv.cli.failures import CommandError, refusals, require
 from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.dp.guarantee import PERSON
 from skdpsurv.release import Release, layout
@@ -165,11 +165,11 @@ def csv_text(frame: pd.DataFrame) -> str:
 
 def reserve(path: Path) -> None:
     """Refuse a place where a file cannot be written, by writing one there."""
-    if os.path.lexists(path):
-        raise CommandError("output", f"{path} exists, and nothing is written over it.")
+    there = os.path.lexists(path)
+    require(not there, f"{path} exists, and nothing is written over it.", "output")
     draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        with _writing(path), draft.open("xb") as file:
+        with refusals("output", f"{path} cannot be written: ", "."), draft.open("xb") as file:
             # Compressing file systems would find room for zeros anywhere.
             file.write(os.urandom(RESERVED_BYTES))
             file.flush()
@@ -180,16 +180,8 @@ def reserve(path: Path) -> None:
 
 def save(text: str, path: Path) -> None:
     """Write text to a new file: the whole of it, or nothing."""
-    with _writing(path):
+    with refusals("output", f"{path} cannot be written: ", "."):
         layout.save(text, path)
-
-
-@contextmanager
-def _writing(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise CommandError("output", f"{path} cannot be written: {error}.") from error
 
 
 def save_or_print(text: str, path: Path) -> None:

@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from skdpsurv.cli.failures import CommandError, refusals
+from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.options import command
 from skdpsurv.cli.output import promise_line, reserve, result_lines, save, show
 from skdpsurv.evaluation import SurvivalEvaluation
@@ -61,10 +61,10 @@ def explain(
         TOML file with what only the publisher knows, for --registry: name, data_curators,
         intended_use, data_product_region, publication_date, and more.
     """
-    if (registry is None) != (publisher is None):
-        raise CommandError("parameter", "--registry and --publisher must be given together.")
-    if html is None and (title is not None or evaluation is not None):
-        raise CommandError("parameter", "--title and --evaluation are for --html.")
+    both = (registry is None) == (publisher is None)
+    require(both, "--registry and --publisher must be given together.")
+    of_html = title is not None or evaluation is not None
+    require(html is not None or not of_html, "--title and --evaluation are for --html.")
     for path in filter(None, (html, registry)):
         reserve(path)
     published = load_release(release)

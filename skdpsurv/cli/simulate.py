@@ -11,7 +11,7 @@ import pandas as pd
 
 from skdpsurv.audit import audit_epsilon, density_ratio_audit, measurement_audit, worst_neighbours
 from skdpsurv.cli.columns_file import public_columns
-from skdpsurv.cli.failures import CommandError
+from skdpsurv.cli.failures import require
 from skdpsurv.cli.fitting import ESTIMATORS, Kind, make
 from skdpsurv.cli.options import NONE, command
 from skdpsurv.cli.output import reserve, rich_table, show, working
@@ -92,8 +92,8 @@ def plan(
         Seed of the simulation: its records are nobody's.
     """
     if figure is not None:
-        if figure.suffix not in (".png", ".pdf", ".svg"):
-            raise CommandError("parameter", "--figure must end in .png, .pdf or .svg.")
+        drawn = figure.suffix in (".png", ".pdf", ".svg")
+        require(drawn, "--figure must end in .png, .pdf or .svg.")
         reserve(figure)
     settled = {"inference_share": intervals, "delta": delta}
     stated = {name: value for name, value in settled.items() if value}
@@ -152,8 +152,7 @@ def audit(
     estimator = _made_up(kind, {"epsilon": epsilon}, set_)
     estimator._check_parameters()
     tried = list(islice(worst_neighbours(estimator), pairs))
-    if not tried:
-        raise CommandError("parameter", "--pairs must be at least 1.")
+    require(tried, "--pairs must be at least 1.")
     confidence = 1.0 - FALSE_ALARM / len(tried)
     found: list[dict[str, Any]] = []
     for name, data, neighbour in tried:
@@ -187,13 +186,12 @@ def audit(
         proofs if passed else "The claim is REFUTED.",
     ]
     show({**content, "pairs": found}, lines, as_json)
-    if not passed:
-        raise CommandError("refuted", f"epsilon = {epsilon:g} does not hold.")
+    require(passed, f"epsilon = {epsilon:g} does not hold.", "refuted")
 
 
 def _made_up(kind: Kind, stated: dict[str, Any], settings: list[str]) -> Any:
     """Return an estimator for records that are made up."""
-    if kind is Kind.competing:
-        raise CommandError("parameter", "KIND must be survival, weibull, km or logistic here.")
+    known = kind is not Kind.competing
+    require(known, "KIND must be survival, weibull, km or logistic here.")
     needed = {"classes": [0, 1]} if kind is Kind.logistic else {"max_time": 1.0}
     return make(ESTIMATORS[kind], {**stated, **needed}, settings, {})

@@ -235,7 +235,7 @@ def _table(X: Any) -> pd.DataFrame | None:
         arrays = [row for row in X if not isinstance(row, list | tuple)]
         if not all(type(row) is np.ndarray and row.ndim == 1 for row in arrays):
             return None
-        columns = [_table_objects(column) for column in zip(*X, strict=True)]
+        columns = [_objects(column) for column in zip(*X, strict=True)]
     else:
         array = np.asarray(X)
         if array.ndim != 2:
@@ -248,21 +248,17 @@ def _table(X: Any) -> pd.DataFrame | None:
     return pd.DataFrame({j: pd.Series(one, dtype=one.dtype) for j, one in enumerate(columns)})
 
 
-def _table_objects(cells: Sequence[Any]) -> NDArray[Any]:
-    return np.fromiter(cells, dtype=object, count=len(cells))
-
-
 def _of_series(series: Any) -> NDArray[Any]:
     if str(series.dtype).startswith("Float"):
         return np.asarray(series.to_numpy())
-    return _table_objects(series.to_list())
+    return _objects(series.to_list())
 
 
 def _of_array(cells: NDArray[Any]) -> NDArray[Any]:
     """Return cells of a type that pandas has, or as objects."""
     if cells.dtype.kind == "O" or cells.dtype.name in PANDAS_MOMENTS:
         return cells
-    return _table_objects(cells.tolist() if cells.dtype.kind in "UST" else list(cells))
+    return _objects(cells.tolist() if cells.dtype.kind in "UST" else list(cells))
 
 
 @dataclass(frozen=True)
