@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import copy
-import functools
-import inspect
 import math
 import warnings
-from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, Self
 
-import numpy as np
 from sklearn import config_context
-from sklearn.base import BaseEstimator
 
 from skdpsurv.data import PublicInputWarning
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.data.feature import doubtful_delta, known_names, large_epsilon
 from skdpsurv.data.person import about_people, one_record_each, one_record_each_of
-from skdpsurv.data.public_steps import describe, input_names
 from skdpsurv.data.shape import in_memory, seen_shape
 from skdpsurv.data.sources import as_source
 from skdpsurv.data.target import target_names
@@ -34,26 +27,18 @@ from skdpsurv.dp import (
     silent_arithmetic,
     weakest_status,
 )
-from skdpsurv.dp.checks import Check, Parameters, check_each, instance, optional, positive, seed
+from skdpsurv.dp.checks import Check, Parameters, instance, optional, positive, seed
+from skdpsurv.dp.guarantee import doubtful_delta, large_epsilon
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.plan import Plan, checked
 from skdpsurv.dp.random import require_delta
-from skdpsurv.dp.refusals import RefusedValueError, with_suggestions
+from skdpsurv.dp.refusals import RefusedValueError
 from skdpsurv.dp.zcdp import rho_for
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
 from skdpsurv.release import Release
+from skdpsurv.release.released import Released, parameters_of
 
 __all__ = ["PrivateEstimator"]
-
-
-def parameters_of(kind: Any) -> tuple[str, ...]:
-    """Return the names of the parameters of a class's constructor."""
-    return _parameters(kind)
-
-
-@functools.cache
-def _parameters(kind: Any) -> tuple[str, ...]:
-    return tuple(inspect.signature(kind).parameters)
 
 
 #: Of noise that anybody can draw again.
@@ -118,7 +103,7 @@ def _target(X: Any, y: Any) -> Any:
     return X.target if isinstance(X, Blocks) else y
 
 
-class PrivateEstimator(BaseEstimator):
+class PrivateEstimator(Released, released=False):
     """Base of the private estimators: the ledger, the release, and the one order of ``fit``.
 
     A subclass has the parameters ``epsilon``, ``random_state`` and ``accountant``. Its ``fit``
@@ -142,9 +127,6 @@ class PrivateEstimator(BaseEstimator):
     accountant: PrivacyAccountant | None
     epsilon: float
     random_state: int | None
-
-    guarantee_: PrivacyGuarantee
-    release_: Release
 
     def _weaknesses(self, shape: Any) -> list[Weakness]:
         """Return why a fit with a finite epsilon is less than proved; all of it is public.
@@ -304,25 +286,21 @@ class PrivateEstimator(BaseEstimator):
         ledger has room for the one or the other is enough here: the plan is asked about later. What
         is returned is the dearer of those that fit, to be charged for a refusal.
         """
-        prices: list[dict[str, Any]] = [{}]
-        if gaussian := self._gaussian_price():
-            prices.append(gaussian)
+        prices = [{}, gaussian] if (gaussian := self._gaussian_price()) else [{}]
+        possible = [
+            PrivacyGuarantee(float(self.epsilon), mechanism="none: refused", status=status, **price)
+            for price in prices
+        ]
+        if self.accountant is None:
+            return possible[0]
         # To sums of deltas Gaussian noise adds more, and to divergences less.
-        if self.accountant is not None and self.accountant.composition == "basic":
-            prices.reverse()
-        for left, price in zip(range(len(prices))[::-1], prices, strict=True):
-            one = PrivacyGuarantee(
-                float(self.epsilon), mechanism="none: refused", status=status, **price
-            )
-            try:
-                if self.accountant is not None:
-                    self.accountant.check(one)
-            except BudgetExceededError:
-                if not left:
-                    raise
-            else:
-                break
-        return one
+        *dearer, last = possible[::-1] if self.accountant.composition == "basic" else possible
+        for one in dearer:
+            with suppress(BudgetExceededError):
+                self.accountant.check(one)
+                return one
+        self.accountant.check(last)
+        return last
 
     def _gaussian_price(self) -> dict[str, Any]:
         """Return the delta, and what goes with it, of a fit with Gaussian noise, if it may be one.
@@ -387,82 +365,17 @@ class PrivateEstimator(BaseEstimator):
             self.release_ = replace(release, receipt=published.receipt)
         return self
 
-    def _described(self) -> tuple[Sequence[str] | None, dict[str, Any] | None]:
-        """Return the names of the columns of X, and what they hold, as far as that is known."""
-        names, columns = getattr(self, "feature_names_in_", None), getattr(self, "columns", None)
-        if columns is None:
-            return names, None
-        known = input_names(columns, self.n_features_in_, None if names is None else list(names))
-        return known, describe(columns, known_names(known, self.n_features_in_))
-
-    def _keep(self, release: Release) -> None:
-        """Set the fitted attributes from a release."""
-        before = dict(self.__dict__)
-        try:
-            if hasattr(self, "columns"):
-                self.columns_ = release.transformer()
-            self.release_ = release
-            self.guarantee_ = release.guarantee
-            with silent_arithmetic():
-                self._set_fitted(release)
-        except BaseException:  # an earlier fit stays whole
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
-
-    #: What releases may state that the constructor does not take.
-    _beyond_constructor: ClassVar[tuple[str, ...]] = ()
-    #: What predictions need beside a release, in words.
-    _beyond_release: ClassVar[str] = ""
-    #: Names of the estimators whose releases this one reads.
-    _reads: ClassVar[tuple[str, ...]]
-
-    def __init_subclass__(
-        cls, *, released: bool = True, reads: tuple[str, ...] = (), **options: Any
-    ) -> None:
-        """Make a class of estimators.
-
-        Parameters
-        ----------
-        released : bool, default=True
-            Whether releases name it: not a base, nor a search, whose model they name.
-        reads : tuple of str
-            Names of other estimators whose releases it reads, as they hold the same.
-        **options : object
-        """
-        super().__init_subclass__(**options)
-        cls._reads = (cls.__name__, *reads)
-        for name in vars(cls).keys() & {"__init__", "fit"}:
-            setattr(cls, name, with_suggestions(vars(cls)[name]))
-        if released and cls.__init__ is not object.__init__:
-            Release.kinds.setdefault(cls.__name__, cls)
-
     #: Words of ``method`` with parameters, and what makes the object that holds these.
     _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {}
 
     #: Of perturbed minimisers.
     _noise_law: ClassVar[type[NoiseLaw]] = SphericalLaplace
 
-    #: A rule for each parameter of the constructor; those of the base classes hold, too.
     _rules: ClassVar[dict[str, Check]] = {
         "epsilon": positive(allow_inf=True),
         "random_state": seed,
         "accountant": optional(instance(PrivacyAccountant)),
     }
-
-    def _check_parameters(self) -> None:
-        """Refuse constructor parameters that break a rule; they are public."""
-        kind = type(self)
-        rules = ChainMap(*(vars(base).get("_rules", {}) for base in kind.__mro__))
-        names = parameters_of(kind)
-        for name in names:
-            if name not in rules:
-                raise KeyError(f"{kind.__name__} must have a rule for {name}, in its _rules.")
-        check_each({name: rules[name] for name in names}, self)
-        self._check_together()
-
-    def _check_together(self) -> None:
-        """Refuse parameters that keep their own rules, but not one between them."""
 
     def _shape(self, X: Any, *args: Any, **kwargs: Any) -> Any:
         """Return what is public of the records; no private value may be looked at.
@@ -485,64 +398,3 @@ class PrivateEstimator(BaseEstimator):
     def _stated(self, shape: Any) -> dict[str, Any]:
         """Return the public parameters that a release needs for its predictions."""
         return {}
-
-    def _set_fitted(self, release: Release) -> None:
-        """Set the fitted attributes that prediction needs from a release."""
-        raise NotImplementedError
-
-    @classmethod
-    def from_release(cls, release: Release) -> Self:
-        """Build a fitted estimator from a release, without data.
-
-        Parameters
-        ----------
-        release : Release
-            As published by a fitted estimator of this class, in ``release_``.
-
-        Returns
-        -------
-        estimator
-            Predicts as the one that made the release.
-
-        Raises
-        ------
-        ValueError, TypeError
-            If the release was made by an estimator of another class, or its parameters break a
-            rule.
-        """
-        return cls._rebuilt(release)
-
-    @classmethod
-    def _rebuilt(cls, release: Release, **parameters: Any) -> Self:
-        """Build from a release and from constructor parameters that no release holds."""
-        if not isinstance(release, Release):
-            raise TypeError(
-                f"release must be a Release, got {type(release).__name__}: Release.load(path) "
-                "reads one from a file."
-            )
-        if release.estimator not in cls._reads:
-            raise ValueError(
-                f"release must come from a {cls.__name__}, got one from {release.estimator}."
-            )
-        if "columns" in parameters_of(cls):
-            parameters["columns"] = release.transformer()
-        elif release.columns is not None:
-            raise ValueError(f"columns of the release must be null: {cls.__name__} has none.")
-        allowed = set(parameters_of(cls))
-        allowed -= {"epsilon", "delta", "random_state", "accountant", *parameters}
-        beyond = cls._beyond_constructor
-        if not allowed.union(beyond).issuperset(release.parameters):
-            known = sorted(allowed.union(beyond))
-            raise ValueError(f"parameters of the release must be among {known}.")
-        stated = {name: one for name, one in release.parameters.items() if name not in beyond}
-        # The parameters are those of the fit; what the whole has cost is in ``guarantee_``.
-        spent = {"epsilon": release.made_by.epsilon}
-        if "delta" in parameters_of(cls):
-            spent["delta"] = release.made_by.delta
-        estimator = cls(**spent, **stated, **parameters)
-        estimator._check_parameters()
-        estimator.n_features_in_ = release.n_features_in
-        if release.feature_names_in is not None:
-            estimator.feature_names_in_ = np.asarray(release.feature_names_in, dtype=object)
-        estimator._keep(release)
-        return estimator

@@ -25,8 +25,8 @@ from skdpsurv import (
 )
 from skdpsurv.classification.private_classifier import LabelledShape
 from skdpsurv.data import PublicBoundsScaler
-from skdpsurv.data.feature import doubtful_delta
 from skdpsurv.data.shape import Shape
+from skdpsurv.dp.guarantee import doubtful_delta
 from skdpsurv.evaluation import forecast_studies
 from skdpsurv.evaluation.forecast import gain_of_delta
 from skdpsurv.evaluation.forecast_covariates import Table, columns_within, plain_columns

@@ -142,8 +142,6 @@ def require_same_units(who: str, *tables: Sequence[Feature]) -> None:
 WIDE = 1e6
 #: Horizons up to this many are of years, as a rule; bounds of this many horizons are then of days.
 SHORT, MANY = 20.0, 100.0
-#: Epsilons from here on hardly limit anything.
-LARGE = 10.0
 #: Of n times epsilon, for each coefficient.
 LEAST_EACH = 50.0
 SMALL_UNITS = frozenset(
@@ -175,37 +173,6 @@ def wide_bounds(features: Sequence[Feature]) -> list[str]:
         "span can hardly be told apart: are these the bounds of the protocol, in the unit of the "
         "column? Values that differ by factors are better given as logarithms."
     ]
-
-
-def large_epsilon(epsilon: float) -> list[str]:
-    """Return what an epsilon promises, if it is so large that it is hardly anything."""
-    if not LARGE <= epsilon < math.inf:
-        return []
-    return [
-        f"epsilon={epsilon:g} is hardly a limit: one record may make a result exp({epsilon:g}) "
-        "times as probable. Use 1 or less for what is published, and at most 3 where few records "
-        "leave no choice; epsilon=numpy.inf says that nothing is promised."
-    ]
-
-
-def doubtful_delta(delta: float, used: bool, n_records: int) -> list[str]:
-    """Return what is wrong with a delta beside so many records: it is large, or not used."""
-    n = float(n_records)
-    if delta and not used:
-        return [
-            f"delta={delta:g} is not used: this fit has no Gaussian noise, its guarantee has no "
-            "delta, and none is charged. Leave delta=0, to say so."
-        ]
-    if delta * n**2 <= 1.0:
-        return []
-    said = (
-        f"at or above 1/n = {1.0 / n:.2g}: a program that publishes one whole record, drawn at "
-        "random, keeps this promise"
-        if delta * n >= 1.0
-        else f"above 1/n^2 = {1.0 / n**2:.2g}: with a probability of delta a release may say "
-        "everything about a person, and there are n of them"
-    )
-    return [f"delta={delta:g} is {said}. Use 1/n^2 or less."]
 
 
 def small_budget(n_records: int, epsilon: float, n_coefficients: int) -> list[str]:

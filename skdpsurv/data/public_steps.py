@@ -26,10 +26,10 @@ from skdpsurv.data.bounds import PublicBoundsScaler
 from skdpsurv.data.cells import as_table, numbers, quietly
 from skdpsurv.data.column_kinds import ColumnKind, Number
 from skdpsurv.data.columns import PublicColumns
-from skdpsurv.data.feature import Expression, Feature, known_names, raw_features
+from skdpsurv.data.feature import Expression, Feature, raw_features
+from skdpsurv.data.feature import known_names as known_names
 from skdpsurv.dp import RefusedValueError, call_without_data, check_finite, silence
-from skdpsurv.dp.guarantee import frozen, thawed
-from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.types import FloatArray, frozen, thawed
 
 Features = list[Feature]
 #: Deeper nesting than anybody writes; a release that is nested deeper was crafted.

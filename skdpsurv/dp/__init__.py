@@ -8,12 +8,7 @@ from __future__ import annotations
 from skdpsurv.dp.accountant import PrivacyAccountant
 from skdpsurv.dp.budget import BudgetExceededError, compose
 from skdpsurv.dp.domain import check_finite, check_unclipped, clip_rows, clip_times, row_weights
-from skdpsurv.dp.guarantee import (
-    FrozenMapping,
-    PrivacyGuarantee,
-    PrivacyLeakWarning,
-    weakest_status,
-)
+from skdpsurv.dp.guarantee import PrivacyGuarantee, PrivacyLeakWarning, weakest_status
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.noise import (
     lattice_gaussian,
@@ -35,6 +30,7 @@ from skdpsurv.dp.refusals import (
     warnings_as_errors,
 )
 from skdpsurv.dp.selection import exponential_mechanism, permute_and_flip, uniform_below
+from skdpsurv.dp.types import FrozenMapping
 
 __all__ = [
     "BudgetExceededError",

@@ -7,8 +7,11 @@ import html
 import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from itertools import compress
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+import pandas as pd
 
 from skdpsurv.dp.budget import (
     COMPOSITIONS,
@@ -43,10 +46,6 @@ from skdpsurv.dp.ledger import (
     user_name,
     verify,
 )
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 _DEFAULT_DATASET = "default"
 
@@ -146,13 +145,11 @@ class PrivacyAccountant:
         optional(choice(*COMPOSITIONS))("composition", composition)
         optional(boolean)("rehearsal", rehearsal)
         optional(boolean)("charge_refusals", charge_refusals)
-        terms = Terms(
+        budget = (
             positive_number("epsilon", epsilon, allow_inf=True),
             fraction("delta", delta, closed="left"),
-            bool(rehearsal),
-            bool(charge_refusals),
-            composition or "basic",
         )
+        terms = Terms(*budget, bool(rehearsal), bool(charge_refusals), composition or "basic")
         self._dataset = _DEFAULT_DATASET
         self._purpose = text("purpose", purpose)
         self._who = None if who is None else text("who", who)
@@ -160,11 +157,8 @@ class PrivacyAccountant:
             self._ledger: Ledger = MemoryLedger(terms.settled())
             return
         arguments = (epsilon, delta, rehearsal, charge_refusals, composition)
-        given = {
-            field: value
-            for field, value, argument in zip(Terms._fields, terms, arguments, strict=False)
-            if argument is not None and not isinstance(argument, _Omitted)
-        }
+        stated = [not (one is None or isinstance(one, _Omitted)) for one in arguments]
+        given = dict(compress(terms._asdict().items(), stated))
         # Databases take a while to import.
         from skdpsurv.dp.ledger_copy import ledger_at
 
@@ -330,8 +324,6 @@ class PrivacyAccountant:
             ``guarantee`` (a hash of it), and ``renyi`` where the composition is. A step of a move
             has status "closed", "moved" or "opened", and the place for a mechanism.
         """
-        import pandas as pd
-
         table = pd.DataFrame(self._ledger.entries(), columns=list(Entry._fields))
         table = table.astype({"epsilon": float, "delta": float, "renyi": float})
         return table if self._ledger.terms.order else table.drop(columns="renyi")
@@ -353,8 +345,6 @@ class PrivacyAccountant:
             ``delta``; the weakest ``status``; ``allowed``, how many of them the budget has room
             for; and ``remaining``, the epsilon that is left after these.
         """
-        import pandas as pd
-
         ledger = MemoryLedger(self._ledger.terms, self._ledger.entries())
         rehearsed = self._with(_ledger=ledger)
         rows = []
@@ -415,12 +405,15 @@ class PrivacyAccountant:
         estimator: str,
         parts: Sequence[PrivacyGuarantee] = (),
     ) -> Entry:
-        terms = self._ledger.terms
-        name = self._dataset if dataset is None else dataset_name(dataset)
-        entry = charge_of(guarantee, terms, parts or [guarantee])
-        who = user_name() if self._who is None else self._who
-        estimator = text("estimator", str(estimator))
-        return entry._replace(dataset=name, estimator=estimator, who=who, purpose=self._purpose)
+        return charge_of(
+            guarantee,
+            self._ledger.terms,
+            parts or [guarantee],
+            dataset=self._dataset if dataset is None else dataset_name(dataset),
+            estimator=text("estimator", str(estimator)),
+            who=user_name() if self._who is None else self._who,
+            purpose=self._purpose,
+        )
 
     def __sklearn_clone__(self) -> PrivacyAccountant:
         # A clone with a ledger of its own would let every fold of a grid search spend the budget.

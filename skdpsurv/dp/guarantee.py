@@ -5,16 +5,15 @@ from __future__ import annotations
 import html
 import math
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from decimal import ROUND_CEILING, Context
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
-
-import numpy as np
 
 from skdpsurv.dp.checks import check_each, instance, number_in, optional, rule_of
 from skdpsurv.dp.random import program_delta
+from skdpsurv.dp.types import frozen, thawed
 from skdpsurv.dp.zcdp import epsilon_at, of_pure, overhead
 
 #: What one noisy vector may add to delta is said in numbers from here on.
@@ -64,28 +63,6 @@ def weakest_status(statuses: Iterable[str]) -> str:
 
 class PrivacyLeakWarning(UserWarning):
     """What is about to happen, or has happened, is not covered by the stated guarantee."""
-
-
-class FrozenMapping(Mapping[str, object]):
-    """A read-only, hashable dict; unlike MappingProxyType it can be pickled and copied."""
-
-    def __init__(self, items: Mapping[str, object]) -> None:
-        self._items = dict(items)
-
-    def __getitem__(self, key: str) -> object:
-        return self._items[key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._items)
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __hash__(self) -> int:
-        return hash(frozenset(self._items.items()))
-
-    def __repr__(self) -> str:
-        return repr(self._items)
 
 
 _TEXT = instance(str, "a string")
@@ -266,18 +243,18 @@ mechanism='lattice Laplace', status='proved', public_inputs={'n': 100})
         """
         said = (("How", self.mechanism), ("Proof", self.source))
         how = " ".join(f"{what}: {text}." for what, text in said if text)
-        paragraphs = filter(None, [self._headline(), self._promise(), self._about_whom(), how])
-        lines = [textwrap.fill(paragraph, width=88) for paragraph in paragraphs]
-        if self.public_inputs:
-            lines.append(
-                "Assumed public (known to everybody, chosen without looking at the data):\n"
-                + _bullets(f"{k} = {_show(v)}" for k, v in sorted(self.public_inputs.items()))
-            )
-        else:
-            lines.append("Assumed public: nothing was listed.")
-        if self.assumptions:
-            lines.append("It also rests on:\n" + _bullets(self.assumptions))
-        lines.append("Not covered, whatever epsilon is:\n" + _bullets(self.limits))
+        paragraphs = (self._headline(), self._promise(), self._about_whom(), how)
+        lines = [textwrap.fill(paragraph, width=88) for paragraph in paragraphs if paragraph]
+        public = [f"{k} = {_show(v)}" for k, v in sorted(self.public_inputs.items())]
+        for what, items in (
+            ("Assumed public (known to everybody, chosen without looking at the data)", public),
+            ("It also rests on", self.assumptions),
+            ("Not covered, whatever epsilon is", self.limits),
+        ):
+            if items:
+                lines.append(f"{what}:\n{_bullets(items)}")
+            elif items is public:
+                lines.append("Assumed public: nothing was listed.")
         return "\n\n".join(lines)
 
     def _headline(self) -> str:
@@ -382,41 +359,6 @@ def _rounded_up(bound: float) -> str:
     return f"{float(context.create_decimal(math.nextafter(bound, math.inf))):.4g}"
 
 
-def frozen(name: str, value: object) -> object:
-    """Return an immutable copy made of Python's own types, so that it can go to JSON and back."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, np.bool_):
-        return bool(value)
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, Integral):
-        return int(value)
-    if isinstance(value, Real):
-        if math.isnan(value):
-            raise ValueError(f"{name} must not hold NaN.")
-        return float(value)
-    if isinstance(value, np.ndarray):
-        return frozen(name, value.tolist())
-    if isinstance(value, list | tuple):
-        return tuple(frozen(name, v) for v in value)
-    if isinstance(value, Mapping):
-        return FrozenMapping({str(k): frozen(f"{name}[{str(k)!r}]", v) for k, v in value.items()})
-    raise TypeError(
-        f"{name} must be made of numbers, strings, None, sequences and mappings, "
-        f"got {type(value).__name__}."
-    )
-
-
-def thawed(value: object, leaf: Callable[[Any], object] = lambda value: value) -> Any:
-    """Return what :func:`frozen` froze as dicts and lists, at any depth, each leaf converted."""
-    if isinstance(value, Mapping):
-        return {key: thawed(one, leaf) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [thawed(one, leaf) for one in value]
-    return leaf(value)
-
-
 def _infinity_as_text(value: object) -> object:
     return repr(value) if isinstance(value, float) and math.isinf(value) else value
 
@@ -440,3 +382,38 @@ def _bullets(items: Iterable[str]) -> str:
         textwrap.fill(item, width=88, initial_indent="  - ", subsequent_indent="    ")
         for item in items
     )
+
+
+#: Epsilons from here on hardly limit anything.
+LARGE = 10.0
+
+
+def large_epsilon(epsilon: float) -> list[str]:
+    """Return what an epsilon promises, if it is so large that it is hardly anything."""
+    if not LARGE <= epsilon < math.inf:
+        return []
+    return [
+        f"epsilon={epsilon:g} is hardly a limit: one record may make a result exp({epsilon:g}) "
+        "times as probable. Use 1 or less for what is published, and at most 3 where few records "
+        "leave no choice; epsilon=numpy.inf says that nothing is promised."
+    ]
+
+
+def doubtful_delta(delta: float, used: bool, n_records: int) -> list[str]:
+    """Return what is wrong with a delta beside so many records: it is large, or not used."""
+    n = float(n_records)
+    if delta and not used:
+        return [
+            f"delta={delta:g} is not used: this fit has no Gaussian noise, its guarantee has no "
+            "delta, and none is charged. Leave delta=0, to say so."
+        ]
+    if delta * n**2 <= 1.0:
+        return []
+    said = (
+        f"at or above 1/n = {1.0 / n:.2g}: a program that publishes one whole record, drawn at "
+        "random, keeps this promise"
+        if delta * n >= 1.0
+        else f"above 1/n^2 = {1.0 / n**2:.2g}: with a probability of delta a release may say "
+        "everything about a person, and there are n of them"
+    )
+    return [f"delta={delta:g} is {said}. Use 1/n^2 or less."]

@@ -280,25 +280,22 @@ def verify(ledger: Ledger, releases: Sequence[object]) -> None:
 
 
 def charge_of(
-    guarantee: PrivacyGuarantee, terms: Terms, parts: Sequence[PrivacyGuarantee]
+    guarantee: PrivacyGuarantee, terms: Terms, parts: Sequence[PrivacyGuarantee], **names: str
 ) -> Entry:
     """Return the entry of a guarantee, or of the disjoint parts that it is the largest of."""
     instance(PrivacyGuarantee)("guarantee", guarantee)
     counts = terms.rehearsal or guarantee.status == "proved"
-    divergence = math.inf
-    if terms.order and counts:
-        divergence = max(part.renyi_at(terms.order) for part in parts)
+    known = terms.order and counts
     return Entry(
         when=now(),
-        estimator="",
         mechanism=text("mechanism", guarantee.mechanism),
         epsilon=guarantee.epsilon if counts else math.inf,
         delta=guarantee.delta,
         status=guarantee.status,
-        dataset="",
-        renyi=divergence,
+        renyi=max(part.renyi_at(terms.order) for part in parts) if known else math.inf,
         neighbours=text("neighbours", guarantee.neighbours),
         guarantee=digest(guarantee.to_dict()),
+        **names,
     )
 
 

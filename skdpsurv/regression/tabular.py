@@ -51,12 +51,11 @@ from skdpsurv.data.shape import (
 from skdpsurv.dp import call_without_data, check_finite, check_unclipped, clip_rows, refuse_masked
 from skdpsurv.dp.checks import Check, choice, optional, positive, zero_or
 from skdpsurv.dp.domain import as_float_array
-from skdpsurv.dp.guarantee import frozen
 from skdpsurv.dp.measurement import Known
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.references import REAL_ARITHMETIC, reference
 from skdpsurv.dp.refusals import attempted, refuse_foreign_cells
-from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.types import FloatArray, frozen
 from skdpsurv.likelihoods.linear import LinearBlock, LinearLikelihood, ScalarLoss
 from skdpsurv.mechanisms.perturbation import (
     NAMES,

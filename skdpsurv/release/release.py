@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from pathlib import Path
@@ -15,10 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 from skdpsurv.data.feature import Feature, known_names, raw_features, same_features
 from skdpsurv.data.public_steps import MOST_FEATURES, features_in, made_of_one, rebuild
 from skdpsurv.dp import FrozenMapping, PrivacyGuarantee
-from skdpsurv.dp.guarantee import frozen
 from skdpsurv.dp.ledger import Receipt
 from skdpsurv.dp.references import __version__
-from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.types import FloatArray, frozen
 from skdpsurv.release import layout
 from skdpsurv.release.published_table import published_table
 from skdpsurv.release.raw_rows import raw_rows
@@ -134,19 +134,15 @@ class Release:
             raise ValueError(
                 f"n_features_in of described columns must be at most {MOST_FEATURES:,}."
             )
-        usable = False
         try:
             object.__setattr__(self, "columns", frozen("columns", self.columns))
             n_features = len(self.features)
             made = made_of_one(self.transformer(), self.n_features_in, self.feature_names_in)
             made.reshape(1, n_features)
-            usable = True
         except (ArithmeticError, AttributeError, LookupError, RecursionError):
-            pass
-        if not usable:
             raise ValueError(
                 "columns of a release must describe public steps, as its schema has it."
-            )
+            ) from None
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Release) and self.to_json() == other.to_json()
@@ -374,10 +370,6 @@ class Release:
         ----------
         indent : int or None
             As for :func:`json.dumps`.
-
-        Returns
-        -------
-        str
         """
         return layout.written(self, indent)
 
@@ -436,11 +428,9 @@ class Release:
         ValueError
             As :meth:`from_json` does.
         """
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            text = ""
-        return cls.from_json(text)
+        with suppress(UnicodeDecodeError):
+            return cls.from_json(Path(path).read_text(encoding="utf-8"))
+        return cls.from_json("")
 
     def __repr__(self) -> str:
         shapes = ", ".join(f"{name}{np.shape(v)}" for name, v in self.values.items())
@@ -456,29 +446,3 @@ def _read_only(name: str, value: ArrayLike) -> FloatArray:
         raise ValueError(f"values of a release must be finite numbers, {name!r} is not.")
     array.setflags(write=False)
     return array
-
-
-def released_array(release: Release, name: str, shape: tuple[int, ...]) -> FloatArray:
-    """Return a copy of released numbers.
-
-    Raises
-    ------
-    ValueError
-        If they are missing or of another shape.
-    """
-    array = np.array(release.values.get(name, np.nan))
-    if array.shape != shape or not np.isfinite(array).all():
-        raise ValueError(f"values of the release must hold {name!r} of shape {shape}.")
-    return array
-
-
-def check_parameters(release: Release, *names: str) -> None:
-    """Refuse a release without the parameters that its estimator needs.
-
-    Raises
-    ------
-    ValueError
-        Naming what is missing.
-    """
-    if missing := [name for name in names if name not in release.parameters]:
-        raise ValueError(f"parameters of the release must hold {', '.join(missing)}.")
