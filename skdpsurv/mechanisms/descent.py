@@ -84,8 +84,27 @@ REACH = 2000.0
 RIDGE = 0.7
 
 
+class NoisyGradients:
+    """What calibrations of noisy gradients have in common: each hides its part of the price."""
+
+    n_steps: int
+    each: SphericalGaussian
+    #: Nothing is minimised, so nothing is certified; there is no noise on the point itself.
+    certificate = None
+    output = None
+
+    @property
+    def noise_scale(self) -> float:
+        """Size of the noise that privacy rests on."""
+        return self.each.scale
+
+    def spent(self, move: Move) -> float:
+        """Return what hides gradients so far apart, at every step: squares add up."""
+        return math.sqrt(self.n_steps) * self.each.cost(move.gradient)
+
+
 @dataclass(frozen=True)
-class DescentCalibration:
+class DescentCalibration(NoisyGradients):
     """How a descent goes; every number is public.
 
     Parameters
@@ -104,19 +123,6 @@ class DescentCalibration:
     n_steps: int
     each: SphericalGaussian
     wanted: float
-    #: Nothing is minimised, so nothing is certified.
-    certificate: None = None
-    #: There is no noise on the point itself.
-    output: None = None
-
-    @property
-    def noise_scale(self) -> float:
-        """Size of the noise that privacy rests on."""
-        return self.each.scale
-
-    def spent(self, move: Move) -> float:
-        """Return what hides gradients so far apart, at every step: squares add up."""
-        return math.sqrt(self.n_steps) * self.each.cost(move.gradient)
 
     @property
     def excess(self) -> float:
@@ -134,11 +140,6 @@ class DescentCalibration:
         """Of the noise on the mean of all gradients, b."""
         each = self.each
         return SphericalGaussian(each.dimension, each.scale * float(np.linalg.norm(self.weights)))
-
-
-def noise_of_mean(constants: PrivacyConstants, n_records: int, mu: float) -> float:
-    """Return the deviation of the noise on the mean gradient, for many steps."""
-    return math.sqrt(4.0 / 3.0) * apart(constants, n_records) / mu
 
 
 def reach(constants: PrivacyConstants) -> float:
@@ -218,25 +219,41 @@ def joint_distance(distances: Sequence[float], weights: Sequence[float], whole: 
 
 
 @dataclass(frozen=True)
-class Descent:
-    """One noisy descent, its noise drawn.
+class _Steps:
+    """Steps along gradients of private records.
 
     Parameters
     ----------
     likelihood : Likelihood
+        Whose constants the calibration was made from.
     blocks : Blocks
         Private records, inside the public domain.
-    calibration : DescentCalibration
+    calibration : DescentCalibration or LangevinCalibration
     start : ndarray of shape (n_params,)
         c, public.
-    noise : ndarray of shape (n_steps, n_params)
-        xi.
     """
 
     likelihood: Likelihood
     blocks: Blocks[Any]
-    calibration: DescentCalibration
+    calibration: Any
     start: FloatArray
+
+    def _gradient(self, point: FloatArray) -> FloatArray:
+        # What goes to the blocks is what they need, and no noise.
+        return self.blocks.map_sum(partial(block_derivatives, self.likelihood, point, 1)).gradient
+
+
+@dataclass(frozen=True)
+class Descent(_Steps):
+    """One noisy descent, its noise drawn.
+
+    Parameters
+    ----------
+    noise : ndarray of shape (n_steps, n_params)
+        xi.
+    """
+
+    calibration: DescentCalibration
     noise: Sequence[Drawn]
 
     def run(self) -> tuple[FloatArray, FloatArray]:
@@ -253,10 +270,6 @@ class Descent:
             point = within(point - step * noisy, self.start, farthest)
         return points, gradients
 
-    def _gradient(self, point: FloatArray) -> FloatArray:
-        # What goes to the blocks is what they need, and no noise.
-        return self.blocks.map_sum(partial(block_derivatives, self.likelihood, point, 1)).gradient
-
 
 #: Of the law: that of the posterior. Hotter laws have longer chains with weaker priors, and predict
 #: worse.
@@ -269,7 +282,7 @@ LANGEVIN_STEPS_RANGE = (30, 4000)
 
 
 @dataclass(frozen=True)
-class LangevinCalibration:
+class LangevinCalibration(NoisyGradients):
     """How a chain goes; every number is public.
 
     Parameters
@@ -291,20 +304,8 @@ class LangevinCalibration:
     step_size: float
     each: SphericalGaussian
     temperature: float
-    #: Nothing is minimised, so nothing is certified.
-    certificate: None = None
     #: There is no noise but that of the steps.
-    linear: None = None
-    output: None = None
-
-    @property
-    def noise_scale(self) -> float:
-        """Size of the noise that privacy rests on."""
-        return self.each.scale
-
-    def spent(self, move: Move) -> float:
-        """Return what hides gradients so far apart, at every step: squares add up."""
-        return math.sqrt(self.n_steps) * self.each.cost(move.gradient)
+    linear = None
 
     @property
     def time(self) -> float:
@@ -363,24 +364,10 @@ def calibrate_langevin(
 
 
 @dataclass(frozen=True)
-class Chain:
-    """One chain of noisy Langevin steps.
+class Chain(_Steps):
+    """One chain of noisy Langevin steps."""
 
-    Parameters
-    ----------
-    likelihood : Likelihood
-        Whose constants the calibration was made from.
-    blocks : Blocks
-        Private records, inside the public domain.
-    calibration : LangevinCalibration
-    start : ndarray of shape (n_params,)
-        c, public.
-    """
-
-    likelihood: Likelihood
-    blocks: Blocks[Any]
     calibration: LangevinCalibration
-    start: FloatArray
 
     def states(self, source: RandomSource) -> Iterator[FloatArray]:
         """Yield the T points after the start: functions of noisy gradients, each of them.
@@ -395,7 +382,3 @@ class Chain:
             pull = noisy + how.kappa * (point - self.start)
             point = within(point - how.step_size * pull, self.start, farthest)
             yield round_to_lattice(point, lattice)
-
-    def _gradient(self, point: FloatArray) -> FloatArray:
-        # What goes to the blocks is what they need, and no noise.
-        return self.blocks.map_sum(partial(block_derivatives, self.likelihood, point, 1)).gradient

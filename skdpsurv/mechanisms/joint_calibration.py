@@ -27,9 +27,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skdpsurv.likelihoods.base import PrivacyConstants
-from skdpsurv.mechanisms.certificate import Center, certificate
-from skdpsurv.mechanisms.objective import SOLVER_SHARE, Calibration, curvature_cost, least_ridge
-from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, MARGIN, NoiseLaw, SphericalLaplace
+from skdpsurv.mechanisms.certificate import Center
+from skdpsurv.mechanisms.objective import (
+    SOLVER_SHARE,
+    Calibration,
+    curvature_cost,
+    least_ridge,
+    with_solver,
+)
+from skdpsurv.mechanisms.vector_noise import MARGIN, NoiseLaw, SphericalLaplace
 
 
 @dataclass(frozen=True)
@@ -203,20 +209,10 @@ def with_noise(
     each_solver = _each_solver(parts, epsilon)
     calibrations = []
     for part, kappa, noise in zip(parts, ridges, noises, strict=True):
-        norm, center = noise.largest_norm(), Center(part.center_norm)
-        certified = certificate(part.constants, n_records, kappa, norm, center)
-        solver_scale = max(MARGIN * 2.0 * certified.tolerance / (kappa * each_solver), LEAST_NOISE)
-        calibrations.append(
-            Calibration(
-                kappa=kappa,
-                linear=noise,
-                certificate=certified,
-                output=SphericalLaplace(part.n_params, solver_scale),
-                epsilon_noise=noise.cost(part.constants.gradient_sensitivity),
-                epsilon_curvature=curvature_cost(part.constants, kappa),
-                epsilon_solver=each_solver,
-            )
-        )
+        constants, center = part.constants, Center(part.center_norm)
+        noise_cost = noise.cost(constants.gradient_sensitivity)
+        epsilons = noise_cost, curvature_cost(constants, kappa), each_solver
+        calibrations.append(with_solver(constants, n_records, kappa, noise, center, epsilons))
     return calibrations
 
 

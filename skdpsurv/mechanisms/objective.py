@@ -231,17 +231,25 @@ def split_budget(
     solver_share: float = SOLVER_SHARE,
 ) -> Calibration:
     """Give the solver its sliver, the curvature its cost, and the noise all the rest."""
-    epsilon_solver = solver_share * epsilon
-    epsilon_noise = (epsilon - epsilon_solver - cost) / MARGIN
+    solver = solver_share * epsilon
+    epsilon_noise = (epsilon - solver - cost) / MARGIN
     noise = law.hiding(n_params, constants.gradient_sensitivity, epsilon_noise)
+    return with_solver(constants, n_records, kappa, noise, center, (epsilon_noise, cost, solver))
+
+
+def with_solver(
+    constants: PrivacyConstants,
+    n_records: int,
+    kappa: float,
+    noise: NoiseLaw,
+    center: Center,
+    epsilons: tuple[float, float, float],
+) -> Calibration:
+    """Return a calibration, with the noise that hides the solver.
+
+    The epsilons are those of the noise, of the curvature and of the solver.
+    """
     certified = certificate(constants, n_records, kappa, noise.largest_norm(), center)
-    solver_scale = max(MARGIN * 2.0 * certified.tolerance / (kappa * epsilon_solver), LEAST_NOISE)
-    return Calibration(
-        kappa=kappa,
-        linear=noise,
-        certificate=certified,
-        output=SphericalLaplace(n_params, solver_scale),
-        epsilon_noise=epsilon_noise,
-        epsilon_curvature=cost,
-        epsilon_solver=epsilon_solver,
-    )
+    scale = max(MARGIN * 2.0 * certified.tolerance / (kappa * epsilons[2]), LEAST_NOISE)
+    hidden = SphericalLaplace(noise.dimension, scale)
+    return Calibration(kappa, noise, certified, hidden, *epsilons)

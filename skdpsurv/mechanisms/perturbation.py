@@ -159,11 +159,9 @@ class Problem:
         if isinstance(how, DescentCalibration):
             noise = [draw_noise(how.each, source) for _ in range(how.n_steps)]
             return Descent(self.likelihood, blocks, how, self.center, noise)
-        linear = (
-            nearest_doubles(draw_noise(how.linear, source))
-            if how.linear
-            else np.zeros(self.likelihood.n_params)
-        )
+        linear = np.zeros(self.likelihood.n_params)
+        if how.linear:
+            linear = nearest_doubles(draw_noise(how.linear, source))
         return Objective(self.likelihood, blocks, how.kappa, self.center, linear)
 
 
@@ -180,9 +178,8 @@ def perturb(problem: Problem, source: RandomSource) -> Perturbed:
     -------
     Perturbed
     """
-    calibration = problem.calibration
-    found = _computed(problem.task(source), calibration.certificate)
-    return _released(found, calibration, source)
+    found = _computed(problem.task(source), problem.calibration.certificate)
+    return _released(found, problem.calibration, source)
 
 
 def perturb_all(
@@ -373,19 +370,14 @@ def calibrate(
     -------
     Calibrated
     """
-    if not isinstance(price, Concentrated):
-        module = objective if method == "obj_pert" else output_perturbation
-        found: Calibrated = module.calibrate(
-            constants, price, n_records, n_params, alpha, law=law, center=center
-        )
-        return found
-    if method == "noisy_gd":
-        return descent.calibrate(
-            constants, price.mu, n_records, n_params, alpha, center_norm=center.norm
-        )
-    return output_perturbation.calibrate(
-        constants, price.mu, n_records, n_params, alpha, law=SphericalGaussian, center=center
-    )
+    gaussian = isinstance(price, Concentrated)
+    public = constants, amount(price), n_records, n_params, alpha
+    if gaussian and method == "noisy_gd":
+        return descent.calibrate(*public, center_norm=center.norm)
+    law = SphericalGaussian if gaussian else law
+    if method == "obj_pert" and not gaussian:
+        return objective.calibrate(*public, law=law, center=center)
+    return output_perturbation.calibrate(*public, law=law, center=center)
 
 
 def deviation(calibration: Calibrated) -> float:

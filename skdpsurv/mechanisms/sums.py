@@ -43,24 +43,14 @@ from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.dp.zcdp import MARGIN, Concentrated, Price, at_most, part
 
-__all__ = [
-    "COUNT",
-    "HISTOGRAM",
-    "LOSS",
-    "CellSums",
-    "Histogram",
-    "Histograms",
-    "Sum",
-    "Sums",
-    "least_scale",
-]
-
 #: Of all that is defined here.
 PROOF = reference("docs/proofs/noise", "dwork")
 
 
 class Integers(ABC):
     """What is asked of the records, and answered by integers."""
+
+    proof = PROOF
 
     @property
     @abstractmethod
@@ -109,7 +99,6 @@ class Sum(Integers):
     low: int
     high: int
     exponent: int = 0
-    proof: str = PROOF
 
     @classmethod
     def of_reals(cls, low: float, high: float, exponent: int) -> Sum:
@@ -165,7 +154,6 @@ class Histogram(Integers):
     """
 
     sensitivity: int = 2
-    proof: str = PROOF
 
     @property
     def squared_distance(self) -> int:
@@ -178,7 +166,6 @@ class Histograms(Integers):
     """Histograms of the same records, each of which has an equal part of a price."""
 
     number: int
-    proof: str = PROOF
 
     @property
     def sensitivity(self) -> int:
@@ -223,7 +210,6 @@ class CellSums(Integers):
     size: float
     exponent: int = -20
     distance: float | None = None
-    proof: str = PROOF
 
     @property
     def sensitivity(self) -> int:
@@ -266,7 +252,6 @@ class Sums(Integers):
 
     number: int
     each: int
-    proof: str = PROOF
 
     @property
     def sensitivity(self) -> int:
@@ -280,7 +265,7 @@ class Sums(Integers):
 
     def release(self, exact: Sequence[int], price: Price, source: RandomSource) -> list[int]:
         """Return all sums with noise, for one price together."""
-        return [_drawn(self, one, price, source) for one in exact]
+        return [_released(self, one, price, source) for one in exact]
 
     def least(self, exact: Sequence[int], epsilon: float, source: RandomSource) -> int:
         """Return the place of a small sum, by permute-and-flip, whatever their number.
@@ -320,10 +305,6 @@ def least_deviation(squared_distance: int, mu: float) -> float:
 
 
 def _released(query: Integers, exact: Any, price: Price, source: RandomSource) -> Any:
-    return _drawn(query, exact, price, source)
-
-
-def _drawn(query: Integers, exact: Any, price: Price, source: RandomSource) -> Any:
     if isinstance(price, Concentrated):
         return lattice_gaussian(exact, least_deviation(query.squared_distance, price.mu), source)
     if math.isinf(price):

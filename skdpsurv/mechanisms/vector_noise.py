@@ -60,7 +60,7 @@ class NoiseLaw(Protocol):
         """Size of the noise; 0 for none."""
 
     @classmethod
-    def hiding(cls, dimension: int, sensitivity: float, epsilon: float) -> Self:
+    def hiding(cls, dimension: int, sensitivity: float, price: float) -> Self:
         """Return the law that hides a distance for an epsilon."""
 
     def cost(self, sensitivity: float) -> float:
@@ -81,12 +81,8 @@ class NoiseLaw(Protocol):
 
 
 @dataclass(frozen=True)
-class SphericalLaplace:
-    r"""The L2-Laplace law, :math:`p(b) \propto e^{-\|b\|_2/\text{scale}}`.
-
-    Neighbours: any whose vectors are at most S apart in the Euclidean norm. Theorem: it hides them
-    for S / scale, by the triangle inequality (docs/proofs/noise).
-    """
+class _Spherical:
+    """A law whose direction is uniform; a distance costs its part of the scale."""
 
     dimension: int
     scale: float
@@ -95,13 +91,22 @@ class SphericalLaplace:
         require_theorem(self.dimension)
 
     @classmethod
-    def hiding(cls, dimension: int, sensitivity: float, epsilon: float) -> Self:
-        """Return the law that hides a distance for an epsilon."""
-        return cls(dimension, sensitivity / epsilon)
+    def hiding(cls, dimension: int, sensitivity: float, price: float) -> Self:
+        """Return the law that hides a distance for an epsilon, or for a mu."""
+        return cls(dimension, sensitivity / price)
 
     def cost(self, sensitivity: float) -> float:
-        """Return the epsilon for which a distance is hidden."""
+        """Return the epsilon, or the mu, for which a distance is hidden."""
         return sensitivity / self.scale
+
+
+@dataclass(frozen=True)
+class SphericalLaplace(_Spherical):
+    r"""The L2-Laplace law, :math:`p(b) \propto e^{-\|b\|_2/\text{scale}}`.
+
+    Neighbours: any whose vectors are at most S apart in the Euclidean norm. Theorem: it hides them
+    for S / scale, by the triangle inequality (docs/proofs/noise).
+    """
 
     def draw(self, source: RandomSource) -> FloatArray:
         """Return noise."""
@@ -137,28 +142,13 @@ class SphericalLaplace:
 
 
 @dataclass(frozen=True)
-class SphericalGaussian:
+class SphericalGaussian(_Spherical):
     r"""Independent normal numbers of deviation ``scale``.
 
     Neighbours: any whose vectors are at most S apart in the Euclidean norm. Theorem: it hides them
     at the price :math:`\mu = S / \text{scale}`, in zCDP :math:`\tfrac12\mu^2`
     (docs/proofs/gaussian); no epsilon hides them without a delta.
     """
-
-    dimension: int
-    scale: float
-
-    def __post_init__(self) -> None:
-        require_theorem(self.dimension)
-
-    @classmethod
-    def hiding(cls, dimension: int, sensitivity: float, mu: float) -> Self:
-        """Return the law that hides a distance for a mu."""
-        return cls(dimension, sensitivity / mu)
-
-    def cost(self, sensitivity: float) -> float:
-        """Return the mu for which a distance is hidden."""
-        return sensitivity / self.scale
 
     def draw(self, source: RandomSource) -> FloatArray:
         """Return noise."""

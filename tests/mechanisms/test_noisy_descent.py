@@ -14,7 +14,7 @@ from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.mechanisms import descent, vector_noise
 from skdpsurv.mechanisms.certificate import Certificate, gradient_error
-from skdpsurv.mechanisms.descent import STEPS_RANGE, Descent, calibrate, noise_of_mean, reach
+from skdpsurv.mechanisms.descent import STEPS_RANGE, Descent, apart, calibrate, reach
 from skdpsurv.mechanisms.newton import Objective, minimize
 from skdpsurv.mechanisms.perturbation import Problem, perturb
 from skdpsurv.mechanisms.vector_noise import SphericalGaussian
@@ -185,7 +185,7 @@ class TestLaw:
             exact = one.likelihood.derivatives(found.coef, one.blocks.blocks[0], order=1).gradient
             gaps.append(exact + how.kappa * (found.coef - found.center))
         assert np.std(gaps) == pytest.approx(how.linear.deviation, rel=0.15)
-        deviation = noise_of_mean(one.likelihood.constants, 400, 0.05)
+        deviation = math.sqrt(4.0 / 3.0) * apart(one.likelihood.constants, 400) / 0.05
         assert how.linear.deviation == pytest.approx(deviation, rel=0.03)
         z = np.mean(gaps, axis=0) / (np.std(gaps) / math.sqrt(300))
         assert np.abs(z).max() < 5.5  # the first order is near
