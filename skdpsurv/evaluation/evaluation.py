@@ -312,8 +312,11 @@ class Evaluation(PrivateEstimator, released=False):
         shares = np.maximum(reading.merged @ reading.shares, 0.0)
         shares /= max(shares.sum(), 1.0)
         rows = zip(reading.ends[:-1], reading.ends[1:], shares, predicted, curves, strict=True)
+        c_index, brier, events = starmap(Estimate, whole)
         return SurvivalEvaluation(
-            *starmap(Estimate, whole),
+            c_index,
+            brier,
+            events,
             groups=tuple(starmap(RiskGroup.of, rows)),
             times=tuple(reading.edges.band_ends[1:].tolist()),
             uncensored=reading.uncensored(sums),

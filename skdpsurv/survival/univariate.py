@@ -16,8 +16,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.data.blocks import Blocks, in_blocks
-from skdpsurv.data.shape import Shape, seen_shape, size
-from skdpsurv.data.sources import in_memory, one_target, require_in_memory
+from skdpsurv.data.shape import Shape, in_memory, require_in_memory, seen_shape, size
+from skdpsurv.data.sources import one_target
 from skdpsurv.data.target import (
     event_and_time_of,
     fit_target,
