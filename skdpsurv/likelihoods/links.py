@@ -96,7 +96,7 @@ class Link:
     strip = 0.0
     #: the survival slope as a polynomial in exp(eta), where there is one
     series: ClassVar[Series | None] = None
-    #: whether tiles of predictors may stand for the long way to slopes (hazard_tiles)
+    #: whether tiles of predictors may stand for the long way to slopes (hazard_series)
     tiled = False
     #: roundings of a predictor on the way to a slope, in a survival function and at its knee
     roundings = 1.0
