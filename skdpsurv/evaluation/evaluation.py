@@ -18,9 +18,10 @@ from skdpsurv.data.shape import Shape, length, refuse_no_target, require_one_eac
 from skdpsurv.data.target import event_and_time
 from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.checks import Check, by, horizon, integer, list_of, number_in, optional, positive
+from skdpsurv.dp.guarantee import frozen
 from skdpsurv.dp.measurement import Known, Mechanism
 from skdpsurv.dp.plan import Plan, Sequential
-from skdpsurv.dp.types import FloatArray, frozen
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation.evaluation_plan import Setting, evaluation_plan
 from skdpsurv.evaluation.evaluation_result import Estimate, RiskGroup, SurvivalEvaluation
 from skdpsurv.evaluation.predictions import (
@@ -312,11 +313,11 @@ class Evaluation(PrivateEstimator, released=False):
         shares = np.maximum(reading.merged @ reading.shares, 0.0)
         shares /= max(shares.sum(), 1.0)
         rows = zip(reading.ends[:-1], reading.ends[1:], shares, predicted, curves, strict=True)
-        c_index, brier, events = starmap(Estimate, whole)
+        c_index, brier, ratio = starmap(Estimate, whole)
         return SurvivalEvaluation(
             c_index,
             brier,
-            events,
+            ratio,
             groups=tuple(starmap(RiskGroup.of, rows)),
             times=tuple(reading.edges.band_ends[1:].tolist()),
             uncensored=reading.uncensored(sums),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
+from decimal import ROUND_DOWN, Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -66,8 +67,8 @@ def gain_of_delta(
             left[epsilon] = with_delta / without
     if not left:
         return ""
-    one = len(epsilons) == 1
-    shares = [f"{s:.2f}" + (not one) * f" (epsilon {epsilon:g})" for epsilon, s in left.items()]
+    at = "" if len(epsilons) == 1 else " (epsilon {:g})"
+    shares = [f"{share:.2f}{at.format(epsilon)}" for epsilon, share in left.items()]
     return (
         f"With delta={delta:.0e}, which is at most 1/n^2, the noise of coefficients would be "
         f"{', '.join(shares)} of what it is."
@@ -76,9 +77,7 @@ def gain_of_delta(
 
 def _one_digit(n_records: int) -> float:
     """Return 1/n², rounded down to a digit: above it a fit would ask."""
-    exponent = math.floor(-2.0 * math.log10(n_records))
-    digits = (float(f"{m}e{e}") for e in (exponent, exponent - 1) for m in range(9, 0, -1))
-    return next(delta for delta in digits if delta * float(n_records) ** 2 <= 1.0)
+    return float(Context(prec=1, rounding=ROUND_DOWN).divide(Decimal(1), Decimal(n_records**2)))
 
 
 def _noise(estimator: Any, shape: Shape, epsilon: float, delta: float) -> float:

@@ -26,10 +26,10 @@ from skdpsurv.dp.types import FloatArray
 #: Of each two columns' latent normal values.
 CORRELATION = 0.2
 #: Numbers in the middle of their bounds: the standard deviation, the bounds being -1 and 1.
-BELL = 0.4
+NORMAL = 0.4
 #: Numbers that pile up at the lower bound are log-normal: the median, the bounds being 0 and 1, and
 #: the standard deviation of the logarithm.
-PILE_MEDIAN, PILE_DEVIATION = 0.1, 0.8
+LOGNORMAL_MEDIAN, LOGNORMAL_DEVIATION = 0.1, 0.8
 #: Shares of those who have what a boolean column says, in turn.
 SHARES = (0.5, 0.1, 0.03)
 #: The share of values that are missing, where a column may have such.
@@ -44,17 +44,17 @@ N_POINTS = 2000
 Map = Callable[[FloatArray], FloatArray]
 
 
-def bell(latent: FloatArray) -> FloatArray:
+def normal(latent: FloatArray) -> FloatArray:
     """Return numbers around the middle of -1 and 1."""
-    return np.clip(BELL * latent, -1.0, 1.0)
+    return np.clip(NORMAL * latent, -1.0, 1.0)
 
 
-def pile(latent: FloatArray) -> FloatArray:
+def lognormal(latent: FloatArray) -> FloatArray:
     """Return numbers of which most are near -1."""
-    return np.minimum(2.0 * PILE_MEDIAN * np.exp(PILE_DEVIATION * latent) - 1.0, 1.0)
+    return np.minimum(2.0 * LOGNORMAL_MEDIAN * np.exp(LOGNORMAL_DEVIATION * latent) - 1.0, 1.0)
 
 
-def even(latent: FloatArray) -> FloatArray:
+def uniform(latent: FloatArray) -> FloatArray:
     """Return numbers that are uniform between -1 and 1."""
     return np.asarray(2.0 * special.ndtr(latent) - 1.0)
 
@@ -65,7 +65,7 @@ def steps(weights: Any, latent: FloatArray) -> FloatArray:
     return np.searchsorted(special.ndtri(ends), latent).astype(np.float64)
 
 
-def flag(share: float, latent: FloatArray) -> FloatArray:
+def bernoulli(share: float, latent: FloatArray) -> FloatArray:
     """Return 1 for a share of the latent values, and -1 for the others."""
     return 2.0 * steps([1.0 - share, share], latent) - 1.0
 
@@ -104,26 +104,26 @@ class Column:
 
 
 def plain_columns(n_columns: int) -> list[Column]:
-    """Return columns in [-1, 1]: bells, piles and flags in turn."""
-    shapes = (shape for share in cycle(SHARES) for shape in (bell, pile, partial(flag, share)))
+    """Return columns in [-1, 1]: normal, lognormal and Bernoulli, in turn."""
+    shapes = (
+        shape for share in cycle(SHARES) for shape in (normal, lognormal, partial(bernoulli, share))
+    )
     return [Column(shape) for shape in islice(shapes, n_columns)]
 
 
 def columns_within(described: PublicColumns) -> list[Column]:
     """Return columns of raw cells, as a public description of them has it."""
-    shapes, shares, found = cycle((bell, pile)), cycle(SHARES), []
+    shapes, shares, found = cycle((normal, lognormal)), cycle(SHARES), []
     for kind in described._kinds():
-        n_labels, cells = 0, partial(_cells, kind)
-        values: Map = even
+        n_labels = len(kind.labels) if isinstance(kind, Category) else 0
+        values: Map = uniform
         if isinstance(kind, Number):
             values = next(shapes)
         elif isinstance(kind, Boolean):
-            values = partial(flag, next(shares))
-        elif isinstance(kind, Category):
-            n_labels = len(kind.labels)
-            # The k-th is as common as 1 / k says.
+            values = partial(bernoulli, next(shares))
+        elif n_labels:  # the k-th is as common as 1 / k says
             values = partial(steps, 1.0 / np.arange(1, n_labels + 1))
-        found.append(Column(values, n_labels, cells, kind.missing != "error"))
+        found.append(Column(values, n_labels, partial(_cells, kind), kind.missing != "error"))
     return found
 
 

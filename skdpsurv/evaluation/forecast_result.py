@@ -44,12 +44,11 @@ def summarised(runs: Sequence[Run], headline: str) -> pd.DataFrame:
     """Return means, and ranges of some measures, by epsilon."""
     sign = 1.0 if headline == "largest_error" else -1.0
     rows: dict[float, dict[str, float]] = {}
+    without = np.array([run[math.inf][headline] for run in runs])
     for epsilon in runs[0]:
         each = pd.DataFrame([run[epsilon] for run in runs])
-        without = np.array([run[math.inf][headline] for run in runs])
         each.insert(1, "loss", sign * (each[headline].to_numpy() - without))
-        row: dict[str, Any] = {}
-        rows[epsilon] = row
+        rows[epsilon] = row = {}
         for name in each:
             # Widths may be infinite.
             row[name] = each[name].median() if name == MEDIAN else each[name].mean()
@@ -256,14 +255,13 @@ def _plain(number: float) -> float | str | None:
 
 def _shown(table: pd.DataFrame) -> pd.DataFrame:
     """Return the table as text, a range beside its mean."""
-    shown = {}
+    cells, shown = table.map(_rounded), {}
     for name in table:
-        if name.endswith(("_low", "_high")):
-            continue
-        shown[name.replace("_", " ")] = cells = table[name].map(_rounded)
         if f"{name}_low" in table:
-            low, high = (table[f"{name}_{end}"].map(_rounded) for end in ("low", "high"))
-            shown[name.replace("_", " ")] = cells + " (" + low + " to " + high + ")"
+            ends = cells[f"{name}_low"] + " to " + cells[f"{name}_high"]
+            shown[name.replace("_", " ")] = cells[name] + " (" + ends + ")"
+        elif not name.endswith(("_low", "_high")):
+            shown[name.replace("_", " ")] = cells[name]
     labels = pd.Index([f"{epsilon:g}" for epsilon in table.index], name="epsilon")
     return pd.DataFrame(shown).set_axis(labels, axis=0)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from skdpsurv.data.target import survival_target
 from skdpsurv.dp.refusals import silence
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.evaluation.forecast_covariates import Column, Table
@@ -83,16 +84,13 @@ def regression_run(estimator: Any, setting: Setting, seed: np.random.SeedSequenc
     unit = float(effects.std()) or 1.0
     z, pairs = effects / unit, Pairs.among(N_FRESH)
     survives = isinstance(estimator, SurvivalRegression)
-    kind, asked = (
-        (HazardTruth, setting.survival) if survives else (LabelTruth, setting.survival[:1])
-    )
-    truth: Any = kind.found(z, pairs, setting.concordance, *asked)
+    kind, n_asked = (HazardTruth, 3) if survives else (LabelTruth, 1)
+    truth: Any = kind.found(z, pairs, setting.concordance, *setting.survival[:n_asked])
     firsts = truth.firsts(z, pairs)
     X, effects = table.rows(setting.n_records, rng)
     drawn = truth.draw(effects / unit, rng)
     if survives:
-        y = np.empty(setting.n_records, dtype=[("event", bool), ("time", float)])
-        y["event"], y["time"] = drawn[0], drawn[1] * float(estimator.max_time)
+        y = survival_target(drawn[0], drawn[1] * float(estimator.max_time))
     else:
         y = np.sort(np.asarray(estimator.classes))[drawn.astype(int)]
 
@@ -129,7 +127,7 @@ def regression_run(estimator: Any, setting: Setting, seed: np.random.SeedSequenc
         model = _fitted(exact_model if is_exact else estimator, epsilon, rng, X, y)
         run[epsilon] = judge(model)
         if exact is not None:
-            run[epsilon] |= _widths(exact if is_exact else _released_errors(model, exact), exact)
+            run[epsilon] |= _widths(model, exact, is_exact)
     return run
 
 
@@ -143,14 +141,13 @@ def _errors(information: FloatArray) -> FloatArray:
     return errors
 
 
-def _released_errors(model: Any, exact: FloatArray) -> FloatArray:
-    if model.inference_ is None:
-        return np.full(exact.size, math.inf)
-    return np.asarray(model.inference_.standard_errors()[-exact.size :])
-
-
-def _widths(errors: FloatArray, exact: FloatArray) -> Measures:
+def _widths(model: Any, exact: FloatArray, is_exact: bool) -> Measures:
     """Return the median width of intervals relative to no privacy, and the share of finite ones."""
+    errors = exact
+    if not is_exact:
+        found = model.inference_
+        errors = np.full(exact.size, math.inf) if found is None else found.standard_errors()
+        errors = errors[-exact.size :]
     there = np.isfinite(exact) & (exact > 0.0)
     if not there.any():
         return {MEDIAN: math.nan, "finite_intervals": math.nan}

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from scipy import special
@@ -96,8 +96,7 @@ class Truth:
                     f"such a share of events, got {concordance:g}."
                 )
             strength = float(brentq(short, 1e-9, STRONGEST, xtol=1e-4))
-        found: Self = kind.of(z, strength, *asked)
-        return found
+        return cast(Self, kind.of(z, strength, *asked))
 
 
 @dataclass(frozen=True)
