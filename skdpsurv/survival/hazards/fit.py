@@ -350,6 +350,11 @@ class HazardMinimiser(HazardPoint, Minimisers):
     alone = True
 
     @property
+    def noise(self) -> float:  # type: ignore[override]
+        """That of the fit."""
+        return self.fit.noise
+
+    @property
     def name(self) -> str:  # type: ignore[override]
         """What was perturbed, in words."""
         prior = ", together with a prior" if self.fit.prior is not None else ""
