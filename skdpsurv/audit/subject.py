@@ -129,16 +129,13 @@ def _changed_rows(one: Any, other: Any, name: str) -> BoolArray | None:
             raise ValueError(f"{name} is no array of records, and must not differ.")
         return None
     a, b = _table(one), _table(other)
-    if len(a) != len(b):
-        raise ValueError(
-            f"{name} must have the same number of records in data and neighbour: neighbours "
-            "differ by the replacement of one record."
-        )
-    if list(a.columns) != list(b.columns):
-        raise ValueError(f"{name} must have the same columns in data and neighbour.")
+    alike = {"number of records": len(a) == len(b), "columns": list(a.columns) == list(b.columns)}
+    for what, same in alike.items():
+        if not same:
+            raise ValueError(f"{name} must have the same {what} in data and neighbour.")
     # Missing values are not equal to themselves.
-    same = (a == b) | (a.isna() & b.isna())
-    return np.asarray(~same.to_numpy(dtype=bool).all(axis=1))
+    equal = (a == b) | (a.isna() & b.isna())
+    return np.asarray(~equal.to_numpy(dtype=bool).all(axis=1))
 
 
 def _table(values: Any) -> pd.DataFrame:

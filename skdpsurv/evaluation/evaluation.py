@@ -35,7 +35,7 @@ from skdpsurv.evaluation.risk_table import EvaluationRecords
 from skdpsurv.regression.tabular import TabularEstimator
 
 #: More cells than this drown in their noise, whatever n and epsilon are.
-MOST_GROUPS, MOST_BANDS = 50, 50
+MOST = 50
 
 
 def private_survival_metrics(
@@ -233,22 +233,23 @@ class Evaluation(PrivateEstimator, released=False):
         "model": by(_check_model),
         "max_time": horizon(positive()),
         "level": number_in(0.0, 1.0, closed="neither"),
-        "n_groups": integer(2, MOST_GROUPS),
-        "n_bands": integer(1, MOST_BANDS),
+        "n_groups": integer(2, MOST),
+        "n_bands": integer(1, MOST),
         "risk_edges": optional(list_of(number_in(0.0, 1.0, closed="neither"))),
         "time_edges": optional(list_of(positive())),
     }
 
     def _check_together(self) -> None:
-        for name, end, most in (
-            ("risk_edges", 1.0, MOST_GROUPS),
-            ("time_edges", float(self.max_time), MOST_BANDS),
-        ):
-            edges = _edges(getattr(self, name))
-            if edges is not None and ((np.diff(edges) <= 0.0).any() or (edges >= end).any()):
+        for name, edges in self._edges().items():
+            end = 1.0 if name == "risk_edges" else float(self.max_time)
+            if (np.diff(edges) <= 0.0).any() or (edges >= end).any():
                 raise ValueError(f"{name} must rise, and be less than {end:g}.")
-            if edges is not None and edges.size >= most:
-                raise ValueError(f"{name} must be fewer than {most}, got {edges.size}.")
+            if edges.size >= MOST:
+                raise ValueError(f"{name} must be fewer than {MOST}, got {edges.size}.")
+
+    def _edges(self) -> dict[str, FloatArray]:
+        both = {"risk_edges": self.risk_edges, "time_edges": self.time_edges}
+        return {name: np.asarray(one, float) for name, one in both.items() if one is not None}
 
     def _shape(self, X: Any, y: Any) -> Shape:
         shape = seen_shape(self, X)
@@ -264,16 +265,10 @@ class Evaluation(PrivateEstimator, released=False):
         return plan
 
     def _setting(self, shape: Shape) -> Setting:
-        risk_edges, time_edges = _edges(self.risk_edges), _edges(self.time_edges)
-        return Setting(
-            epsilon=float(self.epsilon),
-            n_records=shape.n_records,
-            horizon=float(self.max_time),
-            n_groups=int(self.n_groups) if risk_edges is None else risk_edges.size + 1,
-            n_bands=int(self.n_bands) if time_edges is None else time_edges.size + 1,
-            risk_edges=risk_edges,
-            time_edges=time_edges,
-        )
+        edges, sizes = self._edges(), (("risk_edges", self.n_groups), ("time_edges", self.n_bands))
+        n_groups, n_bands = (edges[name].size + 1 if name in edges else int(n) for name, n in sizes)
+        horizon = float(self.max_time)
+        return Setting(float(self.epsilon), shape.n_records, horizon, n_groups, n_bands, edges)
 
     def _read(self, shape: Shape, X: Any, y: Any) -> Blocks[Any]:
         """Return blocks of rows, events and times; what columns hold is checked if it is known."""
@@ -326,7 +321,3 @@ class Evaluation(PrivateEstimator, released=False):
             guarantee=published.guarantee,
             released=cast(Mapping[str, object], frozen("released", released)),
         )
-
-
-def _edges(values: Any) -> FloatArray | None:
-    return None if values is None else np.asarray(values, dtype=np.float64)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
@@ -62,8 +62,8 @@ class Setting:
     n_records : int
     horizon : float
     n_groups, n_bands : int
-    risk_edges, time_edges : ndarray or None
-        Public edges; None where they are to be found.
+    edges : mapping of str to ndarray
+        Public "risk_edges" and "time_edges"; those that are not there are to be found.
     """
 
     epsilon: float
@@ -71,14 +71,7 @@ class Setting:
     horizon: float
     n_groups: int
     n_bands: int
-    risk_edges: FloatArray | None = None
-    time_edges: FloatArray | None = None
-
-    @property
-    def edges(self) -> dict[str, FloatArray]:
-        """The edges that are given."""
-        both = {"risk_edges": self.risk_edges, "time_edges": self.time_edges}
-        return {name: edges for name, edges in both.items() if edges is not None}
+    edges: Mapping[str, FloatArray] = field(default_factory=dict)
 
     @property
     def shares(self) -> dict[str, float]:

@@ -136,13 +136,12 @@ class AccuracyForecast:
     @property
     def advice(self) -> str:
         """What follows for epsilon and, if it would gain, a delta; of intervals, if asked for."""
-        found = (self._advice_on_loss, self._advice_on_intervals, self.on_delta)
+        found = [self._advice_on_loss(), self.on_delta]
+        if "finite_intervals" in self.table:
+            found.insert(1, self._advice_on_intervals())
         return " ".join(filter(None, found))
 
-    @property
     def _advice_on_intervals(self) -> str:
-        if "finite_intervals" not in self.table:
-            return ""
         private = self._private["finite_intervals"]
         epsilon = self._smallest(private >= MOST_INTERVALS)
         if epsilon is not None:
@@ -155,7 +154,6 @@ class AccuracyForecast:
             f"at {private.index[-1]:g}. {HELP}"
         )
 
-    @property
     def _advice_on_loss(self) -> str:
         what, private = WORDS[self.headline][0], self._private
         asked = ", ".join(f"{epsilon:g}" for epsilon in private.index)

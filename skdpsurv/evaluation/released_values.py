@@ -99,7 +99,7 @@ class Reading:
         each = HISTOGRAM.deviation(setting.shares["table"])
         deviation = np.sqrt(edges.shape[1]) * each
         least = max(LEAST_SHARE * setting.n_records / setting.n_groups, LEAST_SIGNAL * deviation)
-        given = setting.risk_edges is not None
+        given = "risk_edges" in setting.edges
         return cls(setting, edges, counts, np.eye(counts.size) if given else _merged(counts, least))
 
     @property

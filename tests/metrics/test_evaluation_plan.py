@@ -27,7 +27,7 @@ EXTREME = [
 
 
 def setting(epsilon=1.0, **edges):
-    return Setting(epsilon, 30, HORIZON, 4, 2, **edges)
+    return Setting(epsilon, 30, HORIZON, 4, 2, edges)
 
 
 def records(last):
