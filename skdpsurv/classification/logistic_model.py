@@ -69,6 +69,7 @@ from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.dp.zcdp import Price, stated_price
 from skdpsurv.inference import Inference, Summarised
+from skdpsurv.inference.inference import NAMES
 from skdpsurv.likelihoods.linear import log_odds, probability
 from skdpsurv.mechanisms.perturbation import Minimisers, Perturbed, Problem
 from skdpsurv.mechanisms.sums import Histogram
@@ -307,7 +308,9 @@ class LogisticModel(Summarised, PrivateClassifier, ABC):
         self.max_residual_ = float(checked_caps(np.array(release.values.get("max_residual")), ()))
         self.recalibration_slope_ = _checked_slope(release)
         n_common = int(bool(release.parameters.get("fit_intercept")))
-        self.inference_ = Inference.of(release, n_common + release.n_features)
+        self.inference_ = None
+        if not release.values.keys().isdisjoint(NAMES):
+            self.inference_ = Inference.of(release, n_common + release.n_features)
 
     def _predicted(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         scores = Coefficients(self.coef_, self.intercept_).predictor(X)

@@ -228,8 +228,6 @@ class DPLogisticRegression(LogisticModel):
     True
     """
 
-    _inference_needs = (", two classes, a finite epsilon", ENOUGH)
-
     _rules: ClassVar[dict[str, Check]] = {
         "delta": number_in(0.0, 1.0, closed="left"),
         "method": word_or(Perturbation, "auto", *NAMES),
@@ -304,6 +302,12 @@ class DPLogisticRegression(LogisticModel):
                 "inference_share must be 0 for other than two classes: there are no standard "
                 "errors."
             )
+
+    def _doubts(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
+        doubts = super()._doubts(shape, X, y, **options)
+        if self.inference_share:
+            doubts += self._few_intervals(shape, ENOUGH)
+        return doubts
 
     def _plan(self, shape: LabelledShape) -> Plan:
         self._check_two(shape.classes.size)

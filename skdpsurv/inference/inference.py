@@ -13,6 +13,7 @@ from scipy import special
 from sklearn.utils.validation import check_is_fitted
 
 from skdpsurv.data.feature import Feature, few_intervals
+from skdpsurv.data.shape import Shape
 from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.dp.checks import fraction
 from skdpsurv.dp.types import BoolArray, FloatArray
@@ -70,16 +71,14 @@ class Inference:
         return dict(zip(NAMES, found, strict=True))
 
     @classmethod
-    def of(cls, release: Release, n_params: int) -> Self | None:
-        """Return that of a release; None if it has none.
+    def of(cls, release: Release, n_params: int) -> Self:
+        """Return that of a release, which has one of ``NAMES``.
 
         Raises
         ------
         ValueError
             If the release holds parts of one only, or one that is none.
         """
-        if not any(name in release.values for name in NAMES):
-            return None
         shapes: list[tuple[int, ...]] = [(n_params,), (n_params, n_params), (n_params,)]
         estimate, covariance, known = (
             released_array(release, name, shape) for name, shape in zip(NAMES, shapes, strict=True)
@@ -155,8 +154,9 @@ def table(
 
 
 NOT_ESTIMATED = (
-    "Standard errors: not estimated, and coefficients are shrunk. They need inference_share (0.2, "
-    "say){only}, and n * epsilon of at least {least:g}."
+    "Standard errors: not estimated, and coefficients are shrunk. DPDiscreteTimeSurvival, but for "
+    "method='psgld', and DPLogisticRegression, of two classes, estimate them with inference_share "
+    "(0.2, say), a finite epsilon, and n * epsilon of at least 200 and 600."
 )
 NOTHING_KNOWN = (
     "inf: noise hides how the column varies, or where the estimate is; more records or a larger "
@@ -183,16 +183,13 @@ class Summarised:
     release_: Release
     guarantee_: PrivacyGuarantee
 
-    #: What else standard errors need, in words, and the least n * epsilon.
-    _inference_needs: tuple[str, float] = ("", 0.0)
-
-    def _doubts(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
-        doubts: list[str] = super()._doubts(shape, X, y, **options)  # type: ignore[misc]
+    def _few_intervals(self, shape: Shape, least: float) -> list[str]:
+        """Return what stands against standard errors, which need so large an n * epsilon."""
         share, epsilon = float(self.inference_share), float(self.epsilon)
-        if not share or math.isinf(epsilon):
-            return doubts
-        least, n_features = self._inference_needs[1], 0 if self.delta else shape.n_features
-        return doubts + few_intervals(shape.n_records, n_features, epsilon, share, least)
+        if math.isinf(epsilon):
+            return []
+        n_features = 0 if self.delta else shape.n_features
+        return few_intervals(shape.n_records, n_features, epsilon, share, least)
 
     @property
     def summary(self) -> pd.DataFrame:
@@ -242,8 +239,7 @@ class Summarised:
         print(headline(self.release_))
         print(summary.to_string(float_format=lambda x: f"{x:.{decimals}f}", na_rep=""))
         if self.inference_ is None:
-            only, least = self._inference_needs
-            print(NOT_ESTIMATED.format(only=only, least=least))
+            print(NOT_ESTIMATED)
         elif np.isinf(summary["se(coef)"]).any():
             print(NOTHING_KNOWN)
         if (cap := getattr(self, "max_cumulative_hazard_", None)) is not None:

@@ -133,13 +133,11 @@ def sha256(release: Release) -> str:
     return hashlib.sha256(release.to_json().encode()).hexdigest()
 
 
-def of_the_same_ledger(prior: Release | None, accountant: PrivacyAccountant | None) -> list[str]:
+def of_the_same_ledger(prior: Release, accountant: PrivacyAccountant) -> list[str]:
     """Return a warning if a prior may be of the people whose records are fitted now, or nothing.
 
     A pool says to which ledgers its releases were charged, and not for which data sets.
     """
-    if prior is None or accountant is None:
-        return []
     pooled: Any = prior.made_by.public_inputs.get("pooled", ())
     ledgers = {entry.get("ledger") for entry in pooled if isinstance(entry, Mapping)}
     if not (accountant._holds(prior.receipt) or accountant._ledger.identity in ledgers):
@@ -178,17 +176,15 @@ class Prior:
     @classmethod
     def read(
         cls,
-        release: Release | None,
+        release: Release,
         model: str,
         n_features: int,
         names: Sequence[str] | None,
         columns: Any = None,
         features: Sequence[Feature] | None = None,
         outputs: Any = None,
-    ) -> Self | None:
+    ) -> Self:
         """Return a prior for a fit, after checking that it speaks of the same things."""
-        if release is None:
-            return None
         release = replace(release)  # what is cached there must not change a parameter
         promises, published = Promises.of(release), release.estimator == "PublishedCoefficients"
         kind: Any = Release.kinds[release.estimator]

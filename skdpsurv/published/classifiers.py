@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 from skdpsurv.classification import budgets
 from skdpsurv.classification.feature_groups import FeaturePartition
 from skdpsurv.classification.logistic_model import LogisticMinimisers, LogisticModel
-from skdpsurv.classification.logistic_regression import ENOUGH
 from skdpsurv.classification.private_classifier import LabelledShape
 from skdpsurv.classification.stack_plan import LogisticCombiner
 from skdpsurv.classification.stacking_model import StackingModel
@@ -66,7 +65,6 @@ class PublishedLogisticRegression(LogisticModel):
     max_residual = 1.0
     prior = None
     inference_share = 0.0
-    _inference_needs = (", which DPLogisticRegression has", ENOUGH)
 
     _rules: ClassVar[dict[str, Check]] = {"intercept_scaling": positive()}
 

@@ -38,7 +38,6 @@ from skdpsurv.mechanisms import objective, output
 from skdpsurv.mechanisms.langevin import MALA, PSGLD
 from skdpsurv.mechanisms.perturbation import PURE, Minimisers, Perturbed, Problem, SharedPrice
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
-from skdpsurv.survival.hazards.fit import FIRST_LOOK_RECORDS
 from skdpsurv.survival.hazards.model import (
     HazardModel,
     HazardRecords,
@@ -225,7 +224,6 @@ class PublishedDiscreteTimeSurvival(DiscreteTimeModel):
 
     #: It has no standard errors.
     inference_share = 0.0
-    _inference_needs = (", which DPDiscreteTimeSurvival has", FIRST_LOOK_RECORDS)
 
     _rules: ClassVar[dict[str, Check]] = {"method": word_or(PosteriorSampling, *PURE, "psgld")}
     _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {"psgld": PosteriorSampling}

@@ -52,6 +52,8 @@ from skdpsurv.survival.weibull.counts import (
     N_BINS,
     CountTable,
     LogTimes,
+    Way,
+    WeibullSetting,
     all_log_times,
     count_table,
     lattice_exponent,
@@ -59,7 +61,6 @@ from skdpsurv.survival.weibull.counts import (
 from skdpsurv.survival.weibull.fitter import WeibullCurve
 from skdpsurv.survival.weibull.ladder import ExactRungs
 from skdpsurv.survival.weibull.plan import PROOF, Events, Ladder, Scale, ladder_scales, priced
-from skdpsurv.survival.weibull.setting import Way, WeibullSetting
 
 #: Cells of the grid on (0, max_shape], of equal width.
 N_CELLS_PUBLISHED = 2000

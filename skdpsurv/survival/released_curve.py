@@ -334,18 +334,18 @@ class CurveFrames(PrivateEstimator):
     @property
     def confidence_interval_survival_function_(self) -> pd.DataFrame:
         """Pointwise intervals of ``survival_function_``: for sampling and for privacy noise."""
-        return self._named_ends(self._band)
+        return self._named_ends(self._band())
 
     @property
     def confidence_interval_cumulative_density_(self) -> pd.DataFrame:
         """Pointwise intervals of ``cumulative_density_``."""
-        return self._named_ends(1.0 - self._band[:, ::-1])
+        return self._named_ends(1.0 - self._band()[:, ::-1])
 
     @property
     def confidence_interval_cumulative_hazard_(self) -> pd.DataFrame:
         """Pointwise intervals of ``cumulative_hazard_``."""
         with np.errstate(divide="ignore"):
-            return self._named_ends(np.abs(np.log(self._band[:, ::-1])))
+            return self._named_ends(np.abs(np.log(self._band()[:, ::-1])))
 
     @property
     def confidence_interval_(self) -> pd.DataFrame:
@@ -370,7 +370,6 @@ class CurveFrames(PrivateEstimator):
     def _frame(self, curve: Callable[[FloatArray], pd.Series]) -> pd.DataFrame:
         return self._table(curve(self.timeline).to_numpy(), [self.label])
 
-    @property
     def _band(self) -> FloatArray:
         """Lower and upper ends of survival."""
         return np.asarray(self.survival_band(self.timeline, self._level))

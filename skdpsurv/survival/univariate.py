@@ -121,19 +121,14 @@ class UnivariateFitter(CurveFrames):
         -------
         self
         """
-        options = {"durations": durations, "event_observed": event_observed, "person": person}
-        return self._fit_shown(X, y, (timeline, label, alpha), **options)
-
-    def _fit_shown(self, X: Any, y: Any, shown: tuple[Any, Any, Any], **options: Any) -> Self:
-        """Fit, and keep what tables are asked to show."""
-        checked = Shown.checked(*shown)
-        if y is None and options["durations"] is None:
+        shown = Shown.checked(timeline, label, alpha)
+        if y is None and durations is None:
             X = single_column(X)
-        self._fit(X, y, **options)
+        self._fit(X, y, durations=durations, event_observed=event_observed, person=person)
         # A fit that was asked for nothing leaves nothing, as a rebuilt one.
         self.__dict__.pop("_shown", None)
-        if any(part is not None for part in checked):
-            self._shown = checked
+        if any(part is not None for part in shown):
+            self._shown = shown
         return self
 
     @available_if(has("hazard"))

@@ -23,8 +23,8 @@ from skdpsurv.mechanisms.newton import (
     maximum_likelihood,
     minimize,
 )
+from skdpsurv.survival.hazards.discrete_time import fit_of
 from skdpsurv.survival.hazards.model import HazardModel, HazardRecords, orthogonal_basis
-from skdpsurv.survival.hazards.plan import fit_of
 
 Q = 6
 

@@ -214,11 +214,6 @@ def grouped() -> Data:
     return replace(data, options={"group": wards}, extremes=extremes)
 
 
-def grouped_alike() -> Data:
-    """Who differs stays in the same group: all others show, where groups are read."""
-    return replace(grouped(), extremes=durations().extremes)
-
-
 def grouped_people() -> Data:
     """As ``people``."""
     whose = np.arange(N_RECORDS)
@@ -523,20 +518,18 @@ def _settings() -> Iterator[Setting]:
     yield published(LaplaceWeibullFitter)("Laplace", frame)
     yield published(SampleAggregateWeibullFitter)("blocks", durations, checked=True)
 
-    exact = ("survival", "incidence")
-    held = ("estimates", "table", "fit", "law", "exact", "_groups", "_exact")
+    held = ("estimates", "table", "fit", "law", "_groups")
     curve = ("median_survival_time_", *(f"_released.{name}" for name in held))
-    one = several(DPKaplanMeierFitter, ("counts", *exact), curve, max_time=MAX_TIME)
+    one = several(DPKaplanMeierFitter, ("counts",), curve, max_time=MAX_TIME)
     yield one("everybody", durations, representative=True)
     yield one("equal bands, X and y", survival, n_intervals=6, breakpoints="equal", checked=True)
     yield one("groups", grouped, groups=list(WARDS), breakpoints=(2.0, 5.0), checked=False)
     yield one("people", grouped_people, groups=list(WARDS), checked=False)
-    yield one("groups from the records", grouped_alike, checked=False)
     yield one("no privacy", durations, epsilon=np.inf)
     yield one("no privacy, groups", grouped, epsilon=np.inf, groups=list(WARDS), checked=False)
     one = several(
         DPAalenJohansenFitter,
-        ("counts", *exact),
+        ("counts",),
         curve,
         undeclared={"causes": [1]},
         max_time=MAX_TIME,

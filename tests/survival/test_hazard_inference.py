@@ -11,10 +11,10 @@ from lifelines import CoxPHFitter
 
 from skdpsurv import DPDiscreteTimeSurvival, PrivacyAccountant, PublicBoundsScaler, Release
 from skdpsurv.datasets import load_flchain, make_discrete_time_survival
+from skdpsurv.survival.hazards.discrete_time import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.fit import EXITS_PART
 from skdpsurv.survival.hazards.inference import HazardMoments
 from skdpsurv.survival.hazards.model import HazardModel
-from skdpsurv.survival.hazards.plan import fit_of, perturbed_plan
 
 MAX_TIME = 10.0
 COEF = np.array([0.8, -0.5, 0.0])

@@ -23,6 +23,7 @@ from skdpsurv.mechanisms.moments import MeanOfRows
 from skdpsurv.mechanisms.perturbation import Perturbed
 from skdpsurv.published import PublishedDiscreteTimeSurvival
 from skdpsurv.survival.hazards import fit as hazard_fit
+from skdpsurv.survival.hazards.discrete_time import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.fit import (
     CAP_LEVEL,
     FIRST_LOOK_RECORDS,
@@ -32,10 +33,11 @@ from skdpsurv.survival.hazards.fit import (
     SMALLEST_SPREAD,
     SPREAD_RANGE,
     TABLE_PART,
+    LifeTable,
     Look,
+    RowMean,
 )
 from skdpsurv.survival.hazards.model import CAP_RANGE, HazardModel, HazardRecords
-from skdpsurv.survival.hazards.plan import LifeTable, RowMean, fit_of, perturbed_plan
 
 MODEL = HazardModel("logit", 50, 3, 1000, 2, 1.5, "auto", 0.4)
 

@@ -11,8 +11,12 @@ from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms import sums
-from skdpsurv.survival.hazards.model import orthogonal_basis
-from skdpsurv.survival.hazards.plan import N_BANDS, baseline_from_life_table, life_table_counts
+from skdpsurv.survival.hazards.model import (
+    N_BANDS,
+    baseline_from_life_table,
+    life_table_counts,
+    orthogonal_basis,
+)
 
 
 @pytest.fixture

@@ -16,9 +16,9 @@ from skdpsurv.dp.plan import Sequential
 from skdpsurv.dp.zcdp import Concentrated
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.survival.hazards import recalibration
+from skdpsurv.survival.hazards.discrete_time import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.inference import exit_probabilities
 from skdpsurv.survival.hazards.model import HazardModel, HazardRecords
-from skdpsurv.survival.hazards.plan import fit_of, perturbed_plan
 from skdpsurv.survival.hazards.recalibration import (
     HALF_SIGNAL,
     LEAST_GROUPS,

@@ -13,6 +13,7 @@ from skdpsurv.dp.plan import Plan
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.mechanisms.sums import HISTOGRAM
+from skdpsurv.survival.hazards.discrete_time import fit_of
 from skdpsurv.survival.hazards.inference import (
     N_BANDS,
     N_BLOCKS,
@@ -23,7 +24,6 @@ from skdpsurv.survival.hazards.inference import (
     loss_rates,
 )
 from skdpsurv.survival.hazards.model import HazardModel, HazardRecords, orthogonal_basis
-from skdpsurv.survival.hazards.plan import fit_of
 from tests.support.spies import queries_without_noise
 
 Q = 12

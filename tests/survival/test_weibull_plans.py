@@ -17,27 +17,25 @@ from skdpsurv.dp import random_source
 from skdpsurv.likelihoods.weibull import SHAPE_RANGE, maximum_likelihood
 from skdpsurv.mechanisms import sums
 from skdpsurv.published import weibull as published_plans
+from skdpsurv.survival.weibull import counts as weibull_counts
 from skdpsurv.survival.weibull import plan as weibull_plan
-from skdpsurv.survival.weibull import setting as weibull_setting
 from skdpsurv.survival.weibull.counts import (
     BEFORE_BINS,
-    N_BINS,
-    CountTable,
-    before_offset,
-    count_table,
-)
-from skdpsurv.survival.weibull.intervals import Estimate
-from skdpsurv.survival.weibull.ladder import N_CELLS, ExactRungs, shape_at
-from skdpsurv.survival.weibull.plan import Ladder
-from skdpsurv.survival.weibull.setting import (
     CENTER,
     CORRECTION_EVENTS,
     CORRECTION_RATE,
     EVENTS_SHARE,
     FOLLOW_UP_SHARE,
     LARGEST_LOG_SCALE,
+    N_BINS,
+    CountTable,
     WeibullSetting,
+    before_offset,
+    count_table,
 )
+from skdpsurv.survival.weibull.intervals import Estimate
+from skdpsurv.survival.weibull.ladder import N_CELLS, ExactRungs, shape_at
+from skdpsurv.survival.weibull.plan import Ladder
 from tests.support.combinations import thinned
 
 
@@ -237,7 +235,7 @@ class TestWhatIsSpent:
         rng = np.random.default_rng(1)
         assert max(self.nominal(monkeypatch, kind, rng) for _ in range(200)) <= 0
         # Without what is set aside for it, shares of many parts would, and are refused.
-        monkeypatch.setattr(weibull_setting, "ROUNDING_SHARE", 0.0)
+        monkeypatch.setattr(weibull_counts, "ROUNDING_SHARE", 0.0)
         with pytest.raises(ValueError, match="must cost no more than"):
             max(self.nominal(monkeypatch, kind, rng) for _ in range(200))
 
@@ -444,7 +442,7 @@ class TestWithoutNoise:
     @pytest.mark.parametrize("kind", ["tight", "exact"])
     def test_ladders_balance_log_times(self, monkeypatch, no_noise, kind, sample):
         """To a cell of the grid; a correction, which goes to the likelihood, is not taken."""
-        monkeypatch.setattr(weibull_setting, "CORRECTION_RATE", math.inf)
+        monkeypatch.setattr(weibull_counts, "CORRECTION_RATE", math.inf)
         time, event = simulate(1500, **{**SAMPLES, "before": {"shape": 0.4}}[sample])
         shape, log_scale = balanced(time, event)
         found = estimate(make_fit(kind, 1500, 1e9), time, event, random_source(0))

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from skdpsurv.data.labels import stated_labels
 from skdpsurv.data.shape import Shape
+from skdpsurv.data.target import single_column
 from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.checks import (
     Check,
@@ -44,7 +45,7 @@ from skdpsurv.survival.curves.table import (
     n_bands_for,
     stated_ends,
 )
-from skdpsurv.survival.released_curve import around, times_argument
+from skdpsurv.survival.released_curve import Shown, around, times_argument
 from skdpsurv.survival.univariate import UnivariateFitter, counted, curves_of, target_blocks
 
 #: Rows of a summary.
@@ -143,10 +144,15 @@ class ExitCurves(UnivariateFitter, released=False):
         -------
         self
         """
-        options = {"durations": durations, "event_observed": event_observed, "group": group}
+        shown = Shown.checked(timeline, label, alpha)
         if group is not None and self.groups is None:
             raise ValueError(NO_GROUP)
-        return self._fit_shown(X, y, (timeline, label, alpha), **options, person=person)
+        if y is None and durations is None:
+            X = single_column(X)
+        options = {"durations": durations, "event_observed": event_observed, "group": group}
+        self._fit(X, y, person=person, **options)
+        self._shown = shown
+        return self
 
     def _causes(self) -> Causes:
         return Causes.of(vars(self))

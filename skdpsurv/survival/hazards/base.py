@@ -31,7 +31,7 @@ from skdpsurv.dp.checks import (
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import FloatArray
 from skdpsurv.inference import Inference, Summarised
-from skdpsurv.inference.inference import half_width
+from skdpsurv.inference.inference import NAMES, half_width
 from skdpsurv.likelihoods.links import LINKS
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.survival.hazards.model import (
@@ -173,7 +173,9 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
             release.parameters["max_time"], release.parameters["n_intervals"]
         )
         self.recalibration_ = Recalibration.of(release)
-        self.inference_ = Inference.of(release, n_knots + release.n_features)
+        self.inference_ = None
+        if not release.values.keys().isdisjoint(NAMES):
+            self.inference_ = Inference.of(release, n_knots + release.n_features)
         self.max_cumulative_hazard_ = None
         if "inference_cap" in release.values:
             (self.max_cumulative_hazard_,) = released_array(release, "inference_cap", (1,)).tolist()

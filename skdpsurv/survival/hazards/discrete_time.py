@@ -1,26 +1,54 @@
-"""DPDiscreteTimeSurvival: a private hazard model over discrete time."""
+"""DPDiscreteTimeSurvival: a private hazard model over discrete time.
+
+A first look spends ``center_share`` of epsilon on a life table, which gives the baseline to shrink
+to, and on the covariates' mean: rows are centred by it and clipped to the spread that is left. When
+coefficients are released, ``recalibration_share`` pays for a table of their scores over time, which
+corrects level, course and slope of the hazard, and ``inference_share`` for standard errors.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from skdpsurv.base import Weakness
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.checks import Check, auto_or, number_in, optional, positive, word_or
-from skdpsurv.dp.plan import Plan
+from skdpsurv.dp.measurement import Measurement
+from skdpsurv.dp.plan import Node, Plan, Sequential
 from skdpsurv.dp.references import REAL_ARITHMETIC
+from skdpsurv.dp.zcdp import Price, amount, left, part, parts, what_is_left
 from skdpsurv.likelihoods.links import LINKS, steepness
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
+from skdpsurv.mechanisms.vector_noise import arithmetic
 from skdpsurv.priors import Evidence, Promises, Terms, is_prior
 from skdpsurv.release import Release
 from skdpsurv.survival.hazards.base import DiscreteTimeModel
-from skdpsurv.survival.hazards.fit import FIRST_LOOK_RECORDS
-from skdpsurv.survival.hazards.model import MaximumLikelihood, hazard_plan, published_basis
-from skdpsurv.survival.hazards.plan import fit_of, perturbed_plan
-from skdpsurv.survival.hazards.posterior import LangevinFit, PosteriorDraw, PosteriorSampling
+from skdpsurv.survival.hazards.fit import (
+    EXITS_PART,
+    FIRST_LOOK_RECORDS,
+    TABLE_PART,
+    HazardFit,
+    HazardMinimiser,
+    LifeTable,
+    RowMean,
+)
+from skdpsurv.survival.hazards.inference import ExitCounts, HazardMoments
+from skdpsurv.survival.hazards.model import (
+    HazardModel,
+    MaximumLikelihood,
+    hazard_plan,
+    published_basis,
+)
+from skdpsurv.survival.hazards.posterior import (
+    HazardChain,
+    LangevinFit,
+    PosteriorDraw,
+    PosteriorSampling,
+)
+from skdpsurv.survival.hazards.recalibration import PLACES_PART, RiskPlaces, RiskTable
 
 
 class DPDiscreteTimeSurvival(DiscreteTimeModel):
@@ -191,8 +219,6 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
     True
     """
 
-    _inference_needs = (", another method than 'psgld', a finite epsilon", FIRST_LOOK_RECORDS)
-
     _rules: ClassVar[dict[str, Check]] = {
         "delta": number_in(0.0, 1.0, closed="left"),
         "method": word_or(PosteriorSampling, "auto", *NAMES, "psgld"),
@@ -294,7 +320,15 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
         found = super()._weaknesses(shape)
         if self._is_asymptotic:
             found.append(Weakness("asymptotic", ""))
-        return [*found, *(Weakness("proved", text) for text in Promises.of(self.prior).leaks())]
+        if self.prior is not None:
+            found += [Weakness("proved", text) for text in Promises.of(self.prior).leaks()]
+        return found
+
+    def _doubts(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:
+        doubts = super()._doubts(shape, X, y, **options)
+        if self.inference_share:
+            doubts += self._few_intervals(shape, FIRST_LOOK_RECORDS)
+        return doubts
 
     def _plan(self, shape: Shape) -> Plan:
         cap, sampling = self.max_cumulative_hazard, self._sampling
@@ -345,3 +379,71 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
         stated = self.release_.parameters
         basis = published_basis(stated["n_intervals"], stated["n_knots"])
         return steepness(LINKS[stated["link"]].survival(basis @ self.baseline_coef_))
+
+
+def fit_of(
+    model: HazardModel,
+    epsilon: float,
+    method: str,
+    alpha: float,
+    shares: Sequence[float],
+    delta: float = 0.0,
+    kind: type[HazardFit] = HazardFit,
+    **options: Any,
+) -> tuple[HazardFit, tuple[Price, Price, Price]]:
+    """Return what is public of a fit, and the prices of look, recalibration and inference."""
+    enough = model.n_records * epsilon >= FIRST_LOOK_RECORDS
+    shares = [share if enough else 0.0 for share in shares]
+    own: Price
+    others: Any
+    if delta:
+        # Squares of mus add up, so that small parts cost little: they get twice their share.
+        own, *others = parts(epsilon, delta, [1.0 - sum(shares), *(2.0 * s for s in shares)])
+    else:
+        others = [share * epsilon for share in shares]
+        own = what_is_left(epsilon, *others)
+    center, recalibration, inference = others
+    looks, weighed = amount(center) > 0.0, amount(inference) > 0.0
+    fit = kind(model, epsilon, method, alpha, own, looks=looks, weighed=weighed, **options)
+    return fit, (center, recalibration, inference)
+
+
+def perturbed_plan(
+    fit: HazardFit, prices: tuple[Price, Price, Price], delta: float = 0.0, verbose: int = 0
+) -> Plan:
+    """Return the plan of a fit, with what comes before and after it at these prices."""
+    center, recalibration, inference = prices
+    nodes: list[Node] = []
+    if amount(center):
+        of_table = part(center, TABLE_PART)
+        look = LifeTable(price=of_table, fit=fit), RowMean(price=left(center, of_table), fit=fit)
+        nodes.append(Sequential(look, center, "center"))
+    point: Measurement = HazardMinimiser(fit)
+    if isinstance(fit, LangevinFit):
+        point = HazardChain(fit, verbose)
+    nodes.append(point)
+    if amount(recalibration):
+        of_places = part(recalibration, PLACES_PART)
+        of_table = left(recalibration, of_places)
+        table = (
+            RiskTable(price=of_table, fit=fit),
+            RiskPlaces(price=of_places, fit=fit, of_table=of_table),
+        )
+        nodes.append(Sequential(table, recalibration, "recalibration"))
+    if amount(inference):
+        of_exits = part(inference, EXITS_PART)
+        moments = HazardMoments.planned(fit, left(inference, of_exits))
+        nodes.append(
+            Sequential((ExitCounts(price=of_exits, fit=fit), moments), inference, "inference")
+        )
+    unit = "mu" if delta else "epsilon"
+    return hazard_plan(
+        fit.model,
+        fit.epsilon,
+        fit.alpha,
+        Sequential(tuple(nodes)),
+        delta,
+        arithmetic(fit.law),
+        # Unless a node states what it spends.
+        {f"{unit}_center": 0.0, f"{unit}_recalibration": 0.0},
+    )

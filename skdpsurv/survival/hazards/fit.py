@@ -1,10 +1,13 @@
-"""Numbers of perturbed hazard fits that were tuned: where, is said of each.
+"""A perturbed hazard model: what is public of it, a first look, and its minimiser.
 
-A perturbed hazard model: what is public of it, and its minimiser as a measurement.
+The life table of a first look counts records by band of the exit time and by event: each record is
+in one cell, so replacing one record changes two cells by one. Neighbours: replace-one. Sensitivity:
+2 in L1, and the root of 2 in L2. Theorem: that of a histogram (:mod:`skdpsurv.mechanisms.sums`),
+however many bands there are. The baseline that it suggests is post-processing.
 
 Rows are centred and clipped, and the cap on cumulative hazards is chosen, by what a first look has
-released; coefficients are improved by a ``prior`` that they agree with, after the release. Numbers
-that were tuned are in :mod:`skdpsurv.survival.hazards.fit`.
+released; coefficients are improved by a ``prior`` that they agree with, after the release. Where
+numbers were tuned is said of each.
 """
 
 from __future__ import annotations
@@ -18,13 +21,14 @@ import numpy as np
 
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.dp.measurement import GAUSSIAN, Known, Mechanism, NoisySum
-from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.dp.zcdp import Concentrated, Price, stated_price
 from skdpsurv.inference import REACH
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock
 from skdpsurv.likelihoods.links import Curve, steepness
 from skdpsurv.mechanisms import perturbation
 from skdpsurv.mechanisms.certificate import Center
+from skdpsurv.mechanisms.moments import MeanOfRows
 from skdpsurv.mechanisms.perturbation import (
     Calibrated,
     Minimisers,
@@ -33,12 +37,15 @@ from skdpsurv.mechanisms.perturbation import (
     SharedPrice,
     steps_of,
 )
+from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
 from skdpsurv.priors import Evidence, Prior
 from skdpsurv.survival.hazards.model import (
     HAZARD_PROOF,
     HazardModel,
     HazardRecords,
+    baseline_from_life_table,
+    life_table_counts,
     orthogonal_basis,
     released,
 )
@@ -302,6 +309,56 @@ class HazardSum(NoisySum):
     fit: HazardFit
 
     theorem = HAZARD_PROOF
+
+
+class LifeTable(HazardSum):
+    """Exits by band and event, and the baseline that they suggest."""
+
+    name = "a life table"
+    asked = HISTOGRAM  # each record is in one cell
+
+    def ask(self, known: Known, records: Blocks[HazardRecords]) -> IntArray:
+        """Return exact counts."""
+        exits = records.map(lambda block: (block.interval, block.event))
+        return life_table_counts(exits, self.fit.model.n_intervals)
+
+    def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
+        """Return the baseline to shrink to."""
+        fit = self.fit
+        public = fit.public_look.center[: fit.model.n_knots]
+        link, basis = fit.likelihood.link, fit.likelihood.basis
+        found = baseline_from_life_table(noisy, self.price, basis, link, public)
+        return {"_baseline": fit.moderate(found)}
+
+
+class RowMean(HazardSum):
+    """The mean of the rows, which centres them, and the spread that is left."""
+
+    name = "the mean of the rows"
+
+    def query(self, known: Known) -> MeanOfRows:
+        """Return the mean, of rows that are clipped."""
+        model = self.fit.model
+        return MeanOfRows(model.n_records, model.n_features, model.data_norm)
+
+    def spans(self) -> list[float]:
+        """Return the noise in units of ``data_norm``, which is the size that a mean can have."""
+        query = self.query({})
+        return [query.law(self.price).scale / query.data_norm]
+
+    def ask(self, known: Known, records: Blocks[HazardRecords]) -> FloatArray:
+        """Return the exact mean."""
+        return self.query(known).mean(records.map(lambda block: block.X))
+
+    def after(self, known: Known, noisy: FloatArray) -> dict[str, Any]:
+        """Return the mean, the radius that rows are clipped to, and the spread."""
+        model, fit = self.fit.model, self.fit
+        mean, spread = self.query(known).shrunk(noisy, self.price)
+        spread = max(spread, SMALLEST_SPREAD * model.data_norm)
+        least, most = INFERENCE_SPREAD if fit.weighed else SPREAD_RANGE
+        wider = least * model.signal(fit.epsilon) ** SPREAD_POWER
+        radius = spread * float(np.clip(wider, least, most))
+        return {"_mean": mean, "_radius": radius, "_spread": spread}
 
 
 @dataclass(frozen=True, eq=False)

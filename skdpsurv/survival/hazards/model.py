@@ -11,7 +11,8 @@ Its columns are nearly collinear. Fits use the same space in another basis: a co
 columns orthogonal to it and to each other over the grid. Both are public, and so is the map
 between.
 
-The public description of a hazard model, its records on the grid, and the frame of its plan.
+The public description of a hazard model, its records on the grid, the baseline that a private life
+table of them suggests, and the frame of its plan.
 """
 
 from __future__ import annotations
@@ -30,9 +31,11 @@ from skdpsurv.dp.measurement import Known, Mechanism
 from skdpsurv.dp.plan import Node, Plan
 from skdpsurv.dp.references import DOUBLES, reference
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
+from skdpsurv.dp.zcdp import Price
 from skdpsurv.likelihoods.hazard import DiscreteHazard, HazardBlock, hazard_block
 from skdpsurv.likelihoods.links import LINKS, Link
 from skdpsurv.mechanisms import newton
+from skdpsurv.mechanisms.sums import HISTOGRAM
 
 
 def published_basis(n_intervals: int, n_knots: int) -> FloatArray:
@@ -150,6 +153,64 @@ class HazardRecords(NamedTuple):
         clips = change if math.isfinite(radius) else None
         block = hazard_block(self.X, self.interval, self.event, clips)
         return block if reach is None else block._replace(weight=row_weights(block.X, 1.0))
+
+
+#: Bands of the table: enough for the shape of a baseline with three knots.
+N_BANDS = 4
+#: How far, in standard deviations, the log-odds of the hazard and its shape may be from the prior.
+LEVEL_DEVIATION, SHAPE_DEVIATION = 2.0, 0.7
+
+
+def life_table_counts(exits: Blocks[tuple[IntArray, BoolArray]], n_intervals: int) -> IntArray:
+    """Count private records, censored and with events, in each band of exit intervals."""
+    n_bands = min(N_BANDS, n_intervals)
+
+    def counts(block: tuple[IntArray, BoolArray]) -> IntArray:
+        interval, event = block
+        cell = 2 * ((interval - 1) * n_bands // n_intervals) + event
+        return np.bincount(cell, minlength=2 * n_bands).astype(np.int64)
+
+    return exits.map_sum(counts)
+
+
+def baseline_from_life_table(
+    counts: IntArray, price: Price, basis: FloatArray, link: Link, prior: FloatArray
+) -> FloatArray:
+    """Fit baseline coefficients to a noisy life table, shrunk towards a prior."""
+    q, n_basis = basis.shape
+    table = np.maximum(counts, 0).reshape(-1, 2).astype(np.float64)
+    n_bands = table.shape[0]
+    middle = np.clip(np.rint((np.arange(n_bands) + 0.5) * q / n_bands), 1, q)
+    censored = middle.copy()
+    censored[-1] = q  # most of the last band's censored records reached the horizon
+    block = hazard_block(
+        np.zeros((2 * n_bands, 0)),
+        np.concatenate([censored, middle]).astype(np.int64),
+        np.repeat([False, True], n_bands),
+    )
+    # As ``hazard_block`` sorts the records that they belong to.
+    weights = table.T.ravel()[np.argsort([*censored, *(middle - 1)], kind="stable")]
+    likelihood = DiscreteHazard(basis, 0, 0.0, link)
+    # Variance of the sum of the cells' noise.
+    noise = HISTOGRAM.deviation(price) ** 2 * table.size
+    size = np.sqrt(np.mean(basis**2, axis=0))
+    deviation = np.full(n_basis, SHAPE_DEVIATION)
+    deviation[0] = LEVEL_DEVIATION
+    # Ridge that minimises the squared error of a coefficient of this deviation: noise variance
+    # over information and variance.
+    ridge = noise * size**2 / (max(table[:, 1].sum(), math.sqrt(noise)) * deviation**2)
+    coef = prior
+    for _ in range(25):
+        gradient, hessian = likelihood.derivatives(coef, block, weights)
+        assert hessian is not None
+        # The small multiple of the identity keeps the system regular beside any table.
+        damping = np.diag(ridge + 1e-9 * np.trace(hessian))
+        step = np.linalg.solve(hessian + damping, gradient + ridge * (coef - prior))
+        largest = float(np.max(np.abs(step * size)))
+        coef = coef - step * min(1.0, 1.5 / max(largest, 1e-12))
+        if largest < 1e-6:
+            break
+    return coef
 
 
 def hazard_plan(

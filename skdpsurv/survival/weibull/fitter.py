@@ -19,10 +19,16 @@ from skdpsurv.likelihoods.weibull import mean_log_likelihood
 from skdpsurv.release import Release, check_parameters, released_array
 from skdpsurv.survival.released_curve import ReleasedCurve, stated_records
 from skdpsurv.survival.univariate import UnivariateFitter
-from skdpsurv.survival.weibull.counts import CountTable, LogTimes, log_times
+from skdpsurv.survival.weibull.counts import (
+    LEFT_CENSORED,
+    CountTable,
+    LogTimes,
+    Way,
+    WeibullSetting,
+    log_times,
+)
 from skdpsurv.survival.weibull.intervals import Estimate, plausible_estimates
 from skdpsurv.survival.weibull.plan import MAXIMUM_LIKELIHOOD, TIGHT
-from skdpsurv.survival.weibull.setting import LEFT_CENSORED, Way, WeibullSetting
 
 if TYPE_CHECKING:
     from skdpsurv.release.script import Script

@@ -32,8 +32,12 @@ import numpy as np
 from skdpsurv.dp import RandomSource, random_source
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.survival.weibull.counts import CountTable, bin_probabilities, mean_log_time
-from skdpsurv.survival.weibull.setting import WeibullSetting
+from skdpsurv.survival.weibull.counts import (
+    CountTable,
+    WeibullSetting,
+    bin_probabilities,
+    mean_log_time,
+)
 
 #: Errors further from their median than so many median deviations do not move slopes any more.
 FAR = 6.0

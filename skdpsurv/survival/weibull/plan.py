@@ -45,9 +45,15 @@ from skdpsurv.likelihoods.weibull import (
 from skdpsurv.mechanisms.ladder import UNIT, Rungs, draw_cell, highest_level
 from skdpsurv.mechanisms.sums import COUNT, Sum
 from skdpsurv.survival.weibull.counts import (
+    CENTER,
+    LARGEST_CORRECTION,
+    LARGEST_LOG_SCALE,
     N_BINS,
+    STEEPEST,
     CountTable,
     LogTimes,
+    Way,
+    WeibullSetting,
     all_log_times,
     before_offset,
     count_table,
@@ -58,14 +64,6 @@ from skdpsurv.survival.weibull.counts import (
     log_time_variance,
 )
 from skdpsurv.survival.weibull.ladder import ReleasedMeanRungs, shape_at
-from skdpsurv.survival.weibull.setting import (
-    CENTER,
-    LARGEST_CORRECTION,
-    LARGEST_LOG_SCALE,
-    STEEPEST,
-    Way,
-    WeibullSetting,
-)
 
 PROOF = reference("docs/proofs/ladder", "nguyen-hui-weibull", "nissim")
 
