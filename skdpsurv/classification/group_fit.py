@@ -30,11 +30,19 @@ import numpy as np
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.shape import row_products
 from skdpsurv.dp import clip_rows, row_weights
-from skdpsurv.dp.measurement import Cost, in_turn, price_of
+from skdpsurv.dp.measurement import GAUSSIAN, Cost, in_turn, price_of
+from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IndexArray
 from skdpsurv.dp.zcdp import Concentrated, Price
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic, log_odds_slope
-from skdpsurv.mechanisms.perturbation import Calibrated, Problem, SharedPrice, deviation, steps_of
+from skdpsurv.mechanisms.perturbation import (
+    Calibrated,
+    Minimisers,
+    Problem,
+    SharedPrice,
+    deviation,
+    steps_of,
+)
 from skdpsurv.priors import Evidence, Prior
 
 #: What rows tell of a coefficient beside what they would if all directions of rows within their
@@ -250,6 +258,27 @@ class GroupFit:
             "noise_scale": [how.noise_scale for how in self.calibrations],
             **({"n_steps": steps} if any(steps) else {}),
         }
+
+
+class FittedGroups(Minimisers):
+    """Perturbed models of planned fits, each of the same records. A subclass says of which fits."""
+
+    fits: tuple[GroupFit, ...]
+    pure = reference("docs/proofs/logistic", "chaudhuri")
+
+    @property
+    def cost(self) -> Cost:
+        """What the models were calibrated for, together."""
+        return in_turn(fit.cost for fit in self.fits)
+
+    @property
+    def proof(self) -> str:  # type: ignore[override]
+        """Where it is proved."""
+        return GAUSSIAN if any(fit.gaussian for fit in self.fits) else self.pure
+
+    def spans(self) -> list[float]:
+        """Return the public numbers that must be neither huge nor tiny."""
+        return [span for fit in self.fits for span in fit.spans()]
 
 
 def _seen(group: ColumnGroup, data_norm: float, block: SignedRows) -> SignedRows:

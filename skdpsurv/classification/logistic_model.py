@@ -43,7 +43,6 @@ noise on counts (docs/proofs/noise, docs/proofs/logistic); the slope is post-pro
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -52,7 +51,7 @@ import numpy as np
 from scipy import optimize, special
 
 from skdpsurv.classification import budgets
-from skdpsurv.classification.group_fit import Coefficients, GroupFit, SignedRows
+from skdpsurv.classification.group_fit import Coefficients, FittedGroups, GroupFit, SignedRows
 from skdpsurv.classification.private_classifier import (
     ASSUMPTIONS,
     LabelledShape,
@@ -63,7 +62,7 @@ from skdpsurv.classification.private_classifier import (
     write_classes,
 )
 from skdpsurv.data.blocks import Blocks
-from skdpsurv.dp.measurement import GAUSSIAN, Cost, Known, NoisySum
+from skdpsurv.dp.measurement import Known, NoisySum
 from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
@@ -71,7 +70,7 @@ from skdpsurv.dp.zcdp import Price, stated_price
 from skdpsurv.inference import Inference, Summarised
 from skdpsurv.inference.inference import NAMES
 from skdpsurv.likelihoods.linear import log_odds, probability
-from skdpsurv.mechanisms.perturbation import Minimisers, Perturbed, Problem
+from skdpsurv.mechanisms.perturbation import Perturbed, Problem
 from skdpsurv.mechanisms.sums import Histogram
 from skdpsurv.priors import Prior
 from skdpsurv.release import Release, released_array
@@ -92,6 +91,7 @@ N_POINTS = 4
 N_STEPS = 4
 #: What a slope is kept within.
 LEAST_SLOPE, LARGEST_SLOPE = 0.01, 100.0
+#: Names of standard errors in a release.
 
 
 def public_slope(fit: GroupFit, epsilon: float, n_classes: int) -> float:
@@ -104,7 +104,7 @@ def public_slope(fit: GroupFit, epsilon: float, n_classes: int) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class LogisticMinimisers(Minimisers):
+class LogisticMinimisers(FittedGroups):
     """One model of all columns, or one for each class.
 
     Parameters
@@ -123,9 +123,9 @@ class LogisticMinimisers(Minimisers):
     prior: Prior | None = None
 
     @property
-    def cost(self) -> Cost:
-        """What the models were calibrated for."""
-        return self.fit.cost
+    def fits(self) -> tuple[GroupFit, ...]:  # type: ignore[override]
+        """The one plan."""
+        return (self.fit,)
 
     @property
     def noise(self) -> float:  # type: ignore[override]
@@ -133,18 +133,9 @@ class LogisticMinimisers(Minimisers):
         return self.fit.noise((1.0,))
 
     @property
-    def proof(self) -> str:  # type: ignore[override]
-        """Where it is proved."""
-        return GAUSSIAN if self.fit.gaussian else reference("docs/proofs/logistic", "chaudhuri")
-
-    @property
     def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
         """What a prior promises."""
         return () if self.prior is None else self.prior.promises.assumptions()
-
-    def spans(self) -> list[float]:
-        """Return the public numbers that must be neither huge nor tiny."""
-        return self.fit.spans()
 
     def stated(self) -> dict[str, Any]:
         """Return how the models were calibrated, and what a prior is."""
@@ -293,12 +284,8 @@ def _root(falling: Callable[[float], float], low: float, high: float) -> float:
     return float(optimize.brentq(falling, low, high, xtol=1e-6))
 
 
-class LogisticModel(Summarised, PrivateClassifier, ABC):
+class LogisticModel(Summarised, PrivateClassifier):
     """Base of private logistic regressions: a subclass says by which plan they are fitted."""
-
-    @abstractmethod
-    def _plan(self, shape: LabelledShape) -> Plan:
-        """Decide from public numbers alone how epsilon is spent."""
 
     def _set_fitted(self, release: Release) -> None:
         self._set_classes(release)

@@ -21,17 +21,18 @@ from typing import Any, ClassVar
 import numpy as np
 
 from skdpsurv.classification.budgets import GroupSetting
-from skdpsurv.classification.group_fit import Coefficients, GroupFit, SignedRows
+from skdpsurv.classification.group_fit import Coefficients, FittedGroups, GroupFit, SignedRows
 from skdpsurv.data.blocks import Blocks, same_records
 from skdpsurv.dp import RandomSource
 from skdpsurv.dp.checks import Check, Parameters, number_in
-from skdpsurv.dp.measurement import GAUSSIAN, Cost, Distances, Known, at_once, in_turn
+from skdpsurv.dp.measurement import Cost, Distances, Known, at_once
 from skdpsurv.dp.plan import Disjoint, Node
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.likelihoods.linear import probability
-from skdpsurv.mechanisms.perturbation import Minimisers, Perturbed, Problem
+from skdpsurv.mechanisms.perturbation import Perturbed, Problem
 
+PROOF = reference("docs/proofs/stacking", "guo", "chaudhuri")
 COMBINERS = ("weighted_vote", "logistic", "vote")
 
 Rows = Blocks[SignedRows]
@@ -84,25 +85,8 @@ def stacked_scores(cast: FloatArray, top: Coefficients) -> FloatArray:
     return np.asarray(np.einsum("onk,ok->no", meta_rows(cast), top.coef) + top.intercept)
 
 
-class _Models(Minimisers):
-    """Models of one level. A subclass says which fits they are of."""
-
-    fits: tuple[GroupFit, ...]
-
-    @property
-    def proof(self) -> str:  # type: ignore[override]
-        """Where it is proved."""
-        if any(fit.gaussian for fit in self.fits):
-            return GAUSSIAN
-        return reference("docs/proofs/stacking", "guo", "chaudhuri")
-
-    def spans(self) -> list[float]:
-        """Return the public numbers that must be neither huge nor tiny."""
-        return [span for fit in self.fits for span in fit.spans()]
-
-
 @dataclass(frozen=True, eq=False)
-class ModelsBelow(_Models):
+class ModelsBelow(FittedGroups):
     """Models that vote: of groups of columns, or of parts of the rows that share no record.
 
     Parameters
@@ -117,6 +101,8 @@ class ModelsBelow(_Models):
     fits: tuple[GroupFit, ...]
     name: str
     n_jobs: int | None = None
+
+    pure = PROOF
 
     @property
     def cost(self) -> Cost:
@@ -155,7 +141,7 @@ class ModelsBelow(_Models):
 
 
 @dataclass(frozen=True, eq=False)
-class TopModel(_Models):
+class TopModel(FittedGroups):
     """A model of the votes of those below, one output after another, on rows of its own.
 
     Parameters
@@ -174,15 +160,12 @@ class TopModel(_Models):
     name: str
     n_jobs: int | None = None
 
+    pure = PROOF
+
     @property
     def fits(self) -> tuple[GroupFit, ...]:  # type: ignore[override]
         """That of each output."""
         return (self.fit,) * self.below[0].n_outputs
-
-    @property
-    def cost(self) -> Cost:
-        """What all outputs cost: they are of the same rows."""
-        return in_turn(fit.cost for fit in self.fits)
 
     def stated(self) -> dict[str, Any]:
         """Return how epsilon is spent."""

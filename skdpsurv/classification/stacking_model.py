@@ -144,9 +144,8 @@ class StackingModel(PrivateClassifier):
         stacked = self._combiner == "logistic"
         caps = checked_caps(np.array(values.get("max_residual")), (1 + stacked,))
         self.max_residual_ = float(caps[0])
-        # Of an earlier fit with another combiner.
-        for name in ("high_level_coef_", "high_level_intercept_", "high_level_max_residual_"):
-            self.__dict__.pop(name, None)
+        for name in [name for name in vars(self) if name.startswith("high_level_")]:
+            delattr(self, name)  # of an earlier fit with another combiner
         if stacked:
             shape = (n_each, n_models)
             self.high_level_coef_ = released_array(release, "high_level_coef", shape)
@@ -252,7 +251,7 @@ class StackingModel(PrivateClassifier):
         holdout = 0.0 if self._top is None else float(self._top.holdout)
         stack = plan_stack(setting, len(groups) // len(below), holdout, calibrate)
         promises, words = Promises.of(self.prior), self._mechanism(stack)
-        given = ("importances come from outside these records",)
+        given = "importances come from outside these records"
         return Plan(
             stack.tree((words, f"{words} on votes"), self.n_jobs),
             epsilon,
@@ -267,7 +266,7 @@ class StackingModel(PrivateClassifier):
             },
             assumed=(
                 *ASSUMPTIONS,
-                *(given if self._importances is not None else ()),
+                *([given] if self._importances is not None else []),
                 *promises.assumptions(),
             ),
             words=words,
@@ -275,14 +274,13 @@ class StackingModel(PrivateClassifier):
 
     def _mechanism(self, stack: Stack) -> str:
         kind = "parts of the rows" if self._columns_parted is None else "groups of columns"
-        top = ", and on their votes" if stack.high is not None else ""
-        methods = [NAMES["noisy_gd" if plan.gaussian else "obj_pert"] for plan in stack.levels]
-        if stack.high is not None and methods[0] != methods[-1]:
-            top = f", and {methods[-1]} on their votes"
+        names = [NAMES["noisy_gd" if fit.gaussian else "obj_pert"] for fit in stack.levels]
+        low, again = names[0], "" if names[0] == names[-1] else f"{names[-1]} "
+        top = "" if stack.high is None else f", and {again}on their votes"
         if math.isinf(self.epsilon):
             return f"penalised likelihoods on {kind}{top}, no noise"
         published = ", as published" if self.calibration == "published" else ""
-        return f"{methods[0]} of logistic likelihoods on {kind}{top}{published}"
+        return f"{low} of logistic likelihoods on {kind}{top}{published}"
 
     def _ridge_multiple(self, n_groups: int) -> float:
         if self.prior is not None:

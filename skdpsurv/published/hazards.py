@@ -19,7 +19,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -70,59 +71,44 @@ def true_cost(basis: FloatArray, kappa: float) -> float:
 
 @dataclass(frozen=True)
 class PublishedPerturbation(Minimisers):
-    """The paper's perturbation, checked to be private before it runs."""
+    """The paper's perturbation."""
 
     model: HazardModel
     price: float
-    method: str
-    alpha: float
-    likelihood: DiscreteHazard = field(init=False)
-    calibration: Any = field(init=False)
+    name: str
+    likelihood: DiscreteHazard
+    calibration: Any
 
     alone = True
     proof = reference("docs/errata", "nguyen-hui")
 
-    def __post_init__(self) -> None:
-        model = self.model
+    @classmethod
+    def planned(
+        cls, model: HazardModel, price: float, method: str, alpha: float
+    ) -> PublishedPerturbation:
+        """Return it, checked to be private."""
         if model.link != "logit":
             raise ValueError(
                 f"link must be 'logit': the paper has no bound for {model.link!r}. Use "
                 "DPDiscreteTimeSurvival."
             )
-        basis = published_basis(model.n_intervals, model.n_knots)
+        n, basis = model.n_records, published_basis(model.n_intervals, model.n_knots)
         likelihood = DiscreteHazard(basis, model.n_features)
-        sensitivity = published_sensitivity(basis)
+        sensitivity, d = published_sensitivity(basis), likelihood.n_params
         constants = replace(likelihood.constants, gradient_sensitivity=sensitivity)
-        calibration: Any
-        if self.method == "out_pert":
-            kappa = model.n_records * (self.alpha or LEAST_ALPHA)
-            calibration = output.calibrate_at(
-                constants, self.price, model.n_records, likelihood.n_params, kappa
+        if method == "out_pert":
+            kappa = n * (alpha or LEAST_ALPHA)
+            how: Any = output.calibrate_at(constants, price, n, d, kappa)
+            return cls(model, price, "Ext-Out-Pert, as published", likelihood, how)
+        cost = partial(published_cost, basis)
+        how = objective.calibrate_to_cost(constants, cost, price, n, d, alpha)
+        if cost(how.kappa) < true_cost(basis, how.kappa):
+            raise ValueError(
+                "n_knots, epsilon and alpha must be such that the published algorithm is private: "
+                "here the paper's bound on the curvature falls short (docs/errata). Use "
+                "DPDiscreteTimeSurvival."
             )
-        else:
-            calibration = objective.calibrate_to_cost(
-                constants,
-                lambda kappa: published_cost(basis, kappa),
-                self.price,
-                model.n_records,
-                likelihood.n_params,
-                self.alpha,
-            )
-            kappa = calibration.kappa
-            if published_cost(basis, kappa) < true_cost(basis, kappa):
-                raise ValueError(
-                    "n_knots, epsilon and alpha must be such that the published algorithm is "
-                    "private: here the paper's bound on the curvature falls short (docs/errata). "
-                    "Use DPDiscreteTimeSurvival."
-                )
-        object.__setattr__(self, "likelihood", likelihood)
-        object.__setattr__(self, "calibration", calibration)
-
-    @property
-    def name(self) -> str:  # type: ignore[override]
-        """What was perturbed, in words."""
-        name = "Ext-Obj-Pert" if self.method == "obj_pert" else "Ext-Out-Pert"
-        return f"{name}, as published"
+        return cls(model, price, "Ext-Obj-Pert, as published", likelihood, how)
 
     def spans(self) -> list[float]:
         """Return the public numbers that must be neither huge nor tiny."""
@@ -287,5 +273,5 @@ class PublishedDiscreteTimeSurvival(DiscreteTimeModel):
             tree = PublishedDraw(model, epsilon, alpha, sampling)
             numbers = REAL_ARITHMETIC
         else:
-            tree = PublishedPerturbation(model, epsilon, str(self.method), alpha)
+            tree = PublishedPerturbation.planned(model, epsilon, str(self.method), alpha)
         return hazard_plan(model, epsilon, alpha, tree, numbers=numbers)

@@ -14,7 +14,6 @@ from sklearn.base import clone
 from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
-from skdpsurv.base import Published
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape
 from skdpsurv.dp import PrivacyAccountant, silent_arithmetic
@@ -234,17 +233,10 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
             for share, bins in zip(shares, self._bins(), strict=True)
         ]
         if self._classifies:
-            classes = np.unique(np.asarray(self.outcome)).tolist()
-            cells.append(places_of(target, classes))
-            if cells[-1].max() == len(classes):
+            cells.append(places_of(target, self._labels.tolist()))
+            if cells[-1].max() == self._labels.size:
                 raise ValueError("y holds a label that is not among the classes in outcome.")
         return np.ravel_multi_index(cells, self._grid_shape())
-
-    def _publish(self, shape: Shape, published: Published) -> Self:
-        """Fit the estimator inside to the released weights, and keep the release."""
-        self._learn(published.values["weights"])
-        fitted: Self = super()._publish(shape, published)
-        return fitted
 
     def _stated(self, shape: Shape) -> dict[str, Any]:
         return {
@@ -268,13 +260,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         -------
         PerturbedHistogramMEstimator
         """
-        built = cls._rebuilt(release, estimator=estimator)
-        if release.n_features != len(built._bounds()):
-            raise ValueError("bounds of the release must hold a pair for each column.")
-        if built.weights_.shape != (math.prod(built._grid_shape()),):
-            raise ValueError("values of the release must hold a weight for each cell.")
-        built._learn(built.weights_)
-        return built
+        return cls._rebuilt(release, estimator=estimator)
 
     def _grid(self) -> list[NDArray[Any]]:
         """Return the cells' centres, column by column, and their outcomes."""
@@ -283,7 +269,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
             for (low, high), bins in zip(self._ranges(), self._bins(), strict=True)
         ]
         if self._classifies:
-            axes.append(np.unique(np.asarray(self.outcome)))
+            axes.append(self._labels)
         return [axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")]
 
     def _fit_equally(self) -> Any:
@@ -292,10 +278,14 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         weights = np.ones(outcomes.size)
         return clone(self._estimator).fit(np.column_stack(columns), outcomes, sample_weight=weights)
 
-    def _learn(self, weights: FloatArray) -> None:
+    def _set_fitted(self, release: Release) -> None:
         """Fit the estimator to the cells' centres with released weights."""
-        grid = self._grid()
-        held = weights > 0
+        if release.n_features != len(self._bounds()):
+            raise ValueError("bounds of the release must hold a pair for each column.")
+        self.weights_ = weights = np.array(release.values.get("weights"), dtype=np.float64)
+        if weights.shape != (math.prod(self._grid_shape()),):
+            raise ValueError("values of the release must hold a weight for each cell.")
+        grid, held = self._grid(), weights > 0
         # A cell of each outcome stays, with or without weight: the classes are public.
         held[: self._grid_shape()[-1]] = True
         X, y = np.column_stack([axis[held] for axis in grid[:-1]]), grid[-1][held]
@@ -320,8 +310,12 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         return [int(self.n_bins)] * len(self._ranges())
 
     def _grid_shape(self) -> tuple[int, ...]:
-        n_classes = [np.unique(np.asarray(self.outcome)).size] if self._classifies else []
-        return (*self._bins(), *n_classes)
+        return (*self._bins(), *([self._labels.size] if self._classifies else []))
+
+    @property
+    def _labels(self) -> NDArray[Any]:
+        """The classes."""
+        return np.unique(np.asarray(self.outcome))
 
     def _check_together(self) -> None:
         if not self._classifies:
@@ -341,9 +335,6 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
                 f"n_bins must make at most {MOST_CELLS:,} cells, got {n_cells:,}; use fewer bins "
                 "or fewer columns."
             )
-
-    def _set_fitted(self, release: Release) -> None:
-        self.weights_ = np.array(release.values.get("weights"), dtype=np.float64)
 
     def _matrix(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self, "estimator_")

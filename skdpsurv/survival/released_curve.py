@@ -215,6 +215,12 @@ class CurveFrames(PrivateEstimator):
 
     survival_band: Callable[..., pd.DataFrame]
 
+    def _show(self, shown: Shown) -> None:
+        # A fit that was asked for nothing leaves nothing, as a rebuilt one.
+        self.__dict__.pop("_shown", None)
+        if any(part is not None for part in shown):
+            self._shown = shown
+
     @property
     def _curve(self) -> Any:
         check_is_fitted(self, "release_")

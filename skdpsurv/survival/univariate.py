@@ -125,10 +125,7 @@ class UnivariateFitter(CurveFrames):
         if y is None and durations is None:
             X = single_column(X)
         self._fit(X, y, durations=durations, event_observed=event_observed, person=person)
-        # A fit that was asked for nothing leaves nothing, as a rebuilt one.
-        self.__dict__.pop("_shown", None)
-        if any(part is not None for part in shown):
-            self._shown = shown
+        self._show(shown)
         return self
 
     @available_if(has("hazard"))

@@ -81,7 +81,7 @@ def test_no_pair_of_records_passes_the_bounds(q, e):
 
 class TestObjectivePerturbation:
     def test_kappa_is_n_lambda_where_the_cost_allows(self):
-        plan = PublishedPerturbation(model(n_records=10**6), 1.0, "obj_pert", 0.1)
+        plan = PublishedPerturbation.planned(model(n_records=10**6), 1.0, "obj_pert", 0.1)
         assert plan.calibration.kappa == pytest.approx(1e5)
         J = published_cost(plan.likelihood.basis, 1e5)
         assert plan.calibration.epsilon_curvature == pytest.approx(J)
@@ -90,14 +90,14 @@ class TestObjectivePerturbation:
         assert plan.calibration.noise_scale == pytest.approx(S / epsilon_noise)
 
     def test_half_of_epsilon_pays_for_curvature_elsewhere(self):
-        plan = PublishedPerturbation(model(), 1.0, "obj_pert", 0.0)
+        plan = PublishedPerturbation.planned(model(), 1.0, "obj_pert", 0.0)
         half = (1 - SOLVER_SHARE) / 2
         assert plan.calibration.epsilon_curvature == pytest.approx(half)
         assert plan.calibration.epsilon_noise == pytest.approx(half)
         assert published_cost(plan.likelihood.basis, plan.calibration.kappa) == pytest.approx(half)
 
     def test_the_loss_is_uncapped_in_the_papers_basis(self):
-        plan = PublishedPerturbation(model(), 1.0, "obj_pert", 0.0)
+        plan = PublishedPerturbation.planned(model(), 1.0, "obj_pert", 0.0)
         np.testing.assert_array_equal(plan.likelihood.basis, published_basis(50, 3))
         assert plan.likelihood.max_cumulative_hazard is None
         # S and tau of the package cover less than the paper's: it errs on the safe side there.
@@ -108,13 +108,13 @@ class TestObjectivePerturbation:
 class TestOutputPerturbation:
     @pytest.mark.parametrize("alpha", [1e-3, 0.1])
     def test_scale(self, alpha):
-        plan = PublishedPerturbation(model(), 2.0, "out_pert", alpha)
+        plan = PublishedPerturbation.planned(model(), 2.0, "out_pert", alpha)
         S = published_sensitivity(plan.likelihood.basis)
         assert plan.calibration.kappa == pytest.approx(1000 * alpha)
         assert plan.calibration.noise_scale == pytest.approx(S / (1000 * alpha * 2.0), rel=1e-6)
 
     def test_without_alpha_there_is_still_a_ridge(self):
-        assert PublishedPerturbation(model(), 2.0, "out_pert", 0.0).calibration.kappa > 0
+        assert PublishedPerturbation.planned(model(), 2.0, "out_pert", 0.0).calibration.kappa > 0
 
 
 def implied_kappa(c, epsilon):
@@ -143,13 +143,13 @@ class TestErratum:
         assert (published < needed) == ((q, e, epsilon, alpha) in self.FAILS)
         if published < needed:
             with pytest.raises(ValueError, match="n_knots, epsilon and alpha must be"):
-                PublishedPerturbation(model(q, e), epsilon, "obj_pert", alpha)
+                PublishedPerturbation.planned(model(q, e), epsilon, "obj_pert", alpha)
         else:
-            plan = PublishedPerturbation(model(q, e), epsilon, "obj_pert", alpha)
+            plan = PublishedPerturbation.planned(model(q, e), epsilon, "obj_pert", alpha)
             assert plan.calibration.kappa == pytest.approx(kappa)
 
     def test_output_perturbation_is_not_concerned(self):
-        PublishedPerturbation(model(60, 60), 0.1, "out_pert", 0.1)
+        PublishedPerturbation.planned(model(60, 60), 0.1, "out_pert", 0.1)
 
     def test_refusal_costs_nothing(self):
         accountant = PrivacyAccountant(1.0, rehearsal=True)
@@ -164,7 +164,7 @@ class TestErratum:
 @pytest.mark.parametrize("link", ["cloglog", "probit"])
 def test_other_links_are_refused(link):
     with pytest.raises(ValueError, match="link must be 'logit'"):
-        PublishedPerturbation(model(link=link), 1.0, "obj_pert", 0.0)
+        PublishedPerturbation.planned(model(link=link), 1.0, "obj_pert", 0.0)
 
 
 @pytest.mark.parametrize("method", ["obj_pert", "out_pert"])

@@ -151,7 +151,7 @@ class ExitCurves(UnivariateFitter, released=False):
             X = single_column(X)
         options = {"durations": durations, "event_observed": event_observed, "group": group}
         self._fit(X, y, person=person, **options)
-        self._shown = shown
+        self._show(shown)
         return self
 
     def _causes(self) -> Causes:

@@ -423,11 +423,6 @@ class HazardMinimiser(HazardPoint, Minimisers):
         return GAUSSIAN if isinstance(self.price, Concentrated) else HAZARD_PROOF
 
     @property
-    def noise(self) -> float:  # type: ignore[override]
-        """Deviation of the noise, by which laws are compared."""
-        return self.fit.noise
-
-    @property
     def assumptions(self) -> tuple[str, ...]:  # type: ignore[override]
         """What a prior promises."""
         return () if self.fit.prior is None else self.fit.prior.promises.assumptions()
