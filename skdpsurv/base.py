@@ -15,9 +15,8 @@ from sklearn import config_context
 from skdpsurv.data import PublicInputWarning
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.person import about_people, one_record_each, one_record_each_of
-from skdpsurv.data.shape import in_memory, seen_shape
+from skdpsurv.data.shape import in_memory, seen_shape, target_names
 from skdpsurv.data.sources import as_source
-from skdpsurv.data.target import target_names
 from skdpsurv.dp import (
     BudgetExceededError,
     PrivacyAccountant,

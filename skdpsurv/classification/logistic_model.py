@@ -91,7 +91,6 @@ N_POINTS = 4
 N_STEPS = 4
 #: What a slope is kept within.
 LEAST_SLOPE, LARGEST_SLOPE = 0.01, 100.0
-#: Names of standard errors in a release.
 
 
 def public_slope(fit: GroupFit, epsilon: float, n_classes: int) -> float:

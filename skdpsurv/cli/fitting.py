@@ -179,14 +179,9 @@ def fit(
     some = form.dask or len(frame)
     require(some, f"{data} must have at least one row below its names.", "data")
     with refusals("data", after=ABOUT_RECORDS, private=True):
-        arguments = {
-            "y": survival_target(frame, columns) if model.target is None else frame[model.target]
-        }
-        if features:
-            arguments["X"] = frame[features]
-        for name, column in (("person", columns.person), ("group", model.group)):
-            if column is not None:
-                arguments[name] = frame[column]
+        y = survival_target(frame, columns) if model.target is None else frame[model.target]
+        named = {"X": features or None, "person": columns.person, "group": model.group}
+        arguments = {"y": y, **{n: frame[c] for n, c in named.items() if c is not None}}
         if spending.dry_run:
             rehearse(estimator, arguments, as_json)
             return
@@ -293,11 +288,10 @@ def check_survival_columns(columns: SurvivalColumns) -> dict[str, Labels]:
     message = "--event-is and --censored-is must differ, and must be given together, with --event."
     require(together and not seen & censored, message)
     found: dict[Any, Labels] = {time: None}
-    if event is not None:
-        found[event] = (*columns.event_is, *columns.censored_is) or None
     if person is not None:
         found[person] = ()
     if event is not None:  # names may contradict what a command is told
+        found[event] = (*columns.event_is, *columns.censored_is) or None
         names: dict[str, Any] = {"time": time, "event": event, "person": person}
         split_target(pd.DataFrame(columns=list(found)), **names)
     return found
@@ -390,7 +384,7 @@ def _labels(option: str, texts: Sequence[str]) -> list[Any]:
     # 01 is no number: it would come out as 1.
     if all(label.removeprefix("-").isdecimal() and str(int(label)) == label for label in labels):
         return [int(label) for label in labels]
-    return list(labels)
+    return labels
 
 
 def _texts(labels: Sequence[Any]) -> Labels:

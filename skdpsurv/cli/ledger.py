@@ -23,11 +23,9 @@ class CommandLedger(PrivacyAccountant):
     """A ledger whose failures end a command as failures of a ledger do."""
 
     def __init__(self, place: str | None, dataset: str = "default", **terms: Any) -> None:
-        kept: dict[str, Any] = {}
-        if place is not None:
-            kept["url" if "://" in place else "path"] = place
+        terms["url" if "://" in (place or "") else "path"] = place
         with refusals("ledger", after=" --budget makes a ledger, and is fixed for ever."):
-            super().__init__(**kept, **terms)
+            super().__init__(**terms)
             self._dataset = dataset_name(dataset)
 
     check = refusals("ledger")(PrivacyAccountant.check)

@@ -297,19 +297,19 @@ def same_records(one: Any, other: Any) -> bool:
     """Say whether two sets of records are alike, however they are kept: for audits."""
     if isinstance(one, Blocks):
         one, other = (list(each.results(lambda block: block)) for each in (one, other))
-    if isinstance(one, dict):
+    elif isinstance(one, dict):
         one, other = list(one.items()), list(other.items())
+    elif dataclasses.is_dataclass(one):
+        fields = [field.name for field in dataclasses.fields(one)]
+        one, other = ([getattr(each, name) for name in fields] for each in (one, other))
+    elif names := getattr(getattr(one, "dtype", None), "names", None):
+        one, other = ([each[name] for name in names] for each in (one, other))
     if isinstance(one, list | tuple):
         both = zip(one, other, strict=False)
         return len(one) == len(other) and all(same_records(a, b) for a, b in both)
-    if dataclasses.is_dataclass(one):
-        fields = [field.name for field in dataclasses.fields(one)]
-        return all(same_records(getattr(one, name), getattr(other, name)) for name in fields)
     if hasattr(one, "equals"):  # of pandas
         return bool(one.equals(other))
     one, other = np.asarray(one), np.asarray(other)
-    if one.dtype.names:
-        return all(same_records(one[name], other[name]) for name in one.dtype.names)
     if one.shape != other.shape:
         return False
     same = np.frompyfunc(lambda a, b: a is b or a == b or (a != a and b != b), 2, 1)

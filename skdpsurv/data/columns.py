@@ -21,7 +21,7 @@ from skdpsurv.data.column_specs import column_kinds
 from skdpsurv.data.feature import Feature, warn_of_wide_bounds
 from skdpsurv.data.shape import is_frame
 from skdpsurv.dp import RefusedValueError, silent_arithmetic
-from skdpsurv.dp.checks import is_lazy, lazily, one_row
+from skdpsurv.dp.checks import instance, is_lazy, lazily, list_of, one_row
 from skdpsurv.dp.refusals import attempted
 from skdpsurv.dp.types import FloatArray
 
@@ -307,9 +307,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
         return pd.DataFrame({kind.column: [kind.example] for kind in self._kinds()})
 
     def _kinds(self) -> list[ColumnKind]:
-        texts = self.missing_values
-        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            raise TypeError("missing_values must be a list of text.")
+        list_of(instance(str, "text"))("missing_values", self.missing_values)
         return column_kinds(self.columns, self.missing, self.drop)
 
     def _names(self) -> list[str]:
@@ -326,13 +324,9 @@ class PublicColumns(TransformerMixin, BaseEstimator):
     def _described(self) -> dict[str, Any]:
         """Return parameters in JSON's types that make the same transformer, to the bit."""
         tables = [{"name": kind.column, **kind.described()} for kind in self._kinds()]
+        said = {"columns": tables, "missing": self.missing, "drop": self.drop}
         coded = list(map(str, self.missing_values))
-        return {
-            "columns": tables,
-            "missing": self.missing,
-            "drop": self.drop,
-            **({"missing_values": coded} if coded else {}),
-        }
+        return said | ({"missing_values": coded} if coded else {})
 
     def _beyond(self, X: ArrayLike) -> list[str]:
         """Return the columns of numbers and dates with a value beyond the bounds: private."""

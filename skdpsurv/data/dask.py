@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
+from contextlib import suppress
 from functools import partial
 from itertools import product
 from operator import itemgetter
@@ -137,7 +138,7 @@ class DaskBlocks(Blocks[Block]):
         )
 
     def _tasks(self, function: Callable[..., Any], each: Sequence[Sequence[Any]]) -> list[Any]:
-        once = task(partial(_itself, function))
+        once = task(partial(itself, function))
         return [task(applied, once, *given) for given in zip(self.parts, *each, strict=True)]
 
 
@@ -145,10 +146,9 @@ def current_client() -> Any:
     """Return the client that computes what is asked for now; None: threads of this process."""
     from distributed import get_client
 
-    try:
+    with suppress(ValueError):
         return get_client()
-    except ValueError:
-        return None
+    return None
 
 
 def sendable(value: Any) -> bool:
@@ -183,13 +183,13 @@ def task(function: Callable[..., Any], *arguments: Any) -> Any:
     from dask.delayed import Delayed, delayed
 
     given = [
-        one if isinstance(one, Delayed) else delayed(partial(_itself, one), pure=False)()
+        one if isinstance(one, Delayed) else delayed(partial(itself, one), pure=False)()
         for one in arguments
     ]
     return delayed(function, pure=False)(*given)
 
 
-def _itself(value: Any) -> Any:
+def itself(value: Any) -> Any:
     return value
 
 

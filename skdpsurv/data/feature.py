@@ -127,10 +127,9 @@ def require_same_units(who: str, *tables: Sequence[Feature]) -> None:
     at no unit.
     """
     units: dict[str, str] = {}
-    for feature in (feature for features in tables for feature in features):
-        if feature.column is None or not feature.unit:
-            continue
-        first = units.setdefault(feature.column, feature.unit)
+    named = [one for features in tables for one in features if one.unit and one.column is not None]
+    for feature in named:
+        first = units.setdefault(str(feature.column), feature.unit)
         if feature.unit != first:
             raise ValueError(
                 f"{who} must measure column {feature.column!r} in the same unit, {first}, "
@@ -228,12 +227,11 @@ def warn_of_wide_bounds(features: Sequence[Feature]) -> None:
 
 def missing_from_prior(columns: Sequence[str]) -> list[str]:
     """Return a question where a prior speaks of columns that the records do not have."""
-    if not columns:
-        return []
-    return [
+    said = (
         f"the prior speaks of columns that these records do not have: {', '.join(columns)}. What "
         "it says of the others allows for those: are they misspelt?"
-    ]
+    )
+    return [said] if columns else []
 
 
 def short_horizon(features: Sequence[Feature], max_time: float) -> list[str]:

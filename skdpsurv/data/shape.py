@@ -114,11 +114,9 @@ def refuse_moments(X: Any) -> None:
     """Refuse dates and spans of time where numbers belong: NumPy makes nanoseconds of them."""
     found = ""
     if is_frame(X):
-        kinds = [str(kind).lower() for kind in getattr(X, "dtypes", ())]
-        moments = [kind.startswith(("date", "timedelta", "duration")) for kind in kinds]
-        found = ", ".join(
-            str(name) for name, wrong in zip(X.columns, moments, strict=False) if wrong
-        )
+        kinds = zip(X.columns, map(str, getattr(X, "dtypes", ())), strict=False)
+        moments = "date", "timedelta", "duration"
+        found = ", ".join(str(name) for name, kind in kinds if kind.lower().startswith(moments))
     if found or getattr(getattr(X, "dtype", None), "kind", "") in ("m", "M"):
         raise TypeError(
             f"X must hold numbers, and no dates or spans of time{found and ', found in '}{found}: "
@@ -178,9 +176,7 @@ def take(values: Any, rows: slice | IndexArray) -> Any:
     known = isinstance(values, list | tuple | np.ndarray) or is_frame(values)
     if not known and hasattr(values, "__array__"):
         values = np.asarray(values)
-    if hasattr(values, "shape"):
-        return values[rows]
-    if isinstance(rows, slice):
+    if hasattr(values, "shape") or isinstance(rows, slice):
         return values[rows]
     return [values[i] for i in rows.tolist()]
 
@@ -196,6 +192,14 @@ def take_parameters(
     return {
         name: take(value, rows) if name in each else value for name, value in parameters.items()
     }
+
+
+def target_names(y: Any) -> tuple[str, ...]:
+    """Return the names of fields or columns of a target, if it has any: they are public."""
+    names = getattr(getattr(y, "dtype", None), "names", None) or getattr(y, "columns", None)
+    if names is None:
+        names = [getattr(y, "name", None)]
+    return tuple(name for name in names if isinstance(name, str))
 
 
 # ---- Columns that a parameter names, by index or by name.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 
 from skdpsurv.data.blocks import Blocks, Nothing
 from skdpsurv.data.chunks import chunk_source
-from skdpsurv.data.dask import DaskBlocks, current_client, sendable
+from skdpsurv.data.dask import DaskBlocks, current_client, itself, sendable, task
 from skdpsurv.data.shape import has_one_each, in_memory, take
 from skdpsurv.data.target import chosen_target
 from skdpsurv.dp.checks import is_dask, partitions
@@ -134,25 +135,17 @@ def _lengths(values: Any, parts: Sequence[Any]) -> list[int]:
     if _has_length(values):
         return [int(number) for number in values.chunks[0]]
     from dask.base import compute
-    from dask.delayed import delayed
 
-    count = delayed(len, pure=False)
-    counts = [count(part) for part in parts]
+    counts = [task(len, part) for part in parts]
     return list(step_of_callers(lambda: compute(*counts), UNCOUNTED))
 
 
 def _pieces(name: str, values: Any, lengths: Sequence[int]) -> list[Any]:
     """Return what is in memory, and public, in pieces of some lengths."""
-    from dask.delayed import delayed
-
     if not has_one_each(values, sum(lengths)):
         raise ValueError(f"{name} must have one entry for each record.")
-    ends = np.cumsum([0, *lengths])
-    return [
-        # As it is: Dask would look into lists.
-        delayed(take(values, slice(start, end)), pure=False, traverse=False)
-        for start, end in pairwise(ends.tolist())
-    ]
+    ends = pairwise(np.cumsum([0, *lengths]).tolist())
+    return [task(partial(itself, take(values, slice(*some)))) for some in ends]
 
 
 def _length(values: Any) -> int:

@@ -27,10 +27,7 @@ SPANS: frozenset[type] = frozenset({np.timedelta64})
 Reader = Callable[..., tuple[NDArray[Any], FloatArray]]
 Arguments = tuple[Any, ...]
 
-EVENTS_ALONE = "event_observed must be given with durations, not with y."
-DURATIONS_ALONE = "durations must be given instead of X and y, not beside them."
 SURV = "sksurv.util.Surv.from_arrays(event, time) makes a y of two arrays"
-COMPARED = "Of labels, compare with the one that means an event, as in status == 'dead'."
 #: Words in names of columns that say which of two holds events, and which times.
 EVENT_WORDS = {
     *("event", "events", "status", "observed", "death", "deaths", "dead", "died", "deceased"),
@@ -40,15 +37,10 @@ TIME_WORDS = {
     *("time", "times", "timeline", "duration", "durations", "survival", "lifetime", "tenure"),
     *("day", "days", "week", "weeks", "month", "months", "year", "years", "futime", "followup"),
 }
-TAKEN = "It was taken to be"
 TIMES_ALONE = "y has neither fields nor columns"
 ONE_COLUMN = (
     "X has 1 feature(s) and y has no fields, so that it is not said which of them are times: give "
     f"durations and event_observed by name, or {SURV}."
-)
-NO_TARGET = (
-    "y or durations must be given: this estimator requires y to be passed, but the target y is "
-    "None."
 )
 
 
@@ -105,7 +97,7 @@ def event_and_time(y: Any, events: Any = None) -> tuple[NDArray[Any], FloatArray
     event, time = (_column(y[name], "y") for name in chosen)
     if events is None:
         how = "the first of two" if chosen[0] == names[0] else "the second, by both names"
-        taken = f"{TAKEN} {chosen[0]!s}, {how}: name the columns event and time."
+        taken = f"It was taken to be {chosen[0]!s}, {how}: name the columns event and time."
         events = partial(checked_events, hint=taken)
     found = events(event, f"the event {'column' if frame else 'field'} of y")
     return found, checked_times(time, "the times of y")
@@ -214,7 +206,8 @@ def checked_events(event: Any, name: str, hint: str = "") -> BoolArray:
         flags = flags.astype(bool)
     plain = flags.dtype.kind in "buif"
     if not plain or not np.isin(flags, (0, 1)).all():
-        said = f"{name} must be boolean, or 0 and 1. {hint if plain else COMPARED}"
+        compare = "Of labels, compare with the one that means an event, as in status == 'dead'."
+        said = f"{name} must be boolean, or 0 and 1. {hint if plain else compare}"
         raise ValueError(said.rstrip())
     return flags.astype(bool, copy=False)
 
@@ -261,12 +254,15 @@ def chosen_target(X: Any, y: Any, durations: Any, event_observed: Any) -> Argume
         return X, y if event_observed is None else event_observed
     if durations is not None:
         if X is not None or y is not None:
-            raise ValueError(DURATIONS_ALONE)
+            raise ValueError("durations must be given instead of X and y, not beside them.")
         return durations, event_observed
     if event_observed is not None:
-        raise ValueError(EVENTS_ALONE)
+        raise ValueError("event_observed must be given with durations, not with y.")
     if y is None:
-        raise ValueError(NO_TARGET)
+        raise ValueError(
+            "y or durations must be given: this estimator requires y to be passed, but the target "
+            "y is None."
+        )
     # A frame of one column may hold the times, unless names say which does.
     if not (_has_fields(y) or _is_table(y)) and _is_table(X) and len(X.columns) == 1:
         of_times = [_said(name)[0] for name in (X.columns[0], getattr(y, "name", None))]
@@ -282,14 +278,6 @@ def n_targets(X: Any, y: Any, durations: Any, event_observed: Any) -> int:
         raise ValueError("durations must be 1-D, as y must be: one entry per record.")
     _refuse_nobody(number)
     return int(number)
-
-
-def target_names(y: Any) -> tuple[str, ...]:
-    """Return the names of fields or columns of a target, if it has any: they are public."""
-    names = getattr(getattr(y, "dtype", None), "names", None) or getattr(y, "columns", None)
-    if names is None:
-        names = [getattr(y, "name", None)]
-    return tuple(name for name in names if isinstance(name, str))
 
 
 def _has_fields(y: Any) -> bool:
