@@ -222,13 +222,7 @@ def lattice_laplace(value: Integers, scale: float, source: RandomSource) -> Inte
     >>> type(lattice_laplace(1000, 2.0, random_source(None)))
     <class 'int'>
     """
-    scale = positive_number("scale", scale)
-    exact = _integers(value)
-    if source.seeded:
-        noisy = _added(exact, _geometric_difference(len(exact), scale, source.generator))
-    else:
-        noisy = _opendp("laplace", exact, scale)
-    return _shaped_as(value, noisy)
+    return _noisy(value, "laplace", positive_number("scale", scale), source)
 
 
 def lattice_gaussian(value: Integers, deviation: float, source: RandomSource) -> Integers:
@@ -278,32 +272,25 @@ def lattice_gaussian(value: Integers, deviation: float, source: RandomSource) ->
     >>> type(lattice_gaussian(1000, 2.0, random_source(None)))
     <class 'int'>
     """
-    deviation = positive_number("deviation", deviation)
-    exact = _integers(value)
-    if source.seeded:
-        noisy = _added(exact, _by_rejection(len(exact), deviation, source.generator))
-    else:
-        noisy = _opendp("gaussian", exact, deviation)
-    return _shaped_as(value, noisy)
+    return _noisy(value, "gaussian", positive_number("deviation", deviation), source)
 
 
-def _integers(value: int | IntArray) -> list[int]:
+def _noisy(value: Integers, law: str, scale: float, source: RandomSource) -> Integers:
     array = np.asarray(value)
     exact = array.ravel().tolist()
     # Python's integers beyond 64 bits, as lattice_sum may return, arrive as objects.
     if array.dtype.kind not in "iuO" or not all(type(v) is int for v in exact):
         raise TypeError("value must be an integer or an array of integers.")
-    return [_saturate(v) for v in exact]
-
-
-def _shaped_as(value: Integers, noisy: list[int]) -> Integers:
+    exact = [_saturate(v) for v in exact]
+    if source.seeded:
+        draw = _geometric_difference if law == "laplace" else _by_rejection
+        noise = draw(len(exact), scale, source.generator)
+        noisy = [_saturate(v + k) for v, k in zip(exact, noise, strict=True)]
+    else:
+        noisy = _opendp(law, exact, scale)
     if isinstance(value, np.ndarray):
         return np.asarray(noisy, dtype=np.int64).reshape(value.shape)
     return noisy[0]
-
-
-def _added(exact: list[int], noise: list[int]) -> list[int]:
-    return [_saturate(v + k) for v, k in zip(exact, noise, strict=True)]
 
 
 def _saturate(value: int) -> int:

@@ -26,8 +26,23 @@ from skdpsurv.dp.zcdp import Price, stated_price
 SPAN = (1e-12, 1e12)
 
 
+class Several:
+    """What is made of nodes: what holds of each kind, as far as it is known beforehand."""
+
+    nodes: tuple[Node, ...]
+
+    def leaves(self) -> Iterator[Measurement]:
+        """Yield the measurements."""
+        for node in self.nodes:
+            yield from leaves(node)
+
+    def stated(self) -> dict[str, Any]:
+        """Return what each states."""
+        return {name: value for node in self.nodes for name, value in node.stated().items()}
+
+
 @dataclass(frozen=True, eq=False)
-class Sequential:
+class Sequential(Several):
     """Measurements of the same records, one after another.
 
     Parameters
@@ -61,15 +76,9 @@ class Sequential:
 
     def stated(self) -> dict[str, Any]:
         """Return what each states, and the total."""
-        stated = _stated(self.nodes)
-        if self.total is not None and self.name:
-            stated |= stated_price(self.name, self.total)
-        return stated
-
-    def leaves(self) -> Iterator[Measurement]:
-        """Yield the measurements, as far as they are known beforehand."""
-        for node in self.nodes:
-            yield from leaves(node)
+        if self.total is None or not self.name:
+            return super().stated()
+        return super().stated() | stated_price(self.name, self.total)
 
     def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
         """Return what is released: each sees what came before."""
@@ -80,7 +89,7 @@ class Sequential:
 
 
 @dataclass(frozen=True, eq=False)
-class Total:
+class Total(Several):
     """Measurements that a total price is divided among, in view of what was released before.
 
     Parameters
@@ -105,9 +114,10 @@ class Total:
         """The total, whatever is chosen."""
         return price_of(self.total)
 
-    def leaves(self) -> Iterator[Measurement]:
-        """Yield those of the choice that is stated first."""
-        yield from leaves(self.possible[0])
+    @property
+    def nodes(self) -> tuple[Node, ...]:  # type: ignore[override]
+        """The choice that is stated first."""
+        return self.possible[:1]
 
     def run(self, known: Known, records: Any, source: RandomSource) -> Mapping[str, Any]:
         """Choose, and return what is released."""
@@ -122,13 +132,9 @@ class Total:
             raise ValueError("a choice must be as private as what may be chosen is stated to be.")
         return node
 
-    def stated(self) -> dict[str, Any]:
-        """Return what the choice that is stated first states."""
-        return _stated(self.possible[:1])
-
 
 @dataclass(frozen=True, eq=False)
-class Disjoint:
+class Disjoint(Several):
     """Measurements of records that share nobody.
 
     Parameters
@@ -146,15 +152,6 @@ class Disjoint:
         """The dearest: a replaced record is in one of the sets."""
         return at_once(node.cost for node in self.nodes)
 
-    def leaves(self) -> Iterator[Measurement]:
-        """Yield the measurements."""
-        for node in self.nodes:
-            yield from leaves(node)
-
-    def stated(self) -> dict[str, Any]:
-        """Return what each states."""
-        return _stated(self.nodes)
-
     def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
         """Return what is released of each set: later ones see what came before."""
         found: dict[str, Any] = {}
@@ -164,7 +161,7 @@ class Disjoint:
 
 
 @dataclass(frozen=True, eq=False)
-class RandomlyMany:
+class RandomlyMany(Several):
     """The best of a random number of runs, each of a candidate that is drawn at random.
 
     Parameters
@@ -189,13 +186,10 @@ class RandomlyMany:
         """What the best of all runs costs: how many there were does not matter."""
         return at_random([self.run_each.cost], self.count)
 
-    def leaves(self) -> Iterator[Measurement]:
-        """Yield what a run asks."""
-        yield from leaves(self.run_each)
-
-    def stated(self) -> dict[str, Any]:
-        """Return what a run states."""
-        return _stated([self.run_each])
+    @property
+    def nodes(self) -> tuple[Node, ...]:  # type: ignore[override]
+        """What a run asks."""
+        return (self.run_each,)
 
     def run(self, known: Known, records: Any, source: RandomSource) -> dict[str, Any]:
         """Return what the best run released, and the number of its candidate, as ``best``."""
@@ -224,10 +218,6 @@ def _require(cost: Cost, total: Price) -> None:
         raise ValueError("measurements must cost no more than their total.")
 
 
-def _stated(nodes: Iterable[Node]) -> dict[str, Any]:
-    return {name: value for node in nodes for name, value in node.stated().items()}
-
-
 def leaves(node: Node) -> Iterator[Measurement]:
     """Yield the measurements of a node, from left to right."""
     if isinstance(node, Measurement):
@@ -240,13 +230,9 @@ def everything(node: Node) -> Iterator[Measurement]:
     """Yield the measurements of a node, and of all that may be chosen in it."""
     if isinstance(node, Measurement):
         yield node
-        return
-    if isinstance(node, Total):
-        inside: Sequence[Node] = node.possible
     else:
-        inside = (node.run_each,) if isinstance(node, RandomlyMany) else node.nodes
-    for one in inside:
-        yield from everything(one)
+        for one in node.possible if isinstance(node, Total) else node.nodes:
+            yield from everything(one)
 
 
 def _weakest(measurements: Iterable[Measurement]) -> str:

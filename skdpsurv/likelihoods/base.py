@@ -163,6 +163,25 @@ def each_field(block: AnyBlock, function: Callable[[Any], Any]) -> AnyBlock:
     return make(*(None if field is None else function(field) for field in block))
 
 
+class BlockLikelihood:
+    """What likelihoods have in common whose blocks are named tuples of arrays, one with times."""
+
+    def thin(self, block: AnyBlock, step: int) -> AnyBlock:
+        """Return every ``step``-th record."""
+        return each_field(block, lambda field: np.ascontiguousarray(field[::step]))
+
+    def take(self, block: AnyBlock, rows: IntArray | slice) -> AnyBlock:
+        """Return the records at the positions ``rows``, ascending."""
+        return each_field(block, lambda field: field[rows])
+
+    def linearized(self: Any, coef: FloatArray, block: Any, tolerance: float = 1e-15) -> Linearized:
+        """Return losses and weighted gradients; always to rounding."""
+        return Linearized(
+            self.losses(coef, block),
+            lambda weights: self.derivatives(coef, block, weights, order=1).gradient,
+        )
+
+
 def counted(own: FloatArray | None, weights: FloatArray | None) -> FloatArray | None:
     """Return weights of records times how often these count; None: each once."""
     if own is None or weights is None:

@@ -44,11 +44,11 @@ from skdpsurv.likelihoods.base import (
     LARGEST_BLOCK,
     SUM_DEPTH,
     SUM_ROWS,
+    BlockLikelihood,
     Derivatives,
     Linearized,
     PrivacyConstants,
     counted,
-    each_field,
     gram,
     weighted_sum,
 )
@@ -110,7 +110,7 @@ def hazard_block(
 
 
 @dataclass(frozen=True)
-class DiscreteHazard:
+class DiscreteHazard(BlockLikelihood):
     """Likelihood of exit intervals given covariates.
 
     Parameters
@@ -188,14 +188,6 @@ class DiscreteHazard:
         """Return the number of records in a block."""
         return int(block.survived.size)
 
-    def thin(self, block: HazardBlock, step: int) -> HazardBlock:
-        """Return every ``step``-th record."""
-        return each_field(block, lambda field: np.ascontiguousarray(field[::step]))
-
-    def take(self, block: HazardBlock, rows: IntArray | slice) -> HazardBlock:
-        """Return the records at the positions ``rows``, ascending."""
-        return each_field(block, lambda field: field[rows])
-
     def losses(self, coef: FloatArray, block: HazardBlock) -> FloatArray:
         """Return the loss of each record, in the block's order."""
         a, b = self._predictor(coef, block)
@@ -262,10 +254,7 @@ class DiscreteHazard:
         if self.max_cumulative_hazard is None and block.weight is None:
             expansion = expand(self.link, a, b, tolerance)
         if expansion is None:
-            return Linearized(
-                self.losses(coef, block),
-                lambda weights: self.derivatives(coef, block, weights, order=1).gradient,
-            )
+            return super().linearized(coef, block)
         losses, slopes = expansion.survived(block.survived)
         rows = np.flatnonzero(block.event)
         last = block.survived[rows]

@@ -35,15 +35,14 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from scipy import special
 
-from skdpsurv.dp.types import FloatArray, IntArray
+from skdpsurv.dp.types import FloatArray
 from skdpsurv.likelihoods.base import (
     ELEMENTARY,
     SUM_DEPTH,
+    BlockLikelihood,
     Derivatives,
-    Linearized,
     PrivacyConstants,
     counted,
-    each_field,
     gram,
     weighted_sum,
 )
@@ -107,7 +106,7 @@ class LinearBlock(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LinearLikelihood:
+class LinearLikelihood(BlockLikelihood):
     """Likelihood of an outcome given a linear predictor.
 
     An intercept is a constant column of X: it counts in the norm, and is regularised like the rest.
@@ -148,27 +147,10 @@ class LinearLikelihood:
         """Return the number of records in a block."""
         return int(block.y.size)
 
-    def thin(self, block: LinearBlock, step: int) -> LinearBlock:
-        """Return every ``step``-th record."""
-        return each_field(block, lambda field: np.ascontiguousarray(field[::step]))
-
-    def take(self, block: LinearBlock, rows: IntArray | slice) -> LinearBlock:
-        """Return the records at the positions ``rows``."""
-        return each_field(block, lambda field: field[rows])
-
     def losses(self, coef: FloatArray, block: LinearBlock) -> FloatArray:
         """Return the loss of each record."""
         values = self.loss.value(block.X @ coef, block.y)
         return values if block.weight is None else values * block.weight
-
-    def linearized(
-        self, coef: FloatArray, block: LinearBlock, tolerance: float = 1e-15
-    ) -> Linearized:
-        """Return losses and weighted gradients; always to rounding."""
-        return Linearized(
-            self.losses(coef, block),
-            lambda weights: self.derivatives(coef, block, weights, order=1).gradient,
-        )
 
     def derivatives(
         self,

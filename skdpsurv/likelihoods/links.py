@@ -119,7 +119,9 @@ class Link:
         return slope, curvature if order >= 2 else None
 
     def _natural_event(self, eta: FloatArray) -> Curve:
-        raise NotImplementedError
+        # Of a law that is symmetric about 0, as all but cloglog are.
+        value, slope, curvature = self.survival(-eta)
+        return Curve(value, -slope, curvature)
 
     def slope_inverse(self, slope: FloatArray) -> FloatArray:
         r"""Return the linear predictor at which :math:`\varphi'` equals ``slope``."""
@@ -199,10 +201,6 @@ class Logit(Link):
         slope /= odds
         return slope, np.divide(slope, odds, out=odds) if order >= 2 else None
 
-    def _natural_event(self, eta: FloatArray) -> Curve:
-        value, slope, curvature = self.survival(-eta)
-        return Curve(value, -slope, curvature)
-
     def slope_inverse(self, slope: FloatArray) -> FloatArray:
         return np.asarray(special.logit(slope))
 
@@ -278,10 +276,6 @@ class Probit(Link):
         eta = a + b[:, None]
         slope = inverse_mills(eta)
         return slope, np.clip(slope * (slope - eta), 0.0, 1.0) if order >= 2 else None
-
-    def _natural_event(self, eta: FloatArray) -> Curve:
-        value, slope, curvature = self.survival(-eta)
-        return Curve(value, -slope, curvature)
 
     def slope_inverse(self, slope: FloatArray) -> FloatArray:
         # Bisection: lambda is increasing, lambda(x) > x, and lambda(-38) is below every normal
