@@ -18,10 +18,9 @@ from skdpsurv.data.shape import Shape, length, refuse_no_target, require_one_eac
 from skdpsurv.data.target import event_and_time
 from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.checks import Check, by, horizon, integer, list_of, number_in, optional, positive
-from skdpsurv.dp.guarantee import frozen
 from skdpsurv.dp.measurement import Known, Mechanism
 from skdpsurv.dp.plan import Plan, Sequential
-from skdpsurv.dp.types import FloatArray
+from skdpsurv.dp.types import FloatArray, frozen
 from skdpsurv.evaluation.evaluation_plan import Setting, evaluation_plan
 from skdpsurv.evaluation.evaluation_result import Estimate, RiskGroup, SurvivalEvaluation
 from skdpsurv.evaluation.predictions import (

@@ -145,8 +145,10 @@ class TabularEstimator(PrivateEstimator):
 
     def _weaknesses(self, shape: Any) -> list[Weakness]:
         found, prior = super()._weaknesses(shape), getattr(self, "prior", None)
-        known = [] if prior is None else of_the_same_ledger(prior, self.accountant)
-        return [*found, *(Weakness("proved", text) for text in known)]
+        if prior is not None and self.accountant is not None:
+            known = of_the_same_ledger(prior, self.accountant)
+            found += [Weakness("proved", text) for text in known]
+        return found
 
     def _features(self, columns: Any) -> list[Feature]:
         """Return what columns make, once their number and names were seen."""
