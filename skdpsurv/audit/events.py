@@ -172,16 +172,10 @@ def best_events(scores: Sequence[Scores], n_events: int, error: float, delta: fl
         pooled = np.concatenate(one.learned)
         thresholds = np.unique(np.quantile(pooled, shares, method="lower"))
         n = one.learned[0].size
-        above = np.array(
-            [n - np.searchsorted(np.sort(s), thresholds, "right") for s in one.learned]
-        )
+        above = [n - np.searchsorted(np.sort(s), thresholds, "right") for s in one.learned]
+        hits = np.stack([above, n - np.array(above)], axis=1)  # by data set, side and threshold
         for likelier in (0, 1):
-            bounds = np.array(
-                [
-                    epsilon_bound(hits[likelier], hits[1 - likelier], n, error, delta)
-                    for hits in (above, n - above)
-                ]
-            )
+            bounds = epsilon_bound(hits[likelier], hits[1 - likelier], n, error, delta)
             side, place = np.unravel_index(int(np.argmax(bounds)), bounds.shape)
             event = Event(one, float(thresholds[place]), bool(side == 0), likelier)
             found.append((float(bounds[side, place]), event))

@@ -115,11 +115,12 @@ def check_neighbours(data: Mapping[str, Any], neighbour: Mapping[str, Any]) -> N
         raise ValueError(f"data and neighbour must differ in one record, they {found}.")
     for name, rows in changes.items():
         # Of a HybridMEstimator, be it inside a pipeline.
-        if name.split("__")[-1] == "public":
-            if rows.any():
-                raise ValueError("public must be the same in data and neighbour: it is no secret.")
-            if np.asarray(data[name], dtype=bool)[changed].any():
-                raise ValueError("the record that differs must be private, but public is True.")
+        is_public = name.split("__")[-1] == "public"
+        if is_public and (rows.any() or np.asarray(data[name], dtype=bool)[changed].any()):
+            raise ValueError(
+                "public is no secret, and must be the same in data and neighbour; the record that "
+                "differs must be private."
+            )
 
 
 def _changed_rows(one: Any, other: Any, name: str) -> BoolArray | None:
