@@ -36,7 +36,6 @@ from skdpsurv.hybrid.meta_estimator import (
     checked_outcome,
     fit_weighted,
     public_part,
-    require_both,
 )
 from skdpsurv.hybrid.selection import SubsetSelection
 from skdpsurv.release import Release
@@ -221,7 +220,11 @@ class HybridMEstimator(PrivateMetaEstimator):
             theirs = in_blocks(X, y, public).results(partial(public_part, self._classifies))
             parts = [(rows, outcome) for rows, outcome in theirs if outcome.size]
             n_public = sum(outcome.size for _, outcome in parts)
-            require_both(n_public, seen.n_records)
+            if not 0 < n_public < seen.n_records:
+                raise ValueError(
+                    "public must be True for at least one record and False for at least one, got "
+                    f"{n_public} of n_samples={seen.n_records}."
+                )
             rows, outcomes = zip(*parts, strict=True)
             if self.columns is not None:
                 rows = tuple(map(self._fitting_rows, rows))

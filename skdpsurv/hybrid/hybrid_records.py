@@ -285,17 +285,8 @@ class PublicRecords:
     @property
     def range(self) -> PublicRange:
         """What private numbers are clipped to."""
-        outcomes = None
-        if not self.classifies:
-            outcomes = float(self.y_public.min()), float(self.y_public.max())
-        return PublicRange(NumericAxes.of(self.public.numbers), outcomes)
-
-    @property
-    def outcome_range(self) -> tuple[float, float]:
-        """Least public outcome and range of a regression; 0 and 1 of a classification."""
-        if self.classifies:
-            return 0.0, 1.0
-        return float(self.y_public.min()), float(np.ptp(self.y_public))
+        ends = None if self.classifies else (float(self.y_public.min()), float(self.y_public.max()))
+        return PublicRange(NumericAxes.of(self.public.numbers), ends)
 
     def mapped(self, margin: float = 0.0) -> tuple[PointMap, FloatArray]:
         """Return the map of records to points, and the public records as points.

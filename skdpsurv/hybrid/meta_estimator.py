@@ -30,15 +30,6 @@ from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.regression.tabular import NO_OUTCOME, TabularEstimator, checked_numbers, one_column
 
 
-def require_both(n_public: int, n_records: int) -> None:
-    """Refuse a mask that leaves no public or no private record."""
-    if not 0 < n_public < n_records:
-        raise ValueError(
-            "public must be True for at least one record and False for at least one, got "
-            f"{n_public} of n_samples={n_records}."
-        )
-
-
 def boolean_mask(public: ArrayLike | None, n_records: int) -> BoolArray:
     """Return a mask that may be all True or all False."""
     if public is None:

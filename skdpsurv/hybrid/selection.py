@@ -56,7 +56,8 @@ def _within(losses: FloatArray) -> FloatArray:
 
 def exact_losses(known: Known, records: Blocks[PrivateRecords], public: PublicRecords) -> list[int]:
     """Return the exact sum of losses of each fit, in units of the lattice; private."""
-    lost = partial(_lost_by_each, known["_fits"], public.design, public.outcome_range)
+    low, high = public.range.outcomes or (0.0, 1.0)
+    lost = partial(_lost_by_each, known["_fits"], public.design, (low, high - low))
     return list(records.map_sum(lost))
 
 

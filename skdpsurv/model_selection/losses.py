@@ -227,11 +227,6 @@ def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:
     return LOSS.total(np.where(np.isnan(losses), 1.0, np.clip(losses, 0.0, 1.0)))
 
 
-def _found(loss: Loss, n_records: int, model: Any, X: Any, y: Any) -> FloatArray:
-    """Return losses of many rows, of the shape that they must have; NaN if there are none."""
-    return asked_alone(model, lambda one, _: loss(one, X, y), 1, (n_records,), copies=False)[0]
-
-
 def _goes_row_by_row(loss: Loss, model: Any) -> bool:
     """Say whether losses of many rows are known to be those of each row, by types alone."""
     *_, final = flat_steps(model)
@@ -252,11 +247,12 @@ def _raw_steps(model: Any) -> list[Any] | None:
 
 
 def _at_once(loss: Loss, model: Any, X: Any, y: Any) -> FloatArray:
+    """Return losses of many rows; NaN of rows that a step refuses, and of all if there are none."""
     *steps, final = flat_steps(model)
-    if isinstance(final, WeibullCurve):  # it has no covariates
-        return _found(loss, length(X), final, X, y)
     seen = np.ones(length(X), dtype=bool)
-    if (raw := _raw_steps(model)) is not None:
+    if isinstance(final, WeibullCurve):
+        pass  # it has no covariates
+    elif (raw := _raw_steps(model)) is not None:
         X = _features(raw, model, X)
         final = final._of_features() if final.columns_ is not None else final
     else:
@@ -267,9 +263,10 @@ def _at_once(loss: Loss, model: Any, X: Any, y: Any) -> FloatArray:
     if isinstance(final, PrivateMetaEstimator):
         X, seen = _come_through(_matrix(final, X), seen, largest=LARGEST_SINGLE)
         final = final.estimator_
-    else:
+    elif not isinstance(final, WeibullCurve):
         X, seen = _come_through(X, seen)
-    return np.where(seen, _found(loss, seen.size, final, X, y), np.nan)
+    found = asked_alone(final, lambda one, _: loss(one, X, y), 1, (seen.size,), copies=False)
+    return np.where(seen, found[0], np.nan)
 
 
 def _come_through(

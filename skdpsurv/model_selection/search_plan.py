@@ -36,8 +36,6 @@ from skdpsurv.model_selection.strategies import Parts, Repeat, Share, Split
 
 #: Backends of joblib whose tasks nobody else counts.
 LOCAL = ("loky", "multiprocessing", "threading", "sequential")
-#: What is drawn of one candidate.
-ALONE = {"_drawn": (0,)}
 ASSUMPTIONS = (
     "the candidates, and everything that the guarantee of a single fit takes for public",
     "a record's loss depends on that record and on the model alone",
@@ -90,11 +88,6 @@ class SearchRecords:
         mask = np.zeros(self.public.size + self.private.size, dtype=bool)
         mask[self.public] = True
         return mask
-
-    @property
-    def everything(self) -> tuple[Any, Any, dict[str, Any]]:
-        """The arguments of a fit to all records."""
-        return self.X, self.y, dict(self.parameters)
 
     def rows(self, places: IndexArray) -> IndexArray:
         """Return the rows of all public records and of some private ones."""
@@ -243,12 +236,12 @@ class LastFit(TrainedCandidates):
 
     def run(self, known: Known, records: SearchRecords, source: RandomSource) -> dict[str, Any]:
         """Return the model; None if it could not be fitted."""
-        ready = self._ready(ALONE, [records.everything], lambda: new_seed(known["_seeds"]))
-        return {"model": fitted(*ready[0])}
+        (ready,) = self._ready(known, records, lambda: new_seed(known["_seeds"]))
+        return {"model": fitted(*ready)}
 
-    def nested(self, known: Known, records: SearchRecords) -> list[tuple[Any, tuple[Any, ...]]]:
-        """Return the candidate, and all records."""
-        return self._ready(ALONE, [records.everything], lambda: 0)
+    def _ready(self, known: Known, records: SearchRecords, seed: Callable[[], int | None]) -> Any:
+        everything = records.X, records.y, dict(records.parameters)
+        return super()._ready({"_drawn": (0,)}, [everything], seed)
 
 
 def _require(fit: Fit, price: Price) -> None:
