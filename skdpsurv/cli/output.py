@@ -132,23 +132,22 @@ def result_lines(release: Release) -> Iterator[Any]:
 
 def curves(model: Any, times: Any) -> pd.DataFrame:
     """Return the probability to survive each time, with intervals, by group."""
+    labels = getattr(model, "groups_", None)
     groups = {None: model}
-    if getattr(model, "groups_", None) is not None:
-        groups = {label: model.of_group(label) for label in model.groups_.tolist()}
-    parts = []
+    if labels is not None:
+        groups = {label: model.of_group(label) for label in labels.tolist()}
+    ends, parts = ["lower", "upper"], []
     for label, one in groups.items():
-        found: dict[str, Any] = {} if label is None else {"group": label}
-        found |= {"time": times, "survival": one.survival_function_at_times(times).to_numpy()}
+        found = pd.DataFrame({} if label is None else {"group": [label] * len(times)})
+        found["time"], found["survival"] = times, one.survival_function_at_times(times).to_numpy()
         if hasattr(one, "survival_band"):
-            found |= one.survival_band(times)[["lower", "upper"]].to_dict("list")
+            found[ends] = one.survival_band(times)[ends].to_numpy()
         for cause in getattr(one, "causes_", ()):
-            incidence = one.cumulative_density_at_times(times, cause=cause)
-            found[f"incidence_{cause}"] = incidence.to_numpy()
-            band = one.cumulative_density_band(times, cause=cause)
-            found |= {
-                f"incidence_{cause}_{end}": band[end].to_numpy() for end in ("lower", "upper")
-            }
-        parts.append(pd.DataFrame(found))
+            name = f"incidence_{cause}"
+            found[name] = one.cumulative_density_at_times(times, cause=cause).to_numpy()
+            band = one.cumulative_density_band(times, cause=cause)[ends]
+            found[[f"{name}_{end}" for end in ends]] = band.to_numpy()
+        parts.append(found)
     return pd.concat(parts, ignore_index=True)
 
 

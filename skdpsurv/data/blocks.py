@@ -13,6 +13,7 @@ import dataclasses
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import reduce
 from itertools import islice
 from typing import Any, Generic, NamedTuple, Self, TypeVar
@@ -281,10 +282,9 @@ def in_blocks(X: Any, *others: Any) -> Blocks[tuple[Any, ...]]:
         return X
     # A sparse matrix that cannot be cut is for the estimator to refuse, too.
     arguments = tuple(v.tocsr() if hasattr(v, "tocsr") else v for v in (X, *others))
-    try:
+    sizes: set[int] = set()
+    with suppress(TypeError):  # of something that has none
         sizes = {length(values) for values in arguments if values is not None}
-    except TypeError:  # of something that has none
-        sizes = set()
     # Whether lengths agree is for the estimator to say.
     if len(sizes) != 1 or max(sizes) <= BLOCK_ROWS:
         return InMemory([arguments])

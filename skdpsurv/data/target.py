@@ -106,9 +106,8 @@ def event_and_time(y: Any, events: Any = None) -> tuple[NDArray[Any], FloatArray
 def paired(y: Any) -> Any:
     """Return two arrays in a tuple as a frame: events and times, unless names say otherwise."""
     # Asked of the class: nothing of the records is looked at yet.
-    if not (issubclass(type(y), tuple) and len(y) == 2):
-        return y
-    if any(getattr(one, "ndim", 0) != 1 for one in y):
+    two = issubclass(type(y), tuple) and len(y) == 2
+    if not two or any(getattr(one, "ndim", 0) != 1 for one in y):
         return y
     require_one_each(*(len(one) for one in y))
     names = [getattr(one, "name", None) for one in y]
