@@ -20,10 +20,8 @@ LABELS = NUMBERS | TEXT | {bool, np.bool_}
 
 def stated_labels(name: str, labels: ArrayLike) -> NDArray[Any]:
     """Return the labels that the caller states, in their order."""
-    try:
-        stated = np.asarray(labels)
-    except ValueError:  # ragged
-        stated = np.empty(0)
+    made: NDArray[Any] | None = attempted(np.asarray, labels)
+    stated = np.empty(0) if made is None else made  # ragged
     mixed = stated.dtype.kind in "US" and not all(isinstance(c, str) for c in labels)  # type: ignore[union-attr]
     if stated.dtype.kind == "O" and stated.ndim == 1 and all(isinstance(c, str) for c in stated):
         stated = stated.astype(str)
