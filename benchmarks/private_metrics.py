@@ -18,7 +18,7 @@ from skdpsurv import DPDiscreteTimeSurvival
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.data.target import event_and_time
 from skdpsurv.dp import random_source
-from skdpsurv.evaluation.evaluation_plan import TIMES, Setting, evaluation_plan
+from skdpsurv.evaluation.plan import TIMES, Setting, evaluation_plan
 from skdpsurv.evaluation.predictions import predicted_survival
 from skdpsurv.evaluation.released_values import Measures, Reading, Sums, exact_measures, intervals
 from skdpsurv.evaluation.risk_table import EvaluationRecords

@@ -10,7 +10,6 @@ on data that may be disclosed.
 from __future__ import annotations
 
 from skdpsurv.evaluation.evaluation import private_survival_metrics
-from skdpsurv.evaluation.evaluation_result import Estimate, RiskGroup, SurvivalEvaluation
 from skdpsurv.evaluation.forecast import forecast_accuracy
 from skdpsurv.evaluation.forecast_result import AccuracyForecast
 from skdpsurv.evaluation.parameters import (
@@ -18,6 +17,7 @@ from skdpsurv.evaluation.parameters import (
     median_absolute_error,
     relative_error,
 )
+from skdpsurv.evaluation.result import Estimate, RiskGroup, SurvivalEvaluation
 from skdpsurv.survival.concordance import concordance_index
 
 __all__ = [

@@ -21,8 +21,7 @@ from skdpsurv.dp.checks import Check, by, horizon, integer, list_of, number_in, 
 from skdpsurv.dp.measurement import Known, Mechanism
 from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.types import FloatArray, frozen
-from skdpsurv.evaluation.evaluation_plan import Setting, evaluation_plan
-from skdpsurv.evaluation.evaluation_result import Estimate, RiskGroup, SurvivalEvaluation
+from skdpsurv.evaluation.plan import Setting, evaluation_plan
 from skdpsurv.evaluation.predictions import (
     lone_rows,
     predicted_survival,
@@ -30,6 +29,7 @@ from skdpsurv.evaluation.predictions import (
     unknown_steps,
 )
 from skdpsurv.evaluation.released_values import Reading, Sums, exact_measures, intervals
+from skdpsurv.evaluation.result import Estimate, RiskGroup, SurvivalEvaluation
 from skdpsurv.evaluation.risk_table import EvaluationRecords
 from skdpsurv.regression.tabular import TabularEstimator
 

@@ -15,7 +15,7 @@ import numpy as np
 from skdpsurv.data.target import survival_target
 from skdpsurv.dp import RandomSource, clip_times, random_source
 from skdpsurv.dp.types import BoolArray, FloatArray, IntArray
-from skdpsurv.evaluation.evaluation_plan import Setting
+from skdpsurv.evaluation.plan import Setting
 from skdpsurv.evaluation.risk_table import (
     OFFSETS,
     EvaluationRecords,

@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from skdpsurv.dp.references import __version__
-from skdpsurv.evaluation.evaluation_result import SurvivalEvaluation
+from skdpsurv.evaluation.result import SurvivalEvaluation
 from skdpsurv.plotting.calibration_plot import plot_calibration
 from skdpsurv.release.layout import save
 from skdpsurv.report.coefficients import coefficients

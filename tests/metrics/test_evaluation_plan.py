@@ -12,7 +12,7 @@ import pytest
 from skdpsurv.audit.walk import visits
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source
-from skdpsurv.evaluation.evaluation_plan import Setting, TimeEdges, evaluation_plan
+from skdpsurv.evaluation.plan import Setting, TimeEdges, evaluation_plan
 from skdpsurv.evaluation.risk_table import EvaluationRecords
 
 HORIZON = 2.0
