@@ -1,7 +1,4 @@
-"""What a delta would gain, from public numbers alone.
-
-What a study will get at each epsilon, asked before anything is spent.
-"""
+"""What a study will get at each epsilon, and what a delta would gain: from public numbers alone."""
 
 from __future__ import annotations
 
