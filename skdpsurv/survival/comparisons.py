@@ -23,7 +23,6 @@ Bands in which noise hides the events weigh less.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, NamedTuple
@@ -272,8 +271,6 @@ def _compared(a: Any, b: Any, of: Any, level: float, n_resamples: int) -> pd.Dat
 def _checked(model: Any, kind: type = ExitCurves) -> Any:
     """Return a fitted model, or refuse what is none."""
     if not isinstance(model, kind):
-        if isinstance(model, Mapping):
-            raise TypeError("a and b must be fitted estimators, not a mapping of them.")
         what = "curves of this package" if kind is ExitCurves else "distributions of this package"
         raise TypeError(f"a and b must be fitted {what}, got {type(model).__name__}.")
     check_is_fitted(model, "release_")

@@ -151,6 +151,14 @@ def quietly(curve: CurveHook, times: FloatArray, parameters: FloatArray) -> Floa
         return np.asarray(curve(times, parameters))
 
 
+def curves_of(fitter: Any) -> list[Any]:
+    """Return a fitter's curve, or one for each group if it is of everybody in some."""
+    groups = getattr(fitter, "groups_", None)
+    if groups is None or fitter.group_ is not None:
+        return [fitter]
+    return [fitter.of_group(label) for label in groups.tolist()]
+
+
 def around(lower: FloatArray, upper: FloatArray, estimates: FloatArray, index: Any) -> pd.DataFrame:
     """Return ends of intervals, made to hold the estimates, as a frame."""
     ends = np.column_stack([np.minimum(lower, estimates), np.maximum(upper, estimates)])

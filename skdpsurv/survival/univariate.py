@@ -35,6 +35,7 @@ from skdpsurv.release.raw_rows import headline
 from skdpsurv.survival.released_curve import (
     CurveFrames,
     Shown,
+    curves_of,
     has,
     interval,
     quietly,
@@ -179,7 +180,9 @@ class UnivariateFitter(CurveFrames):
         X, y, _ = super()._sources(X, y, person=person, event_observed=event_observed, **others)
         return X, y, dict.fromkeys(options)
 
-    def _shape(self, X: Any, y: Any, durations: Any = None, event_observed: Any = None) -> Shape:
+    def _shape(
+        self, X: Any, y: Any, durations: Any = None, event_observed: Any = None, **others: Any
+    ) -> Shape:
         """Return the number of records, and columns of a two-dimensional X, which are not used."""
         if isinstance(X, Blocks):
             n_records, n_columns = size(X)
@@ -198,10 +201,8 @@ class UnivariateFitter(CurveFrames):
         # somebody may have forgotten the events.
         return no_events(y) if is_two_dimensional(X) else []
 
-    def _read(
-        self, shape: Any, X: Any, y: Any, durations: Any = None, event_observed: Any = None
-    ) -> Any:
-        return counted(shape, target_blocks(X, y, durations, event_observed))
+    def _read(self, shape: Any, X: Any, y: Any, **options: Any) -> Any:
+        return counted(shape, target_blocks(X, y, **options))
 
     def _see_rows(self, X: Any) -> int:
         """Return how many rows X has, which must have as many columns as in ``fit``."""
@@ -235,9 +236,7 @@ class UnivariateFitter(CurveFrames):
         found = getattr(self, f"{self._curve_type.predicts}_at_times")(times).to_numpy()
         return found if np.ndim(times) else float(found[0])
 
-    # --------------------------------------------------------------------------------------------
-    # Intervals
-    # --------------------------------------------------------------------------------------------
+    # ---- Intervals.
 
     @available_if(has("plausible"))
     def confidence_interval(self, level: float = 0.95, n_resamples: int = 500) -> pd.DataFrame:
@@ -363,9 +362,7 @@ class UnivariateFitter(CurveFrames):
         number_in(0.0, horizon, closed="right", why="It is not known what comes later.")("t", t)
         return float(t)
 
-    # --------------------------------------------------------------------------------------------
-    # To be looked at
-    # --------------------------------------------------------------------------------------------
+    # ---- To be looked at.
 
     def __dir__(self) -> list[str]:
         # scikit-learn's own, and its HTML, look at the value of all that is listed: seconds here.
@@ -421,16 +418,13 @@ class UnivariateFitter(CurveFrames):
         return tags
 
 
-def curves_of(fitter: Any) -> list[Any]:
-    """Return a fitter's curve, or one for each group if it is of everybody in some."""
-    groups = getattr(fitter, "groups_", None)
-    if groups is None or fitter.group_ is not None:
-        return [fitter]
-    return [fitter.of_group(label) for label in groups.tolist()]
-
-
 def target_blocks(
-    X: Any, y: Any, durations: Any, event_observed: Any, *others: Any, events: Any = None
+    X: Any,
+    y: Any,
+    durations: Any = None,
+    event_observed: Any = None,
+    *others: Any,
+    events: Any = None,
 ) -> Any:
     """Return blocks of events, times and what else there is of each record.
 

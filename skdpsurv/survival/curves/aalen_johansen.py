@@ -37,12 +37,6 @@ _is_label = rule_of(
 )
 
 
-def _require_one_of(name: str, label: Any, causes: list[Any]) -> None:
-    _is_label(name, label)
-    if not is_one_of(label, causes):
-        raise ValueError(f"{name} must be one of causes, {causes}, got {label!r}.")
-
-
 def _check_causes(name: str, causes: Any) -> None:
     if stated_labels(name, causes).size > MOST_CAUSES:
         raise ValueError(f"{name} must be at most {MOST_CAUSES}.")
@@ -59,7 +53,7 @@ class IncidenceCurve(TableCurve):
         super().__init__(release)
         labels = self.causes.labels or []
         self.event_of_interest = release.parameters.get("event_of_interest", labels[0])
-        _require_one_of("event_of_interest", self.event_of_interest, labels)
+        self.causes.place(self.event_of_interest, "event_of_interest")
 
     @property
     def fitted(self) -> dict[str, Any]:
@@ -215,7 +209,7 @@ class DPAalenJohansenFitter(ExitCurves):
         """
         if event_of_interest is not None:
             self._check_parameters()
-            _require_one_of("event_of_interest", event_of_interest, self._causes().labels or [])
+            self._causes().place(event_of_interest, "event_of_interest")
         super().fit(
             X,
             y,
@@ -236,8 +230,7 @@ class DPAalenJohansenFitter(ExitCurves):
 
     def _check_together(self) -> None:
         super()._check_together()
-        causes = self._causes().labels or []
-        if is_one_of(self.censored, causes):
+        if is_one_of(self.censored, self._causes().labels or []):
             raise ValueError("censored must not be one of causes.")
 
     def _cause(self, cause: Any) -> int:

@@ -45,8 +45,8 @@ from skdpsurv.survival.curves.table import (
     n_bands_for,
     stated_ends,
 )
-from skdpsurv.survival.released_curve import Shown, around, times_argument
-from skdpsurv.survival.univariate import UnivariateFitter, counted, curves_of, target_blocks
+from skdpsurv.survival.released_curve import Shown, around, curves_of, times_argument
+from skdpsurv.survival.univariate import UnivariateFitter, counted, target_blocks
 
 #: Rows of a summary.
 N_ROWS = 10
@@ -162,22 +162,9 @@ class ExitCurves(UnivariateFitter, released=False):
     def _labels(self) -> NDArray[Any] | None:
         return None if self.groups is None else stated_labels("groups", self.groups)
 
-    def _shape(
-        self, X: Any, y: Any, durations: Any = None, event_observed: Any = None, group: Any = None
-    ) -> Shape:
-        return super()._shape(X, y, durations, event_observed)
-
-    def _read(
-        self,
-        shape: Any,
-        X: Any,
-        y: Any,
-        durations: Any = None,
-        event_observed: Any = None,
-        group: Any = None,
-    ) -> Exits:
-        reader = self._causes().reader
-        targets = target_blocks(X, y, durations, event_observed, group, events=reader)
+    def _read(self, shape: Any, X: Any, y: Any, **options: Any) -> Exits:
+        asked = (options.get(name) for name in self._one_of_each)
+        targets = target_blocks(X, y, *asked, events=self._causes().reader)
         return counted(shape, targets.map(partial(exits_of, self._labels())))
 
     def _check_together(self) -> None:

@@ -146,12 +146,12 @@ class Causes:
             return None
         return partial(_read_causes, [self.censored, *self.labels])
 
-    def place(self, label: Any) -> int:
+    def place(self, label: Any, name: str = "cause") -> int:
         """Return the number of one of the events; of None: of the first."""
         if label is None:
             return 0
-        if self.labels is None or not is_one_of(label, self.labels):
-            raise ValueError(f"cause must be one of {self.labels}, got {label!r}.")
+        if self.labels is None or np.ndim(label) > 0 or not is_one_of(label, self.labels):
+            raise ValueError(f"{name} must be one of causes, {self.labels}, got {label!r}.")
         return self.labels.index(label)
 
     def stated(self) -> dict[str, Any]:

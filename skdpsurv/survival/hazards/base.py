@@ -52,34 +52,6 @@ if TYPE_CHECKING:
 HAZARDS = {"logit": "expit({})", "cloglog": "1 - exp(-exp({}))", "probit": "normal_cdf({})"}
 
 
-def write_survival(
-    script: Script,
-    coef: FloatArray,
-    baseline_coef: FloatArray,
-    recalibration: Recalibration,
-    *,
-    max_time: float,
-    n_intervals: int,
-    link: str,
-) -> str:
-    """Return the risk score, and survival as a step function of time."""
-    end, q = script.number(max_time), script.number(n_intervals)
-    spline = script.weighted(baseline_coef, _basis(baseline_coef.size, script))
-    line = _broken_line(recalibration, script)
-    slope = "" if recalibration.slope == 1 else f"{script.number(recalibration.slope)} * "
-    lines = [
-        f"score = {script.linear(coef)}",
-        f"\n# Survival up to a time in [0, {end}], on {q} intervals:",
-        "d(t, k) = max(t - k, 0) ** 3 / (1 - k)" if baseline_coef.size > 2 else "",
-        "bend(t, k) = max(t - k, 0)" if line else "",
-        f"baseline(t) = {spline}{line}",
-        f"hazard(s) = {HAZARDS[link].format(f'baseline(s / {q}) + {slope}score')}",
-        f"end(s) = {end} * (s / {q})",
-        f"survival(time) = product(1 - hazard(s) for s in integers(1, {q}) if end(s) <= time)",
-    ]
-    return "\n".join(filter(None, lines))
-
-
 def _basis(n_knots: int, script: Script) -> list[str]:
     """Return the published basis on (0, 1], where what begins at the last knot is 0."""
     knots = [f"d(t, {script.number(knot)})" for knot in np.linspace(0.0, 1.0, n_knots)[:-1]]
@@ -231,8 +203,21 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
         return np.cumsum(LINKS[parameters["link"]].survival(eta).value, axis=1)
 
     def _formula(self, script: Script) -> str:
-        stated = self.release_.parameters
-        public = {name: stated[name] for name in ("max_time", "n_intervals", "link")}
-        return write_survival(
-            script, self.coef_, self.baseline_coef_, self.recalibration_, **public
-        )
+        stated, recalibration = self.release_.parameters, self.recalibration_
+        end, q = script.number(stated["max_time"]), script.number(stated["n_intervals"])
+        n_knots = self.baseline_coef_.size
+        spline = script.weighted(self.baseline_coef_, _basis(n_knots, script))
+        line = _broken_line(recalibration, script)
+        slope = "" if recalibration.slope == 1 else f"{script.number(recalibration.slope)} * "
+        predictor = f"baseline(s / {q}) + {slope}score"
+        lines = [
+            f"score = {script.linear(self.coef_)}",
+            f"\n# Survival up to a time in [0, {end}], on {q} intervals:",
+            "d(t, k) = max(t - k, 0) ** 3 / (1 - k)" if n_knots > 2 else "",
+            "bend(t, k) = max(t - k, 0)" if line else "",
+            f"baseline(t) = {spline}{line}",
+            f"hazard(s) = {HAZARDS[stated['link']].format(predictor)}",
+            f"end(s) = {end} * (s / {q})",
+            f"survival(time) = product(1 - hazard(s) for s in integers(1, {q}) if end(s) <= time)",
+        ]
+        return "\n".join(filter(None, lines))

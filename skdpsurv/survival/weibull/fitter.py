@@ -173,10 +173,8 @@ class WeibullCurve(UnivariateFitter, released=False):
     def _plan(self, shape: Shape) -> Plan:
         return self._setting(shape).plan()
 
-    def _read(
-        self, shape: Shape, X: Any, y: Any, durations: Any = None, event_observed: Any = None
-    ) -> CountTable | LogTimes:
-        records = super()._read(shape, X, y, durations, event_observed)
+    def _read(self, shape: Shape, X: Any, y: Any, **options: Any) -> CountTable | LogTimes:
+        records = super()._read(shape, X, y, **options)
         public = self._setting(shape)
         return public.way.read(records, public.max_time, public.omega)
 
