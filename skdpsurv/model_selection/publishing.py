@@ -25,8 +25,6 @@ from skdpsurv.model_selection.candidates import flat_steps, one_after_another, p
 from skdpsurv.regression.tabular import TabularEstimator
 from skdpsurv.release import Release
 
-__all__ = ["make_release"]
-
 
 def make_release(model: Any) -> Release:
     """Return the release of a fitted pipeline: what its steps do to raw rows, and its model.
