@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from typing import TYPE_CHECKING
-from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
@@ -37,15 +36,14 @@ DEFAULT, SUBSET, PUBLISHED = "**default**", "subset", "subset, published truncat
 HISTOGRAMS = {bins: f"histogram, {bins} × {bins} cells" for bins in (10, 20)}
 RIVAL = "DPLogisticRegression, private rows"
 HYBRID: dict[str, dict[str, object]] = {
-    "all points, nonnegative": {"method": "all"},
-    PUBLISHED: {"method": "subset"},
+    "all points, signed": {"method": "all", "weights": "signed"},
+    "all points, nonnegative": {"method": "all", "weights": "nonnegative"},
+    PUBLISHED: {"method": "subset", "weights": "nonnegative", "budget_split": (0.4, 0.1, 0.5)},
     SUBSET: {"method": "subset"},
     "cells": {"method": "cells"},
     "residuals": {"method": "residuals"},
     DEFAULT: {},
 }
-#: Shares of epsilon of the order, the candidates and the choice, as in the paper.
-PUBLISHED_SPLIT = (0.4, 0.1, 0.5)
 CURVES = {"with noise": "#D55E00", "without noise": "black"}
 LINES = {
     PUBLIC: ("#0072B2", "-"),
@@ -79,8 +77,7 @@ def measure(p: int, repetition: int) -> dict[tuple[Hashable, ...], float]:
         for name, options in HYBRID.items():
             key = seed(p, repetition, epsilon, name)
             model = HybridMEstimator(epsilon=epsilon, random_state=key, **options)
-            with patch.dict(SPLITS, {"subset": PUBLISHED_SPLIT} if name == PUBLISHED else {}):
-                model.fit(data.rows, data.outcomes, public=data.public)
+            model.fit(data.rows, data.outcomes, public=data.public)
             found[p, epsilon, name, 0] = error(model)
             if name == SUBSET:
                 found[p, epsilon, "chosen size", 0] = float(model.weights_.size)
@@ -121,7 +118,7 @@ def curve(
         for name, each in (("with noise", to_count / len(sizes)), ("without noise", np.inf)):
             weights = HISTOGRAM.release(held, each, source)
             X, y = data.X_public[rows], data.y_public[rows]
-            model = fit_weighted(LogisticRegression(), X, y, weights, lambda: equal)
+            model = fit_weighted(LogisticRegression(), X, y, weights, False, lambda: equal)
             found[p, epsilon, name, size] = error(model)
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -16,11 +16,11 @@ from skdpsurv.base import Published
 from skdpsurv.data.blocks import Blocks, in_blocks
 from skdpsurv.data.shape import Shape, require_in_memory
 from skdpsurv.dp import PrivacyAccountant, call_without_data, silent_arithmetic
-from skdpsurv.dp.checks import Check, integer, later, number_in, optional, word_or
+from skdpsurv.dp.checks import Check, choice, integer, later, number_in, optional, word_or
 from skdpsurv.dp.plan import Plan
 from skdpsurv.dp.types import FloatArray, IntArray
 from skdpsurv.hybrid.hybrid_measurements import Fit, over
-from skdpsurv.hybrid.hybrid_plan import METHODS, hybrid_plan
+from skdpsurv.hybrid.hybrid_plan import METHODS, SHARES, WEIGHTS, hybrid_plan, shares
 from skdpsurv.hybrid.hybrid_records import (
     PrivateRecords,
     PublicRange,
@@ -36,6 +36,7 @@ from skdpsurv.hybrid.meta_estimator import (
     checked_outcome,
     fit_weighted,
     public_part,
+    takes_signed_weights,
 )
 from skdpsurv.hybrid.selection import SubsetSelection
 from skdpsurv.release import Release
@@ -84,6 +85,14 @@ class HybridMEstimator(PrivateMetaEstimator):
         :class:`~skdpsurv.hybrid.SubsetSelection` with its defaults.
     n_cells : int or None, default=None
         Number of cells; None for a public rule, and for a method without cells.
+    budget_split : sequence of float or None, default=None
+        Shares of epsilon, added up to 1: for "auto", of cells and residuals, (1/2, 1/2); for
+        "subset", of the order, the candidates and the choice, (0.1, 0.8, 0.1).
+    weights : {"auto", "signed", "nonnegative"}, default="auto"
+        Noisy counts may be negative. "signed" keeps them, which is unbiased, and sound for
+        LogisticRegression (two classes) and PoissonRegressor only: for each fit it is checked that
+        a minimum was found, else counts are clipped at 0 after all. "auto" keeps them in "all"
+        where the noise is small. The choice is post-processing.
     categorical_features : collection of int or str, or None, default=None
         Columns of categories. None: columns of a type for categories, and columns with a public
         value that is no number, be it written as text. Name columns of codes like "1", "2".
@@ -101,8 +110,7 @@ class HybridMEstimator(PrivateMetaEstimator):
     public_index_ : ndarray of int
         Places, among the public records, of those that have a weight.
     weights_ : ndarray of float
-        Their released weights, which add up to about the number of private records; negative ones
-        are clipped to 0 in the fit.
+        Their released weights, which add up to about the number of private records.
     n_cells_ : int
         Cells, or distinct public records, that were counted; 0 if none were.
     curve_ : ndarray of float
@@ -157,14 +165,14 @@ class HybridMEstimator(PrivateMetaEstimator):
     """
 
     _beyond_release = "the public records and the estimator inside"
-    #: Of releases of earlier versions.
-    _beyond_constructor = ("weights",)
 
     _one_of_each = ("public",)
     _rules: ClassVar[dict[str, Check]] = {
         "delta": number_in(0.0, 1.0, closed="left"),
         "method": word_or(SubsetSelection, *METHODS),
         "n_cells": optional(integer()),
+        "budget_split": optional(SHARES),
+        "weights": choice(*WEIGHTS),
         "categorical_features": later,
     }
     _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {"subset": SubsetSelection}
@@ -178,6 +186,8 @@ class HybridMEstimator(PrivateMetaEstimator):
         columns: Any = None,
         method: str | SubsetSelection = "auto",
         n_cells: int | None = None,
+        budget_split: Sequence[float] | None = None,
+        weights: str = "auto",
         categorical_features: Collection[Any] | None = None,
         random_state: int | None = None,
         accountant: PrivacyAccountant | None = None,
@@ -188,6 +198,8 @@ class HybridMEstimator(PrivateMetaEstimator):
         self.columns = columns
         self.method = method
         self.n_cells = n_cells
+        self.budget_split = budget_split
+        self.weights = weights
         self.categorical_features = categorical_features
         self.random_state = random_state
         self.accountant = accountant
@@ -259,13 +271,16 @@ class HybridMEstimator(PrivateMetaEstimator):
     def _publish(self, shape: HybridShape, published: Published) -> Self:
         """Fit the estimator inside to the released weights, and keep the release."""
         values = published.values
-        self._learn(shape.public, values["public_index"], values["weights"])
+        self._learn(shape.public, values["public_index"], values["weights"], values["signed"])
         fitted: Self = super()._publish(shape, published)
         return fitted
 
     def _stated(self, shape: HybridShape) -> dict[str, Any]:
-        method = self.method if isinstance(self.method, str) else "subset"
-        return {"method": method, "categorical_features": list(shape.categorical)}
+        return {
+            "method": self._word,
+            "weights": self.weights,
+            "categorical_features": list(shape.categorical),
+        }
 
     @classmethod
     def from_release(
@@ -296,7 +311,10 @@ class HybridMEstimator(PrivateMetaEstimator):
         if built.public_index_.size and built.public_index_.max() >= table.size:
             raise ValueError("X must hold all public records that the release weighs.")
         records = PublicRecords(table, outcome, built._classifies, 0)
-        built._learn(records, built.public_index_, built.weights_)
+        signed = bool(np.asarray(release.values.get("signed", 0.0)))
+        if signed and not takes_signed_weights(built._estimator):
+            raise ValueError("signed of the release must be 0 with this estimator.")
+        built._learn(records, built.public_index_, built.weights_, signed)
         return built
 
     def _fit_equally(self, records: PublicRecords) -> Any:
@@ -305,17 +323,19 @@ class HybridMEstimator(PrivateMetaEstimator):
             records.design_public, records.y_public, sample_weight=np.ones(records.n_public)
         )
 
-    def _fit_with(self, records: PublicRecords) -> Fit:
+    def _fit_with(self, records: PublicRecords, signed: bool) -> Fit:
         """Return what fits a new clone to public records with released weights."""
         own, X, y = self._without_ledger(), records.design_public, records.y_public
         equally = partial(own._fit_equally, records)
-        return lambda weights: fit_weighted(own._estimator, X, y, weights, equally)
+        return lambda weights: fit_weighted(own._estimator, X, y, weights, signed, equally)
 
-    def _learn(self, records: PublicRecords, index: IntArray, weights: FloatArray) -> None:
+    def _learn(
+        self, records: PublicRecords, index: IntArray, weights: FloatArray, signed: bool
+    ) -> None:
         """Fit the estimator to public records with released weights, and keep what predicts."""
         # Records without weight stay, so that the estimator knows all public labels.
         everybody = over(records.n_public, index, weights)
-        self.estimator_ = self._fit_with(records)(everybody)
+        self.estimator_ = self._fit_with(records, signed)(everybody)
         self._design = records.design
 
     def _set_fitted(self, release: Release) -> None:
@@ -331,12 +351,9 @@ class HybridMEstimator(PrivateMetaEstimator):
             type(j) is int and j in columns for j in chosen
         ):
             raise ValueError("parameters of the release must hold categorical_features.")
-        counted = np.asarray(values.get("n_cells", -1.0))
-        if counted.ndim or counted < 0:
-            raise ValueError("values of the release must hold n_cells.")
-        # Earlier versions fitted some models with negative weights as they were.
-        if np.any(values.get("signed", 0.0)):
-            raise ValueError("signed of the release must be 0: weights are clipped at 0.")
+        counted, signed = (np.asarray(values.get(name, -1.0)) for name in ("n_cells", "signed"))
+        if counted.ndim or signed.ndim or counted < 0 or signed not in (0.0, 1.0):
+            raise ValueError("values of the release must hold n_cells and signed.")
         self._categorical = tuple(sorted(set(chosen)))
         self.public_index_, self.weights_ = index.astype(np.int64), weights
         self.n_cells_ = int(counted)
@@ -387,15 +404,32 @@ class HybridMEstimator(PrivateMetaEstimator):
         stated = self.categorical_features
         if self.columns is not None and stated is not None and len(stated) > 0:
             raise ValueError("categorical_features must be None where columns says what X holds.")
+        shares(self.budget_split, self._word)
+        if self.weights == "signed" and not takes_signed_weights(self._estimator):
+            raise ValueError(
+                "weights='signed' is sound for LogisticRegression and PoissonRegressor only, got "
+                f"{type(self._estimator).__name__}."
+            )
+
+    @property
+    def _word(self) -> str:
+        """The method, in a word."""
+        return self.method if isinstance(self.method, str) else "subset"
 
     def _plan(self, shape: HybridShape) -> Plan:
+        subset = SubsetSelection() if isinstance(self.method, str) else self.method
         return hybrid_plan(
             shape.public,
             shape.equal,
-            self._fit_with(shape.public),
-            method=SubsetSelection() if self.method == "subset" else self.method,
-            n_cells=None if self.n_cells is None else int(self.n_cells),
+            partial(self._fit_with, shape.public),
             epsilon=float(self.epsilon),
+            method=self._word,
+            n_cells=None if self.n_cells is None else int(self.n_cells),
+            split=self.budget_split,
+            candidate_sizes=subset.candidate_sizes,
+            selection=subset.selection,
+            weights=self.weights,
+            may_sign=takes_signed_weights(self._estimator),
             delta=float(self.delta),
         )
 

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from skdpsurv.dp.checks import list_of, positive
 from skdpsurv.dp.measurement import NoisySum
 from skdpsurv.dp.plan import Plan, Sequential
 from skdpsurv.dp.random import require_theorem
@@ -36,7 +37,8 @@ from skdpsurv.hybrid.hybrid_measurements import (
 from skdpsurv.hybrid.hybrid_records import PublicRecords
 from skdpsurv.hybrid.points import distinct
 from skdpsurv.hybrid.predictions import prediction_assumptions
-from skdpsurv.hybrid.selection import SELECTIONS, SubsetChoice, SubsetSelection
+from skdpsurv.hybrid.selection import SELECTIONS, SubsetChoice
+from skdpsurv.mechanisms.sums import HISTOGRAM
 from skdpsurv.mechanisms.vector_noise import MARGIN
 
 ASSUMPTIONS = (
@@ -47,38 +49,62 @@ ASSUMPTIONS = (
 SUBSET = "noisy counts for nested sets of public records, and a private choice"
 
 METHODS = ("auto", "cells", "residuals", "all", "subset")
-#: Shares of epsilon: of cells and residuals, or of the order, the candidates and the choice; a
-#: method that has one part gets all of it. See docs/benchmarks/hybrid.
+WEIGHTS = ("auto", "signed", "nonnegative")
+#: budget_split by default: see docs/benchmarks/hybrid.
 SPLITS: dict[str, tuple[float, ...]] = {"auto": (0.5, 0.5), "subset": (0.1, 0.8, 0.1)}
 N_CANDIDATES, SMALLEST_CANDIDATE = 10, 20
 #: Cells tell where records are in a few dimensions only.
 MOST_COLUMNS_FOR_CELLS = 4
 LEAST_CELLS, MOST_CELLS = 10, 1000
+#: Share of the records' number that the noise of signed weights may reach.
+SIGNED_NOISE = 0.1
 #: Residuals of the fit on cells are worth half of epsilon if a moment's noise is no larger.
 MOST_NOISE_AFTER_CELLS = 0.1
 #: Rounds of residuals up to a noise of one moment, in one of two rounds; where it is Gaussian, each
 #: of many rounds has little more of it than each of few.
 ROUNDS = ((0.01, 3), (0.05, 2))
 GAUSSIAN_ROUNDS = ((0.01, 5), (0.03, 4), (0.06, 3), (0.1, 2))
+#: Of ``budget_split``.
+SHARES = list_of(positive())
+
+
+def shares(split: Sequence[float] | None, method: str) -> tuple[float, ...]:
+    """Return the parts of epsilon; a method that has one part gets all of it."""
+    default = SPLITS.get(method, (1.0,))
+    if split is None:
+        return default
+    SHARES("budget_split", split)
+    stated = tuple(map(float, split))
+    if len(stated) != len(default):
+        raise ValueError(
+            f"budget_split must have {len(default)} share(s) with method={method!r}, got "
+            f"{len(stated)}."
+        )
+    if not math.isclose(total := math.fsum(stated), 1.0, rel_tol=1e-9):
+        raise ValueError("budget_split must add up to 1.")
+    return tuple(part / total for part in stated)
 
 
 def hybrid_plan(
     records: PublicRecords,
     equal: Any,
-    fit: Fit,
+    fit_with: Callable[[bool], Fit],
     *,
-    method: str | SubsetSelection,
-    n_cells: int | None,
     epsilon: float,
+    method: str,
+    n_cells: int | None,
+    split: Sequence[float] | None,
+    candidate_sizes: Sequence[int] | None,
+    selection: str,
+    weights: str,
+    may_sign: bool,
     delta: float = 0.0,
 ) -> Plan:
     """Decide how epsilon is spent, looking at public records and numbers only."""
-    subset = None if isinstance(method, str) else method
-    word = method if isinstance(method, str) else "subset"
-    parts = [epsilon * share / MARGIN for share in SPLITS.get(word, (1.0,))]
+    parts = [epsilon * share / MARGIN for share in shares(split, method)]
     n, n_public = records.n_private, records.n_public
     n_columns = records.design_public.shape[1]
-    asked = prediction_assumptions(equal)
+    asked, signed = prediction_assumptions(equal), weights == "signed"
     residuals = cache(lambda: Residuals.of(equal, records))
 
     def noise(budget: Price) -> float:
@@ -92,26 +118,26 @@ def hybrid_plan(
     counted: list[NoisySum | SubsetChoice] = []
     rounds: tuple[Price, ...] = ()
     known: dict[str, Any] = {"public_index": np.arange(n_public)}
-    if word in ("all", "subset"):
+    if method in ("all", "subset"):
         cells = distinct(records.mapped()[1]).size
-    if word == "all":
+    if method == "all":
         counted = [PointCounts(price=parts[0], public=records)]
-    elif subset is not None:
-        sizes = candidates(subset.candidate_sizes, cells)
-        choice = SELECTIONS[subset.selection]
+    elif method == "subset":
+        sizes = candidates(candidate_sizes, cells)
+        choice = SELECTIONS[selection]
         counted = [
             Order(price=parts[0], public=records),
-            NestedCounts(price=parts[1], public=records, sizes=sizes, fit=fit),
+            NestedCounts(price=parts[1], public=records, sizes=sizes, fit=fit_with(signed)),
             choice(price=parts[2], public=records, n_fits=len(sizes), assumptions=asked),
         ]
-    elif word == "residuals" or (word == "auto" and n_columns > MOST_COLUMNS_FOR_CELLS):
+    elif method == "residuals" or (method == "auto" and n_columns > MOST_COLUMNS_FOR_CELLS):
         rounds = _rounds(epsilon, delta, math.fsum(parts), noise)
         known |= {"weights": lifted(np.ones(n_public), n), "_residuals": residuals()}
     else:
         price = parts[0]
-        if word == "auto" and noise(parts[1]) <= MOST_NOISE_AFTER_CELLS:
+        if method == "auto" and noise(parts[1]) <= MOST_NOISE_AFTER_CELLS:
             rounds = (parts[1],)
-        elif word == "auto":
+        elif method == "auto":
             price = math.fsum(parts) / MARGIN
         cells = n_cells or cell_number(n, n_public, n_columns, price)
         if cells > n_public:
@@ -119,17 +145,20 @@ def hybrid_plan(
                 f"n_cells must be at most the number of public records, {n_public}, got {cells}."
             )
         cells = min(cells, distinct(records.mapped(CLIPPED_SHARE)[1]).size)
-        later = fit if rounds else None
+        later = fit_with(False) if rounds else None
         counted = [CellCounts(price=price, public=records, n_cells=cells, fit=later)]
     if n_cells is not None and not any(isinstance(one, CellCounts) for one in counted):
         raise ValueError(
-            f"n_cells must be None with method={word!r} and these columns: no cells are counted."
+            f"n_cells must be None with method={method!r} and these columns: no cells are counted."
         )
     if rounds and math.isfinite(epsilon):
         require_theorem(residuals().size)
+    if method == "all" and weights == "auto" and may_sign:
+        signed = keeps_signs(cells, n, records.rarest, parts[0])
+    fits = [fit_with(False)] * (len(rounds) - 1) + [None]
     moments = [
-        ResidualMoments(price=price, public=records, fit=again, assumptions=asked)
-        for price, again in zip(rounds, [*[fit] * (len(rounds) - 1), None], strict=False)
+        ResidualMoments(price=price, public=records, fit=fit, assumptions=asked)
+        for price, fit in zip(rounds, fits, strict=False)
     ]
     gaussian = any(isinstance(price, Concentrated) for price in rounds)
     return Plan(
@@ -140,15 +169,15 @@ def hybrid_plan(
             "n_private": n,
             "n_public": n_public,
             "estimator": type(equal).__name__,
-            "method": word,
+            "method": method,
             "n_cells": cells,
             "epsilon_counts": tuple(one.price for one in counted),
             f"{'mu' if gaussian else 'epsilon'}_residuals": tuple(map(amount, rounds)),
             "candidate_sizes": sizes,
         },
         assumed=ASSUMPTIONS,
-        words=SUBSET if subset is not None else "",
-        known={**known, "n_cells": cells},
+        words=SUBSET if method == "subset" else "",
+        known={**known, "n_cells": cells, "signed": signed and not rounds},
     )
 
 
@@ -188,6 +217,12 @@ def cell_number(n_private: int, n_public: int, n_columns: int, epsilon: float) -
     signal = n_private * min(epsilon, 1e6)
     wanted = math.ceil(max(n_columns, 1) * math.sqrt(signal))
     return max(1, min(max(wanted, LEAST_CELLS), n_public // 5, MOST_CELLS), min(n_public, 2))
+
+
+def keeps_signs(n_cells: int, n_private: int, rarest: float, epsilon: float) -> bool:
+    """Return whether noise is small enough for negative weights to do no harm."""
+    noise = math.sqrt(n_cells) * HISTOGRAM.deviation(epsilon)
+    return noise <= SIGNED_NOISE * n_private * rarest
 
 
 def noise_of_moments(n_private: int, n_columns: int, bound: float, price: Price) -> float:

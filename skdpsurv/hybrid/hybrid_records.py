@@ -288,6 +288,13 @@ class PublicRecords:
         ends = None if self.classifies else (float(self.y_public.min()), float(self.y_public.max()))
         return PublicRange(NumericAxes.of(self.public.numbers), ends)
 
+    @property
+    def rarest(self) -> float:
+        """Share of the rarest public label; 1 in a regression."""
+        if not self.classifies:
+            return 1.0
+        return float(np.unique(self.y_public, return_counts=True)[1].min() / self.n_public)
+
     def mapped(self, margin: float = 0.0) -> tuple[PointMap, FloatArray]:
         """Return the map of records to points, and the public records as points.
 

@@ -1,7 +1,11 @@
 """The public mask, and the outcome: checked without showing a value.
 
-Estimators that fit another one with released weights: post-processing, from here on. Weights are
-noisy counts and may be negative: clipped to 0 they suit any estimator, and are biased upwards.
+Estimators that fit another one with released weights: post-processing, from here on.
+
+Weights are noisy counts and may be negative. Clipped to 0 they suit any estimator, and are biased
+upwards. As they are they are unbiased, and suit a loss that stays convex with them: the solution
+found is checked, and where it is no minimum the clipped weights are used. Everything that is looked
+at here has been released, so that failures may show.
 """
 
 from __future__ import annotations
@@ -17,16 +21,17 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import DataConversionWarning
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, PoissonRegressor
 from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from skdpsurv.data.shape import length, refuse_no_target, require_one_each, size, take
-from skdpsurv.dp import refuse_masked
+from skdpsurv.dp import refuse_masked, warnings_as_errors
 from skdpsurv.dp.checks import Check, by, lazily
 from skdpsurv.dp.refusals import attempted
 from skdpsurv.dp.types import BoolArray, FloatArray
+from skdpsurv.likelihoods.base import gram
 from skdpsurv.regression.tabular import NO_OUTCOME, TabularEstimator, checked_numbers, one_column
 
 
@@ -83,20 +88,60 @@ def checked_outcome(y: Any, n_records: int, classifies: bool) -> NDArray[Any]:
     return outcome
 
 
+def takes_signed_weights(estimator: Any) -> bool:
+    """Return whether signed weights are sound for this estimator."""
+    if type(estimator) is LogisticRegression:
+        smooth = estimator.solver in ("lbfgs", "newton-cg", "newton-cholesky")
+        return smooth and estimator.class_weight is None
+    return type(estimator) is PoissonRegressor
+
+
 def fit_weighted(
     estimator: Any,
     X: FloatArray,
     y: NDArray[Any],
     weights: FloatArray,
+    signed: bool,
     fit_equally: Callable[[], Any],
 ) -> Any:
     """Return a fitted clone, which nobody else holds."""
+    if signed:
+        try:
+            with warnings_as_errors():
+                fitted = clone(estimator).fit(X, y, sample_weight=weights)
+            if is_minimum(fitted, X, weights):
+                return fitted
+        except (ValueError, ArithmeticError, Warning):
+            pass  # not convex with these weights, or no minimum
     clipped = np.maximum(weights, 0.0)
     if not clipped.any():
         clipped = np.ones_like(weights)
     fitted = attempted(lambda: clone(estimator).fit(X, y, sample_weight=clipped))
     # It may fail, say, for a class without weight, or a subset of one class.
     return fit_equally() if fitted is None else fitted
+
+
+def is_minimum(fitted: Any, X: FloatArray, weights: FloatArray) -> bool:
+    """Return whether a fit with signed weights is at a minimum: its Hessian is positive there."""
+    coef = np.asarray(fitted.coef_)
+    if not np.isfinite(coef).all() or (coef.ndim == 2 and coef.shape[0] > 1):
+        return False
+    predictor = X @ coef.ravel() + float(np.ravel(fitted.intercept_)[0])
+    if isinstance(fitted, LogisticRegression):
+        likely = 0.5 * (1.0 + np.tanh(0.5 * predictor))
+        curvature = likely * (1.0 - likely)
+        ridge = 0.0 if getattr(fitted, "penalty", "l2") is None else 1.0 / fitted.C
+    else:
+        if weights.sum() <= 0.0:  # by which its losses are divided
+            return False
+        with np.errstate(over="ignore"):
+            curvature = np.exp(predictor) / weights.sum()
+        ridge = fitted.alpha
+    rows = np.column_stack([X, np.ones(X.shape[0])]) if fitted.fit_intercept else X
+    hessian = gram(rows, curvature * weights)
+    columns = np.arange(X.shape[1])
+    hessian[columns, columns] += ridge if np.isfinite(ridge) else 0.0
+    return bool(np.isfinite(hessian).all() and np.linalg.eigvalsh(hessian)[0] > 0.0)
 
 
 def delegated(name: str) -> Callable[[Any], bool]:

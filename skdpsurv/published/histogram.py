@@ -289,7 +289,9 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
         # A cell of each outcome stays, with or without weight: the classes are public.
         held[: self._grid_shape()[-1]] = True
         X, y = np.column_stack([axis[held] for axis in grid[:-1]]), grid[-1][held]
-        self.estimator_ = fit_weighted(self._estimator, X, y, weights[held], self._fit_equally)
+        self.estimator_ = fit_weighted(
+            self._estimator, X, y, weights[held], False, self._fit_equally
+        )
 
     def _bounds(self) -> list[tuple[float, float]]:
         """Return the range of each column."""

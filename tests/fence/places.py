@@ -112,7 +112,6 @@ MOVED = frozenset(
     {
         *("calibration", "event_of_interest_", "method", "n_rungs", "rungs"),
         *("feature_groups", "feature_groups_", "importances", "weights_"),
-        *("signed", "weights"),
     }
 )
 

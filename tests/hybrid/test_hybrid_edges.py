@@ -13,13 +13,14 @@ from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, RegressorMixin, is_regressor
 from sklearn.ensemble import GradientBoostingRegressor, RandomForestRegressor
 from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRegressor
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils import get_tags
 
 from skdpsurv import HybridMEstimator, PrivacyAccountant
 from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.hybrid.hybrid_plan import METHODS
+from skdpsurv.hybrid.meta_estimator import fit_weighted, is_minimum
 from skdpsurv.hybrid.predictions import predicted_numbers, predicted_probabilities, row_wise
 from skdpsurv.published import PerturbedHistogramMEstimator
 
@@ -117,6 +118,26 @@ def test_classes_of_a_subset_are_those_of_public_records(data, seed):
     y = np.where(np.arange(N) % 50 == 7, 2, (X[:, 0] > 0).astype(int))
     one = HybridMEstimator(method=SubsetSelection(candidate_sizes=[12]), random_state=seed)
     assert one.fit(X, y, public=mask).classes_.tolist() == [0, 1, 2]
+
+
+class TestSignedWeights:
+    def test_a_negative_total_is_not_turned_around(self, data):
+        """Poisson regression divides by the total, which must not swap more for less."""
+        X, _, _ = data
+        y = np.where(np.arange(N) < 100, 1.0, 5.0)
+        weights = np.where(np.arange(N) < 100, 0.5, -3.0)
+        found = fit_weighted(PoissonRegressor(), X, y, weights, True, lambda: None)
+        expected = fit_weighted(PoissonRegressor(), X, y, weights, False, lambda: None)
+        np.testing.assert_allclose(found.coef_, expected.coef_)
+        np.testing.assert_allclose(found.intercept_, expected.intercept_)
+
+    def test_unpenalised_fits_have_no_ridge(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            fitted = LogisticRegression(penalty=None, fit_intercept=False)
+            fitted.fit(np.array([[1.0], [-1.0], [1.0]]), [0, 1, 1])
+        fitted.coef_ = np.zeros((1, 1))
+        assert not is_minimum(fitted, np.array([[1.0], [1.0]]), np.array([1.0, -2.0]))
 
 
 def test_several_outcomes_at_once_are_not_claimed():
@@ -348,7 +369,7 @@ def test_what_a_histogram_cannot_be_fitted_with_costs_nothing(data, kind):
         {"public_index": [0.0] * 100},
         {"public_index": [1e300] * 100},
         {"n_cells": -1.0},
-        {"signed": 1.0},
+        {"signed": 2.0},
         {"weights": [1.0]},
     ],
 )

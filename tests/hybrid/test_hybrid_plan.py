@@ -11,9 +11,9 @@ from sklearn.linear_model import LinearRegression, LogisticRegression
 
 from skdpsurv.audit.walk import visits
 from skdpsurv.dp import random_source
-from skdpsurv.hybrid import HybridMEstimator, SubsetSelection
+from skdpsurv.hybrid import HybridMEstimator
 from skdpsurv.hybrid.hybrid_measurements import CellCounts, ResidualMoments
-from skdpsurv.hybrid.hybrid_plan import METHODS, SPLITS, candidates, cell_number, hybrid_plan
+from skdpsurv.hybrid.hybrid_plan import METHODS, candidates, cell_number, hybrid_plan, shares
 from skdpsurv.hybrid.meta_estimator import fit_weighted
 from skdpsurv.hybrid.points import distinct
 from skdpsurv.mechanisms import moments, sums
@@ -38,14 +38,24 @@ def public_fit(records):
     return estimator.fit(records.design_public, records.y_public)
 
 
-def plan_of(records, fitted=None, *, method="auto", epsilon=1.0, n_cells=None, **subset):
-    fitted, X, y = fitted or public_fit(records), records.design_public, records.y_public
+def plan_of(records, fitted=None, **options):
+    defaults = {
+        "epsilon": 1.0,
+        "method": "auto",
+        "n_cells": None,
+        "split": None,
+        "candidate_sizes": None,
+        "selection": "permute_and_flip",
+        "weights": "auto",
+        "may_sign": True,
+    }
+    fitted = fitted or public_fit(records)
 
-    def fit(weights):
-        return fit_weighted(fitted, X, y, weights, lambda: fitted)
+    def fit_with(signed):
+        X, y = records.design_public, records.y_public
+        return lambda weights: fit_weighted(fitted, X, y, weights, signed, lambda: fitted)
 
-    method = SubsetSelection(**subset) if method == "subset" else method
-    return hybrid_plan(records, fitted, fit, method=method, n_cells=n_cells, epsilon=epsilon)
+    return hybrid_plan(records, fitted, fit_with, **{**defaults, **options})
 
 
 (SMALL, FEW), (WIDE, SOME), (MANY, MOST) = (
@@ -57,20 +67,18 @@ FITS = [public_fit(records) for records in (SMALL, WIDE, MANY)]
 class TestBudget:
     @pytest.mark.parametrize("method", METHODS)
     @pytest.mark.parametrize("epsilon", EPSILONS)
-    def test_parts_add_up_to_at_most_epsilon(self, monkeypatch, method, epsilon):
-        """In exact arithmetic, for any shares that add up to 1; and to little less."""
+    def test_parts_add_up_to_at_most_epsilon(self, method, epsilon):
+        """In exact arithmetic, for any shares that are accepted; and to little less."""
         rng = np.random.default_rng(0)
-        splits = [SPLITS.get(method)]
-        if method in SPLITS:
-            parts = rng.dirichlet(np.ones(len(SPLITS[method])), 10)
+        splits = [None]
+        if method in ("auto", "subset"):
+            parts = rng.dirichlet(np.ones(2 if method == "auto" else 3), 10)
             splits += [tuple(part) for part in np.maximum(parts, 1e-3) / parts.sum(1)[:, None]]
-            splits = [split for split in splits if abs(sum(split) - 1) < 1e-9]
+            splits = [s for s in splits if s is None or abs(sum(s) - 1) < 1e-9]
             assert len(splits) > 5
         for records, fitted in zip((SMALL, WIDE, MANY), FITS, strict=True):
             for split in splits:
-                if split is not None:
-                    monkeypatch.setitem(SPLITS, method, split)
-                plan = plan_of(records, fitted, epsilon=epsilon, method=method)
+                plan = plan_of(records, fitted, epsilon=epsilon, method=method, split=split)
                 spent = sum((leaf.cost.epsilon for leaf in plan.leaves), Fraction(0))
                 assert spent <= Fraction(epsilon)
                 assert spent >= Fraction(epsilon) * Fraction(1 - 1e-9)
@@ -123,6 +131,35 @@ class TestBudget:
         for method in METHODS:
             plan = plan_of(SMALL, FITS[0], epsilon=np.inf, method=method)
             assert {leaf.price for leaf in plan.leaves} == {np.inf}
+
+
+class TestShares:
+    def test_defaults(self):
+        for method in METHODS:
+            assert sum(map(Fraction, shares(None, method))) == pytest.approx(1)
+
+    @pytest.mark.parametrize(
+        ("split", "method", "message"),
+        [
+            ((0.5, 0.5), "subset", r"3 share\(s\) with method='subset', got 2"),
+            ((0.1, 0.8, 0.1), "auto", r"2 share\(s\)"),
+            ((0.5, 0.5), "cells", r"1 share\(s\)"),
+            ((), "all", r"1 share\(s\)"),
+            ((0.5, 0.6), "auto", "add up to 1"),
+            ((0.5, 0.4), "auto", "add up to 1"),
+            ((1.5, -0.5), "auto", "budget_split"),
+            ((1.0, 0.0), "auto", "budget_split"),
+            ((np.nan, 1.0), "auto", "budget_split"),
+            ((np.inf, 1.0), "auto", "budget_split"),
+        ],
+    )
+    def test_refusals(self, split, method, message):
+        with pytest.raises(ValueError, match=message):
+            shares(split, method)
+
+    def test_text_is_no_number(self):
+        with pytest.raises(TypeError, match="budget_split"):
+            shares(("0.5", "0.5"), "auto")
 
 
 class TestCandidates:
@@ -184,11 +221,25 @@ class TestPublicRules:
                 model._planned(*both, public=public)[1] for both in ((X, y), (other, unlike))
             )
             assert one.public_inputs() == two.public_inputs()
+            assert one.known["signed"] == two.known["signed"]
             assert [leaf.cost for leaf in one.leaves] == [leaf.cost for leaf in two.leaves]
 
     def test_cells_for_few_columns_only(self):
         assert isinstance(plan_of(SMALL, FITS[0]).leaves[0], CellCounts)
         assert {type(leaf) for leaf in plan_of(WIDE, FITS[1]).leaves} == {ResidualMoments}
+
+    def test_signs_are_kept_where_noise_is_small(self):
+        signed = [
+            plan_of(SMALL, FITS[0], method="all", epsilon=epsilon).known["signed"]
+            for epsilon in (0.1, 1.0, 100.0)
+        ]
+        assert signed == sorted(signed)
+        assert signed[0] is False
+        assert signed[-1] is True
+        options = {"method": "all", "epsilon": 100.0}
+        assert not plan_of(SMALL, FITS[0], may_sign=False, **options).known["signed"]
+        assert not plan_of(SMALL, FITS[0], weights="nonnegative", **options).known["signed"]
+        assert plan_of(SMALL, FITS[0], method="all", epsilon=0.1, weights="signed").known["signed"]
 
 
 def test_distinct_keeps_the_first_of_each():

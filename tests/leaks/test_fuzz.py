@@ -198,6 +198,7 @@ WORDS: dict[str, list[Any]] = {
     "selection": ["permute_and_flip", "noisy_curve"],
     "strategy": ["split", "repeat"],
     "missing": ["error", "midpoint"],
+    "weights": ["auto", "signed", "nonnegative"],
     "classes": [None, [0, 1], ["ill", "well"], [0, 1, 2], [True, False]],
     "outcome": [[0, 1], (0.0, 1.0), ["ill", "well"], [0, 1, 2], np.array([0, 1])],
     "epsilon": [0.1, 1, 10.0, 1e-9, 1e4, np.inf],

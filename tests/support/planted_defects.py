@@ -26,7 +26,7 @@ from skdpsurv import (
 )
 from skdpsurv.classification.group_fit import ColumnGroup
 from skdpsurv.dp import lattice_laplace, random_source
-from skdpsurv.hybrid import SubsetSelection, hybrid_plan
+from skdpsurv.hybrid import SubsetSelection
 from skdpsurv.mechanisms import langevin, sums, vector_noise
 from skdpsurv.mechanisms.langevin import PSGLD
 from skdpsurv.published import LaplaceWeibullFitter
@@ -99,13 +99,12 @@ N_CANDIDATES = 10
 
 @contextmanager
 def noisy_curve_as_published() -> Iterator[None]:
-    """Noise of scale 1 / epsilon on each of k points, at the price of one: most of epsilon."""
+    """Noise of scale 1 / epsilon on each of k points, at the price of one."""
 
     def small(value, scale, source):
         return lattice_laplace(value, scale / N_CANDIDATES, source)
 
-    most = mock.patch.dict(hybrid_plan.SPLITS, subset=(0.02, 0.08, 0.9))
-    with most, mock.patch.object(sums, "lattice_laplace", small):
+    with mock.patch.object(sums, "lattice_laplace", small):
         yield
 
 
@@ -203,6 +202,7 @@ def _planted() -> dict[str, Planted]:
     curve = HybridMEstimator(
         DecisionTreeClassifier(max_depth=1, random_state=0),
         method=SubsetSelection("noisy_curve", candidate_sizes=list(range(20, 20 + N_CANDIDATES))),
+        budget_split=(0.02, 0.08, 0.9),
     )
     chain = DPDiscreteTimeSurvival(
         epsilon=2.0,
