@@ -112,7 +112,7 @@ def watched() -> Iterator[list[dict[str, Any]]]:
         return sample
 
     thin = Objective.thinned
-    undo = [noted(kind, "map_sum") for kind in (DaskBlocks, InMemory)]
+    undo = [noted(kind, "map_reduce") for kind in (DaskBlocks, InMemory)]
     undo.append(noted(DaskBlocks, "sizes"))
     Objective.thinned = thinned  # type: ignore[method-assign]
     try:

@@ -110,7 +110,7 @@ def cases() -> Iterator[Case]:
     yield Case("obj_pert", hazard())
     yield Case("obj_pert, alpha=20", hazard(alpha=STRONG))
     yield Case(
-        "obj_pert, first look", hazard(epsilon=2.0, center_share=0.5, alpha=1.0), 100, share=0.5
+        "obj_pert, first look", hazard(epsilon=2.0, pilot_share=0.5, alpha=1.0), 100, share=0.5
     )
     yield Case("obj_pert, cloglog, 2 knots", hazard(alpha=STRONG, link="cloglog", n_knots=2))
     yield Case("out_pert, alpha=20", hazard(alpha=STRONG, method="out_pert"))
@@ -296,11 +296,11 @@ def exact_ratios(
 def ratios(most_pairs: int) -> None:
     """Table: the largest ratios of densities over all worst pairs."""
     cases = (
-        ("obj_pert, alpha=20", hazard(center_share=0.0, alpha=STRONG), 2, 1),
-        ("obj_pert", hazard(center_share=0.0), 2, 1),
-        ("obj_pert, cloglog", hazard(center_share=0.0, alpha=STRONG, link="cloglog"), 2, 1),
-        ("obj_pert, probit", hazard(center_share=0.0, alpha=STRONG, link="probit"), 2, 1),
-        ("out_pert, alpha=20", hazard(center_share=0.0, alpha=STRONG, method="out_pert"), 2, 1),
+        ("obj_pert, alpha=20", hazard(pilot_share=0.0, alpha=STRONG), 2, 1),
+        ("obj_pert", hazard(pilot_share=0.0), 2, 1),
+        ("obj_pert, cloglog", hazard(pilot_share=0.0, alpha=STRONG, link="cloglog"), 2, 1),
+        ("obj_pert, probit", hazard(pilot_share=0.0, alpha=STRONG, link="probit"), 2, 1),
+        ("out_pert, alpha=20", hazard(pilot_share=0.0, alpha=STRONG, method="out_pert"), 2, 1),
         ("obj_pert, published", published(alpha=STRONG), 2, 1),
         ("obj_pert", logistic(), 2, 1),
         (

@@ -15,7 +15,7 @@ from sklearn import config_context
 from skdpsurv.data import PublicInputWarning
 from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.person import about_people, one_record_each, one_record_each_of
-from skdpsurv.data.shape import in_memory, seen_shape, target_names
+from skdpsurv.data.shape import in_memory, public_shape, target_names
 from skdpsurv.data.sources import as_source
 from skdpsurv.dp import (
     BudgetExceededError,
@@ -33,7 +33,7 @@ from skdpsurv.dp.plan import Plan, checked
 from skdpsurv.dp.random import require_delta
 from skdpsurv.dp.refusals import RefusedValueError
 from skdpsurv.dp.zcdp import rho_for
-from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
+from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
 from skdpsurv.release import Release
 from skdpsurv.release.released import Released, parameters_of
 
@@ -54,7 +54,7 @@ DECIDING = (
     "data_norm",
     "partition",
     "max_cumulative_hazard",
-    "center_share",
+    "pilot_share",
     "recalibration_share",
     "inference_share",
     "n_groups",
@@ -142,7 +142,7 @@ class PrivateEstimator(Released, released=False):
             return "none"
         return weakest_status(["proved", *(one.status for one in self._weaknesses(shape))])
 
-    def _doubts(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
+    def _input_warnings(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
         """Return what looks wrong in public numbers; no value of a record may be looked at.
 
         Takes the arguments of :meth:`_fit`, after the shape; y of a source is one without records.
@@ -173,7 +173,7 @@ class PrivateEstimator(Released, released=False):
         return held
 
     def _fit_in_order(self, X: Any, y: Any, person: Any = None, **options: Any) -> Self:
-        beforehand = self._beforehand(X, y, person, options)
+        beforehand = self._prepare(X, y, person, options)
         X, y, options, shape, plan, guarantee, doubts = beforehand
         charged_first = self.accountant is not None and self.accountant.charge_refusals
         if charged_first:
@@ -189,7 +189,7 @@ class PrivateEstimator(Released, released=False):
             names = target_names(_target(X, y))
             return self._publish(shape, Published(guarantee, known, names, receipt))
 
-    def _beforehand(self, X: Any, y: Any, person: Any, options: dict[str, Any]) -> tuple[Any, ...]:
+    def _prepare(self, X: Any, y: Any, person: Any, options: dict[str, Any]) -> tuple[Any, ...]:
         """Return all that is known before a value is looked at, once the ledger would allow it.
 
         These are the arguments of ``fit``, the shape, the plan, what the fit will promise, and what
@@ -197,7 +197,7 @@ class PrivateEstimator(Released, released=False):
         """
         self._check_parameters()
         if person is not None or not in_memory(X, y, *options.values()):
-            X, y, options = self._gathered(X, y, person, options)
+            X, y, options = self._resolve_source(X, y, person, options)
         shape, plan, guarantee = self._planned(X, y, **options)
         if person is not None:
             guarantee = about_people(guarantee)
@@ -205,7 +205,7 @@ class PrivateEstimator(Released, released=False):
             self.accountant.check(guarantee)
         if isinstance(X, Blocks):
             self._refuse_unsendable(X, plan)
-        doubts = self._doubts(shape, X, _target(X, y), **options)
+        doubts = self._input_warnings(shape, X, _target(X, y), **options)
         if math.isfinite(self.epsilon):
             stated = guarantee.delta or float(getattr(self, "delta", 0.0))
             doubts = [
@@ -227,12 +227,12 @@ class PrivateEstimator(Released, released=False):
             "where the records are: it cannot be pickled."
         )
 
-    def _promised(self, X: Any, y: Any = None, person: Any = None, **options: Any) -> Any:
+    def _guarantee_of_fit(self, X: Any, y: Any = None, person: Any = None, **options: Any) -> Any:
         """Return the guarantee that ``fit`` with these arguments would charge; nothing is spent."""
         # Without a ledger, which may charge refusals.
         reader = self._without_ledger()
         with silent_arithmetic():
-            *_, guarantee, doubts = reader._beforehand(X, y, person, options)
+            *_, guarantee, doubts = reader._prepare(X, y, person, options)
         for doubt in doubts:
             warnings.warn(doubt, PublicInputWarning, stacklevel=2)
         if self.accountant is not None:
@@ -258,7 +258,7 @@ class PrivateEstimator(Released, released=False):
             source = one_record_each_of(source)
         return source, None, dict.fromkeys(options)
 
-    def _gathered(self, X: Any, y: Any, person: Any, options: dict[str, Any]) -> Any:
+    def _resolve_source(self, X: Any, y: Any, person: Any, options: dict[str, Any]) -> Any:
         """Return the arguments of ``fit``, where records are looked at to count them.
 
         Whose each is is private, and what is not in memory may have to be read. So the ledger is
@@ -270,7 +270,7 @@ class PrivateEstimator(Released, released=False):
     @contextmanager
     def _refusals_charged(self, status: str) -> Iterator[None]:
         """Ask the ledger before records are looked at; charge it for a refusal if it wants that."""
-        refused = self._room_beforehand(status)
+        refused = self._precheck_budget(status)
         try:
             yield
         except RefusedValueError:
@@ -278,7 +278,7 @@ class PrivateEstimator(Released, released=False):
                 self.accountant.charge(refused, estimator=type(self).__name__)
             raise
 
-    def _room_beforehand(self, status: str) -> PrivacyGuarantee:
+    def _precheck_budget(self, status: str) -> PrivacyGuarantee:
         """Return what a fit may cost, as far as it is known before its shape is, or raise.
 
         Whether its noise will be Gaussian, and have a delta, follows from the shape. That the
@@ -352,14 +352,14 @@ class PrivateEstimator(Released, released=False):
         release = Release(
             estimator=type(self).__name__,
             guarantee=published.guarantee,
-            parameters=self._stated(shape),
+            parameters=self._release_parameters(shape),
             values=published.values,
             n_features_in=self.n_features_in_,
             feature_names_in=None if names is None else tuple(names),
             columns=columns,
             target_names=published.target,
         )
-        self._keep(release)
+        self._set_release(release)
         if published.receipt is not None:
             self.release_ = replace(release, receipt=published.receipt)
         return self
@@ -368,7 +368,7 @@ class PrivateEstimator(Released, released=False):
     _methods: ClassVar[Mapping[str, Callable[..., Any]]] = {}
 
     #: Of perturbed minimisers.
-    _noise_law: ClassVar[type[NoiseLaw]] = SphericalLaplace
+    _noise_law: ClassVar[type[NoiseDistribution]] = SphericalLaplace
 
     _rules: ClassVar[dict[str, Check]] = {
         "epsilon": positive(allow_inf=True),
@@ -381,7 +381,7 @@ class PrivateEstimator(Released, released=False):
 
         Takes the arguments of :meth:`_fit`. Here: how many records and columns there are.
         """
-        return seen_shape(self, X)
+        return public_shape(self, X)
 
     def _plan(self, shape: Any) -> Plan:
         """Decide from public numbers alone how epsilon is spent."""
@@ -394,6 +394,6 @@ class PrivateEstimator(Released, released=False):
         """
         raise NotImplementedError
 
-    def _stated(self, shape: Any) -> dict[str, Any]:
+    def _release_parameters(self, shape: Any) -> dict[str, Any]:
         """Return the public parameters that a release needs for its predictions."""
         return {}

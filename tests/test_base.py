@@ -23,7 +23,7 @@ from skdpsurv import (
     Release,
 )
 from skdpsurv.base import PrivateEstimator
-from skdpsurv.data.shape import seen_shape
+from skdpsurv.data.shape import public_shape
 from skdpsurv.dp.checks import optional, positive
 from skdpsurv.dp.measurement import Mechanism
 from skdpsurv.dp.plan import Plan
@@ -64,7 +64,7 @@ class Toy(PrivateEstimator):
         return self._fit(X, y)
 
     def _shape(self, X, y):
-        return seen_shape(self, X)
+        return public_shape(self, X)
 
     def _plan(self, shape):
         epsilon = float(self.epsilon)
@@ -73,7 +73,7 @@ class Toy(PrivateEstimator):
     def _read(self, shape, X, y):
         return validate_data(self, X, reset=False)
 
-    def _stated(self, shape):
+    def _release_parameters(self, shape):
         return {"max_time": self.max_time}
 
     def _set_fitted(self, release):

@@ -10,7 +10,7 @@ import pytest
 
 from skdpsurv import DPDiscreteTimeSurvival, DPLogisticRegression, DPWeibullFitter
 from skdpsurv.data import blocks
-from skdpsurv.data.blocks import InMemory, added, in_blocks, in_pairs
+from skdpsurv.data.blocks import InMemory, added, in_blocks, pairwise_sum
 from skdpsurv.datasets import make_discrete_time_survival
 
 
@@ -31,8 +31,8 @@ def test_added():
 def test_sums_and_maps():
     held = InMemory([np.arange(3), np.arange(5)])
     assert held.n_blocks == 2
-    assert held.map_sum(np.sum) == 13
-    assert held.map(lambda block, k: block * k, [10, 1]).map_sum(np.sum) == 40
+    assert held.map_reduce(np.sum) == 13
+    assert held.map(lambda block, k: block * k, [10, 1]).map_reduce(np.sum) == 40
     assert list(held.results(np.size)) == [3, 5]
 
 
@@ -121,7 +121,7 @@ def test_a_source_of_blocks_is_fitted_as_arrays_are(model):
     ],
 )
 def test_blocks_are_added_in_pairs(n, tree):
-    total = in_pairs(range(n), lambda a, b: (a, b))
+    total = pairwise_sum(range(n), lambda a, b: (a, b))
     assert str(total) == tree
 
 
@@ -132,8 +132,8 @@ def test_groups_of_eight_make_the_same_tree():
     for n in range(1, 200):
         parts = list(range(n))
         while len(parts) > 1:
-            parts = [in_pairs(parts[k : k + 8], pair) for k in range(0, len(parts), 8)]
-        assert parts[0] == in_pairs(range(n), pair)
+            parts = [pairwise_sum(parts[k : k + 8], pair) for k in range(0, len(parts), 8)]
+        assert parts[0] == pairwise_sum(range(n), pair)
 
 
 def test_a_plan_does_not_know_how_many_blocks_there_are():

@@ -290,8 +290,8 @@ class TestBlocks:
     def test_sums_are_those_of_memory_to_the_bit(self):
         values = np.random.default_rng(0).normal(size=(37, 4))
         tasks = DaskBlocks([dask.delayed(row) for row in values])
-        found = tasks.map_sum(lambda row: (row / 3.0, None, float(row[0])))
-        wanted = InMemory(values).map_sum(lambda row: (row / 3.0, None, float(row[0])))
+        found = tasks.map_reduce(lambda row: (row / 3.0, None, float(row[0])))
+        wanted = InMemory(values).map_reduce(lambda row: (row / 3.0, None, float(row[0])))
         np.testing.assert_array_equal(found[0], wanted[0])
         assert found[1:] == wanted[1:]
 
@@ -304,7 +304,7 @@ class TestBlocks:
             return block.sum()
 
         with pytest.raises(RuntimeError, match=r"^A block of records could not be used.$"):
-            DaskBlocks(self.blocks()).map_sum(fail)
+            DaskBlocks(self.blocks()).map_reduce(fail)
         with pytest.raises(RuntimeError, match=r"^A block of records could not be used.$"):
             list(DaskBlocks(self.blocks()).map(fail).results(np.sum))
 
@@ -318,16 +318,16 @@ class TestBlocks:
         tasks = [dask.delayed(make)(k) for k in range(3)]
         held = DaskBlocks(tasks, n_bytes=100.0).held()
         for _ in range(3):
-            assert held.map_sum(np.sum) == 6.0
+            assert held.map_reduce(np.sum) == 6.0
         assert len(made) == 3
         made.clear()
         part = DaskBlocks(tasks, n_bytes=1e30).held(1e-28)
         for _ in range(2):
-            part.map_sum(np.sum)
+            part.map_reduce(np.sum)
         assert len(made) == 3
         large = DaskBlocks(tasks, n_bytes=math.inf).held()
         for _ in range(2):
-            large.map_sum(np.sum)
+            large.map_reduce(np.sum)
         assert len(made) == 9
 
     def test_they_stay_where_they_are(self):
@@ -345,7 +345,9 @@ class TestBlocks:
         assert len(few.to_delayed()) < len(partitions(few)) == 9
         source = dask_source(files[NAMES], files["ill"], older=few)
         assert list(source.results(len)) == [3] * 9
-        assert source.map_sum(lambda block: int(block[2].sum())) == (frame["age"][:450] > 0).sum()
+        assert (
+            source.map_reduce(lambda block: int(block[2].sum())) == (frame["age"][:450] > 0).sum()
+        )
 
     def test_a_source_says_what_is_public(self, frame):
         X, y = survival(dd.from_pandas(frame, npartitions=2))
@@ -393,13 +395,13 @@ def test_a_step_that_fails_while_records_are_read(frame, charged, person):
 def test_no_noise_and_no_estimator_goes_to_where_blocks_are(frame, monkeypatch, sampler):
     """What a task holds can be sent, and shows a likelihood and a point."""
     distributed = pytest.importorskip("distributed.protocol.pickle")
-    sent, summed = [], DaskBlocks.map_sum
+    sent, summed = [], DaskBlocks.map_reduce
 
     def spied(blocks, function, *each):
         sent.append(distributed.dumps(function))
         return summed(blocks, function, *each)
 
-    monkeypatch.setattr(DaskBlocks, "map_sum", spied)
+    monkeypatch.setattr(DaskBlocks, "map_reduce", spied)
     lazy = dd.from_pandas(frame.iloc[:60], npartitions=2)
     how = {"method": "noisy_gd"} if sampler is None else {"method": PosteriorSampling(sampler)}
     model = hazard(delta=1e-4, n_intervals=4, data_norm=1.0, random_state=None, **how)

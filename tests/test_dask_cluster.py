@@ -230,7 +230,7 @@ def test_a_lost_worker_costs_time_and_nothing_else(client, files, in_memory):
 def test_a_client_that_goes_away(files, monkeypatch):
     """What was charged stays charged, and the error says so."""
     accountant = PrivacyAccountant(5.0, rehearsal=True)
-    summed = DaskBlocks.map_sum
+    summed = DaskBlocks.map_reduce
     with (
         distributed.LocalCluster(
             n_workers=1, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
@@ -243,7 +243,7 @@ def test_a_client_that_goes_away(files, monkeypatch):
                 client.close()
             return summed(blocks, function, *each)
 
-        monkeypatch.setattr(DaskBlocks, "map_sum", leave)
+        monkeypatch.setattr(DaskBlocks, "map_reduce", leave)
         with pytest.raises(RuntimeError, match=r"went away.*stays charged"):
             fit(dd.read_parquet(files), accountant)
     assert len(accountant.entries()) == 1

@@ -149,7 +149,7 @@ class Heavy:
     tail: float
 
     @classmethod
-    def hiding(cls, dimension, sensitivity, epsilon):
+    def calibrated_to(cls, dimension, sensitivity, epsilon):
         return cls(dimension, sensitivity / np.expm1(epsilon / 4.0), 2.0 * sensitivity / epsilon)
 
     def cost(self, sensitivity):
@@ -174,7 +174,7 @@ class Squared(DPLogisticRegression):
 class TestNoiseLaw:
     @pytest.mark.parametrize("dimension", [1, 3])
     def test_it_hides_what_it_says(self, dimension):
-        noise_laws.check(ProductLaplace.hiding(dimension, 2.0, 0.7), 2.0, 0.7)
+        noise_laws.check(ProductLaplace.calibrated_to(dimension, 2.0, 0.7), 2.0, 0.7)
 
     @pytest.mark.parametrize("method", ["obj_pert", "out_pert"])
     def test_estimators_draw_it_and_audits_know_it(self, method):

@@ -363,10 +363,10 @@ class TestChunks:
             return iter([1.0, 2.0])
 
         large = ChunkBlocks(begin, 2, math.inf).map(lambda x: x + 1).held()
-        assert [large.map_sum(float) for _ in range(3)] == [5.0] * 3
+        assert [large.map_reduce(float) for _ in range(3)] == [5.0] * 3
         assert len(begun) == 3
         small = ChunkBlocks(begin, 2, 16.0).map(lambda x: x + 1).held()
-        assert [small.map_sum(float) for _ in range(3)] == [5.0] * 3
+        assert [small.map_reduce(float) for _ in range(3)] == [5.0] * 3
         assert len(begun) == 4
 
     def test_a_missing_value_in_one_chunk_costs_nothing(self):
@@ -484,6 +484,6 @@ def split(table):
 def next_sum(chunks):
     """Return the sum of a pass, or None if the chunks have changed."""
     try:
-        return chunks.map_sum(int)
+        return chunks.map_reduce(int)
     except ValueError:
         return None

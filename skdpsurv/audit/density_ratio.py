@@ -19,7 +19,7 @@ from skdpsurv.mechanisms.descent import DescentCalibration
 from skdpsurv.mechanisms.ladder import UNIT, Rungs, highest_level
 from skdpsurv.mechanisms.newton import Objective, minimize
 from skdpsurv.mechanisms.perturbation import Minimisers, Problem
-from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalGaussian
+from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalGaussian
 from skdpsurv.survival.weibull.counts import CountTable
 from skdpsurv.survival.weibull.plan import Ladder
 
@@ -199,13 +199,13 @@ class Law:
     ----------
     objective : Objective
         Without its linear term.
-    linear, output : NoiseLaw or None
+    linear, output : NoiseDistribution or None
         Of the noise in the objective, and on the minimiser.
     """
 
     objective: Objective
-    linear: NoiseLaw | None
-    output: NoiseLaw | None
+    linear: NoiseDistribution | None
+    output: NoiseDistribution | None
 
     @classmethod
     def of(cls, problem: Problem) -> Law:

@@ -218,7 +218,7 @@ class Gap:
     def at(self, point: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the gradient at a point, and how far it is from the neighbour's."""
         gradients = [
-            problem.blocks.map_sum(
+            problem.blocks.map_reduce(
                 lambda block, of=problem.likelihood: of.derivatives(point, block, order=1).gradient
             )
             for problem in (self.one, self.other)

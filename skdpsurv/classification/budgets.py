@@ -45,7 +45,12 @@ from skdpsurv.mechanisms.joint_calibration import (
 from skdpsurv.mechanisms.newton import LEAST_RIDGE
 from skdpsurv.mechanisms.objective import SOLVER_SHARE
 from skdpsurv.mechanisms.perturbation import Calibrated, Unperturbed
-from skdpsurv.mechanisms.vector_noise import MARGIN, NoiseLaw, SphericalGaussian, SphericalLaplace
+from skdpsurv.mechanisms.vector_noise import (
+    MARGIN,
+    NoiseDistribution,
+    SphericalGaussian,
+    SphericalLaplace,
+)
 
 #: Share of epsilon that the curvature term of objective perturbation may use.
 CURVATURE_SHARE = 0.2
@@ -108,7 +113,7 @@ class GroupSetting:
         Of the public rule's ridge.
     centers : tuple of Coefficients or None, default=None
         For each group, what its models are shrunk towards, on the scale of X; None for 0.
-    law : type of NoiseLaw, default=SphericalLaplace
+    law : type of NoiseDistribution, default=SphericalLaplace
         Of what epsilon pays for.
     """
 
@@ -124,7 +129,7 @@ class GroupSetting:
     max_residual: float | None
     ridge_multiple: float = 1.0
     centers: tuple[Coefficients, ...] | None = None
-    law: type[NoiseLaw] = SphericalLaplace
+    law: type[NoiseDistribution] = SphericalLaplace
 
     @property
     def n_features(self) -> int:
@@ -246,14 +251,14 @@ def tight(setting: GroupSetting) -> GroupFit:
     return setting.plan(cap, groups, calibrations)
 
 
-def output(setting: GroupSetting, *, undone: bool = False) -> GroupFit:
+def output(setting: GroupSetting, *, shrinkage_corrected: bool = False) -> GroupFit:
     """Plan output perturbation, of one group; ``undone`` says whether shrinkage will be."""
     (group,), cap = setting.unit_columns(), setting.capped()
     (constants,), _ = bounds(setting, [group], cap)
     n, d, epsilon = setting.n_records, group.n_params, as_laplace(setting.price, setting.n_features)
     kappa = output_ridge(n, d, epsilon, cap) * group.bound**2
     if (
-        undone and setting.alpha is None
+        shrinkage_corrected and setting.alpha is None
     ):  # shrinkage does little harm, and noise on the minimiser much
         kappa = max(kappa, output_perturbation.calibrate(constants, epsilon, n, d).kappa)
     law = SphericalGaussian if isinstance(setting.price, Concentrated) else setting.law
@@ -334,7 +339,7 @@ def published(setting: GroupSetting) -> GroupFit:
             groups, weights, ridges, setting.center_norms(groups), strict=True
         )
     ]
-    noises = [setting.law.hiding(part.n_params, 2.0, epsilon_noise) for part in parts]
+    noises = [setting.law.calibrated_to(part.n_params, 2.0, epsilon_noise) for part in parts]
     return setting.plan(1.0, groups, with_noise(parts, ridges, noises, epsilon, n))
 
 

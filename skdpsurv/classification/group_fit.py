@@ -220,17 +220,19 @@ class GroupFit:
         """Return what a model of all columns says of its coefficients, (n_outputs, n_features)."""
         (group,), (calibration,) = self.groups, self.calibrations
         width = len(group.indices)
-        mean_square = INFORMATION_PART * (group.factor * group.norm) ** 2 / width
-        information = self.n_records * self.max_residual / 4.0 * mean_square
+        second_moment = INFORMATION_PART * (group.factor * group.norm) ** 2 / width
+        information = self.n_records * self.max_residual / 4.0 * second_moment
         minimisers = np.stack([each[:width] for each in released])
         return Evidence.of_minimiser(minimisers, information, calibration).scaled(group.factor)
 
-    def improved(self, model: Coefficients, own: Evidence, prior: Prior | None) -> Coefficients:
+    def posterior_mean(
+        self, model: Coefficients, own: Evidence, prior: Prior | None
+    ) -> Coefficients:
         """Return a model of all columns, with the coefficients that it has beside a prior."""
         if prior is None:
             return model
         theirs = prior.evidence.scaled(1.0 / log_odds_slope(self.max_residual))
-        return model._replace(coef=own.improved(model.coef, theirs))
+        return model._replace(coef=own.posterior_mean(model.coef, theirs))
 
     def noise(self, weights: Sequence[float]) -> float:
         """Return how long the noise on all gradients is, in units of the cap.

@@ -60,7 +60,7 @@ class LabelResponse:
     def _predictor(self, a: FloatArray, b: FloatArray) -> FloatArray:
         return np.asarray(self._columns[:-1, 0, 0] @ a + b)[:, None]
 
-    def chances(
+    def outcome_probabilities(
         self, a: FloatArray, b: FloatArray, slopes: bool = True
     ) -> tuple[FloatArray, FloatArray]:
         """Return probabilities of the labels, and perhaps their derivatives by a and b."""
@@ -70,7 +70,7 @@ class LabelResponse:
             return chance, np.zeros((0, *chance.shape))
         return chance, self._columns * (chance * chance[:, ::-1] * LABELS)
 
-    def pulls(self, a: FloatArray, b: FloatArray) -> FloatArray:
+    def record_scores(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """Return derivatives of the capped loss by a and b, for each label."""
         slope, _ = self.loss.derivatives(self._predictor(a, b), LABELS, order=1)
         return self._columns * slope

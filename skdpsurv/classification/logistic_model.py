@@ -151,7 +151,7 @@ class LogisticMinimisers(FittedGroups):
         (model,), own = fit.coefficients(minimisers), {}
         if fit.calibrations[0].noise_scale:
             evidence = fit.evidence(minimisers)
-            shrunk, model = model, fit.improved(model, evidence, self.prior)
+            shrunk, model = model, fit.posterior_mean(model, evidence, self.prior)
             # What a prior is weighed with is not shrunk: there is nothing left to undo.
             slope = slope if np.array_equal(model.coef, shrunk.coef) else 1.0
             own = evidence.values()
@@ -266,7 +266,7 @@ class Margins(NoisySum):
             scores = model.each_predictor(block.within(fit.data_norm).X)
             return table.counts(log_odds(scores, fit.max_residual), block.signs.T)
 
-        return records.map_sum(counts)
+        return records.map_reduce(counts)
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
         """Return the slope, found from one that is likely."""

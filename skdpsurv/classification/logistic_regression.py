@@ -23,7 +23,7 @@ from skdpsurv.data.labels import stated_classes
 from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.checks import Check, Parameters, auto_or, choice, number_in, positive, word_or
 from skdpsurv.dp.plan import Plan
-from skdpsurv.dp.zcdp import Price, as_laplace, parts, what_is_left
+from skdpsurv.dp.zcdp import Price, as_laplace, parts, remaining_budget
 from skdpsurv.inference import REACH
 from skdpsurv.likelihoods.linear import log_odds_slope
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
@@ -275,10 +275,10 @@ class DPLogisticRegression(LogisticModel):
         """What is perturbed, and how."""
         return Perturbation(self.method) if isinstance(self.method, str) else self.method
 
-    def _stated(self, shape: LabelledShape) -> dict[str, Any]:
+    def _release_parameters(self, shape: LabelledShape) -> dict[str, Any]:
         kind = self._perturbation.kind
         method = kind if self.delta else candidates(kind, 0.0)[0][0]
-        return {"method": method, **super()._stated(shape)}
+        return {"method": method, **super()._release_parameters(shape)}
 
     def _check_together(self) -> None:
         super()._check_together()
@@ -303,8 +303,8 @@ class DPLogisticRegression(LogisticModel):
                 "errors."
             )
 
-    def _doubts(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
-        doubts = super()._doubts(shape, X, y, **options)
+    def _input_warnings(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
+        doubts = super()._input_warnings(shape, X, y, **options)
         if self.inference_share:
             doubts += self._few_intervals(shape, ENOUGH)
         return doubts
@@ -339,11 +339,13 @@ class DPLogisticRegression(LogisticModel):
             )
         else:
             table, moments = (share * epsilon for share in shares)
-            whole = what_is_left(epsilon, table, moments)
+            whole = remaining_budget(epsilon, table, moments)
         price = budgets.of_each(whole, shape.n_outputs)
         setting = replace(self._one_group(shape), price=price)
-        undone = {"undone": True} if method == "out_pert" and shares[1] else {}
-        fit = budgets.PLANS[method](setting, **undone)
+        shrinkage_corrected = (
+            {"shrinkage_corrected": True} if method == "out_pert" and shares[1] else {}
+        )
+        fit = budgets.PLANS[method](setting, **shrinkage_corrected)
         slope = public_slope(fit, as_laplace(price, shape.n_features), n_classes)
         if shares[1]:
             fit = replace(fit, reach=REACH)

@@ -23,7 +23,7 @@ from skdpsurv.data.blocks import Blocks
 from skdpsurv.data.labels import class_indices, one_vs_rest, stated_classes
 from skdpsurv.data.shape import Shape, require_in_memory
 from skdpsurv.dp import check_unclipped
-from skdpsurv.dp.checks import Check, auto_or, boolean, by, lazily, positive, zero_or
+from skdpsurv.dp.checks import Check, auto_or, boolean, by, positive, supports_lazy_input, zero_or
 from skdpsurv.dp.references import DOUBLES
 from skdpsurv.dp.refusals import attempted
 from skdpsurv.dp.types import FloatArray
@@ -139,7 +139,7 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         """Return scores of classes and their probabilities, of shape (n_samples, n_outputs)."""
         raise NotImplementedError
 
-    @lazily(lambda self: self.classes_.size if self.classes_.size > 2 else None)
+    @supports_lazy_input(lambda self: self.classes_.size if self.classes_.size > 2 else None)
     def decision_function(self, X: ArrayLike) -> FloatArray:
         """Return scores: the higher, the more likely the class.
 
@@ -152,10 +152,10 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         ndarray of shape (n_samples,) or (n_samples, n_classes)
             For two classes, positive where the second of ``classes_`` is predicted.
         """
-        scores, _ = self._predicted(self._asked_rows(X))
+        scores, _ = self._predicted(self._prediction_rows(X))
         return scores if self.classes_.size > 2 else scores[:, 0]
 
-    @lazily(lambda self: None, lambda self: self.classes_.dtype)
+    @supports_lazy_input(lambda self: None, lambda self: self.classes_.dtype)
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Return the most likely class of each row.
 
@@ -174,7 +174,7 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         second = (scores > 0.0) & (self.classes_.size > 1)
         return np.asarray(self.classes_[second.astype(np.intp)])
 
-    @lazily(lambda self: self.classes_.size)
+    @supports_lazy_input(lambda self: self.classes_.size)
     def predict_proba(self, X: ArrayLike) -> FloatArray:
         """Return class probabilities.
 
@@ -187,7 +187,7 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         ndarray of shape (n_samples, n_classes)
             For more than two classes, those of each class against the rest, scaled to add up to 1.
         """
-        _, likely = self._predicted(self._asked_rows(X))
+        _, likely = self._predicted(self._prediction_rows(X))
         if self.classes_.size == 1:
             return np.ones_like(likely)
         if self.classes_.size == 2:
@@ -196,7 +196,7 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         flat = np.full_like(likely, 1.0 / likely.shape[1])
         return np.divide(likely, total, out=flat, where=total > 0.0)
 
-    @lazily(lambda self: self.classes_.size)
+    @supports_lazy_input(lambda self: self.classes_.size)
     def predict_log_proba(self, X: ArrayLike) -> FloatArray:
         """Return the logarithms of class probabilities.
 
@@ -299,7 +299,7 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
             **options,
         )
 
-    def _stated(self, shape: LabelledShape) -> dict[str, Any]:
+    def _release_parameters(self, shape: LabelledShape) -> dict[str, Any]:
         return {
             "data_norm": self._norm,
             "fit_intercept": bool(self.fit_intercept),
@@ -311,7 +311,7 @@ class PrivateClassifier(ClassifierMixin, LinearEstimator):
         """Return what every guarantee takes to be public."""
         return {
             "n_records": shape.n_records,
-            **PrivateClassifier._stated(self, shape),
+            **PrivateClassifier._release_parameters(self, shape),
             "alpha": self.alpha if isinstance(self.alpha, str) else float(self.alpha),
             "calibration": self.calibration,
         }

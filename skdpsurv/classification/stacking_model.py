@@ -123,8 +123,12 @@ class StackingModel(PrivateClassifier):
         groups, weights = self._groups(seen.n_features)
         return StackShape(seen.n_records, seen.n_features, seen.classes, groups, weights)
 
-    def _stated(self, shape: Any) -> dict[str, Any]:
-        stated = {**self._words(), "n_partitions": len(shape.groups), **super()._stated(shape)}
+    def _release_parameters(self, shape: Any) -> dict[str, Any]:
+        stated = {
+            **self._words(),
+            "n_partitions": len(shape.groups),
+            **super()._release_parameters(shape),
+        }
         if self._columns_parted is None:
             return stated
         return {**stated, "feature_groups_": shape.groups, "weights_": shape.weights}

@@ -153,7 +153,7 @@ def fit(
         Another parameter of the estimator, as NAME=VALUE, by its name in Python: --set n_knots=5.
         May be given several times.
     """
-    stated = _stated(kind, columns, model, spending, form)
+    stated = _release_parameters(kind, columns, model, spending, form)
     if not spending.dry_run:
         reserve(out)
     estimator: Any = make(
@@ -243,7 +243,7 @@ def reading(estimator: PrivateEstimator, rehearsed: bool, as_json: bool) -> Iter
     refusals are, unless this is a rehearsal.
     """
     status = estimator._status(None)
-    estimator._room_beforehand(status)
+    estimator._precheck_budget(status)
     reader = estimator._without_ledger() if rehearsed else estimator
     with reader._refusals_charged(status), working("Reading", as_json):
         yield
@@ -251,7 +251,7 @@ def reading(estimator: PrivateEstimator, rehearsed: bool, as_json: bool) -> Iter
 
 def rehearse(estimator: Any, arguments: Mapping[str, Any], as_json: bool) -> None:
     """Say what a fit would be charged; nothing is spent."""
-    guarantee = estimator._promised(**{"X": None, **arguments})
+    guarantee = estimator._guarantee_of_fit(**{"X": None, **arguments})
     content, lines = _said(estimator, guarantee)
     lines += [f"How: {guarantee.mechanism}", "This would be charged. Nothing was spent."]
     show({"dry_run": True, **content}, lines, as_json)
@@ -325,7 +325,7 @@ def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _stated(
+def _release_parameters(
     kind: Kind, columns: SurvivalColumns, model: Model, spending: Spending, form: FileFormat
 ) -> dict[str, Any]:
     """Return the parameters of the estimator that options state; refuse what is not for it."""

@@ -64,7 +64,7 @@ def show(
             for line in lines:
                 text = isinstance(line, str)
                 # markup=False: "[plot]" is the name of an extra, not a style.
-                said = harmless(line) if text else line
+                said = strip_control_characters(line) if text else line
                 console.print(said, markup=False, highlight=False, soft_wrap=text)
         sys.stdout.flush()
     except OSError as error:
@@ -81,7 +81,7 @@ def working(what: str, as_json: bool) -> Iterator[None]:
         yield
 
 
-def harmless(text: str) -> str:
+def strip_control_characters(text: str) -> str:
     """Return text without what a terminal takes for a command: a release may be anybody's."""
     return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
 
@@ -92,10 +92,12 @@ def rich_table(frame: pd.DataFrame, title: str = "") -> Table:
     table = Table(title=title or None, title_justify="left")
     for name in shown.columns:
         number = pd.api.types.is_numeric_dtype(shown[name].dtype)
-        table.add_column(escape(harmless(str(name))), justify="right" if number else "left")
+        table.add_column(
+            escape(strip_control_characters(str(name))), justify="right" if number else "left"
+        )
     for row in shown.itertuples(index=False):
         cells = (f"{one:.4g}" if isinstance(one, float) else str(one) for one in row)
-        table.add_row(*(escape(harmless(cell)) for cell in cells))
+        table.add_row(*(escape(strip_control_characters(cell)) for cell in cells))
     return table
 
 

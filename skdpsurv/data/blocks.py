@@ -1,10 +1,10 @@
 """Records in blocks, and the one way over them: a sum over blocks.
 
 A fit does two things with records: it turns each into what a likelihood wants, record by record
-(:meth:`Blocks.map`), and it adds up what functions make of blocks (:meth:`Blocks.map_sum`). Where
-blocks live is for a backend to say: here, in memory (:class:`InMemory`); elsewhere by a subclass of
-:class:`Blocks` with the three methods that are abstract here, which an estimator's ``fit`` takes in
-place of X.
+(:meth:`Blocks.map`), and it adds up what functions make of blocks (:meth:`Blocks.map_reduce`).
+Where blocks live is for a backend to say: here, in memory (:class:`InMemory`); elsewhere by a
+subclass of :class:`Blocks` with the three methods that are abstract here, which an estimator's
+``fit`` takes in place of X.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Block = TypeVar("Block")
 Other = TypeVar("Other")
 
 
-class Nothing:
+class EmptyBlock:
     """What stands for a block without records, and for what is made of it: no part of a sum."""
 
 
@@ -114,7 +114,7 @@ class Blocks(ABC, Generic[Block]):
 
     def sizes(self, size: Callable[[Block], int]) -> list[int]:
         """Return how many records each block holds: none, if it is empty."""
-        return [0 if isinstance(one, Nothing) else one for one in self.all_results(size)]
+        return [0 if isinstance(one, EmptyBlock) else one for one in self.all_results(size)]
 
     def first_of_each(self, names: Callable[[Block], NDArray[Any]]) -> Sequence[Any]:
         """Return, for each block, the places of the records whose name no record before them has.
@@ -124,11 +124,11 @@ class Blocks(ABC, Generic[Block]):
         """
         found = list(self.all_results(names))
         return [
-            one if isinstance(one, Nothing) else FirstPlaces(first, fingerprint(one))
+            one if isinstance(one, EmptyBlock) else FirstPlaces(first, fingerprint(one))
             for one, first in zip(found, new_places(found), strict=True)
         ]
 
-    def map_sum(self, function: Callable[..., Other], *each: Sequence[Any]) -> Other:
+    def map_reduce(self, function: Callable[..., Other], *each: Sequence[Any]) -> Other:
         """Return the sum over all blocks of what a function makes of each, added in pairs.
 
         Parameters
@@ -137,7 +137,7 @@ class Blocks(ABC, Generic[Block]):
             Returns a number, an array, None, or a tuple of such, always of the same shape.
         *each : sequence of length n_blocks
         """
-        return in_pairs(self.results(function, *each))
+        return pairwise_sum(self.results(function, *each))
 
     def chosen(self, places: IndexArray, size: Callable[[Block], int], rows: Any) -> Blocks[Block]:
         """Return the records at some places, counted over all blocks.
@@ -200,14 +200,14 @@ class FirstPlaces(NamedTuple):
 
 def new_places(names: Sequence[Any]) -> list[Any]:
     """Return the places of names that stand nowhere before; ``Nothing`` of ``Nothing``."""
-    given = [one for one in names if not isinstance(one, Nothing)]
+    given = [one for one in names if not isinstance(one, EmptyBlock)]
     if not given:
         return list(names)
     if len({one.dtype.kind for one in given}) > 1:
         raise RefusedValueError("person must hold whole numbers everywhere, or text everywhere.")
     first = ~pd.Series(np.concatenate(given)).duplicated().to_numpy()
     parts = iter(np.split(first, np.cumsum([one.size for one in given])))
-    return [one if isinstance(one, Nothing) else np.flatnonzero(next(parts)) for one in names]
+    return [one if isinstance(one, EmptyBlock) else np.flatnonzero(next(parts)) for one in names]
 
 
 def fingerprint(names: NDArray[Any]) -> bytes:
@@ -226,7 +226,7 @@ def encoded_names(names: NDArray[Any]) -> list[bytes]:
     return [name.encode("utf-8", "surrogatepass") for name in names.tolist()]
 
 
-def in_pairs(parts: Iterable[Any], add: Callable[[Any, Any], Any] | None = None) -> Any:
+def pairwise_sum(parts: Iterable[Any], add: Callable[[Any, Any], Any] | None = None) -> Any:
     """Return the sum of parts, added in a tree of pairs: the same for whoever adds them.
 
     The first with the second, the third with the fourth, then both sums, and so on; what is left

@@ -23,7 +23,7 @@ from skdpsurv.data.feature import (
 )
 from skdpsurv.data.shape import refuse_moments
 from skdpsurv.dp import RefusedValueError, call_without_data, refuse_masked, silence
-from skdpsurv.dp.checks import is_lazy, lazily, one_of, one_row
+from skdpsurv.dp.checks import is_lazy, one_of, one_row, supports_lazy_input
 from skdpsurv.dp.refusals import attempted, refuse_foreign_cells
 from skdpsurv.dp.types import FloatArray
 
@@ -157,7 +157,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         warn_of_wide_bounds(self._features(raw_features(known_names(names, values.shape[1]))))
         return self
 
-    @lazily(lambda self: self.n_features_in_)
+    @supports_lazy_input(lambda self: self.n_features_in_)
     def transform(self, X: ArrayLike) -> FloatArray:
         """Scale by the public bounds and clip to [-1, 1].
 
@@ -188,7 +188,7 @@ class PublicBoundsScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         values[np.isnan(values)] = 0.0
         return values
 
-    @lazily(lambda self: self.n_features_in_)
+    @supports_lazy_input(lambda self: self.n_features_in_)
     def inverse_transform(self, X: ArrayLike) -> FloatArray:
         """Map [-1, 1] back to the public bounds.
 

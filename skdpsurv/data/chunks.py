@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import pandas as pd
 
-from skdpsurv.data.blocks import Blocks, InMemory, Nothing
+from skdpsurv.data.blocks import Blocks, EmptyBlock, InMemory
 from skdpsurv.dp.refusals import step_of_callers
 
 __all__ = ["FrameChunks"]
@@ -165,7 +165,7 @@ class ChunkBlocks(Blocks[Block]):
     """
 
     def __init__(
-        self, begin: Callable[[], Iterator[Block | Nothing]], n_blocks: int, n_bytes: float
+        self, begin: Callable[[], Iterator[Block | EmptyBlock]], n_blocks: int, n_bytes: float
     ) -> None:
         self.begin, self._n_blocks, self.n_bytes = begin, n_blocks, n_bytes
 
@@ -182,7 +182,7 @@ class ChunkBlocks(Blocks[Block]):
     def results(self, function: Callable[..., Other], *each: Sequence[Any]) -> Iterator[Other]:
         """Yield what a function makes of every block that has records."""
         found = self.all_results(function, *each)
-        return (one for one in found if not isinstance(one, Nothing))
+        return (one for one in found if not isinstance(one, EmptyBlock))
 
     def all_results(self, function: Callable[..., Any], *each: Sequence[Any]) -> Iterator[Any]:
         """Yield what a function makes of every block."""
@@ -191,7 +191,7 @@ class ChunkBlocks(Blocks[Block]):
             if number > self.n_blocks:
                 break
             given = (block, *(one[number - 1] for one in each))
-            nothing = [one for one in given if isinstance(one, Nothing)]
+            nothing = [one for one in given if isinstance(one, EmptyBlock)]
             yield nothing[0] if nothing else function(*given)
         if number != self.n_blocks:
             raise ValueError("frames must hold the same chunks whenever they begin anew.")
@@ -200,7 +200,7 @@ class ChunkBlocks(Blocks[Block]):
         """Return the blocks in memory, if they are small."""
         if self.n_bytes * share > HELD_BYTES:
             return ChunkBlocks(self.begin, self.n_blocks, self.n_bytes * share)
-        return InMemory(one for one in self.begin() if not isinstance(one, Nothing))
+        return InMemory(one for one in self.begin() if not isinstance(one, EmptyBlock))
 
 
 def chunk_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) -> Blocks[Any]:
@@ -218,7 +218,7 @@ def chunk_source(X: Any, y: Any = None, *, person: Any = None, **others: Any) ->
     def begin() -> Iterator[Any]:
         for frame in table:
             whole = tuple(None if values is None else values._of(frame) for values in given)
-            yield whole if len(frame) else Nothing()
+            yield whole if len(frame) else EmptyBlock()
 
     lengths = []
     for frame in table:

@@ -21,7 +21,7 @@ from skdpsurv.data.column_specs import column_kinds
 from skdpsurv.data.feature import Feature, warn_of_wide_bounds
 from skdpsurv.data.shape import is_frame
 from skdpsurv.dp import RefusedValueError, silent_arithmetic
-from skdpsurv.dp.checks import instance, is_lazy, lazily, list_of, one_row
+from skdpsurv.dp.checks import instance, is_lazy, list_of, one_row, supports_lazy_input
 from skdpsurv.dp.refusals import attempted
 from skdpsurv.dp.types import FloatArray
 
@@ -238,7 +238,7 @@ class PublicColumns(TransformerMixin, BaseEstimator):
             del self.feature_names_in_
         return self
 
-    @lazily(lambda self: len(self._features()))
+    @supports_lazy_input(lambda self: len(self._features()))
     def transform(self, X: ArrayLike) -> FloatArray:
         """Make features of the columns.
 

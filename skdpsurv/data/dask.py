@@ -28,13 +28,13 @@ from numpy.typing import NDArray
 
 from skdpsurv.data.blocks import (
     Blocks,
+    EmptyBlock,
     FirstPlaces,
-    Nothing,
     added,
     encoded_names,
     fingerprint,
-    in_pairs,
     new_places,
+    pairwise_sum,
 )
 from skdpsurv.dp import silent_arithmetic
 from skdpsurv.dp.refusals import RefusedValueError, attempted, step_of_callers
@@ -43,7 +43,8 @@ from skdpsurv.dp.types import IndexArray
 UNREAD = "X must be a collection whose records can be read: a step that makes it failed."
 #: Errors with a text of this package's own: no subclasses, such as those of Unicode and of pandas.
 OWN = (ValueError, TypeError, RefusedValueError)
-#: So many sums are added up in one task: a power of 2, so that the tree is that of ``in_pairs``.
+#: So many sums are added up in one task: a power of 2, so that the tree is that of
+# ``pairwise_sum``.
 SPLIT_EVERY = 8
 #: Blocks are held in memory if this many times their size is there.
 ROOM = 3.0
@@ -86,13 +87,13 @@ class DaskBlocks(Blocks[Block]):
     def results(self, function: Callable[..., Other], *each: Sequence[Any]) -> Iterator[Other]:
         """Yield what a function makes of every block that has records."""
         found = self.all_results(function, *each)
-        return (one for one in found if not isinstance(one, Nothing))
+        return (one for one in found if not isinstance(one, EmptyBlock))
 
     def all_results(self, function: Callable[..., Any], *each: Sequence[Any]) -> Iterator[Any]:
         """Yield what a function makes of every block."""
         return map(raised, self._computed(self._tasks(function, each)))
 
-    def map_sum(self, function: Callable[..., Other], *each: Sequence[Any]) -> Other:
+    def map_reduce(self, function: Callable[..., Other], *each: Sequence[Any]) -> Other:
         """Return the sum over all blocks, added up on the workers."""
         tasks = self._tasks(function, each)
         while len(tasks) > 1:
@@ -196,7 +197,7 @@ def itself(value: Any) -> Any:
 # ---- What runs on workers.
 
 
-class Refused(NamedTuple):
+class RemoteError(NamedTuple):
     """An error on a worker, in words that show nothing of a record."""
 
     kind: type[Exception]
@@ -206,7 +207,7 @@ class Refused(NamedTuple):
 def applied(function: Callable[..., Any], *arguments: Any) -> Any:
     """Return what a function makes of its arguments, or of the first that is none: that one."""
     for one in arguments:
-        if isinstance(one, Refused | Nothing):
+        if isinstance(one, RemoteError | EmptyBlock):
             return one
     try:
         with silent_arithmetic():
@@ -216,31 +217,31 @@ def applied(function: Callable[..., Any], *arguments: Any) -> Any:
     except BaseException as error:
         kind: Any = type(error)
         if kind in OWN:
-            return Refused(kind, str(error))
-    return Refused(RuntimeError, "A block of records could not be used.")
+            return RemoteError(kind, str(error))
+    return RemoteError(RuntimeError, "A block of records could not be used.")
 
 
 def raised(found: Any) -> Any:
     """Return what was found, or raise what it stands for."""
-    if isinstance(found, Refused):
+    if isinstance(found, RemoteError):
         raise found.kind(found.message)
     return found
 
 
 def _unless_refused(function: Callable[[Any], Any], parts: Sequence[Any]) -> Any:
     """Return what a function makes of parts, or the first refusal among them."""
-    refused = [part for part in parts if isinstance(part, Refused)]
+    refused = [part for part in parts if isinstance(part, RemoteError)]
     return refused[0] if refused else function(parts)
 
 
 def _summed(*parts: Any) -> Any:
-    return _unless_refused(partial(in_pairs, add=_added), parts)
+    return _unless_refused(partial(pairwise_sum, add=_added), parts)
 
 
 def _added(one: Any, other: Any) -> Any:
-    if isinstance(other, Nothing):
+    if isinstance(other, EmptyBlock):
         return one
-    return other if isinstance(one, Nothing) else added(one, other)
+    return other if isinstance(one, EmptyBlock) else added(one, other)
 
 
 # ---- Names of records, compared where they are. They are dealt by a hash, so that all records of a
@@ -299,7 +300,7 @@ def _meet(dealt: Sequence[Any]) -> list[Any]:
     """Return, for each block, which of some names stand nowhere before."""
     new = new_places([getattr(one, "names", one) for one in dealt])
     return [
-        one if isinstance(one, Nothing) else one._replace(places=one.places[first])
+        one if isinstance(one, EmptyBlock) else one._replace(places=one.places[first])
         for one, first in zip(dealt, new, strict=True)
     ]
 
@@ -307,6 +308,6 @@ def _meet(dealt: Sequence[Any]) -> list[Any]:
 def _together(some: Sequence[Any]) -> Any:
     """Return the places of all parts of a block's names, in their order."""
     for one in some:
-        if isinstance(one, Refused | Nothing):
+        if isinstance(one, RemoteError | EmptyBlock):
             return one
     return FirstPlaces(np.sort(np.concatenate([one.places for one in some])), some[0].fingerprint)

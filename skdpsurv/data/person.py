@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from skdpsurv.data.blocks import Blocks, FirstPlaces, Nothing, new_places
+from skdpsurv.data.blocks import Blocks, EmptyBlock, FirstPlaces, new_places
 from skdpsurv.data.shape import has_one_each, length, take, take_parameters
 from skdpsurv.dp import PrivacyGuarantee, refuse_masked
 from skdpsurv.dp.guarantee import PERSON
@@ -96,7 +96,7 @@ def _names_of_block(block: tuple[Any, ...]) -> NDArray[Any]:
 def _kept(block: tuple[Any, ...], first: FirstPlaces) -> Any:
     places = first.of(_names_of_block(block))
     if not places.size:
-        return Nothing()
+        return EmptyBlock()
     return tuple(take(values, places) for values in block[:-1])
 
 

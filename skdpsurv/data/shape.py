@@ -43,7 +43,7 @@ class Shape:
             )
 
 
-def seen_shape(estimator: Any, X: Any, *, used: bool = True) -> Shape:
+def public_shape(estimator: Any, X: Any, *, used: bool = True) -> Shape:
     """Return the shape of X, and note number and names of its columns on the estimator."""
     if used:
         refuse_masked(X, "X")
@@ -61,13 +61,13 @@ def seen_shape(estimator: Any, X: Any, *, used: bool = True) -> Shape:
     if seen[0] > MOST_RECORDS:
         raise ValueError(f"X must hold at most {MOST_RECORDS:,} records, got {seen[0]:,}.")
     # Of a source, the names of columns are known without records.
-    meta = X.meta if hasattr(type(X), "map_sum") else None
+    meta = X.meta if hasattr(type(X), "map_reduce") else None
     named = X if meta is None else meta
     call_without_data(validate_data, estimator, named, skip_check_array=True)
     return Shape(*seen)
 
 
-def made_up(X: Any, public: BoolArray, row: Sequence[Any]) -> Any:
+def placeholder(X: Any, public: BoolArray, row: Sequence[Any]) -> Any:
     """Return rows of the shape of X that hold nothing private."""
     if public.any():
         places = np.arange(public.size)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from skdpsurv.data.blocks import Blocks, Nothing
+from skdpsurv.data.blocks import Blocks, EmptyBlock
 from skdpsurv.data.chunks import chunk_source
 from skdpsurv.data.dask import DaskBlocks, current_client, itself, sendable, task
 from skdpsurv.data.shape import has_one_each, in_memory, take
@@ -159,4 +159,4 @@ def _length(values: Any) -> int:
 def _block(*arguments: Any) -> Any:
     """Return the arguments of a fit for one partition."""
     sizes = {len(values) for values in arguments if values is not None}
-    return Nothing() if sizes == {0} else arguments
+    return EmptyBlock() if sizes == {0} else arguments

@@ -312,7 +312,7 @@ def dataset_name(name: object) -> str:
     are different letters, and so are capitals and small ones.
     """
     plain = unicodedata.normalize("NFC", text("dataset", name)).strip()
-    if not plain or any(map(_unseen, plain)):
+    if not plain or any(map(_unidentified, plain)):
         raise ValueError(
             "dataset must be a name, not empty and without control and formatting characters, and "
             "others that cannot be seen."
@@ -329,7 +329,7 @@ _BLANK = (
 )  # fmt: skip
 
 
-def _unseen(character: str) -> bool:
+def _unidentified(character: str) -> bool:
     code = ord(character)
     return unicodedata.category(character) in ("Cc", "Cf") or any(
         first <= code <= last for first, last in _BLANK

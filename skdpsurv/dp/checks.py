@@ -54,7 +54,7 @@ def partitions(values: Any) -> list[Any]:
     return list(np.ravel(values.to_delayed()))
 
 
-def lazily(
+def supports_lazy_input(
     width: Callable[..., int | None], dtype: Callable[..., Any] | None = None
 ) -> Callable[[_Method], _Method]:
     """Have a method take collections of Dask, and chunks, as X.

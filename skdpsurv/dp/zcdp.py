@@ -64,7 +64,7 @@ def at_most(budget: float, parts: Fraction) -> float:
     return part
 
 
-def what_is_left(budget: float, *spent: float) -> float:
+def remaining_budget(budget: float, *spent: float) -> float:
     """Return the largest float that with what was spent does not exceed the budget, exactly."""
     rest = Fraction(budget) - sum(map(Fraction, spent))
     nearest = float(rest)
@@ -127,8 +127,8 @@ def part(price: Price, share: float) -> Price:
 def left(price: Price, *spent: Price) -> Price:
     """Return what parts that were spent leave of a price, rounded downwards."""
     if not isinstance(price, Concentrated):
-        return what_is_left(price, *map(amount, spent))
-    square = what_is_left(*(amount(one) ** 2 for one in (price, *spent)))
+        return remaining_budget(price, *map(amount, spent))
+    square = remaining_budget(*(amount(one) ** 2 for one in (price, *spent)))
     return Concentrated(math.sqrt(square) / MARGIN)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from skdpsurv.base import PrivateEstimator, Published
 from skdpsurv.data.blocks import Blocks, in_blocks
-from skdpsurv.data.shape import Shape, length, refuse_no_target, require_one_each, seen_shape
+from skdpsurv.data.shape import Shape, length, public_shape, refuse_no_target, require_one_each
 from skdpsurv.data.target import event_and_time
 from skdpsurv.dp import PrivacyAccountant
 from skdpsurv.dp.checks import Check, by, horizon, integer, list_of, number_in, optional, positive
@@ -251,7 +251,7 @@ class Evaluation(PrivateEstimator, released=False):
         return {name: np.asarray(one, float) for name, one in both.items() if one is not None}
 
     def _shape(self, X: Any, y: Any) -> Shape:
-        shape = seen_shape(self, X)
+        shape = public_shape(self, X)
         refuse_short_reach(self.model, X, float(self.max_time))
         return shape
 
@@ -278,7 +278,7 @@ class Evaluation(PrivateEstimator, released=False):
             rows, target = block
             refuse_no_target(target)
             if described:  # a row of another kind would count as one that nothing is known of
-                model._asked_rows(rows)
+                model._prediction_rows(rows)
             event, time = event_and_time(target)
             require_one_each(time.size, length(rows))
             return lone_rows(model, rows), event, time
@@ -290,7 +290,7 @@ class Evaluation(PrivateEstimator, released=False):
             return EvaluationRecords(predicted_survival(model, rows, times), event, time)
 
         records = in_blocks(X, y).map(read).held()
-        shape.require(records.map_sum(lambda block: block[2].size))
+        shape.require(records.map_reduce(lambda block: block[2].size))
         return records.map(predicted)
 
     def _publish(self, shape: Shape, published: Published) -> Any:

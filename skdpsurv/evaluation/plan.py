@@ -115,7 +115,7 @@ class RiskEdges(Choices):
             place = np.searchsorted(candidates, block.survival[:, -1], side="right")
             return np.bincount(place, minlength=candidates.size + 1).astype(np.int64)
 
-        ranks, n = np.cumsum(records.map_sum(below))[:-1], self.setting.n_records
+        ranks, n = np.cumsum(records.map_reduce(below))[:-1], self.setting.n_records
         return [[abs(whole * int(rank) - part * n) for rank in ranks] for part, whole in ANCHORS]
 
     def after(self, known: Known, places: Sequence[int]) -> dict[str, Any]:
@@ -154,7 +154,7 @@ class TimeEdges(Choices):
             place = np.searchsorted(candidates, block.time[left], side="left")
             return np.bincount(place, minlength=candidates.size + 1).astype(np.int64)
 
-        *ranks, total = (int(rank) for rank in np.cumsum(records.map_sum(exits)))
+        *ranks, total = (int(rank) for rank in np.cumsum(records.map_reduce(exits)))
         return [[abs(n_bands * rank - k * total) for rank in ranks] for k in range(1, n_bands)]
 
     def after(self, known: Known, places: Sequence[int]) -> dict[str, Any]:
@@ -176,7 +176,7 @@ class OfTable(NoisySum):
 
     def ask(self, known: Known, records: Records) -> Any:
         """Return exact sums."""
-        return records.map_sum(partial(type(self).counted, self.setting.table(known)))
+        return records.map_reduce(partial(type(self).counted, self.setting.table(known)))
 
 
 class Counts(OfTable):
@@ -230,7 +230,7 @@ class BrierTotal(OfTable):
             at_exit = curve(np.minimum(block.time, horizon))
             return LOSS.total(brier_terms(block, times, uncensored, at_exit))
 
-        return records.map_sum(brier)
+        return records.map_reduce(brier)
 
     def after(self, known: Known, noisy: int) -> dict[str, Any]:
         """Return the sum as a number."""

@@ -70,8 +70,8 @@ def refuse_short_reach(model: Any, X: Any, horizon: float) -> None:
     if times is None:
 
         def last(one: Any, _: int) -> Any:
-            made_up = np.zeros((1, X.shape[1]))
-            row = type(X)(made_up, columns=X.columns) if hasattr(X, "iloc") else made_up
+            placeholder = np.zeros((1, X.shape[1]))
+            row = type(X)(placeholder, columns=X.columns) if hasattr(X, "iloc") else placeholder
             return one.predict_survival_function(row)[0].domain[1]
 
         with _unheard():

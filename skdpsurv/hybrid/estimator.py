@@ -255,7 +255,7 @@ class HybridMEstimator(PrivateMetaEstimator):
     ) -> Blocks[PrivateRecords]:
         read = partial(self._without_ledger()._private, shape.categorical, shape.public.range)
         private = in_blocks(X, y, public).map(read).held(self._growth(shape))
-        shape.require(shape.public.n_public + private.map_sum(lambda block: block.size))
+        shape.require(shape.public.n_public + private.map_reduce(lambda block: block.size))
         return private
 
     def _private(
@@ -275,7 +275,7 @@ class HybridMEstimator(PrivateMetaEstimator):
         fitted: Self = super()._publish(shape, published)
         return fitted
 
-    def _stated(self, shape: HybridShape) -> dict[str, Any]:
+    def _release_parameters(self, shape: HybridShape) -> dict[str, Any]:
         return {
             "method": self._word,
             "weights": self.weights,

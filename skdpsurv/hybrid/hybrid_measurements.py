@@ -178,7 +178,7 @@ class ResidualMoments(NoisySum):
         """Return the exact mean."""
         rows = records.map(partial(_moments, known["_residuals"], self.public.design))
         if np.isinf(amount(self.price)):  # of rows as they are
-            return rows.map_sum(partial(np.sum, axis=0)) / self.public.n_private
+            return rows.map_reduce(partial(np.sum, axis=0)) / self.public.n_private
         return self.query(known).mean(rows)
 
     def after(self, known: Known, noisy: FloatArray) -> dict[str, Any]:
@@ -273,7 +273,7 @@ class NearestCounts(NoisySum):
     def ask(self, known: Known, records: Records) -> IntArray:
         """Return exact counts."""
         point_map, points, _ = self.points
-        return records.map_sum(partial(_held, point_map, points))
+        return records.map_reduce(partial(_held, point_map, points))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -378,7 +378,7 @@ class NestedCounts(NoisySum):
         """Return the exact counts of each set."""
         point_map, theirs = self.public.mapped()
         joining = theirs[known["_order"]]
-        return records.map_sum(partial(_held_by_each, point_map, joining, self.sizes))
+        return records.map_reduce(partial(_held_by_each, point_map, joining, self.sizes))
 
     def after(self, known: Known, noisy: Sequence[IntArray]) -> dict[str, Any]:
         """Return candidates: places and weights of public records; and a fit of each."""

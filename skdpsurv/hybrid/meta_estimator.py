@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from skdpsurv.data.shape import length, refuse_no_target, require_one_each, size, take
 from skdpsurv.dp import refuse_masked, warnings_as_errors
-from skdpsurv.dp.checks import Check, by, lazily
+from skdpsurv.dp.checks import Check, by, supports_lazy_input
 from skdpsurv.dp.refusals import attempted
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.likelihoods.base import gram
@@ -167,7 +167,7 @@ def _lazily(name: str) -> Any:
         shape = said(outer).shape
         return int(shape[1]) if len(shape) > 1 else None
 
-    return lazily(width, lambda outer: said(outer).dtype)
+    return supports_lazy_input(width, lambda outer: said(outer).dtype)
 
 
 def _check_estimator(estimator: Any) -> None:

@@ -58,7 +58,7 @@ def exact_losses(known: Known, records: Blocks[PrivateRecords], public: PublicRe
     """Return the exact sum of losses of each fit, in units of the lattice; private."""
     low, high = public.range.outcomes or (0.0, 1.0)
     lost = partial(_lost_by_each, known["_fits"], public.design, (low, high - low))
-    return list(records.map_sum(lost))
+    return list(records.map_reduce(lost))
 
 
 def _lost_by_each(

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from skdpsurv.inference.indirect import Indirect, Response
 from skdpsurv.inference.inference import Inference, Summarised
-from skdpsurv.inference.row_moments import CONSTANT, REACH, ReleasedMoments, RowLaw, RowMoments
+from skdpsurv.inference.row_moments import (
+    CONSTANT,
+    REACH,
+    CovariateDistribution,
+    ReleasedMoments,
+    RowMoments,
+)
 
 __all__ = [
     "CONSTANT",
     "REACH",
+    "CovariateDistribution",
     "Indirect",
     "Inference",
     "ReleasedMoments",
     "Response",
-    "RowLaw",
     "RowMoments",
     "Summarised",
 ]

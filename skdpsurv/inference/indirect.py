@@ -44,9 +44,9 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 
 from skdpsurv.dp.types import BoolArray, FloatArray
-from skdpsurv.inference.row_moments import SHAPES, ReleasedMoments, RowLaw
+from skdpsurv.inference.row_moments import SHAPES, CovariateDistribution, ReleasedMoments
 from skdpsurv.mechanisms.perturbation import Calibrated
-from skdpsurv.mechanisms.vector_noise import NoiseLaw
+from skdpsurv.mechanisms.vector_noise import NoiseDistribution
 
 #: Pairs of draws, with both signs, of more noise on the moments.
 N_PAIRS = 16
@@ -74,7 +74,7 @@ class Response(Protocol):
     methods n is the number of rows, C that of cells.
     """
 
-    def chances(
+    def outcome_probabilities(
         self, a: FloatArray, b: FloatArray, slopes: bool = True
     ) -> tuple[FloatArray, FloatArray]:
         """Return the cells' probabilities (n, C), and derivatives by a and b (k + 1, n, C).
@@ -83,7 +83,7 @@ class Response(Protocol):
         """
         ...
 
-    def pulls(self, a: FloatArray, b: FloatArray) -> FloatArray:
+    def record_scores(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """Return derivatives, by a and b, of the loss of a record in each cell (k + 1, n, C)."""
         ...
 
@@ -120,7 +120,7 @@ class Indirect:
         Variance of each coordinate of b.
     output_variance : float
         Of noise on the minimiser itself.
-    law : RowLaw
+    law : CovariateDistribution
     redrawn : callable
         Of a number: so many pairs of laws, with more noise and with the same noise less.
     limit : bool
@@ -133,8 +133,8 @@ class Indirect:
     kappa: float
     linear_variance: float
     output_variance: float
-    law: RowLaw
-    redrawn: Callable[[int], list[tuple[RowLaw, RowLaw]]]
+    law: CovariateDistribution
+    redrawn: Callable[[int], list[tuple[CovariateDistribution, CovariateDistribution]]]
     limit: bool = False
 
     @classmethod
@@ -206,7 +206,12 @@ class Indirect:
         found, doubt = np.stack(ends), np.mean(apart, axis=0)
         scatter = np.cov(found, rowvar=False, bias=True) + np.outer(doubt, doubt)
         end = found.mean(axis=0)
-        covariance = np.mean(covariances, axis=0) + scatter + self._unseen() + self._misread(end)
+        covariance = (
+            np.mean(covariances, axis=0)
+            + scatter
+            + self._unidentified()
+            + self._misspecification(end)
+        )
         return Found(end, 0.5 * (covariance + covariance.T), self._known())
 
     # ---- The equation.
@@ -221,34 +226,40 @@ class Indirect:
 
     def _chance(self, shape: str, theta: FloatArray) -> FloatArray:
         rows = self.law.rows(shape)
-        return self.response.chances(*self._rows_part(theta, rows), slopes=False)[0]
+        return self.response.outcome_probabilities(*self._rows_part(theta, rows), slopes=False)[0]
 
     def _pulls(self, shape: str, at: FloatArray | None = None) -> FloatArray:
         rows = self.law.rows(shape)
-        return self.response.pulls(*self._rows_part(self.released if at is None else at, rows))
+        return self.response.record_scores(
+            *self._rows_part(self.released if at is None else at, rows)
+        )
 
     def _value(self, theta: FloatArray, at: FloatArray, shape: str) -> FloatArray:
         """Return what all records are expected to pull with at a point, given a truth."""
-        chance, pulls = self._chance(shape, theta), self._pulls(shape, at)
-        return self.law.mass * _expected(pulls, chance, self.law.rows(shape))
+        chance, record_scores = self._chance(shape, theta), self._pulls(shape, at)
+        return self.law.mass * _expected(record_scores, chance, self.law.rows(shape))
 
-    def _at(self, shape: str, pulls: FloatArray, theta: FloatArray) -> _At:
+    def _at(self, shape: str, record_scores: FloatArray, theta: FloatArray) -> _At:
         """Return the equation for the truth."""
         rows, mass = self.law.rows(shape), self.law.mass
-        chance, slopes = self.response.chances(*self._rows_part(theta, rows))
-        jacobian = pulls.transpose(1, 0, 2) @ slopes.transpose(1, 2, 0)
-        value = mass * _expected(pulls, chance, rows) + self._ridge
-        return _At(value, mass * _over_rows(jacobian, rows), self._variance(pulls, chance, rows))
+        chance, slopes = self.response.outcome_probabilities(*self._rows_part(theta, rows))
+        jacobian = record_scores.transpose(1, 0, 2) @ slopes.transpose(1, 2, 0)
+        value = mass * _expected(record_scores, chance, rows) + self._ridge
+        return _At(
+            value, mass * _over_rows(jacobian, rows), self._variance(record_scores, chance, rows)
+        )
 
     def _at_limit(self, shape: str, chance: FloatArray, end: FloatArray) -> _At:
         """Return the equation for the limit."""
-        rows, pulls = self.law.rows(shape), self._pulls(shape, end)
-        value = self.law.mass * _expected(pulls, chance, rows)
+        rows, record_scores = self.law.rows(shape), self._pulls(shape, end)
+        value = self.law.mass * _expected(record_scores, chance, rows)
         curvature = self._curvature(shape, chance, end)
-        return _At(value, curvature, self._variance(pulls, chance, rows))
+        return _At(value, curvature, self._variance(record_scores, chance, rows))
 
-    def _variance(self, pulls: FloatArray, chance: FloatArray, rows: FloatArray) -> FloatArray:
-        by_row, pull = pulls.transpose(1, 0, 2), _expected(pulls, chance, rows)
+    def _variance(
+        self, record_scores: FloatArray, chance: FloatArray, rows: FloatArray
+    ) -> FloatArray:
+        by_row, pull = record_scores.transpose(1, 0, 2), _expected(record_scores, chance, rows)
         square = (by_row * chance[:, None, :]) @ by_row.transpose(0, 2, 1)
         return np.asarray(self.law.mass * (_over_rows(square, rows) - np.outer(pull, pull)))
 
@@ -258,8 +269,8 @@ class Indirect:
         a, b = self._rows_part(at, rows)
 
         def moved(step: FloatArray) -> FloatArray:
-            pulls = self.response.pulls(a + step[:-1], b + step[-1])
-            return np.asarray(np.einsum("knc,nc->nk", pulls, chance))
+            record_scores = self.response.record_scores(a + step[:-1], b + step[-1])
+            return np.asarray(np.einsum("knc,nc->nk", record_scores, chance))
 
         # Rows pull as their predictor says, so that they need not be moved one column at a time.
         steps = DIFFERENCE * np.eye(self.n_common + 1)
@@ -308,7 +319,7 @@ class Indirect:
     def _moments_noise(self, shape: str, theta: FloatArray, end: FloatArray) -> FloatArray:
         """Return the variance of G by the noise of the moments."""
 
-        def value(law: RowLaw) -> FloatArray:
+        def value(law: CovariateDistribution) -> FloatArray:
             moved = replace(self, law=law)
             pull = moved._value(theta, self.released, shape)
             return moved._value(theta, end, shape) - pull if self.limit else pull
@@ -326,12 +337,12 @@ class Indirect:
         parts = np.abs(self._parts()).max(axis=1, initial=0.0)
         return np.concatenate([np.ones(self.n_common, dtype=bool), parts <= LARGEST_PART])
 
-    def _misread(self, theta: FloatArray) -> FloatArray:
+    def _misspecification(self, theta: FloatArray) -> FloatArray:
         """Return the covariance of what the correction may be wrong by, where people are other."""
         size = MISREAD * self._spread((theta - self.released)[self.n_common :])
         return self._of_coefficients(self.law.vectors * (size / np.sqrt(self.law.values)))
 
-    def _unseen(self) -> FloatArray:
+    def _unidentified(self) -> FloatArray:
         """Return the covariance of effects in unknown directions, as far as allowed for."""
         unknown = self.law.values[~self.law.known]
         return self._of_coefficients(self._parts() * (UNSEEN_EFFECT / np.sqrt(unknown)))
@@ -341,14 +352,14 @@ class Indirect:
         return np.pad(root @ root.T, (self.n_common, 0))
 
 
-def _variance(law: NoiseLaw | None) -> float:
+def _variance(law: NoiseDistribution | None) -> float:
     """Return the variance of each coordinate of noise; 0 of none."""
     return 0.0 if law is None else law.deviation**2
 
 
-def _expected(pulls: FloatArray, chance: FloatArray, rows: FloatArray) -> FloatArray:
+def _expected(record_scores: FloatArray, chance: FloatArray, rows: FloatArray) -> FloatArray:
     """Return the mean over rows of what a record is expected to pull with."""
-    expected = np.einsum("knc,nc->kn", pulls, chance)
+    expected = np.einsum("knc,nc->kn", record_scores, chance)
     return np.concatenate([expected[:-1].mean(axis=1), expected[-1] @ rows / len(rows)])
 
 

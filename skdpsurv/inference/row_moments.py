@@ -40,7 +40,7 @@ SHAPES = ("normal", "uniform", "signs")
 
 
 @dataclass(frozen=True)
-class RowLaw:
+class CovariateDistribution:
     """Rows of unknown shape, with these moments.
 
     Parameters
@@ -65,7 +65,7 @@ class RowLaw:
     @classmethod
     def of_moments(
         cls, moments: FloatArray, constant: float, n_records: int, deviation: float
-    ) -> RowLaw:
+    ) -> CovariateDistribution:
         """Return the law of rows with released second moments.
 
         Parameters
@@ -196,18 +196,20 @@ class ReleasedMoments:
     moments: FloatArray
 
     @property
-    def law(self) -> RowLaw:
+    def law(self) -> CovariateDistribution:
         """The law that rows with these moments have, up to its shape."""
         return self._law(self.moments)
 
-    def redrawn(self, number: int) -> list[tuple[RowLaw, RowLaw]]:
+    def redrawn(self, number: int) -> list[tuple[CovariateDistribution, CovariateDistribution]]:
         """Return pairs of laws with more noise, and with the same noise less: what noise does."""
         # Noise that hides nothing: the same for everybody.
         source, query = random_source(0, purpose="moments"), self.asked.query({})
         draws = [query.noise(self.asked.price, source) for _ in range(number)]
         return [(self._law(self.moments + e), self._law(self.moments - e)) for e in draws]
 
-    def _law(self, moments: FloatArray) -> RowLaw:
+    def _law(self, moments: FloatArray) -> CovariateDistribution:
         asked, unit = self.asked, self.asked.longest**2
         deviation = asked.query({}).deviation(asked.price)
-        return RowLaw.of_moments(moments * unit, asked.constant, asked.n_records, deviation * unit)
+        return CovariateDistribution.of_moments(
+            moments * unit, asked.constant, asked.n_records, deviation * unit
+        )

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
-from skdpsurv.data.blocks import in_pairs
+from skdpsurv.data.blocks import pairwise_sum
 from skdpsurv.dp.domain import row_pieces
 from skdpsurv.dp.types import FloatArray, IntArray
 
@@ -148,7 +148,7 @@ def block_derivatives(
         likelihood.take(block, slice(start, start + LARGEST_BLOCK))
         for start in range(0, n, LARGEST_BLOCK)
     )
-    total: Derivatives = in_pairs(
+    total: Derivatives = pairwise_sum(
         likelihood.derivatives(coef, piece, order=order) for piece in pieces
     )
     return total

@@ -55,11 +55,11 @@ from skdpsurv.likelihoods.base import (
 from skdpsurv.likelihoods.hazard_kernel import (
     Sums,
     add_survived,
-    cap_knees,
+    cap_thresholds,
     chunks,
     extent,
     gradient_sensitivity,
-    least_knees,
+    least_thresholds,
     loss_at_zero,
     slopes,
     sums_by_level,
@@ -281,10 +281,10 @@ class DiscreteHazard(BlockLikelihood):
         knees = np.full(b.size, np.inf)
         if self.cap is None:
             return np.zeros(b.size, dtype=bool), knees
-        near = np.flatnonzero(b > least_knees(a, survived, self.cap))
+        near = np.flatnonzero(b > least_thresholds(a, survived, self.cap))
         present, where = np.unique(survived[near], return_inverse=True)
         highest = b[near].max(initial=-np.inf)
-        knees[near] = cap_knees(self.link, a, present, self.cap, highest)[where]
+        knees[near] = cap_thresholds(self.link, a, present, self.cap, highest)[where]
         return b > knees, knees
 
     def _add_capped(

@@ -206,7 +206,7 @@ SLACK = 2.0**-20
 LOOKED_UP, MOST_LOOKED_UP = 1.0 / 16.0, 256
 
 
-def cap_knees(
+def cap_thresholds(
     link: Link, a: FloatArray, counts: IntArray, cap: float, highest: float = np.inf
 ) -> FloatArray:
     """Return the knee of each k in ``counts``; inf where the sum of slopes never reaches the cap.
@@ -229,7 +229,7 @@ def cap_knees(
         todo, k = todo[reached], k[reached]
     else:
         low, high = _knee_bracket(link, a, k, cap)
-        b = np.clip(least_knees(a, k, cap), low, high)
+        b = np.clip(least_thresholds(a, k, cap), low, high)
     size = np.max(np.abs(a))
     for step in range(MOST_STEPS):
         total, bend = _sums(link, a, b, k)
@@ -252,7 +252,7 @@ def _look_up(
     link: Link, a: FloatArray, k: IntArray, cap: float, highest: float
 ) -> tuple[BoolArray, FloatArray, FloatArray, FloatArray]:
     """Return which knees are below ``highest``, and a bracket of each with a start inside."""
-    lowest = least_knees(a, k, cap).min()
+    lowest = least_thresholds(a, k, cap).min()
     n_points = int(min(max((highest - lowest) / LOOKED_UP, 1.0), MOST_LOOKED_UP - 1.0)) + 2
     points = np.linspace(lowest, max(highest, lowest), n_points)
     slope, curvature = link.survival_outer(a, points, 2)
@@ -289,7 +289,7 @@ def _sums(link: Link, a: FloatArray, b: FloatArray, k: IntArray) -> tuple[FloatA
     return total, bend
 
 
-def least_knees(a: FloatArray, k: IntArray, cap: float) -> FloatArray:
+def least_thresholds(a: FloatArray, k: IntArray, cap: float) -> FloatArray:
     r"""Return a lower bound on the knee of each k, close where hazards are small.
 
     All links have :math:`\varphi'(\eta) \le e^\eta`, so a knee is at least where

@@ -200,7 +200,7 @@ def calibrate(
     wanted = max(n_records * alpha, RIDGE * distance / mu if ridge is None else ridge)
     kappa = max(wanted, curvature / STEPS_RANGE[1])
     n_steps = min(max(math.ceil(curvature / kappa), STEPS_RANGE[0]), STEPS_RANGE[1])
-    each = SphericalGaussian.hiding(n_params, distance, mu / math.sqrt(n_steps))
+    each = SphericalGaussian.calibrated_to(n_params, distance, mu / math.sqrt(n_steps))
     return DescentCalibration(kappa, n_steps, each, wanted)
 
 
@@ -240,7 +240,9 @@ class _Steps:
 
     def _gradient(self, point: FloatArray) -> FloatArray:
         # What goes to the blocks is what they need, and no noise.
-        return self.blocks.map_sum(partial(block_derivatives, self.likelihood, point, 1)).gradient
+        return self.blocks.map_reduce(
+            partial(block_derivatives, self.likelihood, point, 1)
+        ).gradient
 
 
 @dataclass(frozen=True)

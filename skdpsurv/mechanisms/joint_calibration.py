@@ -35,7 +35,7 @@ from skdpsurv.mechanisms.objective import (
     least_ridge,
     with_solver,
 )
-from skdpsurv.mechanisms.vector_noise import MARGIN, NoiseLaw, SphericalLaplace
+from skdpsurv.mechanisms.vector_noise import MARGIN, NoiseDistribution, SphericalLaplace
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def calibrate_jointly(
     n_records: int,
     *,
     curvature_share: float = 0.1,
-    law: type[NoiseLaw] = SphericalLaplace,
+    law: type[NoiseDistribution] = SphericalLaplace,
 ) -> list[Calibration]:
     """Split epsilon between the noise of all models, their curvature and their solvers.
 
@@ -155,7 +155,7 @@ def calibrate_jointly(
         n, public under replace-one.
     curvature_share : float, default=0.1
         Share of epsilon that J may use; all ridges are as large as that needs.
-    law : type of NoiseLaw, default=SphericalLaplace
+    law : type of NoiseDistribution, default=SphericalLaplace
         Of the noise in each objective: model k's hides h for epsilon a_k, so that together they
         hide all differences whose weighted sum is at most h.
 
@@ -171,21 +171,23 @@ def calibrate_jointly(
     least_noise = (1.0 - SOLVER_SHARE - curvature_share) * epsilon
     wanted = []
     for part in parts:
-        noise = law.hiding(part.n_params, sensitivity, least_noise * part.weight)
+        noise = law.calibrated_to(part.n_params, sensitivity, least_noise * part.weight)
         solver, center = _each_solver(parts, epsilon), Center(part.center_norm)
         solvable = least_ridge(part.constants, n_records, noise, solver, center=center)
         wanted.append(max(part.ridge, solvable))
     ridges = affordable_ridges(constants, wanted, trace, curvature_share * epsilon)
     cost = joint_curvature_cost(constants, ridges, trace)
     epsilon_noise = ((1.0 - SOLVER_SHARE) * epsilon - cost) / MARGIN
-    noises = [law.hiding(part.n_params, sensitivity, epsilon_noise * part.weight) for part in parts]
+    noises = [
+        law.calibrated_to(part.n_params, sensitivity, epsilon_noise * part.weight) for part in parts
+    ]
     return with_noise(parts, ridges, noises, epsilon, n_records)
 
 
 def with_noise(
     parts: Sequence[Part],
     ridges: Sequence[float],
-    noises: Sequence[NoiseLaw],
+    noises: Sequence[NoiseDistribution],
     epsilon: float,
     n_records: int,
 ) -> list[Calibration]:
@@ -195,7 +197,7 @@ def with_noise(
     ----------
     parts : sequence of Part
     ridges : sequence of float
-    noises : sequence of NoiseLaw
+    noises : sequence of NoiseDistribution
         That cost, together, no more than ``(1 - SOLVER_SHARE) * epsilon``.
     epsilon : float
     n_records : int

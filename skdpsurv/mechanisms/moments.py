@@ -78,7 +78,7 @@ class MeanOfRows:
 
     def mean(self, blocks: Blocks[FloatArray]) -> FloatArray:
         """Return the mean of private rows, finite, which are clipped here: an exact sum."""
-        total = blocks.map_sum(partial(_lattice_total, self.data_norm))
+        total = blocks.map_reduce(partial(_lattice_total, self.data_norm))
         return np.asarray(total * (2.0**-30 * self.data_norm / self.n_records))
 
     def release(self, exact: FloatArray, price: Price, source: RandomSource) -> FloatArray:
@@ -185,7 +185,7 @@ class SecondMoments:
                 found += (units.T @ units).astype(np.int64)
             return found
 
-        return blocks.map_sum(total).astype(np.float64) * 2.0 ** (2 * EXPONENT)
+        return blocks.map_reduce(total).astype(np.float64) * 2.0 ** (2 * EXPONENT)
 
     def release(self, exact: FloatArray, price: Price, source: RandomSource) -> FloatArray:
         """Return moments with noise: symmetric, perhaps with negative eigenvalues."""

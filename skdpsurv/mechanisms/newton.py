@@ -83,7 +83,7 @@ def moves(
 
     def apart(point: FloatArray) -> tuple[FloatArray, Move]:
         at = partial(block_derivatives, likelihood, point, 2)
-        mine, theirs = one.map_sum(at), other.map_sum(at)
+        mine, theirs = one.map_reduce(at), other.map_reduce(at)
         pull = mine.gradient - theirs.gradient
         bend = np.asarray(mine.hessian) - np.asarray(theirs.hessian)
         return pull, Move(float(np.linalg.norm(pull)), np.linalg.eigvalsh(bend))
@@ -148,13 +148,13 @@ class Objective:
     @cached_property
     def n_records(self) -> int:
         """Number of records over all blocks."""
-        return self.blocks.map_sum(self.likelihood.n_records)
+        return self.blocks.map_reduce(self.likelihood.n_records)
 
     def derivatives(self, shift: FloatArray, order: int = 2) -> Derivatives:
         """Return gradient and, at order 2, Hessian of F at ``center + shift``."""
         coef = self.center + shift
         # What goes to the blocks is what they need: neither the noise, nor other blocks.
-        gradient, hessian = self.blocks.map_sum(
+        gradient, hessian = self.blocks.map_reduce(
             partial(block_derivatives, self.likelihood, coef, order)
         )
         if hessian is not None:

@@ -34,7 +34,12 @@ from skdpsurv.mechanisms.certificate import (
     certificate,
 )
 from skdpsurv.mechanisms.newton import LEAST_RIDGE, Move
-from skdpsurv.mechanisms.vector_noise import LEAST_NOISE, MARGIN, NoiseLaw, SphericalLaplace
+from skdpsurv.mechanisms.vector_noise import (
+    LEAST_NOISE,
+    MARGIN,
+    NoiseDistribution,
+    SphericalLaplace,
+)
 
 #: Share of epsilon kept to hide that minima are found inexactly; and the share where the first
 #: would need a larger ridge, as with a million records.
@@ -53,20 +58,20 @@ class Calibration:
     ----------
     kappa : float
         Ridge strength, in the sum over records.
-    linear : NoiseLaw
+    linear : NoiseDistribution
         Of b, which hides S for epsilon_b.
     certificate : Certificate
         g, the certified norm of the gradient at the point released, and how far out that may be.
-    output : NoiseLaw
+    output : NoiseDistribution
         Of the noise that hides it: of scale 2 g / (kappa epsilon_o), or more.
     epsilon_noise, epsilon_curvature, epsilon_solver : float
         epsilon_b, J and epsilon_o; they add up to epsilon.
     """
 
     kappa: float
-    linear: NoiseLaw
+    linear: NoiseDistribution
     certificate: Certificate
-    output: NoiseLaw
+    output: NoiseDistribution
     epsilon_noise: float
     epsilon_curvature: float
     epsilon_solver: float
@@ -103,7 +108,7 @@ def smallest_ridge(constants: PrivacyConstants, cost: float) -> float:
 def least_ridge(
     constants: PrivacyConstants,
     n_records: int,
-    noise: NoiseLaw,
+    noise: NoiseDistribution,
     epsilon_solver: float,
     solver_scale: float = LARGEST_SOLVER_SCALE,
     center: Center = ZERO,
@@ -129,7 +134,7 @@ def calibrate(
     alpha: float = 0.0,
     *,
     curvature_share: float = 0.1,
-    law: type[NoiseLaw] = SphericalLaplace,
+    law: type[NoiseDistribution] = SphericalLaplace,
     center: Center = ZERO,
 ) -> Calibration:
     """Split epsilon between the noise, the curvature and the solver, from public numbers.
@@ -147,7 +152,7 @@ def calibrate(
         Least ridge wanted, on the scale of the mean loss: kappa >= n alpha.
     curvature_share : float, default=0.1
         Share of epsilon that J may use; the ridge is as large as that needs.
-    law : type of NoiseLaw, default=SphericalLaplace
+    law : type of NoiseDistribution, default=SphericalLaplace
         Of the noise in the objective.
     center : Center, default=ZERO
         What is known of c.
@@ -162,7 +167,7 @@ def calibrate(
         LEAST_RIDGE * constants.hessian_trace,
     )
     for share in (SOLVER_SHARE, LARGEST_SOLVER_SHARE):
-        least_noise = law.hiding(
+        least_noise = law.calibrated_to(
             n_params, constants.gradient_sensitivity, (1.0 - share - curvature_share) * epsilon
         )
         solver = share * epsilon
@@ -202,7 +207,7 @@ def calibrate_to_cost(
         With epsilon_o taken out of epsilon first, which the paper leaves out.
     """
     available = (1.0 - SOLVER_SHARE) * epsilon
-    noise = SphericalLaplace.hiding(n_params, constants.gradient_sensitivity, 0.49 * epsilon)
+    noise = SphericalLaplace.calibrated_to(n_params, constants.gradient_sensitivity, 0.49 * epsilon)
     solver = SOLVER_SHARE * epsilon
     kappa = max(
         n_records * alpha,
@@ -226,14 +231,14 @@ def split_budget(
     n_params: int,
     kappa: float,
     cost: float,
-    law: type[NoiseLaw] = SphericalLaplace,
+    law: type[NoiseDistribution] = SphericalLaplace,
     center: Center = ZERO,
     solver_share: float = SOLVER_SHARE,
 ) -> Calibration:
     """Give the solver its sliver, the curvature its cost, and the noise all the rest."""
     solver = solver_share * epsilon
     epsilon_noise = (epsilon - solver - cost) / MARGIN
-    noise = law.hiding(n_params, constants.gradient_sensitivity, epsilon_noise)
+    noise = law.calibrated_to(n_params, constants.gradient_sensitivity, epsilon_noise)
     return with_solver(constants, n_records, kappa, noise, center, (epsilon_noise, cost, solver))
 
 
@@ -241,7 +246,7 @@ def with_solver(
     constants: PrivacyConstants,
     n_records: int,
     kappa: float,
-    noise: NoiseLaw,
+    noise: NoiseDistribution,
     center: Center,
     epsilons: tuple[float, float, float],
 ) -> Calibration:

@@ -25,7 +25,7 @@ from skdpsurv.mechanisms.newton import LEAST_RIDGE, Move
 from skdpsurv.mechanisms.vector_noise import (
     LEAST_NOISE,
     MARGIN,
-    NoiseLaw,
+    NoiseDistribution,
     SphericalGaussian,
     SphericalLaplace,
 )
@@ -41,15 +41,15 @@ class OutputCalibration:
         Ridge strength, in the sum over records.
     certificate : Certificate
         Of g, and of how far out a minimum may be.
-    output : NoiseLaw
+    output : NoiseDistribution
         Hides (S + 2 g) / kappa for epsilon, or more.
     """
 
     kappa: float
     certificate: Certificate
-    output: NoiseLaw
+    output: NoiseDistribution
     #: There is no noise in the objective.
-    linear: NoiseLaw | None = None
+    linear: NoiseDistribution | None = None
 
     @property
     def noise_scale(self) -> float:
@@ -68,7 +68,7 @@ def calibrate(
     n_params: int,
     alpha: float = 0.0,
     *,
-    law: type[NoiseLaw] = SphericalLaplace,
+    law: type[NoiseDistribution] = SphericalLaplace,
     center: Center = ZERO,
 ) -> OutputCalibration:
     r"""Choose the ridge and the noise from public numbers.
@@ -84,7 +84,7 @@ def calibrate(
         p, the length of the coefficient vector.
     alpha : float, default=0.0
         Least ridge wanted, on the scale of the mean loss: kappa >= n alpha.
-    law : type of NoiseLaw, default=SphericalLaplace
+    law : type of NoiseDistribution, default=SphericalLaplace
         Of the noise on the minimiser.
     center : Center, default=ZERO
         What is known of c.
@@ -118,14 +118,14 @@ def calibrate_at(
     n_records: int,
     n_params: int,
     kappa: float,
-    law: type[NoiseLaw] = SphericalLaplace,
+    law: type[NoiseDistribution] = SphericalLaplace,
     center: Center = ZERO,
 ) -> OutputCalibration:
     """Return the calibration at a given ridge, or at the least that a solver can work with."""
     kappa = max(kappa, LEAST_RIDGE * constants.hessian_trace)
     certified = certificate(constants, n_records, kappa, 0.0, center)
     apart = MARGIN * (constants.gradient_sensitivity + 2.0 * certified.tolerance) / kappa
-    noise = law.hiding(n_params, apart, epsilon)
+    noise = law.calibrated_to(n_params, apart, epsilon)
     if noise.scale < LEAST_NOISE:  # to hide more than is asked
-        noise = law.hiding(n_params, apart * LEAST_NOISE / noise.scale, epsilon)
+        noise = law.calibrated_to(n_params, apart * LEAST_NOISE / noise.scale, epsilon)
     return OutputCalibration(kappa, certified, noise)

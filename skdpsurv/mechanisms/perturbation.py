@@ -34,7 +34,7 @@ from skdpsurv.mechanisms.certificate import ZERO, Center, Certificate
 from skdpsurv.mechanisms.descent import Descent, DescentCalibration
 from skdpsurv.mechanisms.newton import Move, Objective, minimize, minimize_without_privacy, moves
 from skdpsurv.mechanisms.vector_noise import (
-    NoiseLaw,
+    NoiseDistribution,
     SphericalGaussian,
     SphericalLaplace,
     add_noise,
@@ -57,12 +57,12 @@ class Calibrated(Protocol):
         ...
 
     @property
-    def linear(self) -> NoiseLaw | None:
+    def linear(self) -> NoiseDistribution | None:
         """Law of b; None for none."""
         ...
 
     @property
-    def output(self) -> NoiseLaw | None:
+    def output(self) -> NoiseDistribution | None:
         """Law of e; None for none."""
         ...
 
@@ -93,8 +93,8 @@ class Unperturbed:
 
     kappa: float
     certificate: None = None
-    linear: NoiseLaw | None = None
-    output: NoiseLaw | None = None
+    linear: NoiseDistribution | None = None
+    output: NoiseDistribution | None = None
     noise_scale: float = 0.0
 
     def spent(self, move: Move) -> float:
@@ -346,7 +346,7 @@ def calibrate(
     n_records: int,
     n_params: int,
     alpha: float,
-    law: type[NoiseLaw] = SphericalLaplace,
+    law: type[NoiseDistribution] = SphericalLaplace,
     center: Center = ZERO,
 ) -> Calibrated:
     """Return ridge, certificate and laws of noise, from public numbers.
@@ -361,7 +361,7 @@ def calibrate(
     n_records, n_params : int
     alpha : float
         Least ridge wanted, on the scale of the mean loss.
-    law : type of NoiseLaw, default=SphericalLaplace
+    law : type of NoiseDistribution, default=SphericalLaplace
         Of what epsilon pays for.
     center : Center, default=ZERO
         What is known of what coefficients are shrunk to.

@@ -82,12 +82,12 @@ class Target:
     @property
     def n_records(self) -> int:
         """Number of records over all blocks."""
-        return self.blocks.map_sum(self.likelihood.n_records)
+        return self.blocks.map_reduce(self.likelihood.n_records)
 
     def energy(self, coef: FloatArray) -> tuple[float, FloatArray]:
         """Return U and its gradient."""
         prior, v = self.sanitizer.prior_precision, self.sanitizer.ceiling
-        total, pull = self.blocks.map_sum(partial(_squashed, self.likelihood, v, coef))
+        total, pull = self.blocks.map_reduce(partial(_squashed, self.likelihood, v, coef))
         value = 0.5 * prior * float(coef @ coef) + self.sanitizer.rate * v * total
         return value, prior * coef + self.sanitizer.rate * pull
 
@@ -106,12 +106,12 @@ class Target:
         n_blocks = starts.size - 1
         cuts = np.searchsorted(rows, starts) if n_blocks > 1 else (0, rows.size)
         by_block = [rows[cuts[i] : cuts[i + 1]] - starts[i] for i in range(n_blocks)]
-        pull = self.blocks.map_sum(partial(_sampled, self.likelihood, v, coef), by_block)
+        pull = self.blocks.map_reduce(partial(_sampled, self.likelihood, v, coef), by_block)
         return np.asarray(prior * coef + (self.sanitizer.rate * starts[-1] / rows.size) * pull)
 
     def curvature(self, coef: FloatArray) -> FloatArray:
         """Return the Hessian of U without the part of C'': positive definite, for steering."""
-        bend = self.blocks.map_sum(partial(_bend, self.likelihood, self.sanitizer, coef))
+        bend = self.blocks.map_reduce(partial(_jacobian, self.likelihood, self.sanitizer, coef))
         hessian = self.sanitizer.prior_precision * np.eye(coef.size) + bend
         # Far more than its rounding, so that it can be factored whatever the records are.
         floor = 1e-12 * float(np.trace(hessian))
@@ -168,7 +168,7 @@ def _sampled(
     return gradient(1.0 - squashed * squashed)
 
 
-def _bend(likelihood: Likelihood, law: Sanitizer, coef: FloatArray, block: Any) -> FloatArray:
+def _jacobian(likelihood: Likelihood, law: Sanitizer, coef: FloatArray, block: Any) -> FloatArray:
     """Return the part of a block in the Hessian of U without C''."""
     weights = 1.0 - np.tanh(likelihood.losses(coef, block) / law.ceiling) ** 2
     bend = likelihood.derivatives(coef, block, weights=weights).hessian

@@ -41,7 +41,7 @@ MARGIN = 1.0 + 2.0**-40
 LEAST_NOISE = 1e-9
 
 
-class NoiseLaw(Protocol):
+class NoiseDistribution(Protocol):
     """A law of noise on a vector that hides how far a record can move it.
 
     A calibration carries laws, and every mechanism and audit asks them: nobody else knows the shape
@@ -60,7 +60,7 @@ class NoiseLaw(Protocol):
         """Size of the noise; 0 for none."""
 
     @classmethod
-    def hiding(cls, dimension: int, sensitivity: float, price: float) -> Self:
+    def calibrated_to(cls, dimension: int, sensitivity: float, price: float) -> Self:
         """Return the law that hides a distance for an epsilon."""
 
     def cost(self, sensitivity: float) -> float:
@@ -91,7 +91,7 @@ class _Spherical:
         require_theorem(self.dimension)
 
     @classmethod
-    def hiding(cls, dimension: int, sensitivity: float, price: float) -> Self:
+    def calibrated_to(cls, dimension: int, sensitivity: float, price: float) -> Self:
         """Return the law that hides a distance for an epsilon, or for a mu."""
         return cls(dimension, sensitivity / price)
 
@@ -189,11 +189,11 @@ Spherical = SphericalLaplace | SphericalGaussian
 def law_hiding(dimension: int, sensitivity: float, price: Price) -> Spherical:
     """Return the law that hides a distance at a price: for an epsilon, or for a mu."""
     if isinstance(price, Concentrated):
-        return SphericalGaussian.hiding(dimension, sensitivity, price.mu)
-    return SphericalLaplace.hiding(dimension, sensitivity, price)
+        return SphericalGaussian.calibrated_to(dimension, sensitivity, price.mu)
+    return SphericalLaplace.calibrated_to(dimension, sensitivity, price)
 
 
-def arithmetic(law: type[NoiseLaw]) -> str:
+def arithmetic(law: type[NoiseDistribution]) -> str:
     """Return the assumption about numbers that the proof of a fit with such noise rests on."""
     return DOUBLES if law in (SphericalLaplace, SphericalGaussian) else REAL_ARITHMETIC
 
@@ -202,7 +202,7 @@ def arithmetic(law: type[NoiseLaw]) -> str:
 Drawn = ExactVector | FloatArray
 
 
-def draw_noise(law: NoiseLaw, source: RandomSource) -> Drawn:
+def draw_noise(law: NoiseDistribution, source: RandomSource) -> Drawn:
     """Return noise, to be added by :func:`with_noise`."""
     # A class that is derived of these may have a law of its own.
     own = type(law) in (SphericalLaplace, SphericalGaussian)
@@ -211,7 +211,7 @@ def draw_noise(law: NoiseLaw, source: RandomSource) -> Drawn:
     return law.draw(source)
 
 
-def with_noise(values: FloatArray, noise: Drawn, law: NoiseLaw) -> FloatArray:
+def with_noise(values: FloatArray, noise: Drawn, law: NoiseDistribution) -> FloatArray:
     """Return values plus noise, rounded to a lattice that is public as the law is."""
     step = lattice_step(law.scale * LATTICE_FRACTION)
     if isinstance(noise, ExactVector):
@@ -219,7 +219,7 @@ def with_noise(values: FloatArray, noise: Drawn, law: NoiseLaw) -> FloatArray:
     return round_to_lattice(values + noise, step)
 
 
-def add_noise(values: FloatArray, law: NoiseLaw, source: RandomSource) -> FloatArray:
+def add_noise(values: FloatArray, law: NoiseDistribution, source: RandomSource) -> FloatArray:
     """Draw noise, and return values with it."""
     return with_noise(values, draw_noise(law, source), law)
 

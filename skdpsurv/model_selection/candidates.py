@@ -25,7 +25,7 @@ from skdpsurv.base import PrivateEstimator
 from skdpsurv.data.feature import known_names, unstated_norm
 from skdpsurv.data.labels import class_indices
 from skdpsurv.data.public_steps import input_names, learned_steps, valid_row
-from skdpsurv.data.shape import length, made_up, size
+from skdpsurv.data.shape import length, placeholder, size
 from skdpsurv.dp import PrivacyGuarantee, call_without_data, silence, silent_arithmetic
 from skdpsurv.dp.measurement import Spend
 from skdpsurv.dp.refusals import NO_TABLE, unknown
@@ -228,11 +228,11 @@ class Fit:
             if unprotected_steps(estimator):
                 X = call_without_data(_behind, steps, X, y)
             elif steps:
-                X = _behind(steps, made_up(X, public, _valid_row(steps[0], X)), y)
+                X = _behind(steps, placeholder(X, public, _valid_row(steps[0], X)), y)
             step._check_parameters()  # with the epsilon that it is given
             own = _own(estimator, parameters)
             shape, _, guarantee = step._planned(X, y, **own)
-            doubts = step._doubts(shape, X, y, **own)
+            doubts = step._input_warnings(shape, X, y, **own)
             if steps and not unprotected_steps(estimator):  # public bounds are stated there
                 doubts = [doubt for doubt in doubts if doubt not in unstated_norm()]
         return cls(estimator, shape, guarantee, doubts)
@@ -298,6 +298,6 @@ def charges_of(
         return [charge for charge in each for _ in range(n_folds)] + last
     private_step(estimator)  # or TypeError
     if isinstance(estimator, PrivateEstimator):
-        return [estimator._without_ledger()._promised(X, y, **options)]
+        return [estimator._without_ledger()._guarantee_of_fit(X, y, **options)]
     public = np.zeros(length(X), dtype=bool)
     return [Fit.planned(estimator, X, y, options, public).guarantee]

@@ -103,8 +103,8 @@ def _as_fitted(steps: list[Any], n_columns: int, names: list[str] | None) -> boo
     row = valid_row(whole, known_names(names, n_columns))
     # And of other numbers, where any will do.
     other = [j + 0.37 if type(one) is float and one == 0.0 else one for j, one in enumerate(row)]
-    for made_up in (row, other):
-        rows = as_table([made_up], known_names(names, n_columns))
+    for placeholder in (row, other):
+        rows = as_table([placeholder], known_names(names, n_columns))
         made: Any = rows if names is not None else rows.to_numpy()
         with silence():
             for step in steps:

@@ -426,7 +426,9 @@ class PrivateSearchCV(BestModel, released=False):
         loss = chosen_loss(self.scoring, self.estimator, horizons.pop())
         return candidates, loss, self._budget.strategy(self.strategy, len(candidates))
 
-    def _doubts(self, shape: SearchShape, X: Any, y: Any = None, **options: Any) -> list[str]:
+    def _input_warnings(
+        self, shape: SearchShape, X: Any, y: Any = None, **options: Any
+    ) -> list[str]:
         return list(shape.first.doubts)
 
     def _weaknesses(self, shape: SearchShape | None) -> list[Weakness]:

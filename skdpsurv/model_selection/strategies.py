@@ -15,7 +15,7 @@ from skdpsurv.dp.checks import Check, Parameters, number_in, optional
 from skdpsurv.dp.measurement import Spend, concentrated, curve, run_rho, spend_of
 from skdpsurv.dp.selection import RunCount
 from skdpsurv.dp.types import IndexArray
-from skdpsurv.dp.zcdp import MARGIN, Price, at_most, rho_for, what_is_left
+from skdpsurv.dp.zcdp import MARGIN, Price, at_most, remaining_budget, rho_for
 
 #: Runs to expect for each candidate, so that most are tried.
 RUNS_PER_CANDIDATE = 10
@@ -276,7 +276,7 @@ class SearchBudget:
         """Return who is trained on what; both parts add up to no more than all, exactly."""
         epsilon, how = self.epsilon, STRATEGIES[how]() if isinstance(how, str) else how
         if self.refit is not None and not math.isinf(epsilon):
-            epsilon = what_is_left(epsilon, self.refit_epsilon)
+            epsilon = remaining_budget(epsilon, self.refit_epsilon)
         common: dict[str, Any] = {
             "epsilon": epsilon,
             "n_candidates": n_candidates,

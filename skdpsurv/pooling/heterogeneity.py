@@ -29,7 +29,7 @@ LARGEST, LEAST = 130.0, 12.0
 HEIGHT = 0.28
 
 
-class Shown(NamedTuple):
+class DisplayOptions(NamedTuple):
     """Coefficients of sites in the units of a summary.
 
     ``names`` and ``steps`` (what is multiplied with) are of the coefficients, the last so many of
@@ -41,7 +41,7 @@ class Shown(NamedTuple):
     members: list[Inference]
 
     @classmethod
-    def by(cls, members: Sequence[Release]) -> Shown:
+    def by(cls, members: Sequence[Release]) -> DisplayOptions:
         """Return those of releases that can be pooled."""
         kind = ESTIMATED[members[0].estimator]
         kind.check(members)
@@ -120,7 +120,7 @@ def heterogeneity(releases: Sequence[Release]) -> pd.DataFrame:
     >>> table["df"].tolist()
     [2, 2]
     """
-    return Shown.by(in_order(releases, tuple(ESTIMATED))).table()
+    return DisplayOptions.by(in_order(releases, tuple(ESTIMATED))).table()
 
 
 def plot_forest(
@@ -193,7 +193,7 @@ def plot_forest(
         given = list(given)
     in_order(given, tuple(ESTIMATED))
     names = map(str, releases) if mapped else (f"release {k + 1}" for k in range(len(given)))
-    found = Shown.by(given)
+    found = DisplayOptions.by(given)
     if covariate is None and len(found.names) == 1:
         covariate = found.names[0]
     if covariate not in found.names:

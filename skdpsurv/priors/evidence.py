@@ -119,7 +119,7 @@ class Evidence:
         c, weight = prior.coef[known], self.error[known] ** -2.0
         return float(np.sum(c * weight * c)), float(np.sum(c * weight * self.coef[known]))
 
-    def improved(self, fitted: FloatArray, prior: Evidence | None) -> FloatArray:
+    def posterior_mean(self, fitted: FloatArray, prior: Evidence | None) -> FloatArray:
         """Return coefficients as fitted, or together with a prior that these records agree with."""
         if prior is None or not self.agrees(prior):
             return fitted

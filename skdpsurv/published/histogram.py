@@ -67,7 +67,7 @@ class GridCounts(NoisySum):
 
     def ask(self, known: Known, records: Blocks[IntArray]) -> IntArray:
         """Return exact counts of the cells that records are in."""
-        return records.map_sum(partial(np.bincount, minlength=self.n_cells))
+        return records.map_reduce(partial(np.bincount, minlength=self.n_cells))
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
         """Return a weight for each cell."""
@@ -214,7 +214,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
     def _read(self, shape: Shape, X: Any, y: Any) -> Blocks[IntArray]:
         """Return the place of each record's cell."""
         places = in_blocks(X, y).map(self._without_ledger()._places).held()
-        shape.require(places.map_sum(np.size))
+        shape.require(places.map_reduce(np.size))
         return places
 
     def _places(self, block: tuple[Any, ...]) -> IntArray:
@@ -238,7 +238,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
                 raise ValueError("y holds a label that is not among the classes in outcome.")
         return np.ravel_multi_index(cells, self._grid_shape())
 
-    def _stated(self, shape: Shape) -> dict[str, Any]:
+    def _release_parameters(self, shape: Shape) -> dict[str, Any]:
         return {
             "bounds": [list(pair) for pair in self._bounds()],
             "n_bins": self._bins(),
@@ -340,7 +340,7 @@ class PerturbedHistogramMEstimator(PrivateMetaEstimator):
 
     def _matrix(self, X: ArrayLike) -> FloatArray:
         check_is_fitted(self, "estimator_")
-        return self._asked_rows(X)
+        return self._prediction_rows(X)
 
 
 def _are_classes(stated: NDArray[Any]) -> bool:

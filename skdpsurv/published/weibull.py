@@ -365,9 +365,9 @@ class PublishedWeibullFitter(WeibullCurve):
         n_rungs = None if self.n_rungs is None else int(self.n_rungs)
         return LADDERS[self.rungs]._replace(n_rungs=n_rungs)
 
-    def _stated(self, shape: Shape) -> dict[str, Any]:
+    def _release_parameters(self, shape: Shape) -> dict[str, Any]:
         n_rungs = self._way.n_rungs
-        return {**super()._stated(shape), "rungs": self.rungs, "n_rungs": n_rungs}
+        return {**super()._release_parameters(shape), "rungs": self.rungs, "n_rungs": n_rungs}
 
 
 class LaplaceWeibullFitter(WeibullCurve):

@@ -42,11 +42,11 @@ from skdpsurv.data.public_steps import (
 from skdpsurv.data.shape import (
     Shape,
     is_frame,
+    public_shape,
     refuse_moments,
     refuse_no_target,
     require_in_memory,
     require_one_each,
-    seen_shape,
 )
 from skdpsurv.dp import call_without_data, check_finite, check_unclipped, clip_rows, refuse_masked
 from skdpsurv.dp.checks import Check, choice, optional, positive, zero_or
@@ -93,10 +93,10 @@ class TabularEstimator(PrivateEstimator):
     """Base of private estimators whose X is a table.
 
     A subclass has the parameter ``columns``, and sees rows of numbers: those of
-    :meth:`_fitting_rows` in ``fit``, and of :meth:`_asked_rows` later. With ``columns`` these are
-    features, which a public transformer makes of raw rows. It is cloned, and applied to each block
-    of rows by itself: as it learns nothing, what it makes of a row depends on that row alone, and
-    neighbours stay neighbours (docs/proofs/columns).
+    :meth:`_fitting_rows` in ``fit``, and of :meth:`_prediction_rows` later. With ``columns`` these
+    are features, which a public transformer makes of raw rows. It is cloned, and applied to each
+    block of rows by itself: as it learns nothing, what it makes of a row depends on that row
+    alone, and neighbours stay neighbours (docs/proofs/columns).
     """
 
     columns: Any = None
@@ -108,7 +108,7 @@ class TabularEstimator(PrivateEstimator):
 
     def _shape(self, X: Any, *args: Any, **kwargs: Any) -> Shape:
         """Return how many records there are, and how many features their columns make."""
-        seen = seen_shape(self, X)
+        seen = public_shape(self, X)
         if self.columns is None:
             return seen
         features = self._features(self.columns)
@@ -122,8 +122,8 @@ class TabularEstimator(PrivateEstimator):
             raise ValueError("columns must be steps that a release can describe.")
         return replace(seen, n_features=len(features))
 
-    def _doubts(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
-        doubts = super()._doubts(shape, X, y, **options)
+    def _input_warnings(self, shape: Any, X: Any, y: Any = None, **options: Any) -> list[str]:
+        doubts = super()._input_warnings(shape, X, y, **options)
         if self.columns is not None:
             doubts += wide_bounds(self._features(self.columns))
         # Noise on coefficients is measured by a norm of rows; other noise has other rules.
@@ -180,7 +180,7 @@ class TabularEstimator(PrivateEstimator):
         """Return how much more memory features take than the columns that they are made of."""
         return (shape.n_features + 2) / (self.n_features_in_ + 2)
 
-    def _asked_rows(self, X: Any) -> FloatArray:
+    def _prediction_rows(self, X: Any) -> FloatArray:
         """Return the features of rows that somebody asks about."""
         check_is_fitted(self)
         # A product has other last bits in another layout of memory.
@@ -283,7 +283,7 @@ class LinearEstimator(TabularEstimator):
         """Return records, each block of them read by itself."""
         blocks = in_blocks(X, y).map(partial(read, self._without_ledger(), shape))
         records = blocks.held(self._growth(shape))
-        shape.require(records.map_sum(lambda block: block.X.shape[0]))
+        shape.require(records.map_reduce(lambda block: block.X.shape[0]))
         return records
 
 
@@ -340,7 +340,7 @@ class PrivateLinearModel(RegressorMixin, LinearEstimator, ABC):
             law, constants = self._noise_law, likelihood.constants
             how = calibrate(self.method, constants, epsilon, n, d, alpha, law)
             mechanism = f"{NAMES[self.method]} of a linear model"
-        stated = {"n_records": n, **self._stated(shape)}
+        stated = {"n_records": n, **self._release_parameters(shape)}
         minimiser = LinearMinimiser(likelihood, how, epsilon, mechanism)
         return Plan(minimiser, epsilon, inputs=stated, assumed=ASSUMED)
 
@@ -363,7 +363,7 @@ class PrivateLinearModel(RegressorMixin, LinearEstimator, ABC):
             rows = clip_rows(rows, norm)
         return LinearBlock(np.hstack([rows, constant]), np.clip(outcomes, *self._outcome_range()))
 
-    def _stated(self, shape: Shape) -> dict[str, Any]:
+    def _release_parameters(self, shape: Shape) -> dict[str, Any]:
         names = inspect.signature(type(self)).parameters
         own = {name: getattr(self, name) for name in names if name not in self._not_stated}
         # In Python's own numbers, which a release can hold.
@@ -371,7 +371,7 @@ class PrivateLinearModel(RegressorMixin, LinearEstimator, ABC):
         return {**plain, "data_norm": self._norm}
 
     def _set_fitted(self, release: Release) -> None:
-        check_parameters(release, *self._stated(Shape(0, 0)))
+        check_parameters(release, *self._release_parameters(Shape(0, 0)))
         values = released_array(release, "coef", (release.n_features + 1,))
         self.coef_ = values[:-1]
         self.intercept_ = float(values[-1] * release.parameters["data_norm"])
@@ -387,7 +387,7 @@ class PrivateLinearModel(RegressorMixin, LinearEstimator, ABC):
         -------
         ndarray of shape (n_samples,)
         """
-        rows = self._asked_rows(X)
+        rows = self._prediction_rows(X)
         with np.errstate(over="ignore"):
             return self._mean(rows @ self.coef_ + self.intercept_)
 

@@ -86,7 +86,7 @@ class Released(BaseEstimator):
         known = input_names(columns, self.n_features_in_, None if names is None else list(names))
         return known, describe(columns, known_names(known, self.n_features_in_))
 
-    def _keep(self, release: Release) -> None:
+    def _set_release(self, release: Release) -> None:
         """Set the fitted attributes from a release."""
         before = dict(self.__dict__)
         try:
@@ -157,7 +157,7 @@ class Released(BaseEstimator):
         estimator.n_features_in_ = release.n_features_in
         if release.feature_names_in is not None:
             estimator.feature_names_in_ = np.asarray(release.feature_names_in, dtype=object)
-        estimator._keep(release)
+        estimator._set_release(release)
         return estimator
 
 

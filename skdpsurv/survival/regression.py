@@ -14,7 +14,7 @@ from skdpsurv.data.feature import short_horizon
 from skdpsurv.data.shape import Shape, refuse_no_target, require_in_memory, require_one_each
 from skdpsurv.data.target import event_and_time, no_events, paired
 from skdpsurv.dp import check_unclipped
-from skdpsurv.dp.checks import lazily
+from skdpsurv.dp.checks import supports_lazy_input
 from skdpsurv.dp.types import BoolArray, FloatArray
 from skdpsurv.regression.tabular import TabularEstimator
 from skdpsurv.survival.concordance import concordance_index
@@ -72,11 +72,11 @@ class SurvivalRegression(TabularEstimator, ABC):
         """Return blocks of rows, events and times."""
         records = in_blocks(X, y).map(self._without_ledger()._rows_and_target)
         records = records.held(self._growth(shape))
-        shape.require(records.map_sum(lambda block: block[0].shape[0]))
+        shape.require(records.map_reduce(lambda block: block[0].shape[0]))
         return records
 
-    def _doubts(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:
-        doubts = super()._doubts(shape, X, y, **options) + no_events(y)
+    def _input_warnings(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:
+        doubts = super()._input_warnings(shape, X, y, **options) + no_events(y)
         if self.columns is not None and self.max_time is not None:
             doubts += short_horizon(self._features(self.columns), float(self.max_time))
         return doubts
@@ -92,7 +92,7 @@ class SurvivalRegression(TabularEstimator, ABC):
         require_one_each(time.shape[0], rows.shape[0])
         return rows, event, time
 
-    @lazily(lambda self: None)
+    @supports_lazy_input(lambda self: None)
     def predict(self, X: ArrayLike) -> FloatArray:
         """Return risk scores: the covariates' part of the linear predictor, higher is riskier.
 
@@ -104,9 +104,9 @@ class SurvivalRegression(TabularEstimator, ABC):
         -------
         risk : ndarray of shape (n_samples,)
         """
-        return np.asarray(self._asked_rows(X) @ self.coef_)
+        return np.asarray(self._prediction_rows(X) @ self.coef_)
 
-    @lazily(_n_times, _curves)
+    @supports_lazy_input(_n_times, _curves)
     def predict_cumulative_hazard_function(
         self, X: ArrayLike, return_array: bool = False
     ) -> NDArray[Any]:
@@ -127,7 +127,7 @@ class SurvivalRegression(TabularEstimator, ABC):
         values = self._cumulative_hazard(self.predict(X))
         return values if return_array else self._step_functions(values, 0.0)
 
-    @lazily(_n_times, _curves)
+    @supports_lazy_input(_n_times, _curves)
     def predict_survival_function(self, X: ArrayLike, return_array: bool = False) -> NDArray[Any]:
         """Return survival functions.
 
@@ -146,7 +146,7 @@ class SurvivalRegression(TabularEstimator, ABC):
         values = np.exp(-self._cumulative_hazard(self.predict(X)))
         return values if return_array else self._step_functions(values, 1.0)
 
-    @lazily(lambda self: None)
+    @supports_lazy_input(lambda self: None)
     def predict_median(self, X: ArrayLike) -> FloatArray:
         """Return the time by which the event has come with probability 1/2.
 
@@ -164,7 +164,7 @@ class SurvivalRegression(TabularEstimator, ABC):
         median = self.unique_times_[has_come.argmax(axis=1)]
         return np.where(has_come.any(axis=1), median, np.inf)
 
-    @lazily(lambda self: None)
+    @supports_lazy_input(lambda self: None)
     def predict_expectation(self, X: ArrayLike) -> FloatArray:
         r"""Return the mean time until the event or the horizon, whichever is first.
 

@@ -182,7 +182,7 @@ def stated_records(release: Release, most: int) -> int:
     return int(number)
 
 
-class Shown(NamedTuple):
+class DisplayOptions(NamedTuple):
     """What ``fit`` was asked to show, and how: public, and no part of a release."""
 
     timeline: FloatArray | None = None
@@ -190,7 +190,9 @@ class Shown(NamedTuple):
     alpha: float | None = None
 
     @classmethod
-    def checked(cls, timeline: ArrayLike | None, label: str | None, alpha: float | None) -> Shown:
+    def checked(
+        cls, timeline: ArrayLike | None, label: str | None, alpha: float | None
+    ) -> DisplayOptions:
         """Return it, or raise TypeError or ValueError where it makes no sense."""
         times = None if timeline is None else np.sort(times_argument(timeline))
         if label is not None and not isinstance(label, str):
@@ -216,14 +218,14 @@ class CurveFrames(PrivateEstimator):
     """
 
     alpha: float
-    _shown: Shown = Shown()
+    _shown: DisplayOptions = DisplayOptions()
     _released: ReleasedCurve
     #: What its releases say.
     _curve_type: ClassVar[type[ReleasedCurve]]
 
     survival_band: Callable[..., pd.DataFrame]
 
-    def _show(self, shown: Shown) -> None:
+    def _show(self, shown: DisplayOptions) -> None:
         # A fit that was asked for nothing leaves nothing, as a rebuilt one.
         self.__dict__.pop("_shown", None)
         if any(part is not None for part in shown):

@@ -16,7 +16,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from skdpsurv.data.blocks import Blocks, in_blocks
-from skdpsurv.data.shape import Shape, in_memory, require_in_memory, seen_shape, size
+from skdpsurv.data.shape import Shape, in_memory, public_shape, require_in_memory, size
 from skdpsurv.data.sources import one_target
 from skdpsurv.data.target import (
     event_and_time_of,
@@ -34,7 +34,7 @@ from skdpsurv.release import Release
 from skdpsurv.release.raw_rows import headline
 from skdpsurv.survival.released_curve import (
     CurveFrames,
-    Shown,
+    DisplayOptions,
     curves_of,
     has,
     interval,
@@ -62,7 +62,7 @@ class UnivariateFitter(CurveFrames):
     A subclass has a parameter ``max_time``, which its release states, and ``alpha``, beside those
     of :class:`~skdpsurv.base.PrivateEstimator`; its guarantee states ``n_records`` among the public
     inputs. It says how it spends epsilon (``_plan``), what of its parameters a release states
-    (``_stated``), and what a release of it says of survival times (``_curve_type``): a
+    (``_release_parameters``), and what a release of it says of survival times (``_curve_type``): a
     :class:`~skdpsurv.survival.released_curve.ReleasedCurve`.
 
     A curve that falls in steps has ``unique_times_``, their times, among what is ``fitted``: by
@@ -122,7 +122,7 @@ class UnivariateFitter(CurveFrames):
         -------
         self
         """
-        shown = Shown.checked(timeline, label, alpha)
+        shown = DisplayOptions.checked(timeline, label, alpha)
         if y is None and durations is None:
             X = single_column(X)
         self._fit(X, y, durations=durations, event_observed=event_observed, person=person)
@@ -187,16 +187,16 @@ class UnivariateFitter(CurveFrames):
         if isinstance(X, Blocks):
             n_records, n_columns = size(X)
             if n_columns > 0:
-                return seen_shape(self, X, used=False)
+                return public_shape(self, X, used=False)
         else:
             n_records = n_targets(X, y, durations, event_observed)
             if is_two_dimensional(X):
-                return replace(seen_shape(self, X, used=False), n_records=n_records)
+                return replace(public_shape(self, X, used=False), n_records=n_records)
         self.__dict__.pop("feature_names_in_", None)
         self.n_features_in_ = 0
         return Shape(n_records, 0)
 
-    def _doubts(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:
+    def _input_warnings(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:
         # Durations by themselves are all observed, as in lifelines; of scikit-learn's X and y
         # somebody may have forgotten the events.
         return no_events(y) if is_two_dimensional(X) else []
@@ -445,5 +445,5 @@ def target_blocks(
 def counted(shape: Shape, blocks: Any) -> Any:
     """Return blocks that are held, after counting their records."""
     records = blocks.held()
-    shape.require(records.map_sum(lambda block: block[1].size))
+    shape.require(records.map_reduce(lambda block: block[1].size))
     return records

@@ -48,7 +48,7 @@ def weibull(ladder, **parameters):
 
 def hazard(**parameters):
     fixed = {"max_time": 1.0, "n_intervals": 4, "n_knots": 1, "data_norm": 1.0}
-    return DPDiscreteTimeSurvival(**{**fixed, "center_share": 0.0, **parameters})
+    return DPDiscreteTimeSurvival(**{**fixed, "pilot_share": 0.0, **parameters})
 
 
 AT_ONCE = "event at once or censored at the end, alone"
@@ -185,7 +185,7 @@ class TestRefusals:
         [
             (HybridMEstimator(), "closed form"),
             (hazard(method="psgld"), "minimisers and nothing else"),
-            (hazard(center_share=0.1, epsilon=500.0), "minimisers and nothing else"),
+            (hazard(pilot_share=0.1, epsilon=500.0), "minimisers and nothing else"),
             (LaplaceWeibullFitter(max_time=1.0), "ladder"),
             (PrivateStackingClassifier(classes=[0, 1], partition="samples"), "partition"),
             (LogisticRegression(), "private"),

@@ -32,7 +32,7 @@ from skdpsurv.model_selection.search_plan import LeastLoss
 from skdpsurv.survival.curves import table as curve_table
 from skdpsurv.survival.weibull import ladder as weibull_ladder
 from skdpsurv.survival.weibull import plan as weibull_plan
-from tests.privacy.test_plan import RECORDS, count
+from tests.dp.test_plan import RECORDS, count
 from tests.support.planted_defects import NoisySum
 from tests.support.registry import PROTECTED
 from tests.support.transcript_cases import AT_ONCE, CASES, hazard

@@ -30,17 +30,17 @@ def logistic(**parameters):
 
 def hazard(**parameters):
     fixed = {"max_time": 1.0, "n_intervals": 4, "n_knots": 1, "data_norm": 1.0, "alpha": 20.0}
-    return DPDiscreteTimeSurvival(**{**fixed, "center_share": 0.0, "delta": 0.05, **parameters})
+    return DPDiscreteTimeSurvival(**{**fixed, "pilot_share": 0.0, "delta": 0.05, **parameters})
 
 
 def less_noise(part):
     """Plant a deviation that is too small."""
-    honest = SphericalGaussian.hiding
+    honest = SphericalGaussian.calibrated_to
 
-    def hiding(dimension, sensitivity, mu):
+    def calibrated_to(dimension, sensitivity, mu):
         return honest(dimension, part * sensitivity, mu)
 
-    return mock.patch.object(SphericalGaussian, "hiding", hiding)
+    return mock.patch.object(SphericalGaussian, "calibrated_to", calibrated_to)
 
 
 class TestNormal:

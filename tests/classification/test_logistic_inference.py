@@ -17,7 +17,7 @@ from skdpsurv.classification.group_fit import ColumnGroup, GroupFit, SignedRows
 from skdpsurv.classification.label_inference import LabelMoments, LabelResponse
 from skdpsurv.data.blocks import InMemory
 from skdpsurv.dp import random_source, row_weights
-from skdpsurv.dp.zcdp import what_is_left
+from skdpsurv.dp.zcdp import remaining_budget
 from skdpsurv.inference import REACH, ReleasedMoments
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic, LogisticLoss
 from skdpsurv.mechanisms.perturbation import Unperturbed
@@ -77,7 +77,7 @@ class TestBudget:
         minimisers, *others, moments = plan.leaves
         parts = others[0].price if others else 0.0, moments.price
         assert parts == (recalibration_share * epsilon, inference_share * epsilon)
-        rest = what_is_left(epsilon, *parts)
+        rest = remaining_budget(epsilon, *parts)
         assert 0 <= Fraction(epsilon) - sum(map(Fraction, (rest, *parts))) < 1e-15 * epsilon
         bare = model(rest, method=method, recalibration_share=0.0, inference_share=0.0, alpha=alpha)
         (alone,) = bare._plan(bare._shape(*data)).leaves
@@ -184,10 +184,10 @@ class TestResponse:
         response = LabelResponse(constant, LogisticLoss(cap))
         a = np.array([0.4]) if constant else np.zeros(0)
         b, step = np.linspace(-3.0, 3.0, 61) + 0.013, 1e-6
-        chance, slopes = response.chances(a, b)
+        chance, slopes = response.outcome_probabilities(a, b)
         np.testing.assert_allclose(chance.sum(axis=1), 1.0)
-        assert slopes.shape == response.pulls(a, b).shape == (1 + a.size, 61, 2)
-        assert response.chances(a, b, slopes=False)[1].shape == (0, 61, 2)
+        assert slopes.shape == response.record_scores(a, b).shape == (1 + a.size, 61, 2)
+        assert response.outcome_probabilities(a, b, slopes=False)[1].shape == (0, 61, 2)
 
         def losses(a, b):
             eta = (constant * a.sum() + b)[:, None]
@@ -197,8 +197,8 @@ class TestResponse:
         for place, (by_a, by_b) in enumerate(moves):
             up, down = (a + by_a, b + by_b), (a - by_a, b - by_b)
             for found, function in (
-                (slopes[place], lambda *at: response.chances(*at)[0]),
-                (response.pulls(a, b)[place], losses),
+                (slopes[place], lambda *at: response.outcome_probabilities(*at)[0]),
+                (response.record_scores(a, b)[place], losses),
             ):
                 gap = (function(*up) - function(*down)) / (2.0 * step)
                 np.testing.assert_allclose(found, gap, atol=1e-6)

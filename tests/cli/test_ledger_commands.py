@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from skdpsurv import DPKaplanMeierFitter, PrivacyAccountant
 from skdpsurv.cli import app
 from skdpsurv.dp import PrivacyGuarantee
-from tests.privacy.conftest import server, url  # noqa: F401, fixtures
+from tests.dp.conftest import server, url  # noqa: F401, fixtures
 
 TIMES, EVENTS = np.arange(9.0) / 2, np.ones(9, dtype=bool)
 

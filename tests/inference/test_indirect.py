@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from skdpsurv.inference import Indirect, RowLaw
+from skdpsurv.inference import CovariateDistribution, Indirect
 from skdpsurv.inference.indirect import APART, MISREAD
 
 D = 2
@@ -17,21 +17,23 @@ D = 2
 class Logit:
     """A label, 0 or 1, by log odds; the loss is the model's own."""
 
-    def chances(self, a, b, slopes=True):
+    def outcome_probabilities(self, a, b, slopes=True):
         p = special.expit(a[0] + b)
         bend = p * (1.0 - p)
         chance = np.stack([1.0 - p, p], axis=1)
         slope = np.stack([-bend, bend], axis=1)
         return chance, np.stack([slope, slope])[: 2 * slopes]
 
-    def pulls(self, a, b):
+    def record_scores(self, a, b):
         p = special.expit(a[0] + b)
         pull = np.stack([p, p - 1.0], axis=1)
         return np.stack([pull, pull])
 
 
 def law(values=(0.3, 0.3), known=(True, True), mass=1000.0):
-    return RowLaw(mass, np.array([0.1, -0.2]), np.array(values), np.eye(D), np.array(known))
+    return CovariateDistribution(
+        mass, np.array([0.1, -0.2]), np.array(values), np.eye(D), np.array(known)
+    )
 
 
 def equation(released, kappa=0.0, rows=None, **changes):
@@ -55,15 +57,15 @@ TRUTH = np.array([-0.4, 0.9, -0.6])
 class Halved(Logit):
     """Pulls whose mean is 0 at half of the log odds."""
 
-    def pulls(self, a, b):
-        return super().pulls(2.0 * a, 2.0 * b)
+    def record_scores(self, a, b):
+        return super().record_scores(2.0 * a, 2.0 * b)
 
 
 def shrunk(kappa, shape="normal"):
     """The minimiser that a ridge makes of people of the law at the truth."""
     released = TRUTH
     rows = law().rows(shape)
-    chance, _ = Logit().chances(TRUTH[:1], rows @ TRUTH[1:])
+    chance, _ = Logit().outcome_probabilities(TRUTH[:1], rows @ TRUTH[1:])
     for _ in range(50):
         p = special.expit(released[0] + rows @ released[1:])
         design = np.column_stack([np.ones(len(rows)), rows])

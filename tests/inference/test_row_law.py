@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skdpsurv.inference.row_moments import KNOWN, SHAPES, RowLaw, standard_rows
+from skdpsurv.inference.row_moments import KNOWN, SHAPES, CovariateDistribution, standard_rows
 
 CONSTANT = 0.5
 
@@ -31,7 +31,7 @@ def test_shapes_have_their_tails():
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_law_has_the_moments_that_it_was_made_of(shape):
     X = np.random.default_rng(0).normal(size=(200, 3)) @ np.diag([1.0, 0.3, 0.1]) + 0.2
-    law = RowLaw.of_moments(moments_of(X), CONSTANT, 200, 1e-9)
+    law = CovariateDistribution.of_moments(moments_of(X), CONSTANT, 200, 1e-9)
     assert law.mass == pytest.approx(200)
     assert law.known.all()
     rows = law.rows(shape)
@@ -43,7 +43,7 @@ def test_a_law_has_the_moments_that_it_was_made_of(shape):
 
 def test_directions_that_noise_hides_are_unknown():
     X = np.random.default_rng(1).normal(size=(500, 2)) * [1.0, 0.01]
-    law = RowLaw.of_moments(moments_of(X), CONSTANT, 500, 5.0)
+    law = CovariateDistribution.of_moments(moments_of(X), CONSTANT, 500, 5.0)
     assert law.known.tolist() == [False, True]
     assert law.values[0] == pytest.approx(KNOWN * 5.0 / law.mass)
     assert abs(law.vectors[1, 0]) == pytest.approx(1.0, abs=1e-3)
@@ -52,7 +52,7 @@ def test_directions_that_noise_hides_are_unknown():
 @pytest.mark.parametrize("size", [0.0, 1e-300, 1e3, 1e12])
 def test_moments_that_no_rows_have_make_a_law_all_the_same(size):
     noise = np.random.default_rng(2).normal(size=(4, 4)) * size
-    law = RowLaw.of_moments(noise + noise.T, CONSTANT, 100, size)
+    law = CovariateDistribution.of_moments(noise + noise.T, CONSTANT, 100, size)
     assert 0 < law.mass <= 100
     assert (law.values > 0).all()
     for shape in SHAPES:
@@ -60,5 +60,5 @@ def test_moments_that_no_rows_have_make_a_law_all_the_same(size):
 
 
 def test_without_columns_there_is_one_empty_row():
-    law = RowLaw.of_moments(np.array([[25.0]]), CONSTANT, 100, 1.0)
+    law = CovariateDistribution.of_moments(np.array([[25.0]]), CONSTANT, 100, 1.0)
     assert law.rows("normal").shape == (1, 0)

@@ -11,7 +11,7 @@ from scipy import optimize
 from skdpsurv.dp import row_weights
 from skdpsurv.likelihoods import hazard_kernel
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
-from skdpsurv.likelihoods.hazard_kernel import cap_knees
+from skdpsurv.likelihoods.hazard_kernel import cap_thresholds
 from skdpsurv.likelihoods.hazard_series import LEAST_RECORDS
 from skdpsurv.likelihoods.links import LINKS
 
@@ -228,7 +228,7 @@ class TestCap:
         link = LINKS[name]
         a = np.random.default_rng(6).normal(scale=2.0, size=Q)
         counts = np.arange(Q + 1)
-        knees = cap_knees(link, a, counts, cap)
+        knees = cap_thresholds(link, a, counts, cap)
         for k, knee in zip(counts, knees, strict=True):
             if k <= (cap if link.bounded_slope else 0):  # the slope never gets there
                 assert knee == np.inf
@@ -242,7 +242,7 @@ class TestCap:
         link = LINKS[name]
         a = np.array([-200.0, 100.0, -5.0, 60.0, 0.0, -300.0])
         counts = np.arange(2, 7)
-        for k, knee in zip(counts, cap_knees(link, a, counts, 1.5), strict=True):
+        for k, knee in zip(counts, cap_thresholds(link, a, counts, 1.5), strict=True):
             slope = link.survival(a[:k] + knee).slope.sum()
             assert slope == pytest.approx(1.5, rel=1e-6)
 
@@ -253,9 +253,9 @@ class TestCap:
         link = LINKS["probit"].bounded_at(0.01)
         a = level + spread * np.random.default_rng(9).uniform(-1.0, 1.0, 60)
         counts = np.arange(61)
-        knees = cap_knees(link, a, counts, 1.5)
+        knees = cap_thresholds(link, a, counts, 1.5)
         for highest in (*np.quantile(knees[1:], [0.0, 0.4, 1.0]), 1e4 + abs(level)):
-            some = cap_knees(link, a, counts, 1.5, highest)
+            some = cap_thresholds(link, a, counts, 1.5, highest)
             below = np.isfinite(some)
             np.testing.assert_allclose(some[below], knees[below], rtol=1e-11, atol=1e-13)
             assert (knees[~below] > highest).all()
@@ -265,7 +265,7 @@ class TestCap:
         link, a = LINKS["probit"].bounded_at(0.01), np.linspace(-3.0, -1.5, 60)
         steps, honest = [], hazard_kernel._sums
         monkeypatch.setattr(hazard_kernel, "_sums", lambda *args: steps.append(1) or honest(*args))
-        cap_knees(link, a, np.arange(61), 1.5, highest=4.0)
+        cap_thresholds(link, a, np.arange(61), 1.5, highest=4.0)
         assert len(steps) == 2
 
     def test_slopes_of_a_record_add_up_to_the_cap_at_most(self):
@@ -329,7 +329,7 @@ class TestCap:
         coef = some_coefs(likelihood)[0]
         a = likelihood.basis @ coef[:N_BASIS]
         bound = likelihood.link.event_slope * cap
-        knee = cap_knees(likelihood.link, a, np.array([Q]), bound)[0]
+        knee = cap_thresholds(likelihood.link, a, np.array([Q]), bound)[0]
         block = hazard_block(np.array([[1.0, 0.0]]), np.array([Q]), np.array([False]))
         gap = 1e-7
         sides = []

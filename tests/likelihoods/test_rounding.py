@@ -10,7 +10,7 @@ from scipy import special
 
 from skdpsurv.likelihoods.base import ELEMENTARY, LARGEST_BLOCK, block_derivatives
 from skdpsurv.likelihoods.hazard import DiscreteHazard, hazard_block
-from skdpsurv.likelihoods.hazard_kernel import cap_knees, chunks, loss_at_zero, slopes
+from skdpsurv.likelihoods.hazard_kernel import cap_thresholds, chunks, loss_at_zero, slopes
 from skdpsurv.likelihoods.hazard_series import tiles
 from skdpsurv.likelihoods.linear import LinearBlock, Logistic
 from skdpsurv.likelihoods.links import LINKS, LOGIT, inverse_mills
@@ -143,7 +143,9 @@ def exact_gradient(likelihood, coef, block):
     a = [mpmath.fdot(row, f[:n_basis]) for row in A]
     levels = np.unique(block.survived)
     near = (
-        levels if cap is None else cap_knees(link, likelihood.basis @ coef[:n_basis], levels, cap)
+        levels
+        if cap is None
+        else cap_thresholds(link, likelihood.basis @ coef[:n_basis], levels, cap)
     )
     near, knees = dict(zip(levels, near, strict=True)), {}
     total = [mpmath.mpf(0)] * len(f)
@@ -277,7 +279,7 @@ def test_knees_are_right_to_what_rounding_allows(name, size):
     link = LINKS[name].bounded_at(0.05)
     a = -4.0 + size * rng.uniform(-1.0, 1.0, 9)
     counts, cap = np.arange(1, 10), 0.7
-    knees = cap_knees(link, a, counts, cap)
+    knees = cap_thresholds(link, a, counts, cap)
     for k, b in zip(counts, knees, strict=True):
         masses = [phi_slope(name, mpmath.mpf(float(s)) + mpmath.mpf(float(b))) for s in a[:k]]
         off = float(abs(mpmath.fsum(masses) - mpmath.mpf(cap)))

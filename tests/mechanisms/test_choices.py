@@ -28,7 +28,7 @@ class Ranks(Choices):
         return [Sums(3, self.moves)] * 2
 
     def losses(self, known, records):
-        below = records.map_sum(lambda block: (block[:, None] <= np.arange(3)).sum(axis=0))
+        below = records.map_reduce(lambda block: (block[:, None] <= np.arange(3)).sum(axis=0))
         n = known["n"]
         return [[abs(4 * int(rank) - part * n) for rank in below] for part in (1, 3)]
 

@@ -345,6 +345,6 @@ class CountedBlocks(InMemory):
         super().__init__(blocks)
         self.calls = calls
 
-    def map_sum(self, function, *each):
+    def map_reduce(self, function, *each):
         self.calls.append(function)
-        return super().map_sum(function, *each)
+        return super().map_reduce(function, *each)

@@ -46,9 +46,9 @@ class Quadratic(NamedTuple):
 
 
 def chain(calibration, n_params, curvature=0.0, pull=0.0):
-    pulls = np.full(n_params, pull)
+    record_scores = np.full(n_params, pull)
     likelihood = Quadratic(curvature, n_params)
-    return Chain(likelihood, InMemory([pulls]), calibration, np.zeros(n_params))
+    return Chain(likelihood, InMemory([record_scores]), calibration, np.zeros(n_params))
 
 
 @pytest.mark.parametrize(("n", "mu"), PRICES)

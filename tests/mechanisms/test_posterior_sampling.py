@@ -130,9 +130,9 @@ def test_blocks_are_sent_a_likelihood_numbers_and_a_point(name):
     sent = []
 
     class Away(InMemory):
-        def map_sum(self, function, *each):
+        def map_reduce(self, function, *each):
             sent.append(pickle.loads(pickle.dumps(function)))
-            return super().map_sum(sent[-1], *each)
+            return super().map_reduce(sent[-1], *each)
 
     here, coef = target(name, n_blocks=2), point(name)
     there = Target(here.likelihood, Away(here.blocks.blocks), here.sanitizer)

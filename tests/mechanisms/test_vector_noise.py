@@ -31,13 +31,13 @@ def largest_norm(dimension, scale):
 @pytest.mark.parametrize("dimension", [1, 2, 7])
 @pytest.mark.parametrize(("sensitivity", "epsilon"), [(1.0, 0.5), (3e-4, 20.0)])
 def test_a_law_hides_what_it_says(dimension, sensitivity, epsilon):
-    law = SphericalLaplace.hiding(dimension, sensitivity, epsilon)
+    law = SphericalLaplace.calibrated_to(dimension, sensitivity, epsilon)
     noise_laws.check(law, sensitivity, epsilon)
 
 
 @pytest.mark.parametrize("fault", noise_laws.FAULTS)
 def test_a_law_that_does_not_is_found(fault):
-    law = fault.hiding(3, 1.0, 0.5)
+    law = fault.calibrated_to(3, 1.0, 0.5)
     with pytest.raises(AssertionError):
         noise_laws.check(law, 1.0, 0.5)
 

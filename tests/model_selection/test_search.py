@@ -32,7 +32,7 @@ from skdpsurv import (
     PublicBoundsScaler,
 )
 from skdpsurv.data import PublicInputWarning
-from skdpsurv.dp.zcdp import at_most, what_is_left
+from skdpsurv.dp.zcdp import at_most, remaining_budget
 from skdpsurv.model_selection import PrivateSearchCV, RepeatedRuns
 from skdpsurv.published import PerturbedHistogramMEstimator
 from tests.support.searches import search_of
@@ -204,7 +204,7 @@ class TestBudget:
                 part = at_most(budget, parts)
                 assert parts * Fraction(part) <= Fraction(budget)
                 assert parts * Fraction(math.nextafter(part, 9.0)) > Fraction(budget)
-            rest = what_is_left(budget, budget / 3)
+            rest = remaining_budget(budget, budget / 3)
             assert Fraction(rest) + Fraction(budget / 3) <= Fraction(budget)
         assert at_most(math.inf, Fraction(3)) == math.inf
 

@@ -17,7 +17,7 @@ from scipy import stats
 from sklearn.utils.validation import validate_data
 
 from skdpsurv.base import PrivateEstimator
-from skdpsurv.data.shape import seen_shape
+from skdpsurv.data.shape import public_shape
 from skdpsurv.dp import plan, random_source
 from skdpsurv.dp.checks import boolean
 from skdpsurv.dp.measurement import Mechanism, at_once
@@ -60,7 +60,7 @@ class Answer(PrivateEstimator):
         return self._fit(X, y)
 
     def _shape(self, X, y):
-        return seen_shape(self, X)
+        return public_shape(self, X)
 
     def _plan(self, shape):
         return Plan(Response(float(self.epsilon)), float(self.epsilon))
@@ -68,7 +68,7 @@ class Answer(PrivateEstimator):
     def _read(self, shape, X, y):
         return validate_data(self, X, reset=False)
 
-    def _stated(self, shape):
+    def _release_parameters(self, shape):
         return {"flip": self.flip}
 
     def _set_fitted(self, release):

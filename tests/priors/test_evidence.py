@@ -83,13 +83,13 @@ def test_what_a_prior_does_not_know_decides_nothing():
     own = evidence([1.0, -9.0], 1.0)
     prior = Evidence(np.array([1.0, 0.0]), np.array([0.1, np.inf]))
     assert own.agrees(prior)
-    found = own.improved(np.array([0.2, 0.3]), prior)
+    found = own.posterior_mean(np.array([0.2, 0.3]), prior)
     assert found[1] == -9.0
     nothing = Evidence(np.zeros(2), np.full(2, np.inf))
     assert not own.agrees(nothing)
     fitted = np.array([0.2, 0.3])
-    assert own.improved(fitted, nothing) is fitted
-    assert own.improved(fitted, None) is fitted
+    assert own.posterior_mean(fitted, nothing) is fitted
+    assert own.posterior_mean(fitted, None) is fitted
 
 
 def test_a_release_holds_both_parts_or_none():

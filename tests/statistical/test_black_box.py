@@ -61,10 +61,10 @@ def test_a_cheat_is_caught(quarter_of_the_noise, name, method):
 @pytest.mark.parametrize(("part", "passed"), [(1.0, True), (0.25, False)])
 def test_with_a_delta(monkeypatch, part, passed):
     """One record, of either label. A pair at delta sees a quarter of the noise, and not a half."""
-    honest = SphericalGaussian.hiding
+    honest = SphericalGaussian.calibrated_to
     monkeypatch.setattr(
         SphericalGaussian,
-        "hiding",
+        "calibrated_to",
         lambda dimension, sensitivity, mu: honest(dimension, part * sensitivity, mu),
     )
     model = perturbed(classes=[0, 1], method="out_pert", delta=0.05, alpha=60.0, max_residual=0.5)

@@ -106,14 +106,14 @@ def scenes(likelihood, calibration, constant):
         return
     if constant:
         far = 12.0 * np.array([-1.0, 0.75])  # for a constant of 1
-        pulls = np.array([[-1.0, constant], [-1.0, -constant]])
+        record_scores = np.array([[-1.0, constant], [-1.0, -constant]])
     else:
         far = np.array([0.0, -12.0])
-        pulls = np.array([[0.0, -1.0], [1.0, 0.0]])
-    strength = np.linalg.solve(pulls.T, kappa * far)
+        record_scores = np.array([[0.0, -1.0], [1.0, 0.0]])
+    strength = np.linalg.solve(record_scores.T, kappa * far)
     assert (strength >= 0).all()
-    counts = strength * (1 + np.exp(pulls @ far))
-    yield list(zip(pulls, counts, strict=True)), around(far, kappa, d)
+    counts = strength * (1 + np.exp(record_scores @ far))
+    yield list(zip(record_scores, counts, strict=True)), around(far, kappa, d)
 
 
 def joint_log_ratio(likelihoods, calibrations, vectors, constant):

@@ -135,7 +135,7 @@ def _choice(law: str) -> Any:
     return instead
 
 
-def _stated(honest: Any, law: Any, source: AskedSource) -> Any:
+def _release_parameters(honest: Any, law: Any, source: AskedSource) -> Any:
     if type(law) in (SphericalLaplace, SphericalGaussian):
         return honest(law, source)
     return source.ask(Draw("stated on a vector", law.scale, law, lambda s: honest(law, s)))
@@ -185,7 +185,7 @@ INSTEAD = {
     random.exact_spherical_gaussian: _vector("Gaussian on a vector"),
     selection.permute_and_flip: _choice("permute-and-flip"),
     selection.exponential_mechanism: _choice("exponential mechanism"),
-    vector_noise.draw_noise: _stated,
+    vector_noise.draw_noise: _release_parameters,
     ladder.draw_cell: _cell,
     sums._released: _query(),
     sums.Sums.release: _query(),

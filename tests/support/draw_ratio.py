@@ -10,7 +10,7 @@ import numpy as np
 
 from skdpsurv.audit.density_ratio import DISTANCES, NEAR, Law, grid_step, log_law
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalGaussian, SphericalLaplace
+from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalGaussian, SphericalLaplace
 from tests.support.choice_law import log_exponential_mechanism, log_permute_and_flip
 from tests.support.replay import DrawnOnce
 
@@ -100,11 +100,13 @@ def near_points(one: Law, other: Law) -> FloatArray:
     """Return fewer points: in both directions in which the record pulls, and of each parameter."""
     minima = one.minimum, other.minimum
     d = minima[0].size
-    pulls = [
+    record_scores = [
         law.objective.derivatives(minima[0] - law.objective.center, order=1).gradient
         for law in (one, other)
     ]
-    ways = np.vstack([minima[1] - minima[0], pulls[1] - pulls[0], np.ones(d), np.eye(d)])
+    ways = np.vstack(
+        [minima[1] - minima[0], record_scores[1] - record_scores[0], np.ones(d), np.eye(d)]
+    )
     ways = ways[np.linalg.norm(ways, axis=1) > 0]
     ways /= np.linalg.norm(ways, axis=1, keepdims=True)
     ways = np.vstack([ways, -ways])
@@ -122,10 +124,10 @@ def _with_scale(one: DrawnOnce) -> Law:
     return replace(one.law, linear=_noise_of(one))
 
 
-def _noise_of(one: DrawnOnce) -> NoiseLaw:
+def _noise_of(one: DrawnOnce) -> NoiseDistribution:
     given = one.draw.given
     if not isinstance(given, int):
-        law: NoiseLaw = given
+        law: NoiseDistribution = given
         return law
     kind = SphericalGaussian if is_gaussian(one) else SphericalLaplace
     return kind(given, one.draw.scale)

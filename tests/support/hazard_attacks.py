@@ -49,12 +49,12 @@ PAIRS = {
         records((1.0, True, 0.01)),
     ),
     "after a first look": (
-        {"n_knots": 1, "epsilon": 4.0, "center_share": 0.5, "recalibration_share": 0.0},
+        {"n_knots": 1, "epsilon": 4.0, "pilot_share": 0.5, "recalibration_share": 0.0},
         records(*[(-1.0, False, 1.0)] * 50),
         records(*[(-1.0, False, 1.0)] * 49, (1.0, True, 0.01)),
     ),
     "recalibrated": (
-        {"n_knots": 1, "epsilon": 4.0, "center_share": 0.0, "recalibration_share": 0.8},
+        {"n_knots": 1, "epsilon": 4.0, "pilot_share": 0.0, "recalibration_share": 0.8},
         records(*[(-1.0, False, 1.0)] * 50),
         records(*[(-1.0, False, 1.0)] * 49, (1.0, True, 0.01)),
     ),

@@ -58,7 +58,7 @@ class WrongPrice(SphericalLaplace):
     """Costs more than it says."""
 
     @classmethod
-    def hiding(cls, dimension, sensitivity, epsilon):
+    def calibrated_to(cls, dimension, sensitivity, epsilon):
         return cls(dimension, 0.5 * sensitivity / epsilon)
 
     def cost(self, sensitivity):

@@ -193,7 +193,7 @@ def _planted() -> dict[str, Planted]:
         n_knots=1,
         data_norm=1.0,
         max_cumulative_hazard=1.0,
-        center_share=0.0,
+        pilot_share=0.0,
         alpha=20.0,
     )
     at_once = "event at once or censored at the end, alone"

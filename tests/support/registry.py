@@ -457,7 +457,7 @@ def _settings() -> Iterator[Setting]:
     yield one("output", survival, checked=True, **out)
     uncapped = {"max_cumulative_hazard": None, "link": "logit", "data_norm": 1.0}
     yield one("uncapped", survival, method="obj_pert", **uncapped)
-    yield one("probit", survival, link="probit", alpha=0.1, center_share=0.0)
+    yield one("probit", survival, link="probit", alpha=0.1, pilot_share=0.0)
     yield one("no privacy", moderate, epsilon=np.inf)
     yield one(
         "raw columns", raw_survival, columns=PublicColumns(RAW), representative=True, checked=False

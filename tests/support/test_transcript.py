@@ -20,7 +20,7 @@ from skdpsurv.mechanisms import moments, perturbation, sums, vector_noise
 from skdpsurv.model_selection import PrivateSearchCV
 from skdpsurv.published import PublishedWeibullFitter
 from skdpsurv.survival.curves import table as curve_table
-from skdpsurv.survival.hazards import plan as hazard_plan
+from skdpsurv.survival.hazards import discrete_time
 from skdpsurv.survival.weibull import ladder as weibull_ladder
 from skdpsurv.survival.weibull import plan as weibull_plan
 from tests.support.choice_law import log_exponential_mechanism, log_permute_and_flip
@@ -186,7 +186,7 @@ def test_what_is_released_as_it_is_does_not_follow(monkeypatch):
 
 
 def test_prices_that_add_up_to_more_than_epsilon_are_refuted(monkeypatch):
-    monkeypatch.setattr(hazard_plan, "what_is_left", lambda whole, *spent: whole)
+    monkeypatch.setattr(discrete_time, "remaining_budget", lambda whole, *spent: whole)
     # A plan that costs too much cannot be made: let it.
     monkeypatch.setattr(Cost, "within", lambda *arguments: True)
     case = CASES["hazard"]
@@ -378,13 +378,15 @@ def test_law_of_permute_and_flip():
     """Beside all orders of three candidates."""
     exponents = [Fraction(0), Fraction(1, 2), Fraction(3)]
     kept = np.exp([-float(x) for x in exponents])
-    chances = np.zeros(3)
+    outcome_probabilities = np.zeros(3)
     for order in itertools.permutations(range(3)):
         left = 1.0 / 6.0
         for i in order:
-            chances[i] += left * kept[i]
+            outcome_probabilities[i] += left * kept[i]
             left *= 1.0 - kept[i]
-    np.testing.assert_allclose(np.exp(log_permute_and_flip(exponents)), chances, rtol=1e-12)
+    np.testing.assert_allclose(
+        np.exp(log_permute_and_flip(exponents)), outcome_probabilities, rtol=1e-12
+    )
     np.testing.assert_allclose(
         np.exp(log_exponential_mechanism(exponents)), kept / kept.sum(), rtol=1e-12
     )

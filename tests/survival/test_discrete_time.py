@@ -134,7 +134,7 @@ class TestTargets:
 
     def test_long_rows_are_scaled_to_the_public_norm(self, data):
         long = 10.0 * data.X / np.linalg.norm(data.X, axis=1)[:, None]
-        kwargs = {"data_norm": 1.0, "center_share": 0.0}
+        kwargs = {"data_norm": 1.0, "pilot_share": 0.0}
         one, other = model(**kwargs).fit(long, data.y), model(**kwargs).fit(10 * long, data.y)
         np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-6)
 
@@ -233,11 +233,11 @@ BAD_PARAMETERS = [
     ({"max_cumulative_hazard": None, "link": "cloglog"}, "max_cumulative_hazard"),
     ({"prior_event_rate": 0.0}, "prior_event_rate"),
     ({"prior_event_rate": 1.0}, "prior_event_rate"),
-    ({"center_share": 1.0}, "center_share"),
-    ({"center_share": -0.1}, "center_share"),
+    ({"pilot_share": 1.0}, "pilot_share"),
+    ({"pilot_share": -0.1}, "pilot_share"),
     ({"recalibration_share": 1.0}, "recalibration_share"),
     ({"recalibration_share": -0.1}, "recalibration_share"),
-    ({"recalibration_share": 0.5, "center_share": 0.5}, "center_share, recalibration_share and"),
+    ({"recalibration_share": 0.5, "pilot_share": 0.5}, "pilot_share, recalibration_share and"),
     ({"random_state": -1}, "random_state"),
 ]
 BAD_TYPES = [
@@ -289,8 +289,8 @@ EXTREMES = [
     {"data_norm": 1e300},
     {"max_cumulative_hazard": 1e300, "link": "cloglog"},
     {"max_cumulative_hazard": 1e300, "link": "probit"},
-    {"center_share": 1e-300, "epsilon": 1e3},
-    {"center_share": 1e-17, "epsilon": 1e3},
+    {"pilot_share": 1e-300, "epsilon": 1e3},
+    {"pilot_share": 1e-17, "epsilon": 1e3},
     {"epsilon": 1e-300, "published": True},
     {"alpha": 1e300, "published": True},
 ]
@@ -330,7 +330,7 @@ class TestRefusals:
         """Before the charge, and not as an overflow somewhere."""
         parameters = {**parameters, "method": method}
         text = self.check(GOOD_X, GOOD_Y, parameters, ValueError, "too extreme", math.inf)
-        others = () if "published" in parameters else ("max_cumulative_hazard", "center_share")
+        others = () if "published" in parameters else ("max_cumulative_hazard", "pilot_share")
         for name in ("epsilon", "alpha", "data_norm", *others):
             assert name in text
 
@@ -457,7 +457,7 @@ class TestStatus:
     def test_the_parts_of_epsilon_add_up(self, method, n):
         """Whether there was a first look or not."""
         X, time = np.zeros((n, 2)), np.full(n, 0.5)
-        one = model(2.0, method=method, center_share=0.15)
+        one = model(2.0, method=method, pilot_share=0.15)
         inputs = one.fit(X, time).guarantee_.public_inputs
         parts = [inputs[f"epsilon_{part}"] for part in ("center", "fit", "recalibration")]
         assert sum(parts) == pytest.approx(2.0, rel=1e-12)

@@ -46,7 +46,7 @@ class TestGuarantee:
     def test_every_step_draws_the_noise_that_is_paid_for(self, data, monkeypatch):
         laws = laws_drawn(monkeypatch, SphericalGaussian)
         # Without tables the price of the fit is the whole price.
-        found = model(center_share=0.0, recalibration_share=0.0).fit(*data).guarantee_
+        found = model(pilot_share=0.0, recalibration_share=0.0).fit(*data).guarantee_
         stated = found.public_inputs
         assert laws == [SphericalGaussian(D + 3, stated["noise_scale"])] * stated["n_steps"]
         spent = 0.5 * stated["n_steps"] * (stated["gradient_sensitivity"] / laws[0].scale) ** 2
@@ -94,7 +94,7 @@ class TestRefusals:
             ({"sampler": "mala"}, "delta must be 0 .* sampler='mala'"),
             ({"n_epochs": 29}, "n_epochs must be at least 30"),
             ({"inference_share": 0.2}, "inference_share must be 0"),
-            ({"center_share": 0.5, "recalibration_share": 0.5}, "must leave something"),
+            ({"pilot_share": 0.5, "recalibration_share": 0.5}, "must leave something"),
             ({"max_cumulative_hazard": None, "link": "cloglog"}, "max_cumulative_hazard must be"),
         ],
     )

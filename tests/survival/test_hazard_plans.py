@@ -34,7 +34,7 @@ from skdpsurv.survival.hazards.fit import (
     SPREAD_RANGE,
     TABLE_PART,
     LifeTable,
-    Look,
+    PilotEstimate,
     RowMean,
 )
 from skdpsurv.survival.hazards.model import CAP_RANGE, HazardModel, HazardRecords
@@ -43,9 +43,9 @@ MODEL = HazardModel("logit", 50, 3, 1000, 2, 1.5, "auto", 0.4)
 
 
 def planned(
-    epsilon=1.0, method="obj_pert", alpha=0.0, center_share=0.1, recalibration_share=0.0, **changes
+    epsilon=1.0, method="obj_pert", alpha=0.0, pilot_share=0.1, recalibration_share=0.0, **changes
 ):
-    shares = center_share, recalibration_share, 0.0
+    shares = pilot_share, recalibration_share, 0.0
     found = fit_of(replace(MODEL, **changes), epsilon, method, alpha, shares)
     return *found, perturbed_plan(*found)
 
@@ -61,7 +61,7 @@ def test_defaults_of_the_estimator():
         for name, parameter in inspect.signature(DPDiscreteTimeSurvival).parameters.items()
     }
     assert defaults["max_cumulative_hazard"] == "auto"
-    assert defaults["center_share"] == 0.1
+    assert defaults["pilot_share"] == 0.1
     assert defaults["recalibration_share"] == 0.1
 
 
@@ -96,7 +96,7 @@ class TestCap:
 
     def test_the_guarantee_states_the_cap(self):
         data = make_discrete_time_survival(500, 2, random_state=0)
-        model = DPDiscreteTimeSurvival(2.0, max_time=1.0, center_share=0.0, random_state=0)
+        model = DPDiscreteTimeSurvival(2.0, max_time=1.0, pilot_share=0.0, random_state=0)
         caps = "auto", 0.9 * 2.0**0.28
         fits = [
             clone(model).set_params(max_cumulative_hazard=cap).fit(data.X, data.y) for cap in caps
@@ -115,7 +115,9 @@ class TestRisingCap:
         center = one.public_look.center
         hazard = -np.expm1(-level / MODEL.n_intervals)
         center[0] = np.log(hazard / (1 - hazard)) / one.basis[0, 0]
-        return one.after(Look(center, np.zeros(2), 1.0, 1.0)).likelihood.max_cumulative_hazard
+        return one.after(
+            PilotEstimate(center, np.zeros(2), 1.0, 1.0)
+        ).likelihood.max_cumulative_hazard
 
     def test_it_rises_with_the_level_between_public_ends(self):
         one = plan(1.0)  # of signal 2
@@ -134,7 +136,7 @@ class TestRisingCap:
         one = plan(1.0)
         center = one.public_look.center
         center[0] = 3.0 / one.basis[0, 0]
-        risen = one.after(Look(center, np.zeros(2), 1.0, 1.0))
+        risen = one.after(PilotEstimate(center, np.zeros(2), 1.0, 1.0))
         assert risen == one.bounded(HIGHEST_RISE)._replace(likelihood=risen.likelihood)
         direct = plan(1.0, max_cumulative_hazard=HIGHEST_RISE)
         assert risen.likelihood.constants == direct.likelihood.constants
@@ -146,7 +148,7 @@ class TestRisingCap:
         [
             plan(1.0, max_cumulative_hazard=1.0),
             plan(1.0, max_cumulative_hazard=None),
-            plan(1.0, center_share=0.0),
+            plan(1.0, pilot_share=0.0),
             plan(0.1),  # no first look
             plan(1e4),  # higher already
         ],
@@ -195,7 +197,7 @@ class TestFirstLook:
         for fit, prices, whole in (
             one,
             shared,
-            planned(epsilon, center_share=0.26, recalibration_share=0.7399),
+            planned(epsilon, pilot_share=0.26, recalibration_share=0.7399),
         ):
             parts = fit.price, *prices
             assert sum(parts) == pytest.approx(epsilon, rel=1e-12)
@@ -297,7 +299,7 @@ class TestSpans:
         assert any(mean_scale / 2 <= span <= mean_scale * 2 for span in whole.spans())
 
     def test_no_first_look_has_no_scale(self):
-        assert len(planned(2.0, center_share=0.0)[2].spans()) < len(planned(2.0)[2].spans())
+        assert len(planned(2.0, pilot_share=0.0)[2].spans()) < len(planned(2.0)[2].spans())
 
 
 def test_prior_hazard_leads_to_the_prior_event_rate():
@@ -334,7 +336,7 @@ def test_a_table_of_one_band_and_hardly_any_noise_is_fitted(link, epsilon):
     [
         {"max_cumulative_hazard": 1e-306},
         {"max_cumulative_hazard": 1e300},
-        {"center_share": 5e-324, "epsilon": 100.0},
+        {"pilot_share": 5e-324, "epsilon": 100.0},
         {"data_norm": 1e6, "epsilon": 1e11},
     ],
 )

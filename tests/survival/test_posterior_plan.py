@@ -415,7 +415,7 @@ class TestSetting:
     def test_cap_first_look_and_guess_do_not_enter(self, data):
         guess = {"prior_event_rate": 1e-9}
         fits = [
-            model(max_cumulative_hazard=cap, center_share=share, **more).fit(data.X, data.y).coef_
+            model(max_cumulative_hazard=cap, pilot_share=share, **more).fit(data.X, data.y).coef_
             for cap, share, more in (("auto", 0.1, {}), (0.5, 0.0, {}), (None, 0.7, guess))
         ]
         np.testing.assert_array_equal(fits[0], fits[1])

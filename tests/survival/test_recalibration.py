@@ -223,10 +223,12 @@ class TestFit:
         table = _Table(layout, counts.astype(float), places, 1.0, 500, 1.0)
         at = np.array([0.1, -0.2, 0.15, 0.05, 0.6])
         for which in (0, 1):
-            slopes = table.chances(at)[which + 2]
+            slopes = table.outcome_probabilities(at)[which + 2]
             for i, unit in enumerate(np.eye(at.size)):
                 h = 1e-5
-                up, down = (table.chances(at + way * h * unit)[which] for way in (1, -1))
+                up, down = (
+                    table.outcome_probabilities(at + way * h * unit)[which] for way in (1, -1)
+                )
                 np.testing.assert_allclose(slopes[i], (up - down) / (2 * h), rtol=1e-4, atol=1e-7)
 
     def test_who_is_censored_evenly_misses_the_events_of_the_rest_of_a_band(self):
@@ -237,7 +239,7 @@ class TestFit:
         )
         nothing = np.zeros((2, n_bands))
         table = _Table(layout, np.ones(layout.shape), nothing, 1e9, 21, 1.0)
-        event, later, *_ = table.chances(np.array([0.0, 0.0, 0.0, 0.0, 1.0]))
+        event, later, *_ = table.outcome_probabilities(np.array([0.0, 0.0, 0.0, 0.0, 1.0]))
         hazard = np.bincount(layout.bands) * 3.0 / q
         right = -np.expm1(-hazard)
         np.testing.assert_allclose(event, np.tile(right, (n_bands, 1)), rtol=1e-5)

@@ -18,7 +18,7 @@ from skdpsurv.survival.hazards.inference import (
     N_BANDS,
     N_BLOCKS,
     ExitCounts,
-    WaysOut,
+    OutcomeProbabilities,
     block_edges,
     exit_counts,
     loss_rates,
@@ -32,7 +32,7 @@ A, B = np.array([-2.0, 0.4, 0.2]), np.array([-1.0, 0.0, 1.5])
 
 def ways(link="cloglog", cap=1.2, q=Q, losses=0.03):
     likelihood = DiscreteHazard(orthogonal_basis(q, 3), 1, 1.0, LINKS[link].bounded_at(0.05), cap)
-    return WaysOut(likelihood, np.full(min(q, N_BLOCKS), losses))
+    return OutcomeProbabilities(likelihood, np.full(min(q, N_BLOCKS), losses))
 
 
 def numerically(function, a, b, step=1e-6):
@@ -48,36 +48,36 @@ def numerically(function, a, b, step=1e-6):
 def test_people_leave_in_one_way(link, q):
     one = ways(link, q=q)
     basis = A[: one.likelihood.basis.shape[1]]
-    chance, slopes = one.chances(basis, B)
+    chance, slopes = one.outcome_probabilities(basis, B)
     assert chance.shape == (3, 2 * min(q, N_BLOCKS) + 1)
     assert (chance >= 0).all()
     assert chance.sum(axis=1) == pytest.approx(np.ones(3))
     assert slopes == pytest.approx(
-        numerically(lambda a, b: one.chances(a, b)[0], basis, B), abs=1e-7
+        numerically(lambda a, b: one.outcome_probabilities(a, b)[0], basis, B), abs=1e-7
     )
-    assert one.chances(basis, B, slopes=False)[1].shape == (0, *chance.shape)
+    assert one.outcome_probabilities(basis, B, slopes=False)[1].shape == (0, *chance.shape)
 
 
 @pytest.mark.parametrize("link", sorted(LINKS))
 def test_pulls_are_gradients_of_the_loss_where_a_block_is_an_interval(link):
     one = ways(link, cap=50.0)
-    pulls = one.pulls(A, B)
+    record_scores = one.record_scores(A, B)
     kinds = [(s, event) for event in (True, False) for s in range(1, Q + 1)] + [(Q, False)]
     for i, b in enumerate(B):
         for cell, (interval, event) in enumerate(kinds):
             block = hazard_block(np.array([[1.0]]), np.array([interval]), np.array([event]))
             gradient = one.likelihood.derivatives(np.append(A, b), block, order=1).gradient
-            assert pulls[:, i, cell] == pytest.approx(gradient, abs=1e-12)
+            assert record_scores[:, i, cell] == pytest.approx(gradient, abs=1e-12)
 
 
 @pytest.mark.parametrize("link", sorted(LINKS))
 def test_capped_pulls_are_gradients_of_the_capped_loss(link):
     one, b = ways(link, cap=0.6), 1.5
-    pulls = one.pulls(A, np.array([b]))
+    record_scores = one.record_scores(A, np.array([b]))
     block = hazard_block(np.array([[1.0]]), np.array([Q]), np.array([False]))
     gradient = one.likelihood.derivatives(np.append(A, b), block, order=1).gradient
     assert gradient[-1] == pytest.approx(one.likelihood.cap)
-    assert pulls[:, 0, -1] == pytest.approx(gradient, abs=1e-8)
+    assert record_scores[:, 0, -1] == pytest.approx(gradient, abs=1e-8)
 
 
 @pytest.mark.parametrize("q", [1, 7, 20, 37, 200, 100_000])
@@ -128,5 +128,5 @@ def test_any_noisy_table_gives_rates(q):
 
 def test_people_that_nobody_loses():
     none = replace(ways(), losses=np.zeros(Q))
-    chance, _ = none.chances(A, B)
+    chance, _ = none.outcome_probabilities(A, B)
     assert (chance[:, Q : 2 * Q] == 0).all()

@@ -30,7 +30,7 @@ class EventsAndTime(NoisySum):
             time, event = clip_times(block[1], block[0], self.max_time)
             return FOLLOW_UP.total(event), FOLLOW_UP.total(time / self.max_time)
 
-        return records.map_sum(sums)
+        return records.map_reduce(sums)
 
     def after(self, known, noisy):
         n_events, total = noisy
@@ -63,11 +63,11 @@ class DPExponentialFitter(UnivariateFitter):
 
     def _plan(self, shape):
         return Plan(
-            EventsAndTime(price=float(self.epsilon), **self._stated(shape)),
+            EventsAndTime(price=float(self.epsilon), **self._release_parameters(shape)),
             float(self.epsilon),
-            inputs={"n_records": shape.n_records, **self._stated(shape)},
+            inputs={"n_records": shape.n_records, **self._release_parameters(shape)},
             assumed=("max_time was not read off these records",),
         )
 
-    def _stated(self, shape):
+    def _release_parameters(self, shape):
         return {"max_time": float(self.max_time)}

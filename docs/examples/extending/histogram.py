@@ -24,7 +24,7 @@ class Counts(NoisySum):
 
     def ask(self, known, records):
         ends = self.edges[[0, -1]]
-        return records.map_sum(lambda rows: np.histogram(rows[:, 0].clip(*ends), self.edges)[0])
+        return records.map_reduce(lambda rows: np.histogram(rows[:, 0].clip(*ends), self.edges)[0])
 
     def after(self, known, noisy):
         return {"counts": noisy, "edges": self.edges}
@@ -51,7 +51,7 @@ class DPHistogram(TabularEstimator):
     def _read(self, shape, X, y=None):
         of = self._without_ledger()
         rows = in_blocks(X).map(lambda block: of._fitting_rows(block[0])).held()
-        shape.require(rows.map_sum(len))
+        shape.require(rows.map_reduce(len))
         return rows
 
     def _set_fitted(self, release):

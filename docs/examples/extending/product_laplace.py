@@ -22,7 +22,7 @@ class ProductLaplace:
     scale: float
 
     @classmethod
-    def hiding(cls, dimension: int, sensitivity: float, epsilon: float) -> Self:
+    def calibrated_to(cls, dimension: int, sensitivity: float, epsilon: float) -> Self:
         return cls(dimension, np.sqrt(dimension) * sensitivity / epsilon)
 
     def cost(self, sensitivity: float) -> float:

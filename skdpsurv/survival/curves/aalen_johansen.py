@@ -224,7 +224,7 @@ class DPAalenJohansenFitter(ExitCurves):
         if event_of_interest is not None:
             shown, stated = self._shown, {"event_of_interest": plain(event_of_interest)}
             parameters = {**self.release_.parameters, **stated}
-            self._keep(replace(self.release_, parameters=parameters))
+            self._set_release(replace(self.release_, parameters=parameters))
             self._shown = shown
         return self
 

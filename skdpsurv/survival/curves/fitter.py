@@ -45,7 +45,7 @@ from skdpsurv.survival.curves.table import (
     n_bands_for,
     stated_ends,
 )
-from skdpsurv.survival.released_curve import Shown, around, curves_of, times_argument
+from skdpsurv.survival.released_curve import DisplayOptions, around, curves_of, times_argument
 from skdpsurv.survival.univariate import UnivariateFitter, counted, target_blocks
 
 #: Rows of a summary.
@@ -144,7 +144,7 @@ class ExitCurves(UnivariateFitter, released=False):
         -------
         self
         """
-        shown = Shown.checked(timeline, label, alpha)
+        shown = DisplayOptions.checked(timeline, label, alpha)
         if group is not None and self.groups is None:
             raise ValueError(NO_GROUP)
         if y is None and durations is None:
@@ -181,7 +181,7 @@ class ExitCurves(UnivariateFitter, released=False):
                 f"breakpoints must be further apart than {NARROWEST:g} times max_time."
             )
 
-    def _stated(self, shape: Shape) -> dict[str, Any]:
+    def _release_parameters(self, shape: Shape) -> dict[str, Any]:
         breakpoints, n_intervals, causes = self.breakpoints, self.n_intervals, self._causes()
         labels = self._labels()
         if not isinstance(breakpoints, str):
@@ -202,7 +202,7 @@ class ExitCurves(UnivariateFitter, released=False):
         }
 
     def _plan(self, shape: Shape) -> Plan:
-        stated, epsilon = self._stated(shape), float(self.epsilon)
+        stated, epsilon = self._release_parameters(shape), float(self.epsilon)
         check_size(stated)
         kind = ExactExits if math.isinf(epsilon) else ExitTable
         table = kind(

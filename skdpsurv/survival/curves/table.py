@@ -242,7 +242,7 @@ class ExitTable(NoisySum):
             size = self.n_groups * self.n_cells
             return np.bincount(group * self.n_cells + cell, minlength=size).astype(np.int64)
 
-        return records.map_sum(count).reshape(self.n_groups, self.n_cells)
+        return records.map_reduce(count).reshape(self.n_groups, self.n_cells)
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
         """Return the table."""

@@ -128,7 +128,7 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
         }
         return super()._read(shape, X, y).map(lambda block: HazardRecords.on_grid(*block, **grid))
 
-    def _stated(self, shape: Shape) -> dict[str, Any]:
+    def _release_parameters(self, shape: Shape) -> dict[str, Any]:
         return {
             "max_time": required_horizon(self.max_time),
             "n_intervals": int(self.n_intervals),
@@ -178,7 +178,7 @@ class DiscreteTimeModel(Summarised, SurvivalRegression):
         level, found = fraction("level", level), self._require_inference()
         stated = self.release_.parameters
         basis = published_basis(stated["n_intervals"], stated["n_knots"])
-        rows, link, q = self._asked_rows(X), LINKS[stated["link"]], len(basis)
+        rows, link, q = self._prediction_rows(X), LINKS[stated["link"]], len(basis)
         lower, upper = np.zeros((len(rows), q)), np.ones((len(rows), q))
         for i, row in enumerate(rows):
             combination = np.column_stack([basis, np.broadcast_to(row, (q, row.size))])

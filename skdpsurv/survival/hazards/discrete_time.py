@@ -1,6 +1,6 @@
 """DPDiscreteTimeSurvival: a private hazard model over discrete time.
 
-A first look spends ``center_share`` of epsilon on a life table, which gives the baseline to shrink
+A first look spends ``pilot_share`` of epsilon on a life table, which gives the baseline to shrink
 to, and on the covariates' mean: rows are centred by it and clipped to the spread that is left. When
 coefficients are released, ``recalibration_share`` pays for a table of their scores over time, which
 corrects level, course and slope of the hazard, and ``inference_share`` for standard errors.
@@ -19,7 +19,7 @@ from skdpsurv.dp.checks import Check, auto_or, number_in, optional, positive, wo
 from skdpsurv.dp.measurement import Measurement
 from skdpsurv.dp.plan import Node, Plan, Sequential
 from skdpsurv.dp.references import REAL_ARITHMETIC
-from skdpsurv.dp.zcdp import Price, amount, left, part, parts, what_is_left
+from skdpsurv.dp.zcdp import Price, amount, left, part, parts, remaining_budget
 from skdpsurv.likelihoods.links import LINKS, steepness
 from skdpsurv.mechanisms.perturbation import NAMES, candidates, check_delta
 from skdpsurv.mechanisms.vector_noise import arithmetic
@@ -82,7 +82,7 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
         posterior. Without a delta it has an **asymptotic guarantee only**: epsilon holds for the
         law that its Markov chain tends to, and nothing is proved about a chain of finite length,
         whatever its diagnostics show. Its likelihood is uncapped and it takes no first look, so
-        that ``max_cumulative_hazard`` and ``center_share`` do not enter, and it works with every
+        that ``max_cumulative_hazard`` and ``pilot_share`` do not enter, and it works with every
         link. With a delta and ``PosteriorSampling("psgld")`` the guarantee is **proved, of the
         chain that was run**: each step's gradient is a Gaussian mechanism. Likelihood, cap, first
         look and recalibration are then those of the other methods.
@@ -117,7 +117,7 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
     prior_event_rate : float, default=0.5
         Public guess of the share of people with an event by ``max_time``. The fit is shrunk towards
         the baseline that it implies.
-    center_share : float, default=0.1
+    pilot_share : float, default=0.1
         Share of epsilon spent on a first look, a private life table and a private mean of the
         covariates, to shrink towards what they say instead of the guess. 0 trusts the guess.
         Skipped where ``n * epsilon`` is below 200.
@@ -224,7 +224,7 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
         "method": word_or(PosteriorSampling, "auto", *NAMES, "psgld"),
         "max_cumulative_hazard": optional(auto_or(positive())),
         "prior_event_rate": number_in(1e-9, 1.0 - 1e-9),
-        "center_share": number_in(0.0, 1.0, closed="left"),
+        "pilot_share": number_in(0.0, 1.0, closed="left"),
         "recalibration_share": number_in(0.0, 1.0, closed="left"),
         "inference_share": number_in(0.0, 1.0, closed="left"),
         "prior": is_prior,
@@ -246,7 +246,7 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
         alpha: float = 0.0,
         max_cumulative_hazard: float | str | None = "auto",
         prior_event_rate: float = 0.5,
-        center_share: float = 0.1,
+        pilot_share: float = 0.1,
         recalibration_share: float = 0.1,
         inference_share: float = 0.0,
         prior: Release | None = None,
@@ -265,7 +265,7 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
         self.alpha = alpha
         self.max_cumulative_hazard = max_cumulative_hazard
         self.prior_event_rate = prior_event_rate
-        self.center_share = center_share
+        self.pilot_share = pilot_share
         self.recalibration_share = recalibration_share
         self.inference_share = inference_share
         self.prior = prior
@@ -292,10 +292,10 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
         if sampling is not None and self.delta:
             sampling.check_noisy()
         looks = not self._is_asymptotic and self.epsilon < math.inf
-        shares = self.center_share, self.recalibration_share, self.inference_share
+        shares = self.pilot_share, self.recalibration_share, self.inference_share
         if looks and not sum(shares) < 1.0:
             raise ValueError(
-                "center_share, recalibration_share and inference_share must leave something of "
+                "pilot_share, recalibration_share and inference_share must leave something of "
                 f"epsilon to the fit, got {shares[0]}, {shares[1]} and {shares[2]}."
             )
         if self.inference_share and sampling is not None:
@@ -324,8 +324,8 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
             found += [Weakness("proved", text) for text in Promises.of(self.prior).leaks()]
         return found
 
-    def _doubts(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:
-        doubts = super()._doubts(shape, X, y, **options)
+    def _input_warnings(self, shape: Shape, X: Any, y: Any = None, **options: Any) -> list[str]:
+        doubts = super()._input_warnings(shape, X, y, **options)
         if self.inference_share:
             doubts += self._few_intervals(shape, FIRST_LOOK_RECORDS)
         return doubts
@@ -345,7 +345,7 @@ class DPDiscreteTimeSurvival(DiscreteTimeModel):
         if sampling is not None and self._is_asymptotic:
             drawn = PosteriorDraw(model, epsilon, alpha, sampling)
             return hazard_plan(model, epsilon, alpha, drawn, numbers=REAL_ARITHMETIC)
-        asked = self.center_share, self.recalibration_share, self.inference_share
+        asked = self.pilot_share, self.recalibration_share, self.inference_share
         shares, delta = tuple(map(float, asked)), float(self.delta)
         if sampling is not None:
             steps = sampling.n_epochs
@@ -401,7 +401,7 @@ def fit_of(
         own, *others = parts(epsilon, delta, [1.0 - sum(shares), *(2.0 * s for s in shares)])
     else:
         others = [share * epsilon for share in shares]
-        own = what_is_left(epsilon, *others)
+        own = remaining_budget(epsilon, *others)
     center, recalibration, inference = others
     looks, weighed = amount(center) > 0.0, amount(inference) > 0.0
     fit = kind(model, epsilon, method, alpha, own, looks=looks, weighed=weighed, **options)

@@ -38,7 +38,7 @@ from skdpsurv.mechanisms.perturbation import (
     steps_of,
 )
 from skdpsurv.mechanisms.sums import HISTOGRAM
-from skdpsurv.mechanisms.vector_noise import NoiseLaw, SphericalLaplace
+from skdpsurv.mechanisms.vector_noise import NoiseDistribution, SphericalLaplace
 from skdpsurv.priors import Evidence, Prior
 from skdpsurv.survival.hazards.model import (
     HAZARD_PROOF,
@@ -54,7 +54,7 @@ from skdpsurv.survival.hazards.model import (
 #: baseline, so little freedom is needed, and small columns keep the sensitivity near that of the
 #: covariates alone. Found on simulated data and flchain (docs/benchmarks/accuracy).
 LEVEL_SIZE, SHAPE_SIZE = 0.4, 0.15
-#: Part of ``center_share`` for the life table; the covariates' mean has the rest.
+#: Part of ``pilot_share`` for the life table; the covariates' mean has the rest.
 TABLE_PART = 1.0 / 3.0
 #: Part of the price of standard errors for the table of exits.
 EXITS_PART = 0.15
@@ -84,7 +84,7 @@ INFORMATION_PART = 0.25
 SMALLEST_SPREAD = 0.25
 
 
-class Look(NamedTuple):
+class PilotEstimate(NamedTuple):
     """What is known when the perturbed fit begins: public, or released by a first look.
 
     Parameters
@@ -127,7 +127,7 @@ class HazardFit:
         Of the minimiser.
     looks, weighed : bool
         Whether there is a first look, and whether there are standard errors.
-    law : type of NoiseLaw
+    law : type of NoiseDistribution
     prior : Prior or None
     """
 
@@ -138,7 +138,7 @@ class HazardFit:
     price: Price
     looks: bool = False
     weighed: bool = False
-    law: type[NoiseLaw] = SphericalLaplace
+    law: type[NoiseDistribution] = SphericalLaplace
     prior: Prior | None = None
     likelihood: DiscreteHazard = field(init=False)
     calibration: Calibrated = field(init=False)
@@ -208,7 +208,7 @@ class HazardFit:
             return [least]
         return [least, self.bounded(highest)]
 
-    def after(self, look: Look) -> Bounded:
+    def after(self, look: PilotEstimate) -> Bounded:
         """Return the fit with the cap that the level of a released life table asks for."""
         least, highest = self.likelihood.max_cumulative_hazard, self.highest_cap
         if least is None or highest is None or highest == least:
@@ -218,41 +218,41 @@ class HazardFit:
         level *= times * min(1.0, self.model.signal(self.epsilon) / RISE_SIGNAL)
         return self.bounded(min(max(least, level), highest))
 
-    def _hazard(self, look: Look) -> Curve:
+    def _hazard(self, look: PilotEstimate) -> Curve:
         """Return the hazard that a first look has found, interval by interval."""
         return self.likelihood.link.survival(self.basis @ look.center[: self.model.n_knots])
 
     # ---- What is known of centre and rows.
 
-    def look(self, known: Known) -> Look:
+    def look(self, known: Known) -> PilotEstimate:
         """Return what a first look has released, or what is public."""
         public = self.public_look
         if not self.looks or "_mean" not in known:
             return public
         center = public.center.copy()
         center[: self.model.n_knots] = known["_baseline"]
-        return Look(center, known["_mean"], known["_radius"], known["_spread"])
+        return PilotEstimate(center, known["_mean"], known["_radius"], known["_spread"])
 
     @property
-    def public_look(self) -> Look:
+    def public_look(self) -> PilotEstimate:
         """What is known without a look: the prior hazard, and the bound on rows."""
         model, likelihood = self.model, self.likelihood
         center = np.zeros(likelihood.n_params)
         center[0] = likelihood.link.predictor(model.prior_hazard) / likelihood.basis[0, 0]
         center[: model.n_knots] = self.moderate(center[: model.n_knots])
-        return Look(center, np.zeros(model.n_features), model.data_norm, model.data_norm)
+        return PilotEstimate(center, np.zeros(model.n_features), model.data_norm, model.data_norm)
 
     def moderate(self, baseline: FloatArray) -> FloatArray:
         """Return a baseline whose linear predictors are within ``LARGEST_PREDICTOR``."""
         largest = float(np.max(np.abs(self.basis @ baseline)))
         return baseline * min(1.0, LARGEST_PREDICTOR / max(largest, LARGEST_PREDICTOR))
 
-    def seen(self, records: Blocks[HazardRecords], look: Look) -> Blocks[HazardBlock]:
+    def seen(self, records: Blocks[HazardRecords], look: PilotEstimate) -> Blocks[HazardBlock]:
         """Return what the likelihood sees of records, after a first look."""
         reach = REACH if self.weighed else None
         return records.map(lambda block: block.within(look.mean, look.radius, reach))
 
-    def problem(self, records: Blocks[HazardRecords], look: Look) -> Problem:
+    def problem(self, records: Blocks[HazardRecords], look: PilotEstimate) -> Problem:
         """Return the minimisation after a first look."""
         likelihood, calibration = self.after(look)
         seen, price = self.seen(records, look), SharedPrice(self.price)
@@ -260,32 +260,34 @@ class HazardFit:
 
     # ---- What a released point says.
 
-    def evidence(self, minimiser: FloatArray, look: Look) -> Evidence:
+    def evidence(self, minimiser: FloatArray, look: PilotEstimate) -> Evidence:
         """Return what a minimiser says of coefficients on the scale of X, by itself."""
         model = self.model
         events = model.n_records * -np.expm1(-self._hazard(look).value.sum())
-        mean_square = (look.spread / look.radius) ** 2 / model.n_features
-        information = INFORMATION_PART * max(events, 1.0) * mean_square
+        second_moment = (look.spread / look.radius) ** 2 / model.n_features
+        information = INFORMATION_PART * max(events, 1.0) * second_moment
         found = Evidence.of_minimiser(
             minimiser[model.n_knots :], information, self.after(look).calibration
         )
         return found.scaled(1.0 / look.radius)
 
-    def improved(self, minimiser: FloatArray, own: Evidence, look: Look) -> FloatArray:
+    def posterior_mean(
+        self, minimiser: FloatArray, own: Evidence, look: PilotEstimate
+    ) -> FloatArray:
         """Return a minimiser with the coefficients that it has together with the prior."""
         if self.prior is None:
             return minimiser
         baseline, coef = np.split(minimiser, [self.model.n_knots])
         prior = self.prior.evidence.scaled(1.0 / steepness(self._hazard(look)))
-        return np.append(baseline, own.improved(coef / look.radius, prior) * look.radius)
+        return np.append(baseline, own.posterior_mean(coef / look.radius, prior) * look.radius)
 
-    def unscaled(self, coef: FloatArray, look: Look) -> tuple[FloatArray, FloatArray]:
+    def unscaled(self, coef: FloatArray, look: PilotEstimate) -> tuple[FloatArray, FloatArray]:
         """Return a point as a baseline on the grid and coefficients on the scale of X."""
         n_knots = self.model.n_knots
         beta = coef[n_knots:] / look.radius
         return self.basis @ coef[:n_knots] - look.mean @ beta, beta
 
-    def fitted(self, coef: FloatArray, look: Look) -> dict[str, Any]:
+    def fitted(self, coef: FloatArray, look: PilotEstimate) -> dict[str, Any]:
         """Return a released point by the names of a release, and on the grid."""
         baseline, beta = self.unscaled(coef, look)
         return {"_fitted": (baseline, beta), **released(self.model, baseline, beta)}
@@ -440,5 +442,5 @@ class HazardMinimiser(HazardPoint, Minimisers):
         """Return baseline and coefficients, and what they are worth."""
         fit, (minimiser,), look = self.fit, found, self.fit.look(known)
         own = fit.evidence(minimiser.coef, look)
-        improved = fit.improved(minimiser.coef, own, look)
-        return {"_minimiser": minimiser, **fit.fitted(improved, look), **own.values()}
+        posterior_mean = fit.posterior_mean(minimiser.coef, own, look)
+        return {"_minimiser": minimiser, **fit.fitted(posterior_mean, look), **own.values()}

@@ -86,7 +86,7 @@ def exit_counts(records: Blocks[HazardRecords], n_intervals: int) -> IntArray:
         cell = np.where(end, 2 * n_bands, 2 * band + block.event)
         return np.bincount(cell, minlength=2 * n_bands + 1).astype(np.int64)
 
-    return records.map_sum(counts)
+    return records.map_reduce(counts)
 
 
 def loss_rates(noisy: IntArray, n_intervals: int) -> FloatArray:
@@ -109,7 +109,7 @@ def block_edges(n_intervals: int) -> IntArray:
 
 
 @dataclass(frozen=True)
-class WaysOut:
+class OutcomeProbabilities:
     """Ways out of a study: an event or a loss in each block, or staying to the end.
 
     Parameters
@@ -143,7 +143,7 @@ class WaysOut:
         """What a and b are multiplied by in each block, shape (n_basis + 1, n_blocks)."""
         return np.concatenate([self.basis.T, np.ones((1, self.losses.size))])
 
-    def chances(
+    def outcome_probabilities(
         self, a: FloatArray, b: FloatArray, slopes: bool = True
     ) -> tuple[FloatArray, FloatArray]:
         """Return probabilities of the ways out, and perhaps their derivatives by a and b."""
@@ -161,17 +161,19 @@ class WaysOut:
         lost = before + np.diag(0.5 * (self._sizes + 1.0))
         return np.concatenate([event, lost, self._sizes[None, :]])
 
-    def pulls(self, a: FloatArray, b: FloatArray) -> FloatArray:
+    def record_scores(self, a: FloatArray, b: FloatArray) -> FloatArray:
         """Return derivatives of the capped loss by a and b, for each way out."""
         link, cap = self.likelihood.link, self.likelihood.cap
         eta = self.basis @ a + b[:, None]
         by_block = self._columns[:, None, :] * self._survived
-        pulls = link.survival(eta).slope @ by_block.transpose(0, 2, 1)
+        record_scores = link.survival(eta).slope @ by_block.transpose(0, 2, 1)
         if cap is not None:
-            beyond = pulls[-1] > cap
-            pulls = np.where(beyond, self._at_knees(tuple(a), cap)[:, None, :], pulls)
-        pulls[..., : self._sizes.size] += self._columns[:, None, :] * link.event(eta).slope
-        return np.asarray(pulls)
+            beyond = record_scores[-1] > cap
+            record_scores = np.where(
+                beyond, self._at_knees(tuple(a), cap)[:, None, :], record_scores
+            )
+        record_scores[..., : self._sizes.size] += self._columns[:, None, :] * link.event(eta).slope
+        return np.asarray(record_scores)
 
     def _at_knees(self, a: tuple[float, ...], cap: float) -> FloatArray:
         """Return what a record beyond the cap pulls with, for each way out, (k + 1, C)."""
@@ -244,7 +246,7 @@ class HazardMoments(RowMoments):
         look, minimiser = self.fit.look(known), known["_minimiser"]
         likelihood, calibration = self.fit.after(look)
         equation = Indirect.after(
-            WaysOut(likelihood, known["_losses"]),
+            OutcomeProbabilities(likelihood, known["_losses"]),
             minimiser.coef,
             minimiser.center,
             calibration,

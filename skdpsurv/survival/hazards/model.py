@@ -170,7 +170,7 @@ def life_table_counts(exits: Blocks[tuple[IntArray, BoolArray]], n_intervals: in
         cell = 2 * ((interval - 1) * n_bands // n_intervals) + event
         return np.bincount(cell, minlength=2 * n_bands).astype(np.int64)
 
-    return exits.map_sum(counts)
+    return exits.map_reduce(counts)
 
 
 def baseline_from_life_table(

@@ -38,7 +38,7 @@ from skdpsurv.mechanisms.langevin import MALA, PSGLD, least_step
 from skdpsurv.mechanisms.newton import around
 from skdpsurv.mechanisms.perturbation import distances
 from skdpsurv.mechanisms.posterior_sampling import PRIOR_PRECISION, Sanitizer, Target, calibrate
-from skdpsurv.survival.hazards.fit import HazardFit, HazardPoint, Look, from_to
+from skdpsurv.survival.hazards.fit import HazardFit, HazardPoint, PilotEstimate, from_to
 from skdpsurv.survival.hazards.model import HazardModel, HazardRecords, orthogonal_basis, released
 
 SAMPLERS = ("mala", "psgld")
@@ -368,7 +368,7 @@ class HazardChain(HazardPoint):
         return stated | {"sampler": self.fit.method}
 
     def states(
-        self, records: Blocks[HazardRecords], look: Look, source: RandomSource
+        self, records: Blocks[HazardRecords], look: PilotEstimate, source: RandomSource
     ) -> Iterator[FloatArray]:
         """Yield the chain's states, on the scale of the fit."""
         likelihood, calibration = self.fit.after(look)

@@ -238,7 +238,7 @@ class _Table:
         sizes, ways_out = (x / np.maximum(x.sum(), 1.0) for x in (sizes, ways_out))
         self.likely = self.n_records * np.outer(sizes, ways_out)
 
-    def chances(self, parameters: FloatArray) -> tuple[FloatArray, ...]:
+    def outcome_probabilities(self, parameters: FloatArray) -> tuple[FloatArray, ...]:
         """Return chances in bands, by group, and their derivatives."""
         line, slope = parameters[:-1] @ self.line_in_blocks, parameters[-1]
         eta = np.clip(self.eta + line, -ETA_RANGE, ETA_RANGE) + slope * self.scores[:, :, None]
@@ -265,7 +265,7 @@ class _Table:
 
     def equations(self, parameters: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return weighed differences of events from expected ones, and their slopes."""
-        event, later, slopes, later_slopes = self.chances(parameters)
+        event, later, slopes, later_slopes = self.outcome_probabilities(parameters)
         # Linear in a row of the table, so that the covariance of their noise is known.
         of_row = self.is_event - event[:, :, None] * self.is_at_risk
         of_row += later[:, :, None] * self.is_lost
@@ -347,7 +347,7 @@ class RiskTable(HazardSum):
     def ask(self, known: Known, records: Blocks[HazardRecords]) -> IntArray:
         """Return exact counts."""
         cells = cells_of(self.fit, known, self.price)
-        return records.map_sum(lambda block: cells.counts(*block))
+        return records.map_reduce(lambda block: cells.counts(*block))
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
         """Return the counts."""
@@ -372,7 +372,7 @@ class RiskPlaces(HazardSum):
     def ask(self, known: Known, records: Blocks[HazardRecords]) -> IntArray:
         """Return exact sums."""
         cells = cells_of(self.fit, known, self.of_table)
-        return records.map_sum(lambda block: cells.places(block.X))
+        return records.map_reduce(lambda block: cells.places(block.X))
 
     def after(self, known: Known, noisy: IntArray) -> dict[str, Any]:
         """Return level, course and slope, set right."""

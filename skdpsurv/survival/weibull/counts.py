@@ -179,7 +179,7 @@ def count_table(records: Targets, max_time: float, omega: float) -> CountTable:
             np.bincount(place[seen], minlength=N_BINS + 1),
         )
 
-    return CountTable(omega, *records.map_sum(counts))
+    return CountTable(omega, *records.map_reduce(counts))
 
 
 #: Powers theta that are looked at, from nearly all censored at once to nearly none before the end.

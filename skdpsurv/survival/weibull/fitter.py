@@ -152,7 +152,7 @@ class WeibullCurve(UnivariateFitter, released=False):
     def _way(self) -> Way:
         """How it is fitted."""
 
-    def _stated(self, shape: Shape) -> dict[str, Any]:
+    def _release_parameters(self, shape: Shape) -> dict[str, Any]:
         return self._setting(shape).stated()
 
     def _setting(self, shape: Shape) -> WeibullSetting:

@@ -34,7 +34,7 @@ from skdpsurv.dp.measurement import Distances, Known, Mechanism, NoisySum
 from skdpsurv.dp.plan import Plan, Sequential, Total
 from skdpsurv.dp.references import reference
 from skdpsurv.dp.types import IntArray
-from skdpsurv.dp.zcdp import what_is_left
+from skdpsurv.dp.zcdp import remaining_budget
 from skdpsurv.likelihoods.weibull import (
     BEFORE_PART,
     SHAPE_RANGE,
@@ -352,7 +352,7 @@ def tight_plan(public: WeibullSetting) -> Plan:
     first = priced(public, (Events, FollowUp), public.first_shares)
     # At most a correction, if there can be events enough; else from no events to nothing but these.
     possible = later(public.n_records, math.inf), later(0, 0.0), later(0, math.inf)
-    total = what_is_left(public.epsilon, *(each.price for each in first))
+    total = remaining_budget(public.epsilon, *(each.price for each in first))
     return public.plan_of(
         Sequential((*first, Total(total, choose, possible))),
         "Laplace noise on the number of events, the follow-up time and the sum of log event times, "

@@ -40,7 +40,7 @@ class Count(NoisySum):
         return Sum(0, 1)
 
     def ask(self, known, records):
-        return records.map_sum(len)
+        return records.map_reduce(len)
 
     def after(self, known, noisy):
         return {self.name: int(noisy), "seen": sorted(known)}
@@ -223,7 +223,7 @@ class Tries(Count):
     """A count for each run that was drawn."""
 
     def ask(self, known, records):
-        return np.array([records.map_sum(len) + 1000 * each for each in known["_drawn"]])
+        return np.array([records.map_reduce(len) + 1000 * each for each in known["_drawn"]])
 
     def after(self, known, noisy):
         return {"score": noisy.tolist(), "who": list(known["_drawn"])}

@@ -55,7 +55,7 @@ def test_bounds_that_span_a_million_are_asked_about(bounds):
     both = {"wait": (0, 3650), "income": bounds}
     for fit in (
         lambda: hazard(columns).fit(X, Y),
-        lambda: hazard(columns)._promised(X, Y),
+        lambda: hazard(columns)._guarantee_of_fit(X, Y),
         lambda: DPLogisticRegression(columns=columns, classes=[0, 1]).fit(X, Y["died"].astype(int)),
         lambda: columns.fit(X),
         lambda: make_pipeline(columns, hazard(None)).fit(X, Y),
@@ -247,7 +247,7 @@ def test_rows_of_which_nothing_is_stated_are_asked_about():
     model = DPDiscreteTimeSurvival(max_time=5.0)
     for fit in (
         lambda: model.fit(X, Y),
-        lambda: model._promised(X, Y),
+        lambda: model._guarantee_of_fit(X, Y),
         lambda: make_pipeline(StandardScaler(), model).fit(X, Y),
         lambda: PrivateSearchCV(model, {"link": ["logit", "cloglog"]}, epsilon=2.0).fit(X, Y),
     ):
