@@ -71,14 +71,16 @@ class Inference:
         return dict(zip(NAMES, found, strict=True))
 
     @classmethod
-    def of(cls, release: Release, n_params: int) -> Self:
-        """Return that of a release, which has one of ``NAMES``.
+    def of(cls, release: Release, n_params: int) -> Self | None:
+        """Return that of a release; None if it has none.
 
         Raises
         ------
         ValueError
             If the release holds parts of one only, or one that is none.
         """
+        if release.values.keys().isdisjoint(NAMES):
+            return None
         shapes: list[tuple[int, ...]] = [(n_params,), (n_params, n_params), (n_params,)]
         estimate, covariance, known = (
             released_array(release, name, shape) for name, shape in zip(NAMES, shapes, strict=True)

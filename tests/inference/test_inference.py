@@ -25,6 +25,7 @@ def release(values):
 
 def test_a_release_holds_it():
     held = Inference.of(release(inference((True, True, False)).values()), 3)
+    assert Inference.of(release({"coef": [1.0]}), 3) is None
     assert held.estimate.tolist() == [0.5, -1.0, 2.0]
     assert (held.covariance == COVARIANCE).all()
     assert held.known.tolist() == [True, True, False]
