@@ -102,10 +102,10 @@ class TestLogRank:
         time, event, treated = simulated(ratio=2.0)
         cause = np.where(event, np.random.default_rng(0).choice([1, 2], time.size), 0)
         options = {"max_time": 1.5, "causes": [1, 2], "groups": [False, True], "random_state": 0}
-        fitter = DPAalenJohansenFitter(3.0, **options)
+        fitter = DPAalenJohansenFitter(3.0, **options).fit(time, cause, group=treated)
         found = []
         for which in (1, 2):
-            one = fitter.fit(time, cause, group=treated, event_of_interest=which)
+            one = fitter.of_cause(which)
             result = logrank_test(*(one.of_group(g) for g in (False, True)))
             found.append(result.p_value)
         assert max(found) < 0.01

@@ -153,7 +153,7 @@ def fit(
         Another parameter of the estimator, as NAME=VALUE, by its name in Python: --set n_knots=5.
         May be given several times.
     """
-    stated = _release_parameters(kind, columns, model, spending, form)
+    stated = _parameters_of(kind, columns, model, spending, form)
     if not spending.dry_run:
         reserve(out)
     estimator: Any = make(
@@ -325,7 +325,7 @@ def _option(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _release_parameters(
+def _parameters_of(
     kind: Kind, columns: SurvivalColumns, model: Model, spending: Spending, form: FileFormat
 ) -> dict[str, Any]:
     """Return the parameters of the estimator that options state; refuse what is not for it."""

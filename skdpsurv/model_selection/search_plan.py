@@ -386,14 +386,14 @@ def search_plan(shape: SearchShape, epsilon: float, workers: Workers) -> Plan:
         Sequential(tuple(nodes)),
         epsilon,
         strategy.delta,
-        inputs=_release_parameters(shape) | stated,
+        inputs=_public_inputs(shape) | stated,
         assumed=_assumptions(shape),
         words=f"{strategy.mechanism}{again}: {words}",
         known={"_drawn": range(m)},
     )
 
 
-def _release_parameters(shape: SearchShape) -> dict[str, Any]:
+def _public_inputs(shape: SearchShape) -> dict[str, Any]:
     stated: dict[str, Any] = {
         "n_records": shape.n_records,
         "n_scored": shape.parts.scoring.size,

@@ -42,7 +42,7 @@ def in_order(releases: Any, kinds: Collection[str]) -> list[Release]:
         )
     entries = [entry for member in members for entry in leaves(member)]
     for key in ("sha256", "released"):
-        stated = list(_release_parameters(entries, key))
+        stated = list(_texts_of(entries, key))
         if len(set(stated)) < len(stated):
             raise ValueError(
                 "releases must be different: one is pooled already, together with another of them "
@@ -57,7 +57,7 @@ def _released(release: Release) -> str:
     return hashlib.sha256(json.dumps([release.estimator, numbers]).encode()).hexdigest()
 
 
-def _release_parameters(entries: Iterable[Mapping[str, Any]], key: str) -> Iterator[str]:
+def _texts_of(entries: Iterable[Mapping[str, Any]], key: str) -> Iterator[str]:
     """Return the texts of a key, of entries that have one."""
     return (entry[key] for entry in entries if isinstance(entry.get(key), str))
 
@@ -68,7 +68,7 @@ def in_one_ledger(members: Sequence[Release]) -> int:
     Those are often of the same people, which no release can tell. Of releases without a receipt
     nothing is known. A pool among them is one release.
     """
-    ledgers = [set(_release_parameters(leaves(member), "ledger")) for member in members]
+    ledgers = [set(_texts_of(leaves(member), "ledger")) for member in members]
     charged = Counter(ledger for found in ledgers for ledger in found)
     return sum(any(charged[ledger] > 1 for ledger in found) for found in ledgers)
 

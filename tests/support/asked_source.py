@@ -13,6 +13,8 @@ from contextvars import ContextVar
 from types import FunctionType
 from typing import Any, NamedTuple, NoReturn, Protocol
 
+import numpy as np
+
 from skdpsurv.dp import noise, random, selection
 from skdpsurv.dp import selection as run_count
 from skdpsurv.dp.checks import seed
@@ -114,8 +116,10 @@ class AskedSource(RandomSource):
 
 def _lattice(law: str) -> Any:
     def instead(honest: Any, value: Any, scale: float, source: AskedSource) -> Any:
-        asked = Draw(law, float(scale), noise._integers(value), lambda s: honest(value, scale, s))
-        return noise._shaped_as(value, source.ask(asked))
+        exact = [noise._saturate(v) for v in np.asarray(value).ravel().tolist()]
+        noisy = source.ask(Draw(law, float(scale), exact, lambda s: honest(value, scale, s)))
+        shaped = isinstance(value, np.ndarray)
+        return np.asarray(noisy, dtype=np.int64).reshape(value.shape) if shaped else noisy[0]
 
     return instead
 
@@ -135,7 +139,7 @@ def _choice(law: str) -> Any:
     return instead
 
 
-def _release_parameters(honest: Any, law: Any, source: AskedSource) -> Any:
+def _stated_vector(honest: Any, law: Any, source: AskedSource) -> Any:
     if type(law) in (SphericalLaplace, SphericalGaussian):
         return honest(law, source)
     return source.ask(Draw("stated on a vector", law.scale, law, lambda s: honest(law, s)))
@@ -153,11 +157,19 @@ def _cell(
 
 # ---- Where parts begin.
 
+IN_A_PART: ContextVar[bool] = ContextVar("IN_A_PART", default=False)
+
 
 def _query(name: str = "") -> Any:
     def instead(honest: Any, query: Any, exact: Any, price: Any, source: AskedSource) -> Any:
-        with source.part(name or query, price):
+        if IN_A_PART.get():  # one of several sums, which are a part together
             return honest(query, exact, price, source)
+        inside = IN_A_PART.set(True)
+        try:
+            with source.part(name or query, price):
+                return honest(query, exact, price, source)
+        finally:
+            IN_A_PART.reset(inside)
 
     return instead
 
@@ -185,7 +197,7 @@ INSTEAD = {
     random.exact_spherical_gaussian: _vector("Gaussian on a vector"),
     selection.permute_and_flip: _choice("permute-and-flip"),
     selection.exponential_mechanism: _choice("exponential mechanism"),
-    vector_noise.draw_noise: _release_parameters,
+    vector_noise.draw_noise: _stated_vector,
     ladder.draw_cell: _cell,
     sums._released: _query(),
     sums.Sums.release: _query(),

@@ -160,6 +160,11 @@ def test_the_event_of_interest_is_one_of_a_fit(records):
     assert other.cumulative_density_.columns.tolist() == ["second"]
     np.testing.assert_array_equal(one.release_.values["counts"], other.release_.values["counts"])
     assert one.cumulative_density_at_times(4.0, cause=2).iloc[0] == other.predict(4.0)
+    view = one.of_cause(2)
+    assert (view.event_of_interest_, view.predict(4.0)) == (2, other.predict(4.0))
+    assert one.event_of_interest_ == 1
+    with pytest.raises(ValueError, match="cause must be one of"):
+        one.of_cause(9)
     pd.testing.assert_frame_equal(
         other.cumulative_density_band([1.0, 4.0]), one.cumulative_density_band([1.0, 4.0], cause=2)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral
@@ -221,12 +222,30 @@ class DPAalenJohansenFitter(ExitCurves):
             label=label,
             alpha=alpha,
         )
-        if event_of_interest is not None:
-            shown, stated = self._shown, {"event_of_interest": plain(event_of_interest)}
-            parameters = {**self.release_.parameters, **stated}
-            self._set_release(replace(self.release_, parameters=parameters))
-            self._shown = shown
-        return self
+        return self if event_of_interest is None else self._about(event_of_interest)
+
+    def of_cause(self, cause: Any) -> Self:
+        """Return the curves of one cause, which costs nothing: it is in the same release.
+
+        Parameters
+        ----------
+        cause : label
+            One of ``causes``.
+
+        Returns
+        -------
+        estimator
+            Fitted, with the same methods.
+        """
+        self._cause(cause)
+        return copy.copy(self)._about(cause)
+
+    def _about(self, cause: Any) -> Self:
+        shown, group = self._shown, getattr(self, "group_", None)
+        parameters = {**self.release_.parameters, "event_of_interest": plain(cause)}
+        self._set_release(replace(self.release_, parameters=parameters))
+        self._show(shown)
+        return self if group is None else self.of_group(group)
 
     def _check_together(self) -> None:
         super()._check_together()
