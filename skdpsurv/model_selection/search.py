@@ -131,8 +131,7 @@ class PrivateSearchCV(BestModel, released=False):
     best_index_ : int
         Their place in ``candidates_``. Private release.
     candidates_ : list of dict
-        All candidates. Public. Their scores, and the number of runs, are private and not kept:
-        there is no ``cv_results_``.
+        All candidates. Public. Their scores, and how many runs there were, are not kept.
     guarantee_ : PrivacyGuarantee
         What was promised, about what, under which assumptions.
     release_ : Release
@@ -151,8 +150,7 @@ class PrivateSearchCV(BestModel, released=False):
     BudgetExceededError
         If the accountant's budget would be exceeded; no record has been read then.
     RuntimeError
-        If the chosen candidate could not be fitted, for reasons that were not public. The budget
-        is spent.
+        If the chosen candidate could not be fitted, for private reasons. The budget is spent.
 
     See Also
     --------

@@ -1,7 +1,4 @@
-"""Estimators of tables, and among these private regressions on a linear predictor.
-
-Raw rows go in, if ``columns`` says what the columns hold.
-"""
+"""Estimators of tables of raw rows, and among these regressions on a linear predictor."""
 
 from __future__ import annotations
 

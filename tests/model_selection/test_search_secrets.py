@@ -69,10 +69,10 @@ class TestOneRecordMovesOneLoss:
     def test_parameters_are_cut_by_their_names(self):
         """In parts, of people or of records: another may be as long by chance."""
 
-        class DisplayOptions(DPLogisticRegression, released=False):
+        class Shown(DPLogisticRegression, released=False):
             _one_of_each = ("notes",)
 
-        pipeline = make_pipeline(Normalizer(), DisplayOptions(classes=[0, 1]))
+        pipeline = make_pipeline(Normalizer(), Shown(classes=[0, 1]))
         given = {"shown__notes": list("abcd"), "shown__timeline": [1.0, 2.0, 3.0, 4.0]}
         records = SearchRecords.sorted_out(np.zeros((4, 1)), [0, 1, 0, 1], given, pipeline)
         _, _, cut = records.training(np.array([0, 2]))
