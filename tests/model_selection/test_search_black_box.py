@@ -88,7 +88,8 @@ def against_ones(model, X, y):
 def place(part, **parameters):
     """Return the place of a record in some part of the seeded split."""
     split = random_source(parameters["random_state"], purpose="split")
-    parts = Repeat(1.0, 2, 0.5, 1.0, 6.0).parts(N, split)
+    sizes = {"epsilon": 1.0, "n_candidates": 2, "holdout": 0.5}
+    parts = Repeat(**sizes, eta=1.0, expected_runs=6.0).parts(N, split)
     return parts.scoring[0] if part == "scoring" else parts.training[0][0]
 
 
