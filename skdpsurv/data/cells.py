@@ -64,7 +64,8 @@ def places(column: Any, labels: Sequence[Any], types: frozenset[type] = LABELS) 
     In one array a record's 1.0 would make 2^53 + 1 of another 2^53, and its text make text of all.
     """
     if hasattr(column, "to_list") and not isinstance(column, pd.Series):
-        column = column.to_list()  # NumPy would make floats of integers of which some are missing
+        # NumPy would make floats of integers of which some are missing.
+        column = column.tolist() if hasattr(column, "tolist") else column.to_list()
     cells = _objects(column) if isinstance(column, list | tuple | range) else np.asarray(column)
     _require(cells.ndim == 1)
     if cells.dtype.kind in "biuf":
