@@ -142,8 +142,16 @@ class Ledger(ABC):
     def __init__(self, identity: str, terms: Terms) -> None:
         self.identity = identity
         self.terms = terms
-        self._rows: list[Row] = []
-        self._held: Held = {}
+        # One attribute, so that no thread finds rows and sums that do not belong together.
+        self._known: tuple[list[Row], Held] = ([], {})
+
+    @property
+    def _rows(self) -> list[Row]:
+        return self._known[0]
+
+    @property
+    def _held(self) -> Held:
+        return self._known[1]
 
     @abstractmethod
     def _look(self) -> None:
@@ -226,8 +234,8 @@ class MemoryLedger(Ledger):
 
     def _add(self, entries: Iterable[Entry]) -> None:
         added = list(entries)
-        self._rows += linked_rows(self._head(), added, (uuid.uuid4().hex for _ in added))
-        self._held = added_up(added, self.terms, self._held)
+        rows = linked_rows(self._head(), added, (uuid.uuid4().hex for _ in added))
+        self._known = self._rows + rows, added_up(added, self.terms, self._held)
 
     def __reduce__(self) -> tuple[object, tuple[str, Terms]]:
         return _original, (self.identity, self.terms)

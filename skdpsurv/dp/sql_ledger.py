@@ -123,7 +123,7 @@ class SQLLedger(Ledger):
         self._destination = destination
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_rows": [], "_held": {}}
+        return {**self.__dict__, "_known": ([], {})}
 
     @classmethod
     def open(cls, place: Place, given: Mapping[str, Any], destination: str = "") -> SQLLedger:
@@ -192,7 +192,8 @@ class SQLLedger(Ledger):
                         "it was altered."
                     )
                 self.place.commit(connection)
-                self._seen = Receipt(self.identity, rows[-1][0], rows[-1][-1])
+                if self._seen.entries < rows[-1][0]:  # else another thread has seen more
+                    self._seen = Receipt(self.identity, rows[-1][0], rows[-1][-1])
         except UnansweredCommitError as error:
             unanswered = error
         return self._read_back(nonces[-1], unanswered)
@@ -233,13 +234,14 @@ class SQLLedger(Ledger):
                 f"The ledger at {self.place.name!r} is not the one this accountant was made with: "
                 "it was replaced by another ledger, or its terms were changed."
             )
-        rows, seen = _fetched(connection), self._seen
+        # Threads that read share the ledger's lock: each goes on from what it finds here.
+        rows, seen, (before, held) = _fetched(connection), self._seen, self._known
         if len(rows) < seen.entries or (seen.entries and rows[seen.entries - 1][-1] != seen.hash):
             raise ValueError(
                 f"The ledger at {self.place.name!r} has lost or changed entries that this "
                 "accountant has seen: it was restored from an older copy, or altered."
             )
-        n_checked = len(self._rows) if rows[: len(self._rows)] == self._rows else 0
+        n_checked = len(before) if rows[: len(before)] == before else 0
         head = start(identity, terms)
         if n_checked:
             head = Receipt(identity, n_checked, rows[n_checked - 1][-1])
@@ -253,8 +255,8 @@ class SQLLedger(Ledger):
                 "Nothing was charged."
             )
         new = filter(lambda entry: entry.is_charge, map(entry_of, rows[n_checked:]))
-        self._held = added_up(new, terms, self._held if n_checked else {})
-        self._rows, self._seen = rows, head
+        self._known = rows, added_up(new, terms, held if n_checked else {})
+        self._seen = head
 
     def _checked(self, head: Receipt, row: Row) -> Receipt:
         """Return how far a ledger has come with a row, checked as if it were charged now."""
