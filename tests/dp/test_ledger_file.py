@@ -497,3 +497,25 @@ class TestFilesThatDoNotKeepWhatIsWritten:
         monkeypatch.setattr(sql_ledger, "require_room", remove)
         with pytest.raises(RuntimeError, match="removed while it was held"):
             accountant.charge(cost(0.75))
+
+
+def test_readers_at_once_add_an_entry_up_once(tmp_path, monkeypatch):
+    """Threads share the lock to read: another may read between what one finds and what it keeps."""
+    writer = PrivacyAccountant(10.0, path=tmp_path / "ledger.sqlite")
+    writer.charge(cost(1.0))
+    reader = PrivacyAccountant(path=tmp_path / "ledger.sqlite")
+    writer.charge(cost(1.0))
+    ledger, rows, real = reader._ledger, writer._ledger.rows(), sql_ledger.added_up
+    stored = (ledger.identity, ledger.terms, "")
+    monkeypatch.setattr(sql_ledger, "_stored", lambda connection, place: stored)
+    monkeypatch.setattr(sql_ledger, "_fetched", lambda connection: rows)
+
+    def interrupted(*arguments):
+        monkeypatch.setattr(sql_ledger, "added_up", real)
+        ledger._read(None)
+        return real(*arguments)
+
+    monkeypatch.setattr(sql_ledger, "added_up", interrupted)
+    ledger._read(None)
+    monkeypatch.undo()
+    assert reader.spent() == 2.0
