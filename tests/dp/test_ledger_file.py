@@ -505,17 +505,18 @@ def test_readers_at_once_add_an_entry_up_once(tmp_path, monkeypatch):
     writer.charge(cost(1.0))
     reader = PrivacyAccountant(path=tmp_path / "ledger.sqlite")
     writer.charge(cost(1.0))
-    ledger, rows, real = reader._ledger, writer._ledger.rows(), sql_ledger.added_up
+    ledger, rows = reader._ledger, writer._ledger.rows()
+    real = ledger._checked
     stored = (ledger.identity, ledger.terms, "")
     monkeypatch.setattr(sql_ledger, "_stored", lambda connection, place: stored)
     monkeypatch.setattr(sql_ledger, "_fetched", lambda connection: rows)
 
     def interrupted(*arguments):
-        monkeypatch.setattr(sql_ledger, "added_up", real)
+        monkeypatch.setattr(ledger, "_checked", real)
         ledger._read(None)
         return real(*arguments)
 
-    monkeypatch.setattr(sql_ledger, "added_up", interrupted)
+    monkeypatch.setattr(ledger, "_checked", interrupted)
     ledger._read(None)
     monkeypatch.undo()
     assert reader.spent() == 2.0
