@@ -1,4 +1,4 @@
-"""Private classifiers as formulas.
+"""The base of private classifiers, and their formulas.
 
 What the private classifiers share: labels, rules for parameters, predictions.
 """

@@ -1,6 +1,4 @@
-"""Survival data from a CSV file that the user keeps.
-
-The flchain study, with public bounds that are not read off its records.
+"""The flchain study, with public bounds that are not read off its records.
 
 Serum free light chain and mortality in Olmsted County, Minnesota: 7,874 residents aged 50 or
 more, a random half of the study of Dispenzieri et al. (2012), followed from a blood sample

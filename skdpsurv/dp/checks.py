@@ -1,13 +1,13 @@
-"""Methods of rows that are not in memory: what they make is not there either.
+"""Rules of public parameters, and the words in which what breaks one is refused.
+
+An estimator declares one rule for each parameter of its constructor, beside the signature.
+Parameters are public: a message may show them. No rule looks at a record.
+
+Methods of rows that are not in memory: what they make is not there either.
 
 Of collections of Dask scikit-learn's validation would pull every row into this process without a
 word. Here a method that asks something of rows is asked it of each partition, where that is, once
 somebody computes it; and of chunks that are read one after the other, whenever one is read.
-
-Rules of public parameters, and the words in which what breaks one is refused.
-
-An estimator declares one rule for each parameter of its constructor, beside the signature.
-Parameters are public: a message may show them. No rule looks at a record.
 """
 
 from __future__ import annotations

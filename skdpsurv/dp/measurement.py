@@ -1,4 +1,6 @@
-r"""What one run of a search may cost when its noise is Gaussian: Renyi divergences.
+r"""What a fit asks of its records, at which price, and how prices compose.
+
+What one run of a search may cost when its noise is Gaussian: Renyi divergences.
 
 The best of K runs, each of them :math:`\rho`-zCDP, K of the truncated negative binomial law with
 parameters :math:`\eta, \gamma` (:class:`~skdpsurv.dp.selection.RunCount`), has for all

@@ -1,7 +1,4 @@
-"""The version of this package, and what its extras install.
-
-Where proofs are, for somebody who has a release and nothing else.
-"""
+"""The version of this package, its extras, and where its proofs are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""What other packages call a parameter, and what it is here: for messages.
+"""Refusals and warnings that tell nothing of a record.
+
+What other packages call a parameter, and what it is here: for messages.
 
 Types of cells that answer for themselves, by exact terms.
 

@@ -1,4 +1,6 @@
-r"""Parts of an epsilon, as floats whose exact sum is never more than it.
+r"""Prices of measurements: shares of an epsilon, zCDP, and Renyi divergences.
+
+Parts of an epsilon, as floats whose exact sum is never more than it.
 
 Concentrated differential privacy: what Gaussian noise costs, and what that is worth.
 

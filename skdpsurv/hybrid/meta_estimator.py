@@ -1,4 +1,6 @@
-"""The public mask, and the outcome: checked without showing a value.
+"""Estimators around another one: the public mask, the outcome, and weighted fits.
+
+The public mask, and the outcome: checked without showing a value.
 
 Estimators that fit another one with released weights: post-processing, from here on.
 

@@ -1,4 +1,6 @@
-r"""The inner loops of the hazard likelihood: records times intervals, a cacheful at a time.
+r"""The hazard likelihood of one record: inner loops, its bounds, and where its cap sets in.
+
+The inner loops of the hazard likelihood: records times intervals, a cacheful at a time.
 
 Bounds on one record's loss and gradient in the hazard likelihood.
 

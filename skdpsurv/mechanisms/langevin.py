@@ -1,4 +1,6 @@
-r"""Moves that leave a law as it is: the rule of Metropolis and Hastings over two proposals.
+r"""Chains that draw from a sanitised posterior: proposals, annealing, and their rule.
+
+Moves that leave a law as it is: the rule of Metropolis and Hastings over two proposals.
 
 Coordinates :math:`x = L^\top (f - c)` with :math:`LL^\top` a curvature of U, so that U is nearly a
 standard normal's in them where the losses are not saturated. A **local** move is a Langevin step,

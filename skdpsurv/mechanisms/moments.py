@@ -1,4 +1,6 @@
-r"""Mean of norm-bounded rows, with noise on all of it.
+r"""Mean and second moments of norm-bounded rows, with noise.
+
+Mean of norm-bounded rows, with noise on all of it.
 
 Neighbours: replace-one. Sensitivity: with rows clipped to :math:`\|x\|_2 \le R`, changing one of n
 rows moves the mean by at most :math:`2R/n`. Theorem: adding noise with density :math:`\propto

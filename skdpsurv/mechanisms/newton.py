@@ -1,4 +1,6 @@
-r"""How far one record moves the derivatives of a sum of losses: measured, where proofs have bounds.
+r"""Minimise to a certified gradient norm, and say how far a record moves the derivatives.
+
+How far one record moves the derivatives of a sum of losses: measured, where proofs have bounds.
 
 The points are public: a theorem about a perturbed minimiser speaks of all coefficients at once.
 

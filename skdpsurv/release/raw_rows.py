@@ -1,7 +1,4 @@
-"""A release in a line.
-
-Raw rows, as somebody has them who holds a release.
-"""
+"""Raw rows, as somebody has them who holds a release, and a release in a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Coefficients per unit of the raw columns.
+"""A release in words, as a formula, and as coefficients per unit of the raw columns.
 
 A release in plain words, and as a formula.
 """
