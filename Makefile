@@ -16,7 +16,7 @@ PYTEST = OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 MPLBACKEND=A
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test test-slow test-lowest fence lint format docs site-check dist bench constraints clean distclean
+.PHONY: help demo test quick test-slow test-lowest check mutants fence lint format docs site-check dist bench constraints clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -27,12 +27,24 @@ demo: $(VENV)/.installed-demo ## fit a private survival model on the flchain dat
 test: $(VENV)/.installed-test ## quick tests and the docstrings' examples
 	$(PYTEST) -m "not slow" $(ARGS)
 
+quick: $(VENV)/.installed-test ## what changes most often: layers, contract, plans and mechanisms, under half a minute
+	$(PYTEST) -m "not slow" $(QUICK_TESTS) $(ARGS)
+
+QUICK_TESTS = tests/test_layers.py tests/test_contract.py tests/test_base.py tests/dp/test_plan.py \
+	tests/mechanisms tests/leaks/test_golden_releases.py
+
 test-slow: $(VENV)/.installed-test ## the slow tests: statistical checks of the privacy guarantees
 	$(PYTEST) -m slow $(ARGS)
 
 test-lowest: BIN := $(LOWEST)/bin
 test-lowest: $(LOWEST)/.installed-test ## quick tests with the oldest Python and dependencies allowed
 	$(PYTEST) -m "not slow" $(ARGS)
+
+check: lint test docs dist test-lowest test-slow ## all that continuous integration runs
+
+mutants: $(VENV)/.installed-test ## which small defects of the code that privacy rests on do tests find? (half an hour)
+	@$(INSTALL) --group mutants
+	@$(BIN)/python -m tests.mutants $(ARGS)
 
 fence: $(VENV)/.installed-test ## compare releases, guarantees and draws with those of make fence OLD=<commit>, bit by bit
 	@$(BIN)/python -m tests.fence.compare "$(OLD)"
