@@ -27,11 +27,12 @@ from tests.support.registry import N_FAULTY, NAME, ROW, Data, Setting
 Leaves = dict[str, tuple[Any, ...]]
 
 
-def each(settings: list[Setting]) -> Any:
-    """Return a parametrization over settings; slow ones are marked."""
+def each(settings: list[Setting], *, quick: bool = False) -> Any:
+    """Parametrize over settings, of which one a plan is quick, or all if ``quick`` says so."""
 
     def parameter(setting: Setting) -> Any:
-        marks = [pytest.mark.slow] if setting.slow else []
+        is_quick = not setting.slow and (quick or setting.one_of_its_plan)
+        marks = [] if is_quick else [pytest.mark.slow]
         return pytest.param(setting, marks=marks)
 
     return pytest.mark.parametrize("setting", [parameter(one) for one in settings], ids=str)

@@ -321,6 +321,8 @@ class Setting:
     epsilon : float
     representative : bool
         Whether it stands for its kind where all settings would take too long.
+    quick : bool
+        Whether it stands for a plan that no representative one has.
     diverges : bool
         Whether a failure after the charge is documented.
     slow : bool
@@ -339,6 +341,7 @@ class Setting:
     attributes: tuple[str, ...]
     epsilon: float = 1.0
     representative: bool = False
+    quick: bool = False
     diverges: bool = False
     slow: bool = False
     checked: bool | None = None
@@ -346,6 +349,11 @@ class Setting:
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def one_of_its_plan(self) -> bool:
+        """Whether quick tests look at it; slow ones look at all."""
+        return self.representative or self.quick
 
     @property
     def is_private(self) -> bool:
@@ -421,7 +429,7 @@ def _settings() -> Iterator[Setting]:
         def one(name, data, *, epsilon=1.0, **parameters):
             flags = {
                 flag: parameters.pop(flag)
-                for flag in ("representative", "diverges", "slow", "checked")
+                for flag in ("representative", "quick", "diverges", "slow", "checked")
                 if flag in parameters
             }
             also = parameters.pop("also", ())  # of these settings' releases alone
@@ -451,10 +459,10 @@ def _settings() -> Iterator[Setting]:
     prior = prior_release(DPDiscreteTimeSurvival(max_time=MAX_TIME, epsilon=50.0), survival)
     yield one("prior", survival, prior=prior, epsilon=10.0, also=("evidence_error",))
     gaussian = {"delta": 1e-4, "method": "noisy_gd", "epsilon": 20.0, "also": ("evidence_error",)}
-    yield one("noisy descent", survival, **gaussian)
+    yield one("noisy descent", survival, quick=True, **gaussian)
     yield one("Gaussian output", survival, **{**gaussian, "method": "out_pert"})
     out = {"method": "out_pert", "link": "cloglog", "epsilon": 10.0, "also": ("evidence_error",)}
-    yield one("output", survival, checked=True, **out)
+    yield one("output", survival, quick=True, checked=True, **out)
     uncapped = {"max_cumulative_hazard": None, "link": "logit", "data_norm": 1.0}
     yield one("uncapped", survival, method="obj_pert", **uncapped)
     yield one("probit", survival, link="probit", alpha=0.1, pilot_share=0.0)
@@ -466,9 +474,9 @@ def _settings() -> Iterator[Setting]:
     yield one("mala", survival, method=mala, epsilon=5.0, representative=True, checked=False)
     short = PosteriorSampling("psgld", n_epochs=25, batch_size=8, verbose=1)
     chain = {"method": short, "epsilon": 5.0, "diverges": True}
-    yield one("psgld", survival, link="cloglog", **chain)
+    yield one("psgld", survival, quick=True, link="cloglog", **chain)
     noisy = PosteriorSampling("psgld")
-    yield one("noisy Langevin", survival, method=noisy, delta=1e-4, epsilon=20.0)
+    yield one("noisy Langevin", survival, quick=True, method=noisy, delta=1e-4, epsilon=20.0)
 
     one = several(
         PublishedDiscreteTimeSurvival,
@@ -497,7 +505,7 @@ def _settings() -> Iterator[Setting]:
         inference_share=0.3,
         link="cloglog",
     )
-    yield one("standard errors", survival, epsilon=200.0)
+    yield one("standard errors", survival, quick=True, epsilon=200.0)
     yield one("output with standard errors", survival, epsilon=200.0, method="out_pert")
     yield one("descent with standard errors", survival, epsilon=30.0, method="noisy_gd", delta=1e-4)
 
@@ -523,7 +531,9 @@ def _settings() -> Iterator[Setting]:
     one = several(DPKaplanMeierFitter, ("counts",), curve, max_time=MAX_TIME)
     yield one("everybody", durations, representative=True)
     yield one("equal bands, X and y", survival, n_intervals=6, breakpoints="equal", checked=True)
-    yield one("groups", grouped, groups=list(WARDS), breakpoints=(2.0, 5.0), checked=False)
+    yield one(
+        "groups", grouped, quick=True, groups=list(WARDS), breakpoints=(2.0, 5.0), checked=False
+    )
     yield one("people", grouped_people, groups=list(WARDS), checked=False)
     yield one("no privacy", durations, epsilon=np.inf)
     yield one("no privacy, groups", grouped, epsilon=np.inf, groups=list(WARDS), checked=False)
@@ -558,7 +568,7 @@ def _settings() -> Iterator[Setting]:
     )
     yield one("Gaussian output", labelled, method="out_pert", delta=1e-4)
     yield one("three classes of words", words, classes=["ill", "well", "dead"], alpha=0.01)
-    yield one("people", people)
+    yield one("people", people, quick=True)
     yield one("classes from y", three, classes=None)
     yield one("no privacy", gentle, epsilon=np.inf, alpha=0.01, checked=True)
     yield one("raw columns", raw_labelled, columns=PublicColumns(RAW, drop=None))
@@ -587,7 +597,7 @@ def _settings() -> Iterator[Setting]:
         classes=[0, 1],
         inference_share=0.2,
     )
-    yield one("objective with standard errors", labelled, epsilon=200.0)
+    yield one("objective with standard errors", labelled, quick=True, epsilon=200.0)
     yield one("output with standard errors", labelled, epsilon=200.0, method="out_pert")
     yield one("descent with standard errors", labelled, epsilon=30.0, method="noisy_gd", delta=1e-4)
 
@@ -629,8 +639,15 @@ def _settings() -> Iterator[Setting]:
     yield one("columns, stacked", labelled, partition=worth, **top)
     yield one("columns, plain votes", words, combiner="vote", classes=["ill", "well"], n_jobs=1)
     yield one("rows", labelled, partition="samples")
-    yield one("rows, stacked", three, partition="samples", classes=[0, 1, 2], checked=True, **top)
-    yield one("columns, Gaussian noise", labelled, delta=0.05)
+    yield one(
+        *("rows, stacked", three),
+        partition="samples",
+        classes=[0, 1, 2],
+        quick=True,
+        checked=True,
+        **top,
+    )
+    yield one("columns, Gaussian noise", labelled, quick=True, delta=0.05)
     yield one("rows, stacked, Gaussian noise", labelled, delta=0.05, partition="samples", **top)
     stack = PrivateStackingClassifier(n_partitions=2, classes=[0, 1])
     yield one("prior", labelled, prior=prior_release(stack, labelled))
@@ -665,7 +682,8 @@ def _settings() -> Iterator[Setting]:
     yield one("auto", hybrid, representative=True)
     yield one("cells and residuals", hybrid, epsilon=500.0)
     yield one("cells", hybrid_frame, method="cells", weights="signed")
-    yield one("residuals", hybrid_frame, method="residuals", weights="nonnegative", epsilon=20.0)
+    residuals = {"method": "residuals", "weights": "nonnegative", "epsilon": 20.0}
+    yield one("residuals", hybrid_frame, quick=True, **residuals)
     yield one("all", hybrid, method="all", estimator=DecisionTreeClassifier(random_state=0))
     yield one("numbers", hybrid_numbers, estimator=LinearRegression(), representative=True)
     yield one("counts", hybrid_numbers, method="cells", estimator=PoissonRegressor(), n_cells=4)
@@ -679,7 +697,7 @@ def _settings() -> Iterator[Setting]:
         ("weights", "curve", "public_index"),
         ("weights_", "curve_", "estimator_", "public_index_"),
     )
-    yield one("subset", hybrid, method=SubsetSelection(candidate_sizes=[5, 20]))
+    yield one("subset", hybrid, quick=True, method=SubsetSelection(candidate_sizes=[5, 20]))
     curve = SubsetSelection("noisy_curve", candidate_sizes=[5, 20])
     yield one("curve", hybrid_numbers, method=curve, estimator=LinearRegression())
 
@@ -737,7 +755,7 @@ def _settings() -> Iterator[Setting]:
     gaussian = {"delta": 1e-4, "eta": 0.0}
     yield search("Gaussian runs", descent, alphas, labelled, linear, **gaussian)
     again = {**gaussian, "strategy": "split", "refit": 0.4}
-    yield search("Gaussian split", descent, alphas, labelled, linear, **again)
+    yield search("Gaussian split", descent, alphas, labelled, linear, flags=("quick",), **again)
     refit = {"refit": 0.5, "scoring": "brier", "flags": ("checked",)}
     yield search("refit", logistic, alphas, labelled, linear, **refit)
     yield search("classes from y", DPLogisticRegression(), alphas, labelled, linear)
@@ -751,7 +769,8 @@ def _settings() -> Iterator[Setting]:
     ways = {"columns__missing": ["error", "midpoint"]}
     yield search("raw columns", described, ways, raw_labelled, linear, flags=("slow",))
     ways = {"method": ["obj_pert", "out_pert"]}
-    yield search("survival", hazard, ways, frame, ("coef", "baseline_coef", "evidence_"))
+    values = ("coef", "baseline_coef", "evidence_")
+    yield search("survival", hazard, ways, frame, values, flags=("quick",))
     weibull = DPWeibullFitter(max_time=MAX_TIME)
     values = ("rho", "lambda", "n_events")
     yield search("Weibull", weibull, {"omega": [4.0, 6.0]}, survival, values, scoring="brier")
@@ -765,6 +784,8 @@ PRIVATE = [setting for setting in SETTINGS if setting.is_private]
 PROTECTED = [setting for setting in PRIVATE if np.isfinite(setting.epsilon)]
 REPRESENTATIVE = [setting for setting in SETTINGS if setting.representative]
 CHECKED = [s for s in SETTINGS if (s.representative if s.checked is None else s.checked)]
+#: One setting of each plan.
+QUICK = [setting for setting in SETTINGS if setting.one_of_its_plan]
 
 #: Inner estimators for the fuzz, some of which cannot be used.
 INNER = (
