@@ -25,7 +25,7 @@ from skdpsurv.dp.guarantee import PERSON
 from skdpsurv.evaluation import Estimate, RiskGroup, SurvivalEvaluation
 from skdpsurv.report import explain, figures, html_report, save_report, units
 from skdpsurv.report.figures import Advantage
-from skdpsurv.report.text import WORDS, exact, percent_up, shown, value
+from skdpsurv.report.text import WORDS, escape_hidden, exact, percent_up, value
 from tests.leaks.test_crafted_releases import FAULTS, places, with_fault
 from tests.report.releases import Page, proved, seeded, with_status
 from tests.support import checks
@@ -231,7 +231,7 @@ class TestHostileText:
         page = Page(text)
         assert page.faults == []
         for name in HOSTILE:
-            assert shown(name) in page.text
+            assert escape_hidden(name) in page.text
         assert "<script>alert" not in text
         assert not re.search("[\u202e\u0000]", text)
         assert "a\\u202eb\\u0000c\\u000ad" in page.text
@@ -255,7 +255,7 @@ class TestHostileText:
         )
         page = Page(html_report(release, title=name))
         assert page.faults == []
-        assert shown(name) in page.text
+        assert escape_hidden(name) in page.text
         page.text.encode()
 
     def test_groups_in_a_figure(self):
