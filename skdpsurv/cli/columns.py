@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -14,7 +13,7 @@ import pandas as pd
 
 from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.files import Table, column_names, read_table, require_columns
-from skdpsurv.cli.options import NONE, FileFormat, SurvivalColumns, command
+from skdpsurv.cli.options import NONE, FileFormat, SurvivalColumns, command, parse
 from skdpsurv.cli.output import save, show
 from skdpsurv.data import PublicColumns
 from skdpsurv.data.column_kinds import Category, Date
@@ -62,9 +61,8 @@ def schema(
     excluded = [name for name in (time, event, target, person) if name] + split_names(drop, names)
     require_columns(data, excluded, names)
     frame = read_table(Table(data, tuple(names)), form, FIRST).head(FIRST)
-    repeated = any((frame[name].astype(str) == name).any() for name in names)
-    message = f"{data} must begin with a line of names, which are not found below again."
-    require(not repeated, message, "data")
+    repeated = [name for name in names if (frame[name].astype(str) == name).any()]
+    require(not repeated, f"{data} must begin with a line of names, found there alone.", "data")
     described = [name for name in names if name not in excluded]
     lines = [f"{_key(name)} = []  # {_guess(frame[name])}\n" for name in described]
     head = Path(__file__).with_name("columns_template.toml").read_text(encoding="utf-8")
@@ -160,8 +158,7 @@ def survival_columns(columns: SurvivalColumns) -> dict[str, Labels]:
     """Return the columns that options name; refuse options that contradict each other."""
     time, event, person = columns.time, columns.event, columns.person
     require(time is not None, "--time must name the column of times.")
-    message = "--event must name the column of events, or --all-events say that all are."
-    require((event is None) == columns.all_events, message)
+    require((event is None) == columns.all_events, "--event or --all-events must be given.")
     seen, censored = set(columns.event_is), set(columns.censored_is)
     together = bool(seen) == bool(censored) and not (seen and event is None)
     message = "--event-is and --censored-is must differ, and must be given together, with --event."
@@ -188,7 +185,7 @@ def survival_target(frame: Any, columns: SurvivalColumns) -> Any:
     for labels, flag in ((columns.event_is, 1.0), (columns.censored_is, 0.0)):
         for label in labels:
             flags[label] = flag
-            if isinstance(value := toml_value(label.lower()), int | float):  # of Parquet files
+            if isinstance(value := parse(label.lower()), int | float):  # of Parquet files
                 flags[value] = flag
     if not flags:
         return y
@@ -201,13 +198,3 @@ def survival_target(frame: Any, columns: SurvivalColumns) -> Any:
         if isinstance(y, pd.DataFrame)
         else y.map_partitions(flagged, meta=flagged(y._meta))
     )
-
-
-def toml_value(text: str) -> Any:
-    """Return a value as TOML reads it; anything else is text, and none is None."""
-    if text.lower() == "none":
-        return None
-    try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
-        return text

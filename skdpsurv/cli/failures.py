@@ -21,19 +21,10 @@ from skdpsurv.data import PublicInputWarning
 from skdpsurv.data.target import TIMES_ALONE
 from skdpsurv.dp import BudgetExceededError, PrivacyLeakWarning, RefusedValueError
 
+_KINDS = ["internal", "parameter", "data", "description", "budget", "ledger", "output"]
+_KINDS += ["missing package", "refuted"]
 #: Exit codes by kind of failure. A wrong option ends with 2, too.
-EXIT_CODES = {
-    "internal": 1,
-    "parameter": 2,
-    "data": 3,
-    "description": 4,
-    "budget": 5,
-    "ledger": 6,
-    "output": 7,
-    "missing package": 8,
-    "refuted": 9,
-    "interrupted": 130,
-}
+EXIT_CODES = {kind: code for code, kind in enumerate(_KINDS, start=1)} | {"interrupted": 130}
 CHARGED = "If the fit had begun, the ledger holds its charge."
 
 _ROOT = Path(__file__).parents[1]

@@ -11,20 +11,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from skdpsurv import survival
 from skdpsurv.base import PrivateEstimator
 from skdpsurv.classification import DPLogisticRegression
-from skdpsurv.cli.columns import (
-    Labels,
-    public_columns,
-    survival_columns,
-    survival_target,
-    table_of,
-    toml_value,
-)
+from skdpsurv.cli.columns import Labels, public_columns, survival_columns, survival_target, table_of
 from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.files import Table, read_table
 from skdpsurv.cli.ledger import ledger_line, ledger_state, open_ledger
-from skdpsurv.cli.options import NONE, FileFormat, Spending, SurvivalColumns, command
+from skdpsurv.cli.options import NONE, WORDS, FileFormat, Spending, SurvivalColumns, command, parse
 from skdpsurv.cli.output import guarantee_line, reserve, result_lines, save_or_print, show, working
 from skdpsurv.cli.releases import load_release, table_of_release
 from skdpsurv.data.public_steps import columns_beyond
@@ -32,20 +26,14 @@ from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.dp.refusals import instead_of
 from skdpsurv.evaluation.evaluation import Evaluation
 from skdpsurv.evaluation.forecast import gain_of_delta
-from skdpsurv.survival import (
-    DPAalenJohansenFitter,
-    DPDiscreteTimeSurvival,
-    DPKaplanMeierFitter,
-    DPWeibullFitter,
-)
 
 #: Models that ``skdpsurv fit`` fits.
 Kind = StrEnum("Kind", ["survival", "weibull", "km", "competing", "logistic"])
 ESTIMATORS: dict[Kind, type[PrivateEstimator]] = {
-    Kind.survival: DPDiscreteTimeSurvival,
-    Kind.weibull: DPWeibullFitter,
-    Kind.km: DPKaplanMeierFitter,
-    Kind.competing: DPAalenJohansenFitter,
+    Kind.survival: survival.DPDiscreteTimeSurvival,
+    Kind.weibull: survival.DPWeibullFitter,
+    Kind.km: survival.DPKaplanMeierFitter,
+    Kind.competing: survival.DPAalenJohansenFitter,
     Kind.logistic: DPLogisticRegression,
 }
 _LISTS = ("groups", "causes", "classes")
@@ -58,12 +46,6 @@ REQUIRES |= {"drop": "columns", "strict": "columns", "group": "groups", "target"
 REQUIRES |= OPTIONS
 #: Options that must be given to every estimator that takes them.
 NEEDED = ("schema", "causes", "target", "classes")
-#: Options that an error about the arguments of ``fit`` refers to.
-ABOUT_RECORDS = (
-    " (X is what the schema describes, y what --time and --event, or --target, name. Times are "
-    "numbers, not dates; events are 1 and 0, or what --event-is and --censored-is say. "
-    "--missing-value names what means missing.)"
-)
 
 
 @dataclass(frozen=True)
@@ -160,8 +142,7 @@ def fit(
         columns = replace(columns, censored_is=NONE)
     target = _target(kind, columns, model, stated)
     both = sorted(set(features) & set(target))
-    message = f"the schema must not describe {', '.join(both)}: it is no covariate."
-    require(not both, message, "description")
+    require(not both, f"the schema must not describe {', '.join(both)}.", "description")
     ignored = None if described is None else ()
     table = table_of(data, form, features, described, target, model.drop, ignored)
     estimator.accountant = ledger = open_ledger(spending)
@@ -170,7 +151,7 @@ def fit(
     require(not (model.strict and elsewhere), message)
     frame = _read(estimator, table, form, spending, as_json)
     require(form.dask or len(frame), f"{data} must have at least one row below its names.", "data")
-    with refusals("data", after=ABOUT_RECORDS, private=True):
+    with refusals("data", after=WORDS["about_records"], private=True):
         y = survival_target(frame, columns) if model.target is None else frame[model.target]
         named = {"X": features or None, "person": columns.person, "group": model.group}
         arguments = {"y": y, **{n: frame[c] for n, c in named.items() if c is not None}}
@@ -179,8 +160,9 @@ def fit(
             return
         if model.strict:
             beyond = columns_beyond(described, frame[features], len(features), features)
-            message = f"with --strict, {', '.join(beyond)} must be within the schema's bounds."
-            require(not beyond, message, "data")
+            require(
+                not beyond, f"--strict: values beyond the bounds of {', '.join(beyond)}.", "data"
+            )
         with working("Fitting", as_json):
             estimator.fit(**arguments)
     save_or_print(estimator.release_.to_json(indent=2) + "\n", out)
@@ -236,7 +218,7 @@ def evaluate(
     evaluation._check_parameters()
     table = table_of_release(published, data, form, target, drop)
     frame = _read(evaluation, table, form, spending, as_json)
-    with refusals("data", after=ABOUT_RECORDS, private=True):
+    with refusals("data", after=WORDS["about_records"], private=True):
         arguments: dict[str, Any] = {
             "X": frame[list(published.feature_names_in or ())],
             "y": survival_target(frame, columns),
@@ -280,12 +262,11 @@ def make(
         require(name not in options, f"--set {name}: use {_option(options.get(name, ''))}.")
         known = f"--set must name one of {', '.join(sorted(allowed))}.{instead_of(name, allowed)}"
         require(name in allowed or name.startswith("method__"), known)
-        found[name] = toml_value(text)
+        found[name] = parse(text)
     if any("__" in name for name in found):
         word = found.get("method", "auto")
         words = " or ".join(kind._methods)
-        message = f"--set method__... must go with --set method={words}."
-        require(word in kind._methods, message)
+        require(word in kind._methods, f"--set method__... must go with --set method={words}.")
         found["method"] = kind._methods[word]()
     with refusals("parameter"):
         return kind(**stated).set_params(**found)
@@ -338,8 +319,7 @@ def _parameters_of(
         require(taken or not given[name], f"{_option(name)} is not for {kind}.")
         needed = taken and name in NEEDED
         require(given[name] or not needed, f"{_option(name)} must be given for {kind}.")
-    both = bool(model.group) == bool(model.groups)
-    require(both, "--group and --groups must be given together.")
+    require(bool(model.group) == bool(model.groups), "--group and --groups go together.")
     if model.schema is not None:
         given["schema"] = public_columns(model.schema, form.missing_value)
     if model.prior is not None:

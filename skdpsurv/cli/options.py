@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
+import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass, is_dataclass
 from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -17,13 +19,8 @@ from skdpsurv.cli.failures import guarded
 NONE: Any = ()
 #: Options whose name differs from that of their parameter.
 _FLAGS = {"as_json": "--json", "set_": "--set"}
-
-#: Help on parameters that a docstring leaves out.
-_HELPS = {
-    "as_json": "Print one JSON object, for machines; errors too.",
-    "ledger": "An SQLite file, or postgresql://user@host/database.",
-    "out": "File to write. It must not exist yet.",
-}
+#: Longer texts: help on common options, and others.
+WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 
 
 @dataclass(frozen=True)
@@ -157,7 +154,7 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
 def _option(parameter: inspect.Parameter, kind: Any, owner: Any) -> inspect.Parameter:
     """Return a parameter annotated for Typer, with its help from the owner's docstring."""
     doc = inspect.cleandoc(owner.__doc__ or "")
-    helps = _HELPS | dict(re.findall(r"^(\w+) : .*\n((?:    .*\n?)+)", doc, re.MULTILINE))
+    helps = WORDS["helps"] | dict(re.findall(r"^(\w+) : .*\n((?:    .*\n?)+)", doc, re.MULTILINE))
     text = " ".join(helps.get(parameter.name, "").split())
     default = parameter.default is not parameter.empty and bool(parameter.default)
     if parameter.kind is parameter.POSITIONAL_ONLY:
@@ -167,3 +164,13 @@ def _option(parameter: inspect.Parameter, kind: Any, owner: Any) -> inspect.Para
         panel = doc.partition(".")[0] if is_dataclass(owner) else None
         info = typer.Option(flag, help=text, show_default=default, rich_help_panel=panel)
     return parameter.replace(annotation=Annotated[kind, info])
+
+
+def parse(text: str) -> Any:
+    """Return a value as TOML reads it; anything else is text, and none is None."""
+    if text.lower() == "none":
+        return None
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

@@ -27,7 +27,7 @@ from skdpsurv.dp.guarantee import PERSON
 from skdpsurv.release import Release, layout
 from skdpsurv.report import units
 from skdpsurv.report.coefficients import cautions
-from skdpsurv.report.text import exact
+from skdpsurv.report.text import escape_hidden, exact
 
 #: Width of a pipe or a file, wider than any table.
 UNBOUNDED = 10_000
@@ -61,10 +61,10 @@ def show(
         else:
             console = Console(width=None if sys.stdout.isatty() else UNBOUNDED)
             for line in lines:
-                text = isinstance(line, str)
+                if text := isinstance(line, str):
+                    line = "\n".join(map(escape_hidden, line.split("\n")))
                 # markup=False: "[plot]" is the name of an extra, not a style.
-                cell = strip_control_characters(line) if text else line
-                console.print(cell, markup=False, highlight=False, soft_wrap=text)
+                console.print(line, markup=False, highlight=False, soft_wrap=text)
         sys.stdout.flush()
     except OSError as error:
         if written is None:
@@ -80,11 +80,6 @@ def working(what: str, as_json: bool) -> Iterator[None]:
         yield
 
 
-def strip_control_characters(text: str) -> str:
-    """Return text in which terminal control characters are escaped: a release is untrusted."""
-    return "".join(c if c.isprintable() or c == "\n" else repr(c)[1:-1] for c in text)
-
-
 def rich_table(frame: pd.DataFrame, title: str = "") -> Table:
     """Return a data frame as a table for a terminal, index first."""
     named = frame.reset_index() if frame.index.name or frame.index.nlevels > 1 else frame
@@ -98,7 +93,7 @@ def rich_table(frame: pd.DataFrame, title: str = "") -> Table:
 
 
 def _cell(value: Any) -> str:
-    return escape(strip_control_characters(str(value)))
+    return escape(escape_hidden(value))
 
 
 def guarantee_line(guarantee: PrivacyGuarantee) -> str:

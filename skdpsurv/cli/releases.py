@@ -13,20 +13,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from skdpsurv.cli import output
 from skdpsurv.cli.columns import Labels, table_of
 from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.files import MISSING, Table, read_table
 from skdpsurv.cli.options import NONE, FileFormat, command
-from skdpsurv.cli.output import (
-    csv_text,
-    curves,
-    guarantee_line,
-    reserve,
-    result_lines,
-    save,
-    show,
-    working,
-)
 from skdpsurv.evaluation import SurvivalEvaluation
 from skdpsurv.pooling import heterogeneity, pool_releases
 from skdpsurv.release import Release
@@ -52,8 +43,8 @@ def table_of_release(
 ) -> Table:
     """Return the part of a file that a release reads, and others, with labels if they are text."""
     names = release.feature_names_in or ()
-    message = "the release does not describe its columns, so it cannot read a file of rows."
-    require(release.columns is not None and names, message, "description")
+    described = release.columns is not None and names
+    require(described, "the release does not describe its columns.", "description")
     return table_of(path, form, names, release.transformer(), others, drop, release.target_names)
 
 
@@ -87,28 +78,29 @@ def explain(
         TOML file about the publication, for --registry: name, data_curators, intended_use,
         data_product_region, publication_date, and more.
     """
-    both = (registry is None) == (publisher is None)
-    require(both, "--registry and --publisher must be given together.")
+    require((registry is None) == (publisher is None), "--registry and --publisher go together.")
     of_html = title is not None or evaluation is not None
     require(html is not None or not of_html, "--title and --evaluation are for --html.")
     for path in filter(None, (html, registry)):
-        reserve(path)
+        output.reserve(path)
     published = load_release(release)
     content: dict[str, Any] = json.loads(published.to_json())
     lines = []
     if html is not None:
         measured = None if evaluation is None else _load_evaluation(evaluation)
-        save(html_report(published, title=title, evaluation=measured), html)
+        output.save(html_report(published, title=title, evaluation=measured), html)
         content["html"] = str(html.resolve())
         lines.append(f"Report: {html}")
     if registry is not None and publisher is not None:
         with refusals("description", f"{publisher}: "):
             facts = tomllib.loads(publisher.read_text(encoding="utf-8"))
             entry = registry_entry(published, **facts)
-        save(entry, registry)
+        output.save(entry, registry)
         content["registry"] = str(registry.resolve())
         lines.append(f"Entry of the registry: {registry}")
-    show(content, lines or chain([in_words(published)], result_lines(published)), as_json)
+    output.show(
+        content, lines or chain([in_words(published)], output.result_lines(published)), as_json
+    )
 
 
 def _load_evaluation(path: Path) -> SurvivalEvaluation:
@@ -149,7 +141,7 @@ def predict(
     strict : bool, default=False
         Refuse values beyond a public bound, in place of clipping.
     """
-    reserve(out)
+    output.reserve(out)
     published = load_release(release)
     with refusals("description"):
         model = published._model
@@ -158,13 +150,13 @@ def predict(
     what = "times, not people: give no NEW" if has_curve else "people: NEW must be a file of them"
     require(has_curve == (new is None), f"a {published.estimator} predicts {what}.")
     if new is None:
-        found = curves(model, model.timeline if at is None else at)
+        found = output.curves(model, model.timeline if at is None else at)
     else:
         # Columns to keep are read as text: a name may begin with 0.
         table = table_of_release(published, new, form, dict.fromkeys(keep, MISSING), drop)
-        with working("Reading", as_json):
+        with output.working("Reading", as_json):
             rows = read_table(table, form)
-        with working("Predicting", as_json), refusals("data", private=True):
+        with output.working("Predicting", as_json), refusals("data", private=True):
             if form.dask:  # predictions are as long as the file
                 rows = rows.compute()
             predicted = _predictions(published, model, rows, at, strict)
@@ -172,10 +164,10 @@ def predict(
         require(not both, f"--keep must not be called {', '.join(both)}.")
         kept = {name: np.asarray(rows[name]) for name in table.target}
         found = pd.DataFrame({**kept, **predicted})
-    save(csv_text(found), out)
+    output.save(output.csv_text(found), out)
     text = f"{len(found):,} rows of {', '.join(found.columns)}: {out}"
     content = {"predictions": str(out.resolve()), "columns": list(found.columns)}
-    show(content, [text], as_json, out)
+    output.show(content, [text], as_json, out)
 
 
 def _times(texts: Sequence[str], release: Release) -> Any:
@@ -230,7 +222,7 @@ def pool(
     overlap : bool, default=False
         Somebody may be in two of the data sets: epsilons add up.
     """
-    reserve(out)
+    output.reserve(out)
     studies = [load_release(path) for path in releases]
     with refusals("description"):
         pooled = pool_releases(studies, effects=effects, disjoint=not overlap)
@@ -242,7 +234,9 @@ def pool(
         if "inference_estimate" in pooled.values:
             found = heterogeneity(studies).reset_index()
             content["heterogeneity"] = json.loads(found.to_json(orient="records"))
-    save(pooled.to_json(indent=2) + "\n", out)
-    first = f"{pooled.estimator}: {len(studies)} releases, {guarantee_line(pooled.guarantee)}"
+    output.save(pooled.to_json(indent=2) + "\n", out)
+    first = (
+        f"{pooled.estimator}: {len(studies)} releases, {output.guarantee_line(pooled.guarantee)}"
+    )
     ending = [f"Release: {out}", f"Next: skdpsurv explain {out} --html report.html"]
-    show(content, chain([first], result_lines(pooled), ending), as_json)
+    output.show(content, chain([first], output.result_lines(pooled), ending), as_json)

@@ -14,23 +14,10 @@ from skdpsurv.audit import audit_epsilon, density_ratio_audit, measurement_audit
 from skdpsurv.cli.columns import public_columns
 from skdpsurv.cli.failures import require
 from skdpsurv.cli.fitting import ESTIMATORS, Kind, make
-from skdpsurv.cli.options import NONE, command
+from skdpsurv.cli.options import NONE, WORDS, command
 from skdpsurv.cli.output import reserve, rich_table, show, working
 from skdpsurv.evaluation.forecast import forecast_accuracy
 
-#: Columns of a forecast's table that are printed: their heads, and what they mean.
-PRINTED = {
-    "c_index": ("C-index", "C-index: on fresh records"),
-    "auc": ("AUC", "AUC: on fresh records"),
-    "largest_error": ("error", "error: the largest of the survival curve"),
-    "loss": ("loss", "loss: against no privacy"),
-    "loss_high": ("90 %", "90 %: the loss that nine studies in ten stay below"),
-    "calibration": ("E/O", "E/O: mean predicted risk over the true one"),
-    "risk_error": ("risk error", "risk error: mean absolute error of predicted risk"),
-    "interval_width": ("width", "width: of an interval of a coefficient, against no privacy"),
-    "finite_intervals": ("finite", "finite: share of intervals that end"),
-    "width_horizon": ("width", "width: of the interval of survival at the horizon"),
-}
 #: Upper limit on the probability that a true claim is refuted.
 FALSE_ALARM = 1e-4
 
@@ -95,10 +82,9 @@ def plan(
         drawn = figure.suffix in (".png", ".pdf", ".svg")
         require(drawn, "--figure must end in .png, .pdf or .svg.")
         reserve(figure)
-    settled = {"inference_share": intervals, "delta": delta}
-    stated = {name: value for name, value in settled.items() if value}
+    stated = {"inference_share": intervals, "delta": delta}
     forecast = forecast_accuracy(
-        _estimator(kind, stated, set_),
+        _estimator(kind, {name: value for name, value in stated.items() if value}, set_),
         records,
         n_columns=columns,
         columns=None if schema is None else public_columns(schema),
@@ -111,10 +97,11 @@ def plan(
         random_state=seed,
         verbose=0 if as_json else 1,
     )
-    names = [name for name in PRINTED if name in forecast.table]
-    table = forecast.table[names].rename(columns={name: PRINTED[name][0] for name in names})
-    legend = ". ".join(PRINTED[name][1] for name in names) + "."
-    lines: list[Any] = [rich_table(table.round(3) + 0.0), legend, forecast.advice]
+    meanings = {name: text for name, text in WORDS["legend"].items() if name in forecast.table}
+    table = forecast.table[list(meanings)].round(3) + 0.0
+    heads = [text.partition(":")[0] for text in meanings.values()]
+    lines: list[Any] = [rich_table(table.set_axis(heads, axis=1))]
+    lines += [". ".join(meanings.values()) + ".", forecast.advice]
     if figure is not None:
         np.ravel(forecast.plot())[0].figure.savefig(figure, dpi=150)
         lines.append(f"Figure: {figure}")
