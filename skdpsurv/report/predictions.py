@@ -208,7 +208,7 @@ def _predicted(model: Any, table: Any, labels: list[str], medians: bool) -> dict
     """Return a table of predictions, and a figure of survival functions."""
     if not hasattr(model, "predict_survival_function"):
         found, head = model.predict_proba(table), ["Person", *distinct(model.classes_.tolist())]
-        caption, drawn = "Predicted probabilities of made-up people", []
+        caption, drawn = "Predicted probabilities of example profiles", []
     else:
         # Steps are at the ends of intervals.
         n_times = model.unique_times_.size
@@ -217,7 +217,7 @@ def _predicted(model: Any, table: Any, labels: list[str], medians: bool) -> dict
         found = model.predict_survival_function(table, return_array=True)[:, places]
         head = ["Person", *(f"at {short(t)}" for t in model.unique_times_[places].tolist())]
         caption = "Predicted probability to survive"
-        says = "Predicted survival of made-up people. Times are in the unit of the fit."
+        says = "Predicted survival of example profiles. Times are in the unit of the fit."
         plot = partial(plot_survival_curves, model, table, labels=cut(labels))
         drawn = figures(lambda ax: plot(ax=ax), "people", 3.6, says)
     rows = [[one, *(f"{p:.3f}" for p in row)] for one, row in zip(labels, found, strict=True)]
