@@ -136,17 +136,16 @@ def curves(model: Any, times: Any) -> pd.DataFrame:
 
 
 def _curve(model: Any, times: Any) -> pd.DataFrame:
-    survival = model.survival_function_at_times(times).to_numpy()
-    found = pd.DataFrame({"time": times, "survival": survival})
-    ends = ["lower", "upper"]
+    found = {"time": times, "survival": model.survival_function_at_times(times).to_numpy()}
     if hasattr(model, "survival_band"):
-        found[ends] = model.survival_band(times)[ends].to_numpy()
+        band = model.survival_band(times)
+        found |= {end: band[end].to_numpy() for end in ("lower", "upper")}
     for cause in getattr(model, "causes_", ()):
         name = f"incidence_{cause}"
         found[name] = model.cumulative_density_at_times(times, cause=cause).to_numpy()
-        band = model.cumulative_density_band(times, cause=cause)[ends]
-        found[[f"{name}_{end}" for end in ends]] = band.to_numpy()
-    return found
+        band = model.cumulative_density_band(times, cause=cause)
+        found |= {f"{name}_{end}": band[end].to_numpy() for end in ("lower", "upper")}
+    return pd.DataFrame(found)
 
 
 def csv_text(frame: pd.DataFrame) -> str:

@@ -12,17 +12,9 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from skdpsurv.data import PublicBoundsScaler, PublicColumns
+from skdpsurv.data import PublicBoundsScaler, PublicColumns, public_steps
 from skdpsurv.data.column_kinds import ColumnKind
 from skdpsurv.data.feature import Feature, known_names, raw_features
-from skdpsurv.data.public_steps import (
-    branches,
-    describe,
-    features_of,
-    is_dropped,
-    is_nothing,
-    kinds_of,
-)
 from skdpsurv.release.script import formula_of
 from skdpsurv.report.text import TEMPLATES, WORDS, how_many, listed
 
@@ -176,30 +168,32 @@ def described(release: Any) -> list[tuple[str, str]]:
 
 def _column_words(step: Any, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield columns, and what they hold or what is done to them, in words."""
-    if is_nothing(step):
+    if public_steps.is_nothing(step):
         yield listed(names), "taken as given"
     elif isinstance(step, Pipeline):
-        for _, one in step.steps:
-            yield from _column_words(one, names)
-            names = [feature.name for feature in features_of(one, raw_features(names))]
+        for _, inner in step.steps:
+            yield from _column_words(inner, names)
+            features = public_steps.features_of(inner, raw_features(names))
+            names = [feature.name for feature in features]
     elif isinstance(step, ColumnTransformer):
-        parts = [part[1:] for part in branches(step, names) if not is_dropped(part[1])]
+        parts = [(inner, indices) for _, inner, indices in public_steps.branches(step, names)]
+        parts = [part for part in parts if not public_steps.is_dropped(part[0])]
         used = {j for _, indices in parts for j in indices}
         if unused := [name for j, name in enumerate(names) if j not in used]:
             yield listed(unused), "not used"
-        for one, indices in parts:
-            yield from _column_words(one, [names[j] for j in indices])
+        for inner, indices in parts:
+            yield from _column_words(inner, [names[j] for j in indices])
     elif isinstance(step, PublicColumns | PublicBoundsScaler):
-        for kind in kinds_of(step, names):
+        for kind in public_steps.kinds_of(step, names):
             yield kind.column, _kind_words(kind)
     else:
-        description = describe(step, names) or {}
+        description = public_steps.describe(step, names) or {}
         said = ", ".join(f"{k}={v!r}" for k, v in description["parameters"].items())
         yield listed(names), f"{description['step']} of scikit-learn ({said})"
 
 
 def _kind_words(kind: ColumnKind) -> str:
-    """Return what a column holds, what is typical of it, and what a missing value means."""
+    """Return the content of a column, its typical value, and the meaning of a missing one."""
     typical = kind.typical
     if isinstance(typical, bool):
         typical = str(typical).lower()

@@ -35,9 +35,8 @@ STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
     "font.size": 10.5,
-    # A dollar in somebody's name is a dollar.
+    # A dollar sign in a name begins no formula.
     "text.parse_math": False,
-    "axes.unicode_minus": True,
     **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "none"),
 }
 
@@ -105,7 +104,7 @@ def _inlined(text: str, description: str) -> Markup:
             attributes.pop("id", None)
         node.tag, node.attrib = _local(node.tag), attributes
     root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": description}
-    # An XML writer escapes whatever text is in it.
+    # The XML writer has escaped all text.
     return Markup(ElementTree.tostring(root, encoding="unicode", short_empty_elements=False))
 
 

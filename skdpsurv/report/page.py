@@ -84,7 +84,7 @@ def save_report(
 
 
 def _context(release: Any) -> dict[str, Any]:
-    """Return what the template needs beside the attributes of the release."""
+    """Return the variables of the template."""
     guarantee = release.guarantee
     proved = guarantee.status == "proved"
     kind = release.kinds[release.estimator]

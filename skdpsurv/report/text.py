@@ -279,14 +279,10 @@ TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-HELPERS = {
-    helper.__name__: helper
-    for helper in (
-        *(exact, short, up, percent_up, added, listed, value, stated, escape_hidden, plain),
-        *(code, word, prose, scalar, about, status, how_many),
-    )
-}
+_FUNCTIONS = [exact, short, up, percent_up, added, listed, value, stated, escape_hidden, plain]
+_FUNCTIONS += [code, word, prose, scalar, about, status, how_many]
+HELPERS = {function.__name__: function for function in _FUNCTIONS}
 TEMPLATES.filters |= HELPERS
 TEMPLATES.globals |= {"WORDS": WORDS, **HELPERS}
-#: Environment of the page, which escapes whatever it prints.
+#: Environment of the page, which escapes all that it prints.
 PAGES = TEMPLATES.overlay(finalize=escape_hidden)
