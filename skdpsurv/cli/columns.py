@@ -21,6 +21,8 @@ from skdpsurv.data.target import split_target
 
 #: Labels of a column that is read as text, which may be unknown; None for other columns.
 Labels = tuple[str, ...] | None
+#: Columns beside the covariates, with their labels.
+Others = Mapping[str, Labels]
 
 #: Rows that types are guessed from.
 FIRST = 1000
@@ -113,7 +115,7 @@ def table_of(
     form: FileFormat,
     features: Sequence[str],
     described: Any,
-    others: Mapping[str, Labels],
+    others: Others,
     drop: Sequence[str],
     ignored: Collection[str] | None = (),
 ) -> Table:
@@ -133,10 +135,8 @@ def table_of(
     """
     names = column_names(path, form)
     drop = split_names(drop, names)
-    beside = {
-        name: labels for text, labels in others.items() for name in split_names([text], names)
-    }
-    used = [*features, *beside]
+    more = {name: labels for text, labels in others.items() for name in split_names([text], names)}
+    used = [*features, *more]
     require_columns(path, [*used, *drop], names)
     both = [name for name in drop if name in used]
     require(not both, f"--drop must not name {', '.join(both)}: it is in use.")
@@ -144,21 +144,21 @@ def table_of(
     extra = [name for name in names if name not in known]
     message = f"schema and release must describe {', '.join(extra)}: --drop leaves them out."
     require(not extra, message, "description")
-    texts = {n: labels for n, labels in beside.items() if labels is not None and n not in features}
+    texts = {n: labels for n, labels in more.items() if labels is not None and n not in features}
     for kind in described._kinds() if isinstance(described, PublicColumns) else ():
         if isinstance(kind, Date):
             texts[kind.column] = ()
         elif isinstance(kind, Category) and isinstance(kind.labels[0], str):
             texts[kind.column] = tuple(map(str, kind.labels))
     columns = tuple(name for name in names if name in used)
-    return Table(path, columns, texts, list(beside), getattr(described, "missing_values", ()))
+    return Table(path, columns, texts, list(more), getattr(described, "missing_values", ()))
 
 
 def survival_columns(columns: SurvivalColumns) -> dict[str, Labels]:
     """Return the columns that options name; refuse options that contradict each other."""
     time, event, person = columns.time, columns.event, columns.person
     require(time is not None, "--time must name the column of times.")
-    require((event is None) == columns.all_events, "--event or --all-events must be given.")
+    require((event is None) == columns.all_events, "give either --event or --all-events.")
     seen, censored = set(columns.event_is), set(columns.censored_is)
     together = bool(seen) == bool(censored) and not (seen and event is None)
     message = "--event-is and --censored-is must differ, and must be given together, with --event."
@@ -181,20 +181,17 @@ def survival_target(frame: Any, columns: SurvivalColumns) -> Any:
     if (event := columns.event) is None:
         return frame[columns.time]
     y = frame[[event, columns.time]]
-    flags: dict[Any, float] = {}
-    for labels, flag in ((columns.event_is, 1.0), (columns.censored_is, 0.0)):
-        for label in labels:
-            flags[label] = flag
-            if isinstance(value := parse(label.lower()), int | float):  # of Parquet files
-                flags[value] = flag
+    flags: dict[Any, float] = dict.fromkeys(columns.event_is, 1.0)
+    flags |= dict.fromkeys(columns.censored_is, 0.0)
+    for label, flag in list(flags.items()):
+        if isinstance(value := parse(label.lower()), int | float):  # of Parquet files
+            flags[value] = flag
     if not flags:
         return y
 
     def flagged(part: pd.DataFrame) -> pd.DataFrame:
         return part.assign(**{event: part[event].map(flags.get).astype(float)})
 
-    return (
-        flagged(y)
-        if isinstance(y, pd.DataFrame)
-        else y.map_partitions(flagged, meta=flagged(y._meta))
-    )
+    if isinstance(y, pd.DataFrame):
+        return flagged(y)
+    return y.map_partitions(flagged, meta=flagged(y._meta))

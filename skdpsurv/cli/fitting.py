@@ -137,7 +137,7 @@ def fit(
     estimator: Any = make(ESTIMATORS[kind], stated, set_, options)
     estimator._check_parameters()
     described = stated.get("columns")
-    features = [] if described is None else described._names()
+    features = described._names() if described is not None else []
     if kind is Kind.competing:  # the estimator reads the labels itself
         columns = replace(columns, censored_is=NONE)
     target = _target(kind, columns, model, stated)
@@ -208,22 +208,16 @@ def evaluate(
         model = published._model
         if not hasattr(model, "predict_survival_function"):
             raise TypeError(f"a {published.estimator} does not predict survival of people.")
-        evaluation = Evaluation(
-            model,
-            spending.epsilon,
-            max_time=published.parameters.get("max_time") if max_time is None else max_time,
-            random_state=spending.seed,
-            accountant=open_ledger(spending),
-        )
+        horizon = published.parameters.get("max_time") if max_time is None else max_time
+        given: dict[str, Any] = {"random_state": spending.seed, "accountant": open_ledger(spending)}
+        evaluation = Evaluation(model, spending.epsilon, max_time=horizon, **given)
     evaluation._check_parameters()
     table = table_of_release(published, data, form, target, drop)
     frame = _read(evaluation, table, form, spending, as_json)
     with refusals("data", after=WORDS["about_records"], private=True):
-        arguments: dict[str, Any] = {
-            "X": frame[list(published.feature_names_in or ())],
-            "y": survival_target(frame, columns),
-            "person": None if columns.person is None else frame[columns.person],
-        }
+        rows, y = frame[list(published.feature_names_in or ())], survival_target(frame, columns)
+        person = None if columns.person is None else frame[columns.person]
+        arguments = {"X": rows, "y": y, "person": person}
         if spending.dry_run:
             _rehearse(evaluation, arguments, as_json)
             return
@@ -326,11 +320,8 @@ def _parameters_of(
         given["prior"] = load_release(model.prior)
     for name in _LISTS:
         given[name] = _labels(_option(name), given[name]) if given[name] else None
-    stated = {
-        parameter: given[name]
-        for name, parameter in OPTIONS.items()
-        if parameter in parameters and given[name] is not None
-    }
+    known = {p: given[name] for name, p in OPTIONS.items() if p in parameters}
+    stated = {name: value for name, value in known.items() if value is not None}
     if kind is Kind.competing:
         named = columns.event is not None and not columns.event_is
         message = "--event must name the column of --causes, and --censored-is one other label."

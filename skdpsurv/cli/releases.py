@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import chain
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from skdpsurv.cli import output
-from skdpsurv.cli.columns import Labels, table_of
+from skdpsurv.cli.columns import Others, table_of
 from skdpsurv.cli.failures import refusals, require
 from skdpsurv.cli.files import MISSING, Table, read_table
 from skdpsurv.cli.options import NONE, FileFormat, command
@@ -35,11 +35,7 @@ def load_release(path: Path) -> Release:
 
 
 def table_of_release(
-    release: Release,
-    path: Path,
-    form: FileFormat,
-    others: Mapping[str, Labels],
-    drop: Sequence[str],
+    release: Release, path: Path, form: FileFormat, others: Others, drop: Sequence[str]
 ) -> Table:
     """Return the part of a file that a release reads, and others, with labels if they are text."""
     names = release.feature_names_in or ()
