@@ -2,8 +2,7 @@
 
 The description of a column decides what it holds, never its cells: labels and dates are read as
 text, and anything else is passed on for the estimator to refuse. Messages of other packages are
-hidden. pandas would fill a short row of a CSV file, cut a long one or shift its columns, so the
-cells of each row are counted first.
+hidden. The cells of each row are counted first, as pandas fills short rows and shifts long ones.
 """
 
 from __future__ import annotations

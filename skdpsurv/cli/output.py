@@ -23,11 +23,10 @@ from rich.table import Table
 
 from skdpsurv.cli.failures import CommandError, refusals, require
 from skdpsurv.dp import PrivacyGuarantee
-from skdpsurv.dp.guarantee import PERSON
 from skdpsurv.release import Release, layout
 from skdpsurv.report import units
 from skdpsurv.report.coefficients import cautions
-from skdpsurv.report.text import escape_hidden, exact
+from skdpsurv.report.text import escape_hidden, exact, how_many
 
 #: Width of a pipe or a file, wider than any table.
 UNBOUNDED = 10_000
@@ -98,12 +97,9 @@ def _cell(value: Any) -> str:
 
 def guarantee_line(guarantee: PrivacyGuarantee) -> str:
     """Return the guarantee in a line, with the number of protected people or records."""
-    whom = "people" if guarantee.neighbours == PERSON else "records"
     delta = f", delta = {exact(guarantee.delta)}" if guarantee.delta else ""
-    return (
-        f"{guarantee.public_inputs['n_records']:,} {whom}, epsilon = {exact(guarantee.epsilon)}"
-        f"{delta}, {guarantee.neighbours}, status {guarantee.status}"
-    )
+    loss = f"epsilon = {exact(guarantee.epsilon)}{delta}"
+    return f"{how_many(guarantee)}, {loss}, {guarantee.neighbours}, status {guarantee.status}"
 
 
 def result_lines(release: Release) -> Iterator[Any]:
