@@ -64,7 +64,7 @@ def schema(
     require_columns(data, excluded, names)
     frame = read_table(Table(data, tuple(names)), form, FIRST).head(FIRST)
     repeated = [name for name in names if (frame[name].astype(str) == name).any()]
-    require(not repeated, f"{data} must begin with a line of names, found there alone.", "data")
+    require(not repeated, f"{data} must begin with a line of names, not repeated below.", "data")
     described = [name for name in names if name not in excluded]
     lines = [f"{_key(name)} = []  # {_guess(frame[name])}\n" for name in described]
     head = Path(__file__).with_name("columns_template.toml").read_text(encoding="utf-8")

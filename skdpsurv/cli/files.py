@@ -148,8 +148,8 @@ def _checked_names(path: Path, form: FileFormat) -> list[str]:
     # Without a header these are cells of a record, so the message gives a position, not a name.
     for position, name in enumerate(names, start=1):
         valid = name and not looks_like_a_cell(name) and name not in names[: position - 1]
-        message = f"{path} must begin with a line of names, and that of column {position} is none."
-        require(valid, f"{message} Each must have one of its own, and no number.", "data")
+        message = f"{path} must begin with a line of names; column {position} has no valid one."
+        require(valid, f"{message} Names must be distinct, and no numbers or dates.", "data")
     return names
 
 

@@ -70,7 +70,7 @@ def ledger_state(accountant: PrivacyAccountant | None) -> dict[str, Any] | None:
 def ledger_line(accountant: PrivacyAccountant | None) -> str:
     """Return the sums and the budget of a ledger in a line."""
     if accountant is None:
-        return "no ledger: epsilons of several fits to the same people add up, and nobody counts"
+        return "no ledger: nothing adds up the epsilons of several fits to the same people"
     delta, spent_delta = "", accountant.spent_delta()
     if accountant.delta or spent_delta:
         limit = exact(accountant.delta) if accountant.delta else "no limit"

@@ -68,7 +68,7 @@ def show(
     except OSError as error:
         if written is None:
             raise
-        message = f"{written} is written, and paid for; only saying so failed."
+        message = f"{written} is written, and paid for; only printing the result failed."
         raise CommandError("output", message) from error
 
 

@@ -30,7 +30,7 @@ from skdpsurv.survival.released_curve import times_argument
 
 def load_release(path: Path) -> Release:
     """Read a release."""
-    with refusals("description", f"{path} is no release, which comes before any other file: "):
+    with refusals("description", f"{path} is no release; the release must come first: "):
         return Release.load(path)
 
 
@@ -143,7 +143,7 @@ def predict(
         model = published._model
     at = _times(times, published) if times else None
     has_curve = hasattr(model, "survival_function_at_times")
-    what = "times, not people: give no NEW" if has_curve else "people: NEW must be a file of them"
+    what = "curves: NEW must be omitted" if has_curve else "for people: NEW must be given"
     require(has_curve == (new is None), f"a {published.estimator} predicts {what}.")
     if new is None:
         found = output.curves(model, model.timeline if at is None else at)
@@ -214,7 +214,7 @@ def pool(
     releases : list of Path
         Releases of one kind, as fit wrote them.
     effects : str, default="fixed"
-        fixed: one truth for all sites; random: truths that scatter.
+        fixed: one true value for all sites; random: true values that vary among sites.
     overlap : bool, default=False
         Somebody may be in two of the data sets: epsilons add up.
     """
