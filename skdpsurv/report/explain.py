@@ -80,14 +80,14 @@ def units_of(estimator: Any, features: Sequence[Feature]) -> pd.DataFrame:
             "Coefficients per unit need features that each are a multiple of one column, and "
             f"these are none: {', '.join(map(repr, bad))}."
         )
-    places = [(column_of(feature), level_of(feature)) for feature in features]
-    measured = Counter(column for column, level in places if level is None)
+    labels = [(column_of(feature), level_of(feature)) for feature in features]
+    measured = Counter(column for column, level in labels if level is None)
     if several := sorted(column for column, n in measured.items() if n > 1):
         raise ValueError(
             f"Coefficients per unit need one feature of each column, and {', '.join(several)} has "
             "several."
         )
-    rows: list[tuple[Any, ...]] = [(c, "" if level is None else level) for c, level in places]
+    rows: list[tuple[Any, ...]] = [(c, "" if level is None else level) for c, level in labels]
     names = ["column", "level"]
     if len(table) > 1:
         rows = [(label, *row) for label in estimator.classes_.tolist() for row in rows]
@@ -188,8 +188,8 @@ def _column_words(step: Any, names: Sequence[str]) -> Iterator[tuple[str, str]]:
             yield kind.column, _kind_words(kind)
     else:
         description = public_steps.describe(step, names) or {}
-        said = ", ".join(f"{k}={v!r}" for k, v in description["parameters"].items())
-        yield listed(names), f"{description['step']} of scikit-learn ({said})"
+        parameters = ", ".join(f"{k}={v!r}" for k, v in description["parameters"].items())
+        yield listed(names), f"{description['step']} of scikit-learn ({parameters})"
 
 
 def _kind_words(kind: ColumnKind) -> str:
@@ -198,5 +198,5 @@ def _kind_words(kind: ColumnKind) -> str:
     if isinstance(typical, bool):
         typical = str(typical).lower()
     text = f"{typical:.12g}" if isinstance(typical, float) else typical
-    said = "" if typical is None else f"typical is {text}; "
-    return f"{kind.words()}; {said}{WORDS['missing'][kind.missing]}"
+    example = "" if typical is None else f"typical is {text}; "
+    return f"{kind.words()}; {example}{WORDS['missing'][kind.missing]}"

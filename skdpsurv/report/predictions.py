@@ -168,9 +168,9 @@ def example_predictions(release: Any, model: Any) -> dict[str, Any] | None:
 
 def _others(kind: ColumnKind) -> list[Any]:
     """Return other values to compare with that of the example."""
-    said = kind.described()
-    stated = [said[key] for key in ("bounds", "dates", "categories") if key in said]
-    return [one for one in (*stated, (False, True))[0] if one != kind.example][:MOST_TRIED]
+    spec = kind.described()
+    listed = [spec[key] for key in ("bounds", "dates", "categories") if key in spec]
+    return [cell for cell in (*listed, (False, True))[0] if cell != kind.example][:MOST_TRIED]
 
 
 def _rows(model: Any, rows: pd.DataFrame) -> Any:
@@ -213,14 +213,14 @@ def _predicted(model: Any, table: Any, labels: list[str], medians: bool) -> dict
         # Steps are at the ends of intervals.
         n_times = model.unique_times_.size
         ends = np.linspace(0, n_times, N_TIMES + 1)[1:].round().astype(int)
-        places = np.unique(np.maximum(ends, 1)) - 1
-        found = model.predict_survival_function(table, return_array=True)[:, places]
-        head = ["Person", *(f"at {short(t)}" for t in model.unique_times_[places].tolist())]
+        indices = np.unique(np.maximum(ends, 1)) - 1
+        found = model.predict_survival_function(table, return_array=True)[:, indices]
+        head = ["Person", *(f"at {short(t)}" for t in model.unique_times_[indices].tolist())]
         caption = "Predicted probability to survive"
-        says = "Predicted survival of example profiles. Times are in the unit of the fit."
+        description = "Predicted survival of example profiles. Times are in the unit of the fit."
         plot = partial(plot_survival_curves, model, table, labels=cut(labels))
-        drawn = figures(lambda ax: plot(ax=ax), "people", 3.6, says)
-    rows = [[one, *(f"{p:.3f}" for p in row)] for one, row in zip(labels, found, strict=True)]
+        drawn = figures(lambda ax: plot(ax=ax), "people", 3.6, description)
+    rows = [[label, *(f"{p:.3f}" for p in row)] for label, row in zip(labels, found, strict=True)]
     if medians and hasattr(model, "predict_median"):
         head.append("Median")
         for row, time in zip(rows, model.predict_median(table).tolist(), strict=True):

@@ -140,16 +140,16 @@ def registry_entry(
         given["data_product_type"] = CHOICES["data_product_type"][not fits_curves]
     if registry_authors is None and (sources is not None or notes is not None):
         raise ValueError("registry_authors must be given with sources or notes.")
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         name: None if value is None and name not in REQUIRED else _checked(name, value)
         for name, value in given.items()
     }
-    filled = {name for name, value in said.items() if value is not None}
+    filled = {name for name, value in fields.items() if value is not None}
     # The registry's own check makes the same of name, curators and year.
-    parts = said["name"], "-".join(said["data_curators"]), said["publication_date"][:4]
+    parts = fields["name"], "-".join(fields["data_curators"]), fields["publication_date"][:4]
     entry = TEMPLATES.get_template("registry.yaml.jinja").render(
         release=release,
-        said=said,
+        fields=fields,
         bound=Advantage.at(guarantee.epsilon, guarantee.delta),
         slug="-".join(re.sub(r"\W+|_", "-", part.lower()) for part in parts),
         tier=1 + (filled >= SECOND_TIER) + (filled >= SECOND_TIER | THIRD_TIER),
