@@ -10,12 +10,11 @@ import typer
 from typer.core import TyperGroup
 
 from skdpsurv.cli import ledger
-from skdpsurv.cli.columns_file import schema
+from skdpsurv.cli.columns import schema
 from skdpsurv.cli.demo import demo
-from skdpsurv.cli.evaluating import evaluate, predict
-from skdpsurv.cli.failures import EXIT_CODES, say
-from skdpsurv.cli.fitting import fit
-from skdpsurv.cli.releases import explain, pool
+from skdpsurv.cli.failures import EXIT_CODES, print_failure
+from skdpsurv.cli.fitting import evaluate, fit
+from skdpsurv.cli.releases import explain, pool, predict
 from skdpsurv.cli.simulate import audit, plan
 from skdpsurv.dp.references import __version__
 
@@ -36,7 +35,7 @@ class OneLine(TyperGroup):
             if message is None:
                 raise
             text = message() or "a command must be named"
-            say("parameter", f"{text} (--help says more.)", "--json" in given)
+            print_failure("parameter", f"{text} (--help says more.)", "--json" in given)
             found = getattr(error, "exit_code", EXIT_CODES["parameter"])
         sys.exit(found if isinstance(found, int) else 0)
 

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from skdpsurv.cli.failures import require
-from skdpsurv.cli.options import command
+from skdpsurv.cli.options import WORDS, command
 from skdpsurv.cli.output import rich_table, show, working
 from skdpsurv.data import PublicBoundsScaler
 from skdpsurv.data.target import event_and_time
@@ -29,31 +29,19 @@ from skdpsurv.reference import fit_cox
 from skdpsurv.survival import DPDiscreteTimeSurvival
 from skdpsurv.survival.step_function import StepFunction
 
-PEOPLE = pd.DataFrame.from_dict(
-    {
-        "Woman aged 60": (60.0, 0.0, 1.2, 1.4, 0.9, 0.0, 1996.0),
-        "Man aged 75": (75.0, 1.0, 1.6, 1.9, 1.2, 0.0, 1996.0),
-        "Woman aged 90": (90.0, 0.0, 2.2, 2.4, 1.3, 0.0, 1996.0),
-    },
-    orient="index",
-    columns=["age", "sex_male", "kappa", "lambda", "creatinine", "mgus", "sample_yr"],
-)
-#: Of each fit.
+#: Columns of flchain, and invented people for whom survival is drawn.
+COLUMNS = ("age", "sex_male", "kappa", "lambda", "creatinine", "mgus", "sample_yr")
+PROFILES = {
+    "Woman aged 60": (60.0, 0.0, 1.2, 1.4, 0.9, 0.0, 1996.0),
+    "Man aged 75": (75.0, 1.0, 1.6, 1.9, 1.2, 0.0, 1996.0),
+    "Woman aged 90": (90.0, 0.0, 2.2, 2.4, 1.3, 0.0, 1996.0),
+}
+#: Columns of the table of scores.
 SCORES = ("model", "epsilon", "status", "C-index", "Brier", "coef. error")
-EXPLANATION = (
-    "\nC-index: how well people are ranked by risk (0.5 is guessing, 1 perfect). Brier: mean "
-    "squared error of predicted survival, integrated over the follow-up (lower is better; "
-    "Kaplan-Meier, without covariates, is what to beat). Coef. error: distance of the "
-    "coefficients from Cox's, relative to their length.\n\n"
-    "Each private fit protects its records by its own epsilon; together they spent {spent:g}. "
-    "The noise is fresh in every run: these numbers vary, most at small epsilon. With --seed they "
-    "do not, and the fits are not private. The scores are computed on test records without noise, "
-    "so they are not private themselves: no harm here, as flchain is public data.\n"
-)
 
 
 class Comparison(NamedTuple):
-    """What the demo shows.
+    """Results of the demo.
 
     Parameters
     ----------
@@ -61,17 +49,17 @@ class Comparison(NamedTuple):
         Cox regression, the fit without privacy, the private fits by falling epsilon, Kaplan-Meier.
     models : dict of str to DPDiscreteTimeSurvival
         The fits to draw, by name.
-    people : ndarray of shape (3, n_features)
-        Three invented people, scaled as the records.
+    profiles : ndarray of shape (3, n_features)
+        Example profiles, scaled as the records.
     spent : float
-        Sum of epsilon over the private fits; with a seed they are rehearsals, and it is nominal.
+        Sum of epsilon over the private fits; nominal with a seed, as they are rehearsals then.
     n_train, n_test : int
         Numbers of records.
     """
 
     scores: pd.DataFrame
     models: dict[str, DPDiscreteTimeSurvival]
-    people: FloatArray
+    profiles: FloatArray
     spent: float
     n_train: int
     n_test: int
@@ -100,12 +88,12 @@ def demo(
     """
     positive = all(0.0 < one < math.inf for one in epsilon)
     require(positive, "--epsilon must be a positive finite number.")
-    drawn = out.parent.is_dir() and out.suffix in (".png", ".pdf", ".svg")
-    require(drawn, "--out must end in .png, .pdf or .svg, in a folder that exists.")
+    writable = out.parent.is_dir() and out.suffix in (".png", ".pdf", ".svg")
+    require(writable, "--out must end in .png, .pdf or .svg, in a folder that exists.")
     with working("Fitting Cox regression and the private models", as_json=False):
         found = compare_on_flchain(epsilon, seed=seed)
     title = f"flchain: fitted to {found.n_train:,} people, scored on {found.n_test:,}"
-    lines = [rich_table(found.scores, title), EXPLANATION.format(spent=found.spent)]
+    lines = [rich_table(found.scores, title), WORDS["demo"].format(spent=found.spent)]
     if not no_figure:
         try:
             _save_figure(found, out)
@@ -116,7 +104,7 @@ def demo(
 
 
 def compare_on_flchain(epsilons: Sequence[float], *, seed: int | None = None) -> Comparison:
-    """Fit flchain with and without privacy, and score on records that no fit has seen.
+    """Fit flchain with and without privacy, and score the fits on other records.
 
     Parameters
     ----------
@@ -131,7 +119,7 @@ def compare_on_flchain(epsilons: Sequence[float], *, seed: int | None = None) ->
     data = load_flchain()
     scaler = PublicBoundsScaler.from_bounds(data.bounds, missing="midpoint")
     Z = scaler.fit_transform(data.X)
-    # By position alone, so which part a record falls in says nothing about it.
+    # The split depends on positions alone, and so on nothing private.
     order = np.random.default_rng(0).permutation(len(Z))
     train, test = np.split(order, [round(0.7 * len(Z))])
     y_train, y_test = data.y[train], data.y[test]
@@ -161,32 +149,27 @@ def compare_on_flchain(epsilons: Sequence[float], *, seed: int | None = None) ->
             random_state=seed if private else None,
             accountant=ledger if private else None,
         )
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(action="ignore", category=PrivacyLeakWarning):
             # The column "status" says it.
-            warnings.simplefilter("ignore", PrivacyLeakWarning)
             model.fit(Z[train], y_train)
         name = "Private hazard model" if private else "Hazard model"
         scores.append(score(name, model, epsilon, model.guarantee_.status))
         models[f"ε = {epsilon:g}" if private else "No privacy"] = model
-    same = StepFunction(*kaplan_meier_estimator(*event_and_time(y_train)))
-    worst = brier([same] * len(test))  # what covariates have to beat
-    scores.append(("Kaplan-Meier", math.inf, "none", 0.5, worst, math.nan))
-    # One of the two sums is zero.
-    total = ledger.spent() + ledger.rehearsed()
-    people = scaler.transform(PEOPLE[list(data.X)])
-    frame = pd.DataFrame(scores, columns=SCORES)
-    return Comparison(frame, models, people, total, len(train), len(test))
+    curve = StepFunction(*kaplan_meier_estimator(*event_and_time(y_train)))
+    without_covariates = brier([curve] * len(test))
+    scores.append(("Kaplan-Meier", math.inf, "none", 0.5, without_covariates, math.nan))
+    profiles = pd.DataFrame.from_dict(PROFILES, orient="index", columns=COLUMNS)
+    Z_profiles = scaler.transform(profiles[list(data.X)])
+    spent = ledger.spent() + ledger.rehearsed()  # one of the two is zero
+    table = pd.DataFrame(scores, columns=SCORES)
+    return Comparison(table, models, Z_profiles, spent, len(train), len(test))
 
 
 def _save_figure(comparison: Comparison, path: Path) -> None:
-    """Draw the survival curves of three invented people, and save the figure."""
-    ax = plot_survival_curves(
-        comparison.models,
-        comparison.people,
-        labels=list(PEOPLE.index),
-        time_unit="years since the blood sample",
-        time_scale=365.25,
-    )
+    """Draw the survival curves of the example profiles, and save the figure."""
+    unit: dict[str, Any] = {"time_unit": "years since the blood sample", "time_scale": 365.25}
+    models, profiles = comparison.models, comparison.profiles
+    ax = plot_survival_curves(models, profiles, labels=list(PROFILES), **unit)
     title = "Predicted survival of three people, with and without differential privacy\n"
     ax.set_title(title, loc="left", fontweight="bold")
     about = (

@@ -1,7 +1,7 @@
-"""What ends a command early: one line, an exit code of its own, and no cell of any record.
+"""Failures of commands: one line, an exit code of its own, and no cell of any record.
 
-An error of this package says what rule was broken, and nothing of the record that broke it. One of
-another package may quote a record, so its text is never shown, and neither is a traceback.
+An error of this package names the rule that was broken, and nothing of the record that broke it.
+An error of another package may quote a record, so its text and its traceback are never shown.
 """
 
 from __future__ import annotations
@@ -21,26 +21,17 @@ from skdpsurv.data import PublicInputWarning
 from skdpsurv.data.target import TIMES_ALONE
 from skdpsurv.dp import BudgetExceededError, PrivacyLeakWarning, RefusedValueError
 
-#: Exit codes by kind of failure. 2 is also what a wrong option ends with.
-EXIT_CODES = {
-    "internal": 1,
-    "parameter": 2,
-    "data": 3,
-    "description": 4,
-    "budget": 5,
-    "ledger": 6,
-    "output": 7,
-    "missing package": 8,
-    "refuted": 9,
-    "interrupted": 130,
-}
+_KINDS = ["internal", "parameter", "data", "description", "budget", "ledger", "output"]
+_KINDS += ["missing package", "refuted"]
+#: Exit codes by kind of failure. A wrong option ends with 2, too.
+EXIT_CODES = {kind: code for code, kind in enumerate(_KINDS, start=1)} | {"interrupted": 130}
 CHARGED = "If the fit had begun, the ledger holds its charge."
 
 _ROOT = Path(__file__).parents[1]
 
 
 class CommandError(Exception):
-    """A failure in words of ours: its kind, one of ``EXIT_CODES``, and public values only."""
+    """A failure of a kind in ``EXIT_CODES``, with a message of public values only."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(message)
@@ -48,11 +39,11 @@ class CommandError(Exception):
 
 
 class RefusedFileError(CommandError, RefusedValueError):
-    """A file that what its records hold makes unreadable."""
+    """A file that cannot be read because of its records."""
 
 
 def require(holds: object, message: str, kind: str = "parameter") -> None:
-    """End the command, unless a condition holds."""
+    """End the command unless a condition holds."""
     if not holds:
         raise CommandError(kind, message)
 
@@ -61,15 +52,15 @@ def require(holds: object, message: str, kind: str = "parameter") -> None:
 def refusals(
     kind: str, before: str = "", after: str = "", *, private: bool = False
 ) -> Iterator[None]:
-    """Let what is refused inside end the command as a failure of this kind.
+    """End the command with a failure of this kind if anything inside raises.
 
     Parameters
     ----------
     kind : str
     before, after : str
-        Said around the message.
+        Text around the message.
     private : bool, default=False
-        Whether records are read inside: only what this package raises is said then.
+        Records are read inside: the text of other packages' errors is hidden.
     """
     try:
         yield
@@ -82,38 +73,37 @@ def refusals(
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command end in one line on standard error, whatever happens in it.
-
-    With its option ``json`` that line is an object with the keys error, exit_code and message.
-    """
+    """Let every failure of a command end in one line on standard error."""
 
     @wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:
-        with _warnings_in_a_line():
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = _show_warning
             try:
                 return command(*args, **kwargs)
             except (typer.Exit, typer.BadParameter, typer.Abort):
                 raise
             except KeyboardInterrupt:
                 kind, message = "interrupted", f"interrupted. {CHARGED}"
-            except Exception as error:  # of any kind: what it says may be private
+            except Exception as error:
                 kind, message = _described(error, "parameter")
-        # Outside of the handler, so that nothing chains the error and its text.
-        say(kind, message, bool(kwargs.get("as_json")))
+        # Raised outside of the handler, so that the error and its text are not chained.
+        print_failure(kind, message, bool(kwargs.get("as_json")))
         raise typer.Exit(EXIT_CODES[kind])
 
     return run
 
 
-def say(kind: str, message: str, as_json: bool) -> None:
-    """End with a line on standard error: text, or an object for machines."""
+def print_failure(kind: str, message: str, as_json: bool) -> None:
+    """Print a failure to standard error in a line: text, or an object for machines."""
     line = " ".join(message.split())
     content = {"error": kind, "exit_code": EXIT_CODES[kind], "message": line}
     typer.echo(json.dumps(content) if as_json else f"skdpsurv: {kind}: {line}", err=True)
 
 
 def _described(error: Exception, kind: str) -> tuple[str, str]:
-    """Return what kind of failure an exception is, and what may be said of it."""
+    """Return the kind of failure of an exception, and a message without private values."""
     if isinstance(error, CommandError):
         return error.kind, str(error)
     if isinstance(error, BudgetExceededError):
@@ -132,17 +122,9 @@ def _described(error: Exception, kind: str) -> tuple[str, str]:
     return "internal", f"unexpected {hidden} {CHARGED}"
 
 
-@contextmanager
-def _warnings_in_a_line() -> Iterator[None]:
-    """Show the warnings of this package alone, each in a line; others may quote a record."""
-
-    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        # A command was told --all-events.
-        asked = str(message).startswith(TIMES_ALONE)
-        if issubclass(category, PrivacyLeakWarning | PublicInputWarning) and not asked:
-            typer.echo(f"skdpsurv: warning: {message}", err=True)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("always")
-        warnings.showwarning = show
-        yield
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """Print a warning of this package in a line; those of others may quote a record."""
+    # Times without events are not asked about: --all-events says so.
+    expected = str(message).startswith(TIMES_ALONE)
+    if issubclass(category, PrivacyLeakWarning | PublicInputWarning) and not expected:
+        typer.echo(f"skdpsurv: warning: {message}", err=True)

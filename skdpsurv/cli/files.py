@@ -1,11 +1,8 @@
 """Tables in files: CSV and Parquet, in memory or block by block.
 
-What a column holds is decided by its description, never by what it looks like: labels and dates are
-read as text, and what should be numbers is passed on as it is, for the estimator to refuse. Nothing
-that another package says of a file is shown.
-
-pandas fills a short row of a CSV file, cuts a long one or shifts its columns, and says so in a
-warning at most. So the cells of each row are counted before.
+The description of a column decides what it holds, never its cells: labels and dates are read as
+text, and anything else is passed on for the estimator to refuse. Messages of other packages are
+hidden. The cells of each row are counted first, as pandas fills short rows and shifts long ones.
 """
 
 from __future__ import annotations
@@ -26,32 +23,32 @@ import pandas as pd
 from skdpsurv.cli.failures import CommandError, RefusedFileError, require
 from skdpsurv.cli.options import NONE, FileFormat
 
-#: What means missing in a CSV file, unless it is a label of the column.
+#: Texts that mean missing in a CSV file, unless they are a label of the column.
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NULL", "null", "None")
 #: Rows that are read at once.
 CHUNK = 200_000
-#: Of a block of a file that is larger than memory.
+#: Bytes of a block of a file that is larger than memory.
 BLOCK_BYTES = 64 * 2**20
 
-_OPENED: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_OPEN: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 @dataclass(frozen=True)
 class Table:
-    """What is to be read of a file.
+    """The part of a file that is read.
 
     Parameters
     ----------
     path : Path
     columns : tuple of str
-        In the order of the file; others are left out.
+        Names, in the order of the file; other columns are left out.
     labels : mapping of str to collection of str
-        Columns that are read as text, and their labels: of these none means missing.
+        Columns that are read as text, with their labels, none of which means missing.
     target : collection of str
-        Times, events, labels and people, in which ``--missing-value`` means nothing: 999 may be a
+        Times, events, labels and persons, to which ``--missing-value`` does not apply: 999 may be a
         code in one column and a time in another.
     missing : collection of str
-        What means missing in the others, as their description has it.
+        Texts that mean missing in the others, by their description.
     """
 
     path: Path
@@ -62,14 +59,7 @@ class Table:
 
 
 def column_names(path: Path, form: FileFormat) -> list[str]:
-    """Return the names of the columns of a file, or of all files that a name with a * stands for.
-
-    Raises
-    ------
-    CommandError
-        If it cannot be read, a name is missing or a number, two columns have one name, or files
-        have other columns than the first.
-    """
+    """Return the column names of a file, or of all files that a name with a * stands for."""
     first, *others = _files(path, form)
     names = _checked_names(first, form)
     for other in others:
@@ -81,39 +71,24 @@ def column_names(path: Path, form: FileFormat) -> list[str]:
 def require_columns(path: Path, wanted: Sequence[str], names: Sequence[str]) -> None:
     """Refuse a file that lacks a column.
 
-    Names that it has are not said, but for one that was all but typed: without a header they are
-    cells of somebody's.
+    Other names are not shown, but for one that differs in case: without a header they are cells.
     """
     missing = [name for name in wanted if name not in names]
-    near = [name for name in names if name.lower() in [one.lower() for one in missing[:1]]]
+    near = [name for name in names if name.lower() in [other.lower() for other in missing[:1]]]
     hint = f"Did you mean {near[0]}?" if near else "Does it begin with a line of names?"
     message = f"{path} must have the column(s) {', '.join(missing)}. {hint} Is --separator right?"
     require(not missing, message, "data")
 
 
 def read_table(table: Table, form: FileFormat, first: int | None = None) -> Any:
-    """Return the rows of a file: a data frame of pandas, or of Dask if that is asked for.
-
-    Parameters
-    ----------
-    table : Table
-    first : int or None
-        How many rows, in memory; None for all. Of Parquet, all are read.
-
-    Raises
-    ------
-    RefusedFileError
-        If it cannot be read, or a row has more or fewer cells than the header.
-    CommandError
-        If a package is missing.
-    """
+    """Return the rows of a file, or the first ones: a frame of pandas, or of Dask if asked for."""
     lazy = form.dask and first is None
-    if _is_parquet(table.path):
-        with _reading(table.path):
-            return _parquet(table, lazy)
-    for file in _files(table.path, form):
-        require_even_rows(file, form, first)
+    if not _is_parquet(table.path):
+        for file in _files(table.path, form):
+            require_even_rows(file, form, first)
     with _reading(table.path):
+        if _is_parquet(table.path):
+            return _parquet(table, lazy)
         return _lazy_csv(table, form) if lazy else _csv(table, form, first)
 
 
@@ -124,14 +99,14 @@ def require_even_rows(path: Path, form: FileFormat, first: int | None = None) ->
     if len(lengths - {0}) > 1:  # empty lines are skipped
         raise RefusedFileError(
             "data",
-            f"{path} has rows with more or fewer cells than the header: a cell that holds the "
-            "separator must be quoted, and --separator says what that is.",
+            f"{path} has rows with more or fewer cells than the header. Is --separator right? A "
+            "cell that holds the separator must be quoted.",
         )
 
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Say that a file cannot be read, and nothing else: it may be a record."""
+    """Replace any error of a reader by one that shows no cell."""
     try:
         yield
         return
@@ -140,14 +115,12 @@ def _reading(path: Path) -> Iterator[None]:
     except ImportError:
         message = 'Parquet files and --dask need more: pip install "skdpsurv[distributed]"'
         error = CommandError("missing package", message)
-    except Exception:  # of any kind: what it says may quote a cell
-        what = "Parquet" if _is_parquet(path) else "CSV"
+    except Exception:
         error = RefusedFileError(
             "data",
-            f"{path} could not be read as {what}: is it one, and not empty? --separator says what "
-            "is between the cells of CSV, --encoding how its text is written, and a spreadsheet's "
-            "own file must be saved as CSV, in UTF-8. What was found is not shown, since it may be "
-            "a record.",
+            f"{path} could not be read as {'Parquet' if _is_parquet(path) else 'CSV'}. Is it one, "
+            "and not empty? Are --separator and --encoding right? A spreadsheet must be saved as "
+            "CSV, in UTF-8. The cause is not shown, since it may quote a record.",
         )
     raise error
 
@@ -172,20 +145,20 @@ def _checked_names(path: Path, form: FileFormat) -> list[str]:
         else:
             with _rows(path, form) as rows:
                 (names,) = islice(filter(None, rows), 1)
-    # Without a header these are cells of somebody's: places are named, and no names.
-    for place, name in enumerate(names, start=1):
-        named = name and not looks_like_a_cell(name) and name not in names[: place - 1]
-        message = f"{path} must begin with a line of names, and that of column {place} is none."
-        require(named, f"{message} Each must have one of its own, and no number.", "data")
+    # Without a header these are cells of a record, so the message gives a position, not a name.
+    for position, name in enumerate(names, start=1):
+        valid = name and not looks_like_a_cell(name) and name not in names[: position - 1]
+        message = f"{path} must begin with a line of names; column {position} has no valid one."
+        require(valid, f"{message} Names must be distinct, and no numbers or dates.", "data")
     return names
 
 
 def looks_like_a_cell(name: str) -> bool:
-    """Say whether a name is one that a column has hardly, and a record easily."""
+    """Say whether a text is more likely a cell than a name: a number, a date or a truth value."""
     if name.lower() in ("true", "false"):
         return True
     for read in (float, pd.Timestamp):
-        with suppress(Exception):  # of any kind: it is none
+        with suppress(Exception):
             read(name.replace(",", "."))
             return name[:1].isdigit() or name[:1] in "+-." or read is float
     return False
@@ -207,32 +180,36 @@ def _parquet(table: Table, lazy: bool) -> Any:
     return _dataset(table.path).to_table(columns).to_pandas(ignore_metadata=True)
 
 
+def _separator(form: FileFormat) -> str:
+    return form.separator.replace("\\t", "\t")
+
+
 def _encoding(form: FileFormat) -> str:
-    """Return how text is encoded; spreadsheets write a mark before the first name."""
+    """Return the encoding; spreadsheets write a mark before the first name."""
     return "utf-8-sig" if form.encoding.lower() in ("utf-8", "utf8") else form.encoding
 
 
 @contextmanager
 def _rows(path: Path, form: FileFormat) -> Iterator[Iterator[list[str]]]:
-    opened = _OPENED.get(path.suffix, open)
+    opened = _OPEN.get(path.suffix, open)
     with opened(path, "rt", encoding=_encoding(form), newline="") as file:
-        yield csv.reader(_whole(file), delimiter=form.between)
+        yield csv.reader(_without_nulls(file), delimiter=_separator(form))
 
 
-def _whole(lines: IO[str]) -> Iterator[str]:
+def _without_nulls(lines: IO[str]) -> Iterator[str]:
     for line in lines:
-        if "\0" in line:  # where others end a cell
+        if "\0" in line:  # some readers end a cell there
             raise csv.Error
         yield line
 
 
 def _arguments(table: Table, form: FileFormat) -> dict[str, Any]:
     missing = {
-        name: {*MISSING, *_coded(table, form, name)} - set(table.labels.get(name, ()))
+        name: {*MISSING, *_codes(table, form, name)} - set(table.labels.get(name, ()))
         for name in table.columns
     }
     return {
-        "sep": form.between,
+        "sep": _separator(form),
         "decimal": form.decimal,
         "usecols": list(table.columns),
         "index_col": False,
@@ -240,20 +217,21 @@ def _arguments(table: Table, form: FileFormat) -> dict[str, Any]:
         "na_values": missing,
         "keep_default_na": False,
         "encoding": _encoding(form),
-        # Else a whole number may be another double where somebody else's has a fraction.
+        # Otherwise an integer may become another double if some other record has a fraction.
         "float_precision": "round_trip",
     }
 
 
-def _coded(table: Table, form: FileFormat, name: str) -> tuple[str, ...]:
+def _codes(table: Table, form: FileFormat, name: str) -> tuple[str, ...]:
+    """Return the texts that mean missing in a covariate, beside the usual ones."""
     return () if name in table.target else (*form.missing_value, *table.missing)
 
 
 def _without_codes(table: Table, form: FileFormat, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return rows in which numbers that mean missing are, however they are written."""
+    """Return rows without numbers that mean missing, however they are written."""
     for name in frame.columns:
         codes = []
-        for text in _coded(table, form, name):
+        for text in _codes(table, form, name):
             with suppress(ValueError):
                 codes.append(float(text.replace(form.decimal, ".")))
         if codes and frame[name].dtype.kind in "iuf":
@@ -274,9 +252,8 @@ def _lazy_csv(table: Table, form: FileFormat) -> Any:
     import dask.dataframe as dd
 
     arguments = _arguments(table, form)
-    # Dask guesses types by the first rows; whole numbers may be followed by others.
-    rest = [name for name in table.columns if name not in table.labels]
-    arguments["dtype"] |= dict.fromkeys(rest, float)
+    # Dask guesses types by the first rows, but fractions may follow integers.
+    arguments["dtype"] = dict.fromkeys(table.columns, float) | arguments["dtype"]
     with dask.config.set({"dataframe.convert-string": False}):
         frame = dd.read_csv(str(table.path), blocksize=BLOCK_BYTES, **arguments)
         return frame[list(table.columns)]

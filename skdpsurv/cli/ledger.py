@@ -1,4 +1,4 @@
-"""What was spent on a data set, and how much may be: of each command, and skdpsurv ledger."""
+"""The ledger of a command: opened, described and charged; and skdpsurv ledger."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ app = typer.Typer(help="Look at a ledger, make one, or export it.", no_args_is_h
 
 
 class CommandLedger(PrivacyAccountant):
-    """A ledger whose failures end a command as failures of a ledger do."""
+    """A ledger whose errors end a command as failures of a ledger."""
 
-    def __init__(self, place: str | None, dataset: str = "default", **terms: Any) -> None:
-        terms["url" if "://" in (place or "") else "path"] = place
+    def __init__(self, place: str | None, dataset: str = "default", **settings: Any) -> None:
+        settings["url" if "://" in (place or "") else "path"] = place
         with refusals("ledger", after=" --budget makes a ledger, and is fixed for ever."):
-            super().__init__(**terms)
+            super().__init__(**settings)
             self._dataset = dataset_name(dataset)
 
     check = refusals("ledger")(PrivacyAccountant.check)
@@ -33,28 +33,26 @@ class CommandLedger(PrivacyAccountant):
 
 
 def open_ledger(spending: Spending) -> PrivacyAccountant | None:
-    """Return the accountant that a command charges; None if it is told of none.
+    """Return the ledger that a command charges, or None without ``--ledger``.
 
-    A dry run makes no ledger: in place of a file that is not there it has one in memory.
+    A dry run creates no ledger: one in memory takes the place of a missing file.
     """
     place, budget = spending.ledger, spending.budget
-    terms: dict[str, Any] = {"purpose": spending.purpose, "who": spending.who}
+    settings: dict[str, Any] = {"purpose": spending.purpose, "who": spending.who}
     if place is None:
-        for name, said in {"budget": budget, **terms}.items():
-            require(said in (None, ""), f"--{name} needs --ledger, which keeps it.")
+        for name, given in {"budget": budget, **settings}.items():
+            require(given in (None, ""), f"--{name} needs --ledger, which keeps it.")
         return None
     if budget is not None:
         require(budget > 0, "--budget must be a positive number.")
-        terms["epsilon"] = budget
-        if spending.dry_run and "://" in place:
-            del terms["epsilon"]
-        elif spending.dry_run and not os.path.lexists(place):
-            place = None
-    return CommandLedger(place, spending.dataset, **terms)
+        if not spending.dry_run or "://" not in place:
+            settings["epsilon"] = budget
+            place = None if spending.dry_run and not os.path.lexists(place) else place
+    return CommandLedger(place, spending.dataset, **settings)
 
 
 def ledger_state(accountant: PrivacyAccountant | None) -> dict[str, Any] | None:
-    """Return what a ledger holds, as JSON has it; None without a ledger."""
+    """Return the sums and the budget of a ledger for JSON; None without a ledger."""
     if accountant is None:
         return None
     return {
@@ -70,33 +68,33 @@ def ledger_state(accountant: PrivacyAccountant | None) -> dict[str, Any] | None:
 
 
 def ledger_line(accountant: PrivacyAccountant | None) -> str:
-    """Return what a ledger holds, in a line."""
+    """Return the sums and the budget of a ledger in a line."""
     if accountant is None:
-        return "no ledger: epsilons of several fits to the same people add up, and nobody counts"
-    slips, slipped = "", accountant.spent_delta()
-    if accountant.delta or slipped:
+        return "no ledger: nothing adds up the epsilons of several fits to the same people"
+    delta, spent_delta = "", accountant.spent_delta()
+    if accountant.delta or spent_delta:
         limit = exact(accountant.delta) if accountant.delta else "no limit"
-        slips = f"; delta {exact(slipped)} of {limit}"
+        delta = f"; delta {exact(spent_delta)} of {limit}"
     return (
         f"spent {exact(accountant.spent())} of {exact(accountant.epsilon)}, "
-        f"{exact(accountant.remaining())} left{slips} (data set {accountant.dataset})"
+        f"{exact(accountant.remaining())} left{delta} (data set {accountant.dataset})"
     )
 
 
 @app.command(name="show")
 @command
 def show_ledger(ledger: str, /, *, dataset: str = "default", as_json: bool = False) -> None:
-    """Print the entries of a ledger, and what is left of its budget.
+    """Print the entries of a ledger and its remaining budget.
 
     Parameters
     ----------
     dataset : str, default="default"
-        Name of the data set whose sums are shown.
+        Data set whose sums are shown.
     """
     accountant = CommandLedger(ledger, dataset)
     entries = accountant.entries()
     content = {"ledger": ledger_state(accountant), "entries": entries.to_dict("records")}
-    # What was done is in the export: a terminal is too narrow for it.
+    # A terminal is too narrow for the mechanisms, which are in the export.
     table = rich_table(entries.drop(columns=["mechanism", "neighbours", "guarantee"]))
     show(content, [table, ledger_line(accountant)], as_json)
 
@@ -114,25 +112,25 @@ def create(
     composition: str = "basic",
     as_json: bool = False,
 ) -> None:
-    """Make a ledger. One that is there already is opened, if it was made with the same terms.
+    """Create a ledger, or open an existing one that was created with the same settings.
 
     Parameters
     ----------
     budget : float
-        Epsilon of each data set. It is fixed for ever.
+        Epsilon of each data set, fixed for ever.
     delta : float, default=0.0
         Budget of each data set for delta.
     rehearsal : bool, default=False
-        Keep what promises nothing (seeded fits) in a sum of its own.
+        Add up fits without a guarantee (with a seed) separately.
     charge_refusals : bool, default=False
-        Charge fits that are refused for what their records hold.
+        Charge a fit that is refused because of its records.
     composition : str, default="basic"
-        basic: epsilons add up, and deltas. renyi: Renyi divergences, up to what epsilon at delta is
-        worth; for many fits with a delta.
+        basic: epsilons and deltas add up. renyi: Renyi divergences add up, for many fits with a
+        delta.
     """
-    kinds: dict[str, Any] = {"rehearsal": rehearsal, "charge_refusals": charge_refusals}
-    kinds["composition"] = composition
-    accountant = CommandLedger(ledger, epsilon=budget, delta=delta, **kinds)
+    settings: dict[str, Any] = {"rehearsal": rehearsal, "charge_refusals": charge_refusals}
+    settings |= {"epsilon": budget, "delta": delta, "composition": composition}
+    accountant = CommandLedger(ledger, **settings)
     line = f"{ledger}: a budget of epsilon = {accountant.epsilon:g} for each data set"
     show({"ledger": ledger_state(accountant)}, [line], as_json)
 
@@ -140,14 +138,14 @@ def create(
 @app.command()
 @command
 def copy(ledger: str, to: str, /, *, as_json: bool = False) -> None:
-    """Move a ledger, from a file to a server, say. Where it was, it is closed.
+    """Move a ledger, for example from a file to a server. The old one is closed.
 
     Parameters
     ----------
     to : str
-        Where it shall be: such a place, too.
+        The new place: a file or a database, too.
     """
-    # Databases take a while to import.
+    # Imported late, as databases take a while.
     from skdpsurv.dp.ledger_copy import copy_ledger
 
     with refusals("ledger"):
@@ -161,7 +159,7 @@ def copy(ledger: str, to: str, /, *, as_json: bool = False) -> None:
 @app.command()
 @command
 def verify(ledger: str, /, *, release: list[Path] = NONE, as_json: bool = False) -> None:
-    """Check that a ledger holds what it held when releases were charged to it.
+    """Check that no entry of a ledger was changed or removed since releases were charged to it.
 
     Parameters
     ----------
@@ -170,11 +168,11 @@ def verify(ledger: str, /, *, release: list[Path] = NONE, as_json: bool = False)
     """
     accountant = CommandLedger(ledger)
     paths = dict(enumerate(map(str, release)))
-    read = [load_release(path) for path in release]
+    releases = [load_release(path) for path in release]
     with refusals("ledger", after=f" Releases are counted from 0: {paths}." if paths else ""):
-        accountant.verify(*read)
+        accountant.verify(*releases)
     n_entries = len(accountant.entries())
-    line = f"{ledger}: {n_entries} entries fit their hashes, and {len(read)} releases fit them"
+    line = f"{ledger}: {n_entries} entries fit their hashes, and {len(releases)} releases fit them"
     content = {"entries": n_entries, "releases": list(paths.values())}
     show({"ledger": ledger_state(accountant), "verified": content}, [line], as_json)
 

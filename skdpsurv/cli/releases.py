@@ -1,34 +1,47 @@
-"""Releases as commands read them, and the commands that need nothing else: explain and pool."""
+"""Commands that need a release and no budget: explain, predict and pool."""
 
 from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
+from skdpsurv.cli import output
+from skdpsurv.cli.columns import Others, table_of
 from skdpsurv.cli.failures import refusals, require
-from skdpsurv.cli.options import command
-from skdpsurv.cli.output import promise_line, reserve, result_lines, save, show
+from skdpsurv.cli.files import MISSING, Table, read_table
+from skdpsurv.cli.options import NONE, FileFormat, command
 from skdpsurv.evaluation import SurvivalEvaluation
 from skdpsurv.pooling import heterogeneity, pool_releases
 from skdpsurv.release import Release
 from skdpsurv.release.layout import unrepeated
 from skdpsurv.report import explain as in_words
 from skdpsurv.report import html_report, registry_entry
+from skdpsurv.report.text import exact
+from skdpsurv.survival.released_curve import times_argument
 
 
 def load_release(path: Path) -> Release:
     """Read a release."""
-    with refusals("description", f"{path} is no release, which comes before any other file: "):
+    with refusals("description", f"{path} is no release; the release must come first: "):
         return Release.load(path)
 
 
-def _load_evaluation(path: Path) -> SurvivalEvaluation:
-    with refusals("description", f"{path} is no evaluation, as skdpsurv evaluate writes it: "):
-        text = path.read_text(encoding="utf-8")
-        return SurvivalEvaluation.from_dict(json.loads(text, object_pairs_hook=unrepeated))
+def table_of_release(
+    release: Release, path: Path, form: FileFormat, others: Others, drop: Sequence[str]
+) -> Table:
+    """Return the part of a file that a release reads, and others, with labels if they are text."""
+    names = release.feature_names_in or ()
+    described = release.columns is not None and names
+    require(described, "the release does not describe its columns.", "description")
+    return table_of(path, form, names, release.transformer(), others, drop, release.target_names)
 
 
 @command
@@ -43,7 +56,7 @@ def explain(
     publisher: Path | None = None,
     as_json: bool = False,
 ) -> None:
-    """Say in plain words what was released, of what columns, and what is promised to whom.
+    """Say in plain words what was released, about which columns, and what is promised to whom.
 
     Parameters
     ----------
@@ -54,35 +67,134 @@ def explain(
     title : str or None
         Title of the page.
     evaluation : Path or None
-        What skdpsurv evaluate wrote: its calibration goes into the page.
+        File of skdpsurv evaluate: its calibration goes into the page.
     registry : Path or None
         Write an entry for OpenDP's registry of deployments (YAML).
     publisher : Path or None
-        TOML file with what only the publisher knows, for --registry: name, data_curators,
-        intended_use, data_product_region, publication_date, and more.
+        TOML file about the publication, for --registry: name, data_curators, intended_use,
+        data_product_region, publication_date, and more.
     """
-    both = (registry is None) == (publisher is None)
-    require(both, "--registry and --publisher must be given together.")
+    require((registry is None) == (publisher is None), "--registry and --publisher go together.")
     of_html = title is not None or evaluation is not None
     require(html is not None or not of_html, "--title and --evaluation are for --html.")
     for path in filter(None, (html, registry)):
-        reserve(path)
+        output.reserve(path)
     published = load_release(release)
     content: dict[str, Any] = json.loads(published.to_json())
     lines = []
     if html is not None:
         measured = None if evaluation is None else _load_evaluation(evaluation)
-        save(html_report(published, title=title, evaluation=measured), html)
+        output.save(html_report(published, title=title, evaluation=measured), html)
         content["html"] = str(html.resolve())
         lines.append(f"Report: {html}")
     if registry is not None and publisher is not None:
         with refusals("description", f"{publisher}: "):
             facts = tomllib.loads(publisher.read_text(encoding="utf-8"))
             entry = registry_entry(published, **facts)
-        save(entry, registry)
+        output.save(entry, registry)
         content["registry"] = str(registry.resolve())
         lines.append(f"Entry of the registry: {registry}")
-    show(content, lines or chain([in_words(published)], result_lines(published)), as_json)
+    output.show(
+        content, lines or chain([in_words(published)], output.result_lines(published)), as_json
+    )
+
+
+def _load_evaluation(path: Path) -> SurvivalEvaluation:
+    with refusals("description", f"{path} is no evaluation, as skdpsurv evaluate writes it: "):
+        text = path.read_text(encoding="utf-8")
+        return SurvivalEvaluation.from_dict(json.loads(text, object_pairs_hook=unrepeated))
+
+
+@command
+def predict(
+    release: Path,
+    new: Path | None = None,
+    /,
+    *,
+    form: FileFormat,
+    out: Path,
+    times: list[str] = NONE,
+    keep: list[str] = NONE,
+    drop: list[str] = NONE,
+    strict: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Write predictions to a CSV file: risk and survival, or the probability of each class.
+
+    Parameters
+    ----------
+    release : Path
+        A release, as fit wrote it.
+    new : Path or None
+        CSV or Parquet file of people to predict for. None for a release of curves.
+    times : list of str
+        Times to give survival at, in the unit of the fit, such as 1,2,5. By default the horizon,
+        and for curves all of their times.
+    keep : list of str
+        Column of NEW to copy beside the predictions, such as a name. May be given several times.
+    drop : list of str
+        Column of NEW to leave out. May be given several times.
+    strict : bool, default=False
+        Refuse values beyond a public bound, in place of clipping.
+    """
+    output.reserve(out)
+    published = load_release(release)
+    with refusals("description"):
+        model = published._model
+    at = _times(times, published) if times else None
+    has_curve = hasattr(model, "survival_function_at_times")
+    what = "curves: NEW must be omitted" if has_curve else "for people: NEW must be given"
+    require(has_curve == (new is None), f"a {published.estimator} predicts {what}.")
+    if new is None:
+        found = output.curves(model, model.timeline if at is None else at)
+    else:
+        # Columns to keep are read as text: a name may begin with 0.
+        table = table_of_release(published, new, form, dict.fromkeys(keep, MISSING), drop)
+        with output.working("Reading", as_json):
+            rows = read_table(table, form)
+        with output.working("Predicting", as_json), refusals("data", private=True):
+            if form.dask:  # predictions are as long as the file
+                rows = rows.compute()
+            predicted = _predictions(published, model, rows, at, strict)
+        both = sorted(set(table.target) & set(predicted))
+        require(not both, f"--keep must not be called {', '.join(both)}.")
+        kept = {name: np.asarray(rows[name]) for name in table.target}
+        found = pd.DataFrame({**kept, **predicted})
+    output.save(output.csv_text(found), out)
+    text = f"{len(found):,} rows of {', '.join(found.columns)}: {out}"
+    content = {"predictions": str(out.resolve()), "columns": list(found.columns)}
+    output.show(content, [text], as_json, out)
+
+
+def _times(texts: Sequence[str], release: Release) -> Any:
+    end = float(release.parameters.get("max_time", np.inf))
+    times = None
+    with suppress(ValueError):
+        times = times_argument([float(time) for text in texts for time in text.split(",")])
+    message = f"--times must be numbers from 0 to the horizon, {exact(end)}, such as 1,2,5."
+    require(times is not None and (times <= end).all(), message)
+    return times
+
+
+def _predictions(
+    release: Release, model: Any, table: pd.DataFrame, times: Any, strict: bool
+) -> dict[str, Any]:
+    rows = table[list(release.feature_names_in or ())]
+    found = release.predict(rows, strict=strict)
+    if hasattr(model, "predict_survival_function"):
+        if times is None:
+            times = np.array([float(release.parameters["max_time"])])
+        survival = release.predict_survival_function(rows, return_array=True, strict=strict)
+        # A curve is 1 before its first step, and a step at 0.7 may be at 0.7000000000000001.
+        survival = np.column_stack([np.ones(len(rows)), survival])
+        steps = np.searchsorted(model.unique_times_, times * (1.0 + 1e-12), side="right")
+        names = [f"survival_{exact(time)}" for time in times.tolist()]
+        return {"risk": found, **dict(zip(names, survival[:, steps].T, strict=True))}
+    if hasattr(model, "predict_proba"):
+        names = [f"probability_{label}" for label in model.classes_.tolist()]
+        shares = release.predict_proba(rows, strict=strict)
+        return {"class": found, **dict(zip(names, shares.T, strict=True))}
+    return {"prediction": found}
 
 
 @command
@@ -102,25 +214,25 @@ def pool(
     releases : list of Path
         Releases of one kind, as fit wrote them.
     effects : str, default="fixed"
-        fixed: one truth for all sites; random: truths that scatter.
+        fixed: one true value for all sites; random: true values that vary among sites.
     overlap : bool, default=False
         Somebody may be in two of the data sets: epsilons add up.
     """
-    reserve(out)
-    members = [load_release(path) for path in releases]
+    output.reserve(out)
+    studies = [load_release(path) for path in releases]
     with refusals("description"):
-        pooled = pool_releases(members, effects=effects, disjoint=not overlap)
-        guarantee = pooled.guarantee
+        pooled = pool_releases(studies, effects=effects, disjoint=not overlap)
         content = {
             "release": str(out.resolve()),
             "estimator": pooled.estimator,
-            "guarantee": guarantee.to_dict(),
+            "guarantee": pooled.guarantee.to_dict(),
         }
         if "inference_estimate" in pooled.values:
-            found = heterogeneity(members).reset_index()
+            found = heterogeneity(studies).reset_index()
             content["heterogeneity"] = json.loads(found.to_json(orient="records"))
-    save(pooled.to_json(indent=2) + "\n", out)
-    said = f"{pooled.estimator}: {len(members)} releases, {promise_line(guarantee)}"
+    output.save(pooled.to_json(indent=2) + "\n", out)
+    first = (
+        f"{pooled.estimator}: {len(studies)} releases, {output.guarantee_line(pooled.guarantee)}"
+    )
     ending = [f"Release: {out}", f"Next: skdpsurv explain {out} --html report.html"]
-    lines = chain([said], result_lines(pooled), ending)
-    show(content, lines, as_json)
+    output.show(content, chain([first], output.result_lines(pooled), ending), as_json)

@@ -1,7 +1,8 @@
-"""Commands that make up records, and spend nothing: plan a study, and audit what is claimed."""
+"""Commands that simulate records and spend nothing: plan a study, and audit a claim."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -10,27 +11,14 @@ import numpy as np
 import pandas as pd
 
 from skdpsurv.audit import audit_epsilon, density_ratio_audit, measurement_audit, worst_neighbours
-from skdpsurv.cli.columns_file import public_columns
+from skdpsurv.cli.columns import public_columns
 from skdpsurv.cli.failures import require
 from skdpsurv.cli.fitting import ESTIMATORS, Kind, make
-from skdpsurv.cli.options import NONE, command
+from skdpsurv.cli.options import NONE, WORDS, command
 from skdpsurv.cli.output import reserve, rich_table, show, working
 from skdpsurv.evaluation.forecast import forecast_accuracy
 
-#: What a terminal has room for, of a forecast's table, and what it means.
-SHOWN = {
-    "c_index": ("C-index", "C-index: on fresh records"),
-    "auc": ("AUC", "AUC: on fresh records"),
-    "largest_error": ("error", "error: the largest of the survival curve"),
-    "loss": ("loss", "loss: against no privacy"),
-    "loss_high": ("90 %", "90 %: the loss that nine studies in ten stay below"),
-    "calibration": ("E/O", "E/O: mean predicted risk over the true one"),
-    "risk_error": ("risk error", "risk error: mean absolute error of predicted risk"),
-    "interval_width": ("width", "width: of an interval of a coefficient, against no privacy"),
-    "finite_intervals": ("finite", "finite: share of intervals that end"),
-    "width_horizon": ("width", "width: of the interval of survival at the horizon"),
-}
-#: Probability, at most, with which a true claim is called refuted.
+#: Upper limit on the probability that a true claim is refuted.
 FALSE_ALARM = 1e-4
 
 
@@ -60,45 +48,43 @@ def plan(
     Parameters
     ----------
     kind : Kind
-        What will be fitted: survival, weibull, km or logistic.
+        Model that will be fitted: survival, weibull, km or logistic.
     records : int
-        How many records there will be.
+        Number of records.
     set_ : list of str
         Another parameter of the estimator, as NAME=VALUE. May be given several times.
     columns : int or None
-        How many columns there will be; 8 by default.
+        Number of columns; 8 by default.
     schema : Path or None
-        In place of --columns: the TOML file that says what they hold.
+        In place of --columns: TOML file that describes them.
     event_rate : float, default=0.3
-        Share of records whose event will be seen before the horizon; of the second class, for a
-        classifier.
+        Share of records with an event before the horizon; for a classifier, of the second class.
     concordance : float or None
-        C-index (or AUC) of the best model, as earlier studies have it; 0.7 by default.
+        C-index or AUC of the best model, from earlier studies; 0.7 by default.
     censoring : float, default=0.5
-        Share of the others who are lost before the horizon.
+        Share of the other records that are censored before the horizon.
     baseline : str, default="flat"
         Course of the hazard: front-loaded, flat or rising.
     epsilon : list of float
-        Privacy loss to ask about. May be given several times.
+        Privacy loss to simulate. May be given several times.
     intervals : float, default=0.0
-        Share of epsilon for standard errors, as fit has it.
+        Share of epsilon for standard errors, as in fit.
     delta : float, default=0.0
-        Delta of Gaussian noise, as fit has it.
+        Delta of Gaussian noise, as in fit.
     repeats : int, default=20
-        Studies to simulate.
+        Number of studies to simulate.
     figure : Path or None
         Draw the table: a .png, .pdf or .svg file.
     seed : int or None
-        Seed of the simulation: its records are nobody's.
+        Seed of the simulation.
     """
     if figure is not None:
         drawn = figure.suffix in (".png", ".pdf", ".svg")
         require(drawn, "--figure must end in .png, .pdf or .svg.")
         reserve(figure)
-    settled = {"inference_share": intervals, "delta": delta}
-    stated = {name: value for name, value in settled.items() if value}
+    stated = {"inference_share": intervals, "delta": delta}
     forecast = forecast_accuracy(
-        _made_up(kind, stated, set_),
+        _estimator(kind, {name: value for name, value in stated.items() if value}, set_),
         records,
         n_columns=columns,
         columns=None if schema is None else public_columns(schema),
@@ -111,10 +97,11 @@ def plan(
         random_state=seed,
         verbose=0 if as_json else 1,
     )
-    names = [name for name in SHOWN if name in forecast.table]
-    shown = forecast.table[names].rename(columns={name: SHOWN[name][0] for name in names})
-    legend = ". ".join(SHOWN[name][1] for name in names) + "."
-    lines: list[Any] = [rich_table(shown.round(3) + 0.0), legend, forecast.advice]
+    meanings = {name: text for name, text in WORDS["legend"].items() if name in forecast.table}
+    table = forecast.table[list(meanings)].round(3) + 0.0
+    heads = [text.partition(":")[0] for text in meanings.values()]
+    lines: list[Any] = [rich_table(table.set_axis(heads, axis=1))]
+    lines += [". ".join(meanings.values()) + ".", forecast.advice]
     if figure is not None:
         np.ravel(forecast.plot())[0].figure.savefig(figure, dpi=150)
         lines.append(f"Figure: {figure}")
@@ -132,66 +119,62 @@ def audit(
     pairs: int = 3,
     as_json: bool = False,
 ) -> None:
-    """Try to tell neighbouring data sets apart by their releases. Uses made-up records, no budget.
+    """Try to tell simulated neighbouring data sets apart by their releases. Spends no budget.
 
     Passing proves nothing; a refuted claim ends with exit code 9.
 
     Parameters
     ----------
     kind : Kind
-        What to attack: survival, weibull, km or logistic.
+        Model to attack: survival, weibull, km or logistic.
     set_ : list of str
         Another parameter of the estimator, as NAME=VALUE. May be given several times.
     epsilon : float, default=1.0
         The claim to attack.
     trials : int, default=1000
-        Fits of each data set. More can show more.
+        Number of fits to each data set. More of them detect smaller violations.
     pairs : int, default=3
-        How many pairs of neighbouring data sets to try.
+        Number of pairs of neighbouring data sets.
     """
-    estimator = _made_up(kind, {"epsilon": epsilon}, set_)
+    estimator = _estimator(kind, {"epsilon": epsilon}, set_)
     estimator._check_parameters()
     tried = list(islice(worst_neighbours(estimator), pairs))
     require(tried, "--pairs must be at least 1.")
     confidence = 1.0 - FALSE_ALARM / len(tried)
     found: list[dict[str, Any]] = []
-    for name, data, neighbour in tried:
-        of_pair = estimator, data, neighbour
+    for name, *pair in tried:
         with working(f"Attacking: {name}", as_json):
-            result = audit_epsilon(*of_pair, n_trials=trials, confidence=confidence)
-            asked = measurement_audit(*of_pair)
-            try:
-                law = density_ratio_audit(*of_pair)
-            except TypeError:  # it is not known
-                law = None
-        found.append(
-            {
-                "pair": name,
-                "passed": all(each is None or each.passed for each in (result, law, asked)),
-                "lower_bound": result.lower_bound,
-                "resolution": result.resolution,
-                "largest_log_ratio": None if law is None else law.largest,
-                "measured": asked.table.to_dict("records"),
-            }
-        )
+            result = audit_epsilon(estimator, *pair, n_trials=trials, confidence=confidence)
+            measured = measurement_audit(estimator, *pair)
+            density = None
+            with suppress(TypeError):  # not every distribution is known
+                density = density_ratio_audit(estimator, *pair)
+        row = {
+            "pair": name,
+            "passed": result.passed and measured.passed and (density is None or density.passed),
+            "lower_bound": result.lower_bound,
+            "resolution": result.resolution,
+            "largest_log_ratio": None if density is None else density.largest,
+            "measured": measured.table.to_dict("records"),
+        }
+        found.append(row)
     passed = all(row["passed"] for row in found)
     name = type(estimator).__name__
     content = {"estimator": name, "claimed": epsilon, "trials": trials, "passed": passed}
-    proofs = "Not refuted. That proves nothing: the proofs are in the documentation."
+    verdict = "Not refuted. That proves nothing: the proofs are in the documentation."
     lines = [
         f"{name} claims epsilon = {epsilon:g}; {trials:,} fits of each data set",
         rich_table(pd.DataFrame(found).drop(columns="measured")),
         "lower_bound: by experiment, which can show up to resolution. largest_log_ratio: of the "
-        "exact law, where it is known.",
-        proofs if passed else "The claim is REFUTED.",
+        "exact distribution, where it is known.",
+        verdict if passed else "The claim is REFUTED.",
     ]
     show({**content, "pairs": found}, lines, as_json)
     require(passed, f"epsilon = {epsilon:g} does not hold.", "refuted")
 
 
-def _made_up(kind: Kind, stated: dict[str, Any], settings: list[str]) -> Any:
-    """Return an estimator for records that are made up."""
-    known = kind is not Kind.competing
-    require(known, "KIND must be survival, weibull, km or logistic here.")
+def _estimator(kind: Kind, stated: dict[str, Any], settings: list[str]) -> Any:
+    """Return an estimator for simulated records."""
+    require(kind is not Kind.competing, "KIND must be survival, weibull, km or logistic here.")
     needed = {"classes": [0, 1]} if kind is Kind.logistic else {"max_time": 1.0}
     return make(ESTIMATORS[kind], {**stated, **needed}, settings, {})

@@ -1,4 +1,4 @@
-"""What goes to people with a release: words, a page to sign, an entry of a public registry."""
+"""A release for people: in words, as a page to sign, and as an entry of a public registry."""
 
 from __future__ import annotations
 

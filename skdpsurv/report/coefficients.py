@@ -9,13 +9,13 @@ import pandas as pd
 
 from skdpsurv.data.feature import Feature
 from skdpsurv.plotting.coefficient_plot import plot_coefficients
-from skdpsurv.report.explain import level_of
+from skdpsurv.report.explain import column_of, level_of, ratios_of
 from skdpsurv.report.figures import Figure, cut, figures
 from skdpsurv.report.text import WORDS, Table, distinct, short
 
-#: More rows than this are no figure, and no table that somebody reads.
+#: Longer figures, and longer tables, are left out or cut.
 MOST_DRAWN, MOST_ROWS = 30, 300
-#: Of an interval, in logarithms of ratios: beyond, an arrow says as much.
+#: Logarithm of the largest ratio at which an interval ends in a figure; beyond, it has an arrow.
 LONGEST = 8.0
 ENDS = ["coef lower 95%", "coef upper 95%"]
 
@@ -35,42 +35,42 @@ def _kind(model: Any) -> str:
 
 
 def _ratio(model: Any) -> dict[str, str]:
-    """Return what exp(coefficient) is called, and how it is read."""
+    """Return the words about exp(coefficient)."""
     found: dict[str, dict[str, str]] = WORDS["ratios"]
     match model.release_.estimator:
         case "DPDiscreteTimeSurvival" | "PublishedDiscreteTimeSurvival":
             return found[model.release_.parameters["link"]]
-        case "PublishedLogisticRegression":
+        case "DPLogisticRegression" if not _has_errors(model) and model.max_residual_ != 1.0:
+            return found["capped"]
+        case "DPLogisticRegression" | "PublishedLogisticRegression":
             return found["odds"]
-        case "DPLogisticRegression":
-            is_odds = _has_errors(model) or model.max_residual_ == 1.0
-            return found["odds" if is_odds else "capped"]
     return found["other"]
 
 
 def coefficients(release: Any, model: Any) -> dict[str, Any] | None:
-    """Return tables and a forest figure; None of a model without coefficients of columns."""
+    """Return tables and a forest plot, or None for a model without coefficients of columns."""
     coef = getattr(model, "coef_", None)
     if coef is None or not release.features or np.shape(coef)[-1] != len(release.features):
         return None
     features, rows, ratio = release.features, np.atleast_2d(coef), _ratio(model)
+    intervals = _has_errors(model)
     labels = model.classes_.tolist() if len(rows) > 1 else [None]
     tables, frame = [], pd.DataFrame()
     for label, row in zip(labels, rows, strict=True):
-        if _has_errors(model):
+        if intervals:
             frame = model.summary[["coef", *ENDS]].reset_index(drop=True)
         else:
             steps = [1.0 if feature.per_unit is None else feature.per_unit for feature in features]
             frame = pd.DataFrame({"coef": row * np.array(steps)}).reindex(columns=["coef", *ENDS])
-        what = "Coefficients" if label is None else f"Coefficients of the class {label}"
-        tables.append(_table(frame, features, ratio["name"], _has_errors(model), what))
+        caption = "Coefficients" if label is None else f"Coefficients of the class {label}"
+        tables.append(_table(frame, features, ratio["name"], intervals, caption))
     drawn = len(rows) == 1 and len(features) <= MOST_DRAWN
     return {
         "notes": [_kind(model), ratio["note"]],
         "cap": getattr(model, "max_cumulative_hazard_", None),
         "tables": tables,
         "left": max(len(features) - MOST_ROWS, 0),
-        "figures": _forest(frame, features, ratio["name"], _has_errors(model)) if drawn else [],
+        "figures": _forest(frame, features, ratio["name"], intervals) if drawn else [],
     }
 
 
@@ -81,53 +81,49 @@ def _table(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool, capt
     rows = []
     names = distinct(map(_label, features))[:MOST_ROWS]
     for name, feature, numbers in zip(names, features, frame.to_numpy(), strict=False):
-        shown = list(map(short, _exp(numbers) if ratio else numbers))
-        cells = [name, _change(feature), short(numbers[0])] + shown[:1] * bool(ratio)
-        rows.append(cells + [f"{shown[1]} to {shown[2]}"] * intervals)
+        point, low, high = map(short, ratios_of(numbers) if ratio else numbers)
+        cells = [name, _change(feature), short(numbers[0])] + [point] * bool(ratio)
+        rows.append(cells + [f"{low} to {high}"] * intervals)
     return Table(f"{caption}{of}", head, rows)
 
 
 def _forest(frame: pd.DataFrame, features: Any, ratio: str, intervals: bool) -> list[Figure]:
-    """Return a figure in which columns can be compared: each for all of its public range."""
+    """Return a figure that compares columns: each over the whole of its public range."""
     over = frame.mul([_span(feature) for feature in features], axis=0)
     over.index = pd.Index(distinct(map(_drawn_label, features)))
     limits = _limits(over, bool(ratio))
-    called = ratio or "Coefficient"
+    name = ratio or "Coefficient"
 
     def draw(ax: Any) -> None:
         plot_coefficients(over, ratios=bool(ratio), limits=limits, ax=ax)
         low, high = ax.get_xlim()
         if ratio and high > 50.0 * low:  # ticks at 1, 2 and 5 would be too many
             ax.locator_params(axis="x", numticks=8, subs=(1.0,))
-        ax.set_xlabel(f"{called}, {'95 % interval' if intervals else 'as released'}")
+        ax.set_xlabel(f"{name}, {'95 % interval' if intervals else 'as released'}")
 
     caption = (
-        f"{called} of each column: of a number from its lowest to its highest public value, where "
+        f"{name} of each column: of a number from its lowest to its highest public value, where "
         "that is known, of a category or a condition from no to yes."
     )
     return figures(draw, "coefficients", 1.1 + 0.34 * len(features), caption)
 
 
 def _limits(table: pd.DataFrame, ratios: bool) -> tuple[float, float]:
-    """Return ends that hold all points, no effect, and intervals as far as they say something."""
+    """Return the ends of an axis with all points, no effect, and intervals up to ``LONGEST``."""
     ends = table[ENDS].clip(-LONGEST, LONGEST) if ratios else table[ENDS]
-    held = np.append(ends, [*table["coef"], 0.0])
-    held = held[np.isfinite(held)]
-    room = 0.05 * float(np.ptp(held)) or 1.0
-    low, high = float(held.min()) - room, float(held.max()) + room
-    return (float(_exp(low)), float(_exp(high))) if ratios else (low, high)
-
-
-def _exp(numbers: Any) -> Any:
-    with np.errstate(over="ignore", under="ignore"):
-        return np.exp(numbers)
+    inside = np.append(ends, [*table["coef"], 0.0])
+    inside = inside[np.isfinite(inside)]
+    room = 0.05 * float(np.ptp(inside)) or 1.0
+    limits = np.array([inside.min() - room, inside.max() + room])
+    low, high = (ratios_of(limits) if ratios else limits).tolist()
+    return low, high
 
 
 def _label(feature: Feature) -> str:
     """Name what a coefficient belongs to."""
     level = "yes" if feature.level is True else level_of(feature)
-    column = feature.name if feature.column is None else feature.column
-    return column if feature.column is None or level is None else f"{column}: {level}"
+    named = feature.column is not None and level is not None
+    return f"{feature.column}: {level}" if named else column_of(feature)
 
 
 def _change(feature: Feature) -> str:
@@ -137,11 +133,11 @@ def _change(feature: Feature) -> str:
 
 
 def _span(feature: Feature) -> float:
-    """Return how many units of a column its public range is; 1 where that is not known."""
-    wide = feature.high - feature.low
-    if feature.level is not None or not feature.per_unit or not np.isfinite(wide):
+    """Return the public range in units of the column, or 1 if it is not known."""
+    width = feature.high - feature.low
+    if feature.level is not None or not feature.per_unit or not np.isfinite(width):
         return 1.0
-    return float(wide / feature.per_unit)
+    return float(width / feature.per_unit)
 
 
 def _drawn_label(feature: Feature) -> str:

@@ -1,7 +1,4 @@
-"""A release in words, as a formula, and as coefficients per unit of the raw columns.
-
-A release in plain words, and as a formula.
-"""
+"""A release in words, as a formula, and as coefficients per unit of the raw columns."""
 
 from __future__ import annotations
 
@@ -15,19 +12,11 @@ from sklearn.compose import ColumnTransformer
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from skdpsurv.data import PublicBoundsScaler, PublicColumns
+from skdpsurv.data import PublicBoundsScaler, PublicColumns, public_steps
 from skdpsurv.data.column_kinds import ColumnKind
 from skdpsurv.data.feature import Feature, known_names, raw_features
-from skdpsurv.data.public_steps import (
-    branches,
-    describe,
-    features_of,
-    is_dropped,
-    is_nothing,
-    kinds_of,
-)
 from skdpsurv.release.script import formula_of
-from skdpsurv.report.text import TEMPLATES, how_many, listed
+from skdpsurv.report.text import TEMPLATES, WORDS, how_many, listed
 
 
 def units(release: Any) -> pd.DataFrame:
@@ -53,9 +42,7 @@ def units(release: Any) -> pd.DataFrame:
 
 
 def units_of(estimator: Any, features: Sequence[Feature]) -> pd.DataFrame:
-    """Return coefficients per unit of the raw columns, and of levels against their reference.
-
-    They hold within the public bounds: beyond, columns are clipped.
+    """Return coefficients per unit of the raw columns, as :func:`units` does.
 
     Examples
     --------
@@ -93,40 +80,39 @@ def units_of(estimator: Any, features: Sequence[Feature]) -> pd.DataFrame:
             "Coefficients per unit need features that each are a multiple of one column, and "
             f"these are none: {', '.join(map(repr, bad))}."
         )
-    measured = Counter(f.column for f in features if level_of(f) is None and f.column is not None)
+    labels = [(column_of(feature), level_of(feature)) for feature in features]
+    measured = Counter(column for column, level in labels if level is None)
     if several := sorted(column for column, n in measured.items() if n > 1):
         raise ValueError(
             f"Coefficients per unit need one feature of each column, and {', '.join(several)} has "
             "several."
         )
-    steps = np.array([feature.per_unit for feature in features], dtype=np.float64)
-    places: list[tuple[Any, ...]] = [
-        (f.name if f.column is None else f.column, "" if level_of(f) is None else level_of(f))
-        for f in features
-    ]
+    rows: list[tuple[Any, ...]] = [(c, "" if level is None else level) for c, level in labels]
     names = ["column", "level"]
     if len(table) > 1:
-        places = [(label, *place) for label in estimator.classes_.tolist() for place in places]
+        rows = [(label, *row) for label in estimator.classes_.tolist() for row in rows]
         names = ["class", *names]
-    per_unit = (table * steps).ravel()
-    with np.errstate(over="ignore", under="ignore"):
-        ratio = np.exp(per_unit)
+    per_unit = (table * np.array([feature.per_unit for feature in features])).ravel()
     units = ["against reference" if f.level is not None else f.unit for f in features]
-    columns = {"coef": per_unit, "exp(coef)": ratio, "unit": units * len(table)}
-    return pd.DataFrame(columns, index=pd.MultiIndex.from_tuples(places, names=names))
+    columns = {"coef": per_unit, "exp(coef)": ratios_of(per_unit), "unit": units * len(table)}
+    return pd.DataFrame(columns, index=pd.MultiIndex.from_tuples(rows, names=names))
+
+
+def ratios_of(coef: Any) -> Any:
+    """Return exp(coef), which may overflow."""
+    with np.errstate(over="ignore", under="ignore"):
+        return np.exp(coef)
+
+
+def column_of(feature: Feature) -> str:
+    """Return the name of the column of a feature, or its own if it has none."""
+    return feature.name if feature.column is None else feature.column
 
 
 def level_of(feature: Feature) -> Any:
-    """Return the level; an indicator of missing values must not pass for the column itself."""
+    """Return the level that a feature indicates, "missing" for an indicator of missing values."""
     missing = feature.level is None and feature.expression.kind == "missing"
     return "missing" if missing else feature.level
-
-
-MISSING = {
-    "error": "a missing one is refused",
-    "midpoint": "a missing one counts as the middle",
-    "category": "a missing one is a category of its own",
-}
 
 
 def explain(release: Any) -> str:
@@ -146,7 +132,7 @@ def explain(release: Any) -> str:
 
 
 def formula(release: Any) -> str:
-    """Return the model as a formula of raw columns, for whoever has not got this package.
+    """Return the model as a formula of raw columns.
 
     Parameters
     ----------
@@ -155,7 +141,7 @@ def formula(release: Any) -> str:
     Returns
     -------
     str
-        Numbers have all their digits.
+        A formula that needs no package; its numbers have all their digits.
 
     Raises
     ------
@@ -182,33 +168,35 @@ def described(release: Any) -> list[tuple[str, str]]:
 
 def _column_words(step: Any, names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield columns, and what they hold or what is done to them, in words."""
-    if is_nothing(step):
+    if public_steps.is_nothing(step):
         yield listed(names), "taken as given"
     elif isinstance(step, Pipeline):
-        for _, one in step.steps:
-            yield from _column_words(one, names)
-            names = [feature.name for feature in features_of(one, raw_features(names))]
+        for _, inner in step.steps:
+            yield from _column_words(inner, names)
+            features = public_steps.features_of(inner, raw_features(names))
+            names = [feature.name for feature in features]
     elif isinstance(step, ColumnTransformer):
-        parts = [part[1:] for part in branches(step, names) if not is_dropped(part[1])]
-        used = {j for _, places in parts for j in places}
+        parts = [(inner, indices) for _, inner, indices in public_steps.branches(step, names)]
+        parts = [part for part in parts if not public_steps.is_dropped(part[0])]
+        used = {j for _, indices in parts for j in indices}
         if unused := [name for j, name in enumerate(names) if j not in used]:
             yield listed(unused), "not used"
-        for one, places in parts:
-            yield from _column_words(one, [names[j] for j in places])
+        for inner, indices in parts:
+            yield from _column_words(inner, [names[j] for j in indices])
     elif isinstance(step, PublicColumns | PublicBoundsScaler):
-        for kind in kinds_of(step, names):
-            yield kind.column, _held(kind)
+        for kind in public_steps.kinds_of(step, names):
+            yield kind.column, _kind_words(kind)
     else:
-        description = describe(step, names) or {}
-        said = ", ".join(f"{k}={v!r}" for k, v in description["parameters"].items())
-        yield listed(names), f"{description['step']} of scikit-learn ({said})"
+        description = public_steps.describe(step, names) or {}
+        parameters = ", ".join(f"{k}={v!r}" for k, v in description["parameters"].items())
+        yield listed(names), f"{description['step']} of scikit-learn ({parameters})"
 
 
-def _held(kind: ColumnKind) -> str:
-    """Return what a column holds, what is typical of it, and what a missing value means."""
+def _kind_words(kind: ColumnKind) -> str:
+    """Return the content of a column, its typical value, and the meaning of a missing one."""
     typical = kind.typical
     if isinstance(typical, bool):
         typical = str(typical).lower()
-    shown = f"{typical:.12g}" if isinstance(typical, float) else typical
-    said = "" if typical is None else f"typical is {shown}; "
-    return f"{kind.words()}; {said}{MISSING[kind.missing]}"
+    text = f"{typical:.12g}" if isinstance(typical, float) else typical
+    example = "" if typical is None else f"typical is {text}; "
+    return f"{kind.words()}; {example}{WORDS['missing'][kind.missing]}"

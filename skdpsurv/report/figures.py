@@ -1,17 +1,13 @@
-r"""Drawings as SVG within a page: the same bytes for the same release, and nothing from elsewhere.
+r"""Figures as SVG within a page, the same bytes for the same release; and the attacker's advantage.
 
-matplotlib is an extra: without it there are no figures.
-
-How well anybody can tell two versions of one record apart, at best.
-
-Of an (epsilon, delta)-private result, a test for one of two neighbours has a true-positive rate of
-at most :math:`e^\epsilon` times its false-positive rate, plus delta, and so have the complements.
-The difference of the two rates is largest where both bounds meet, at
+An (epsilon, delta)-private result limits every test for one of two neighbours: its true-positive
+rate is at most :math:`e^\epsilon` times its false-positive rate, plus delta, and so are the
+complements. The difference of the rates, the advantage, is then at most
 
 .. math:: \frac{e^\epsilon - 1 + 2\delta}{e^\epsilon + 1} ,
 
-which is :math:`\tanh(\epsilon / 2)` for delta = 0. With both versions equally likely, the answer is
-right with probability one half and half of that. Numbers here are upper bounds, never rounded down.
+which is :math:`\tanh(\epsilon / 2)` for delta = 0. With both neighbours equally likely, a guess is
+right with a probability of at most (1 + advantage) / 2. Numbers are never rounded down.
 """
 
 from __future__ import annotations
@@ -22,6 +18,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from decimal import Decimal, localcontext
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, NamedTuple, Self
 from xml.etree import ElementTree
 
@@ -31,16 +28,15 @@ from skdpsurv.dp import PrivacyGuarantee
 from skdpsurv.plotting.style import COLOURS, LINE_WIDTH, frame
 from skdpsurv.report.text import exact, percent_up
 
-#: Of a figure, in inches: a phone shows it at three quarters of this.
+#: Width of a figure in inches; a phone shows it at three quarters of this.
 WIDTH = 5.2
 STYLE: dict[Any, Any] = {
-    # Text stays text. Verdana is as wide as matplotlib's own font, which the reader may not have.
+    # Text stays text; Verdana is as wide as matplotlib's own font, which a reader may lack.
     "svg.fonttype": "none",
     "font.sans-serif": ["DejaVu Sans", "Verdana", "sans-serif"],
     "font.size": 10.5,
-    # A dollar in somebody's name is a dollar.
+    # A dollar sign in a name begins no formula.
     "text.parse_math": False,
-    "axes.unicode_minus": True,
     **dict.fromkeys(("figure.facecolor", "axes.facecolor", "savefig.facecolor"), "none"),
 }
 
@@ -53,12 +49,8 @@ class Figure(NamedTuple):
 
 
 def can_draw() -> bool:
-    """Say whether matplotlib is there."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError:
-        return False
-    return True
+    """Say whether matplotlib, an extra, is installed: without it there are no figures."""
+    return find_spec("matplotlib") is not None
 
 
 def cut(names: Iterable[str], most: int = 40) -> list[str]:
@@ -74,17 +66,16 @@ def figures(draw: Callable[[Any], Any], name: str, height: float, caption: str) 
     from matplotlib.figure import Figure as Canvas
 
     text = io.StringIO()
+    style = matplotlib.style.context(["default", {**STYLE, "svg.hashsalt": name}])
     try:
-        with matplotlib.style.context("default"), warnings.catch_warnings():
-            # Of letters that a font lacks, and of room that a layout lacks.
-            warnings.simplefilter("ignore")
-            with matplotlib.rc_context({**STYLE, "svg.hashsalt": name}):
-                figure = Canvas(figsize=(WIDTH, height), layout="constrained")
-                ax = figure.subplots()
-                draw(ax)
-                _legend_below(ax)
-                metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-                figure.savefig(text, format="svg", metadata=metadata)
+        # matplotlib warns if a font lacks a letter, or a layout is too small.
+        with style, warnings.catch_warnings(action="ignore"):
+            figure = Canvas(figsize=(WIDTH, height), layout="constrained")
+            ax = figure.subplots()
+            draw(ax)
+            _legend_below(ax)
+            metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+            figure.savefig(text, format="svg", metadata=metadata)
     except (ArithmeticError, ValueError):
         return []
     return [Figure(_inlined(text.getvalue(), caption), caption)]
@@ -96,17 +87,12 @@ def _legend_below(ax: Any) -> None:
         return
     entries = [text.get_text() for text in legend.get_texts()]
     legend.remove()
-    ax.figure.legend(
-        *(legend.legend_handles, entries),
-        loc="outside lower left",
-        ncols=1 if max(map(len, entries), default=0) > 24 else 2,
-        frameon=False,
-        handlelength=2.4,
-        fontsize="medium",
-    )
+    look = {"frameon": False, "handlelength": 2.4, "fontsize": "medium"}
+    look["ncols"] = 1 if max(map(len, entries), default=0) > 24 else 2
+    ax.figure.legend(legend.legend_handles, entries, loc="outside lower left", **look)
 
 
-def _inlined(text: str, says: str) -> Markup:
+def _inlined(text: str, description: str) -> Markup:
     """Return a drawing as a part of HTML, without styles for the page and ids that nothing uses."""
     root = ElementTree.fromstring(text)
     used = set(re.findall(r'(?:url\(|href=")#([^)"]+)', text))
@@ -117,8 +103,8 @@ def _inlined(text: str, says: str) -> Markup:
         if attributes.get("id") not in used:
             attributes.pop("id", None)
         node.tag, node.attrib = _local(node.tag), attributes
-    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": says}
-    # Written by an XML writer, which escapes whatever text is in it.
+    root.attrib = {"viewBox": root.attrib["viewBox"], "role": "img", "aria-label": description}
+    # The XML writer has escaped all text.
     return Markup(ElementTree.tostring(root, encoding="unicode", short_empty_elements=False))
 
 
@@ -126,25 +112,25 @@ def _local(name: str) -> str:
     return name.rpartition("}")[2]
 
 
-#: Beyond, what is missing to 1 is less than rounding adds.
+#: Beyond this epsilon the gap to 1 is smaller than a rounding.
 LARGEST = Decimal(200)
-#: More than the last digit of what is computed, and less than anybody reads.
+#: More than the rounding of an exponential, and far below the digits that are printed.
 SLACK = Decimal("1e-40")
-#: The curve is flat beyond.
+#: Largest epsilon in the figure; the curve is flat beyond.
 WIDEST = 10.0
 
 
 class Advantage(NamedTuple):
-    """Bounds for one epsilon and delta, if they are proved.
+    """Bounds on what an attacker learns, for a proved epsilon and delta.
 
     Parameters
     ----------
     factor : Decimal or None
-        On probabilities; None where it has more digits than anybody reads.
+        Bound on the ratio of probabilities; None where it is astronomical.
     most : Decimal
-        On true-positive rate less false-positive rate.
+        Bound on true-positive rate less false-positive rate.
     right : Decimal
-        On the probability of a right guess, with both versions equally likely.
+        Bound on the probability of a right guess, with both neighbours equally likely.
 
     Examples
     --------
@@ -172,27 +158,25 @@ class Advantage(NamedTuple):
 
 
 def advantage_figures(guarantee: PrivacyGuarantee) -> list[Figure]:
-    """Return a figure of what a proved guarantee means beside others."""
+    """Return a figure of the advantage over epsilon, for a proved guarantee."""
     caption = (
         "The largest advantage that an attacker can have, over epsilon. The point is this release."
     )
-    return figures(partial(_draw, guarantee), "advantage", 2.7, caption)
+    return figures(partial(_draw_advantage, guarantee), "advantage", 2.7, caption)
 
 
-def _draw(guarantee: PrivacyGuarantee, ax: Any) -> None:
+def _draw_advantage(guarantee: PrivacyGuarantee, ax: Any) -> None:
     epsilon, most = guarantee.epsilon, Advantage.at(guarantee.epsilon, guarantee.delta).most
     end = min(max(4.0, 1.25 * epsilon), WIDEST)
     grid = [end * k / 100 for k in range(101)]
     at = [100 * float(Advantage.at(one, guarantee.delta).most) for one in grid]
     ax.plot(grid, at, color=COLOURS[0], linewidth=LINE_WIDTH)
     ax.fill_between(grid, at, color=COLOURS[0], alpha=0.08, linewidth=0.0)
-    place, height = min(epsilon, end), 100 * float(most)
-    ax.plot([place, place], [0.0, height], color=COLOURS[1], linewidth=1.5)
-    marker = "o" if place == epsilon else ">"
-    ax.plot([place], [height], marker, color=COLOURS[1], markersize=9, clip_on=False, zorder=5)
-    stated = exact(epsilon)
-    called = f"ε = {stated}" if len(stated) < 9 else f"ε ≈ {epsilon:.4g}"
-    title = f"{called}: advantage at most {percent_up(most)}"
+    x, height, marker = min(epsilon, end), 100 * float(most), ">" if epsilon > end else "o"
+    ax.plot([x, x], [0.0, height], color=COLOURS[1], linewidth=1.5)
+    ax.plot([x], [height], marker, color=COLOURS[1], markersize=9, clip_on=False, zorder=5)
+    name = f"ε = {exact(epsilon)}" if len(exact(epsilon)) < 9 else f"ε ≈ {epsilon:.4g}"
+    title = f"{name}: advantage at most {percent_up(most)}"
     ax.set_title(title, loc="left", fontsize="medium", fontweight="bold", color="#A34700")
     ax.set(xlim=(0.0, end), ylim=(0.0, 100.0), xlabel="epsilon (ε)", ylabel="Largest advantage, %")
     frame(ax)

@@ -1,8 +1,7 @@
-"""The page: one file of HTML, which asks for nothing from elsewhere."""
+"""The report: one HTML file that loads nothing from elsewhere."""
 
 from __future__ import annotations
 
-import hashlib
 import os
 from typing import Any
 
@@ -11,33 +10,32 @@ from skdpsurv.evaluation.result import SurvivalEvaluation
 from skdpsurv.plotting.calibration_plot import plot_calibration
 from skdpsurv.release.layout import save
 from skdpsurv.report.coefficients import coefficients
-from skdpsurv.report.curves import curves
 from skdpsurv.report.explain import described
 from skdpsurv.report.figures import Advantage, advantage_figures, can_draw, figures
-from skdpsurv.report.people import people
-from skdpsurv.report.text import PAGES
+from skdpsurv.report.predictions import curves, example_predictions
+from skdpsurv.report.text import PAGES, sha256
 
 
 def html_report(release: Any, *, title: str | None = None, evaluation: Any = None) -> str:
-    """Return a page about a release, which somebody can read, print and sign.
+    """Return an HTML page about a release, to read, print and sign.
 
     Parameters
     ----------
     release : Release
     title : str or None
-        None: one that names the estimator.
+        Title of the page. By default it names the estimator.
     evaluation : SurvivalEvaluation or None
-        Of :func:`~skdpsurv.evaluation.private_survival_metrics`.
+        Result of :func:`~skdpsurv.evaluation.private_survival_metrics`, to show with the release.
 
     Returns
     -------
     str
-        The same for the same release.
+        HTML, the same bytes for the same arguments.
 
     Raises
     ------
     ValueError
-        If the release names an estimator that refuses it.
+        If the estimator that the release names refuses it.
     TypeError
         If an argument is of the wrong type.
 
@@ -53,9 +51,8 @@ def html_report(release: Any, *, title: str | None = None, evaluation: Any = Non
     if title is not None and not isinstance(title, str):
         raise TypeError(f"title must be text, got {type(title).__name__}.")
     if evaluation is not None and not isinstance(evaluation, SurvivalEvaluation):
-        raise TypeError(
-            f"evaluation must be of private_survival_metrics, got {type(evaluation).__name__}."
-        )
+        kind = type(evaluation).__name__
+        raise TypeError(f"evaluation must be of private_survival_metrics, got {kind}.")
     return PAGES.get_template("report.html.jinja").render(
         title=title or f"Privacy report: {release.estimator}",
         evaluation=evaluation,
@@ -67,7 +64,7 @@ def html_report(release: Any, *, title: str | None = None, evaluation: Any = Non
 def save_report(
     release: Any, path: str | os.PathLike[str], *, title: str | None = None, evaluation: Any = None
 ) -> None:
-    """Write the page of :func:`html_report` to a new file: the whole of it, or nothing.
+    """Write the page of :func:`html_report` to a new file, completely or not at all.
 
     Parameters
     ----------
@@ -79,15 +76,15 @@ def save_report(
     Raises
     ------
     FileExistsError
-        If there is such a file: what was signed is not overwritten.
+        If the file exists: a signed page is never overwritten.
     ValueError
-        As :func:`html_report` does.
+        As for :func:`html_report`.
     """
     save(html_report(release, title=title, evaluation=evaluation), path)
 
 
 def _context(release: Any) -> dict[str, Any]:
-    """Return what the template needs of a release, beside its own attributes."""
+    """Return the variables of the template."""
     guarantee = release.guarantee
     proved = guarantee.status == "proved"
     kind = release.kinds[release.estimator]
@@ -104,11 +101,11 @@ def _context(release: Any) -> dict[str, Any]:
         "kind": kind,
         "curves": curves(model) if curved else None,
         "coefficients": None if curved or model is None else coefficients(release, model),
-        "people": None if curved or model is None else people(release, model),
+        "people": None if curved or model is None else example_predictions(release, model),
         "can_draw": can_draw(),
         "version": __version__,
-        "sha": _sha(release.to_json()),
-        "sha_of_file": _sha(release.to_json(indent=2) + "\n"),
+        "sha": sha256(release.to_json()),
+        "sha_of_file": sha256(release.to_json(indent=2) + "\n"),
     }
 
 
@@ -122,7 +119,3 @@ def _model(release: Any) -> Any:
 def _calibration(evaluation: SurvivalEvaluation) -> Any:
     caption = "Observed against predicted survival, by groups of predicted risk."
     return figures(lambda ax: plot_calibration(evaluation, ax=ax), "calibration", 4.4, caption)
-
-
-def _sha(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

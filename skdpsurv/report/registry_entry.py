@@ -1,14 +1,12 @@
 """An entry of OpenDP's registry of deployments of differential privacy.
 
-The registry asks what was published, what was promised about whom, and how. A release answers the
-most of it; who publishes it, where and what for, only the publisher knows.
+A release answers most of its questions; the publisher adds who publishes it, where, and what for.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any
 
@@ -18,15 +16,14 @@ from skdpsurv.dp.checks import choice, instance, list_of
 from skdpsurv.dp.references import __version__
 from skdpsurv.report.explain import described
 from skdpsurv.report.figures import Advantage
-from skdpsurv.report.text import TEMPLATES, WORDS
+from skdpsurv.report.text import TEMPLATES, WORDS, sha256
 
-#: Words of the registry.
+#: The registry's own words, by field.
 CHOICES = WORDS["registry"]
 TEXT = instance(str, "text")
 LISTS = ("data_curators", "registry_authors")
 REQUIRED = ("name", "data_curators", "intended_use", "data_product_region", "publication_date")
-#: What each tier of the registry asks for, among what only the publisher knows. The release
-#: knows all else.
+#: Fields that only the publisher can fill, and that a tier of the registry requires.
 SECOND_TIER = {"release_type", "data_source_type"}
 THIRD_TIER = {"release_type_details", "actors", "justification", "preprocessing"}
 MOST_COLUMNS = 500
@@ -54,52 +51,52 @@ def registry_entry(
     notes: str | None = None,
     registry_authors: Sequence[str] | None = None,
 ) -> str:
-    """Return an entry for a release, a draft for the registry's reviewers.
+    """Return a draft of an entry about a release, for the registry's reviewers.
 
-    The registry shows text as Markdown with LaTeX; yours goes in as it is.
+    The registry shows text as Markdown with LaTeX. Your texts are inserted unchanged.
 
     Parameters
     ----------
     release : Release
-        With a proved guarantee.
+        Its guarantee must be proved.
     name : str
-        Of what is published.
+        Name of the published model.
     data_curators : sequence of str
-        Who publishes it.
+        The publishers.
     intended_use : str
     data_product_region : str
-        Which region the data describe, or whose laws apply.
+        Region that the data describe, or of the laws that apply.
     publication_date : str or datetime.date
-        As "2026-03-01".
+        Such as "2026-03-01".
     description : str or None, default=None
-        None: what the release says of itself.
+        By default, what the release says about itself.
     data_product_type : str or None, default=None
-        A word of the registry. None: "Summary statistics" for estimators of a distribution,
-        "Machine learning model" for those that predict from columns.
+        A word of the registry. By default "Summary statistics" for estimators of a distribution,
+        and "Machine learning model" for those that predict from columns.
     data_product_sector : str or None, default=None
         A word of the registry, such as "Healthcare".
     actors : str or None, default=None
-        Who sees what, and who is trusted.
+        Parties, what each sees, and which are trusted.
     release_type : {"One release", "Many releases"} or None, default=None
     release_type_details : str or None, default=None
         Other uses of the same data, now and later.
     data_source_type : {"Static", "Dynamic"} or None, default=None
-        Whether data come in over time.
+        Dynamic if data come in over time.
     preprocessing : str or None, default=None
-        What was done with the records before the fit, and how settings were chosen.
+        Preparation of the records before the fit, and choice of settings.
     justification : str or None, default=None
-        Why epsilon and the rest were chosen so.
+        Reasons for the choice of epsilon and of other settings.
     security : str or None, default=None
-        How the records, and the computer of the fit, are protected.
+        Protection of the records, and of the computer that fits.
     sources, notes : str or None, default=None
-        Where more is said; anything else. They need ``registry_authors``.
+        References, and anything else. They need ``registry_authors``.
     registry_authors : sequence of str or None, default=None
-        Who fills in the entry.
+        Authors of the entry.
 
     Returns
     -------
     str
-        YAML. What is not known is left out. The tier is 3, 2 or 1, by what is there.
+        YAML, without the fields that are not known. The tier, 1 to 3, follows from the others.
 
     Raises
     ------
@@ -124,8 +121,8 @@ def registry_entry(
     >>> print(entry.splitlines()[0])
     url_slug: survival-on-ward-7-general-hospital-2026
     """
-    known = locals()
-    del known["release"]
+    given = locals()
+    del given["release"]
     guarantee = release.guarantee
     known_neighbours = WORDS["neighbours"].keys() - {"other"}
     if guarantee.status != "proved" or guarantee.neighbours not in known_neighbours:
@@ -137,68 +134,62 @@ def registry_entry(
     if data_product_type is None:
         if release.estimator not in WORDS["estimators"]:
             raise ValueError(
-                "data_product_type must be given: it is not known what an estimator "
-                f"{release.estimator!r:.60} makes."
+                f"data_product_type must be given for an estimator {release.estimator!r:.60}."
             )
         fits_curves = release.estimator.endswith("Fitter")
-        known["data_product_type"] = CHOICES["data_product_type"][not fits_curves]
+        given["data_product_type"] = CHOICES["data_product_type"][not fits_curves]
     if registry_authors is None and (sources is not None or notes is not None):
         raise ValueError("registry_authors must be given with sources or notes.")
-    said: dict[str, Any] = {
-        key: None if given is None and key not in REQUIRED else _checked(key, given)
-        for key, given in known.items()
+    fields: dict[str, Any] = {
+        name: None if value is None and name not in REQUIRED else _checked(name, value)
+        for name, value in given.items()
     }
-    filled = {key for key, given in said.items() if given is not None}
-    # What the registry's own check makes of name, curators and year.
-    parts = said["name"], "-".join(said["data_curators"]), said["publication_date"][:4]
+    filled = {name for name, value in fields.items() if value is not None}
+    # The registry's own check makes the same of name, curators and year.
+    parts = fields["name"], "-".join(fields["data_curators"]), fields["publication_date"][:4]
     entry = TEMPLATES.get_template("registry.yaml.jinja").render(
         release=release,
-        said=said,
+        fields=fields,
         bound=Advantage.at(guarantee.epsilon, guarantee.delta),
         slug="-".join(re.sub(r"\W+|_", "-", part.lower()) for part in parts),
         tier=1 + (filled >= SECOND_TIER) + (filled >= SECOND_TIER | THIRD_TIER),
         columns=described(release),
         most=MOST_COLUMNS,
-        sha=hashlib.sha256(release.to_json().encode()).hexdigest(),
+        sha=sha256(release.to_json()),
         version=__version__,
     )
-    return yaml.dump(
-        _without_gaps(yaml.safe_load(entry)),
-        Dumper=_Dumper,
-        sort_keys=False,
-        allow_unicode=True,
-        width=10**9,  # a folded line is no Markdown
-    )
+    known = _without_gaps(yaml.safe_load(entry))
+    # A folded line would be no Markdown.
+    return yaml.dump(known, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=10**9)
 
 
 class _Dumper(yaml.SafeDumper):
-    """Writes text of several lines as it is: the registry refuses lines that are folded."""
+    """Writes text of several lines in literal style: the registry refuses folded lines."""
+
+    def represent_str(self, data: str) -> yaml.ScalarNode:
+        style = "|" if "\n" in data else None
+        return self.represent_scalar("tag:yaml.org,2002:str", data, style=style)
 
 
-def _write_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+_Dumper.add_representer(str, _Dumper.represent_str)
 
 
-_Dumper.add_representer(str, _write_text)
-
-
-def _checked(name: str, given: Any) -> Any:
-    """Return what a publisher says as the entry has it."""
+def _checked(name: str, value: Any) -> Any:
+    """Return a field as the entry has it."""
     if name in CHOICES:
-        choice(*CHOICES[name])(name, given)
+        choice(*CHOICES[name])(name, value)
     if name == "publication_date":
-        return _day(name, given)
+        return _day(name, value)
     if name not in LISTS:
-        return _text(name, given)
-    list_of(TEXT)(name, given)
-    if not given:
+        return _text(name, value)
+    list_of(TEXT)(name, value)
+    if not value:
         raise ValueError(f"{name} must hold at least one name.")
-    return [_text(name, one) for one in given]
+    return [_text(name, one) for one in value]
 
 
 def _text(name: str, text: Any) -> str:
-    """Return text without blanks at the ends of lines, which YAML would not keep in a block."""
+    """Return text without blanks at line ends, which a YAML block would lose."""
     TEXT(name, text)
     kept = "\n".join(line.rstrip() for line in text.strip().splitlines())
     if not kept:
@@ -206,20 +197,20 @@ def _text(name: str, text: Any) -> str:
     return kept
 
 
-def _day(name: str, given: Any) -> str:
+def _day(name: str, day: Any) -> str:
     """Return a day as the registry has it."""
+    if isinstance(day, date):
+        return f"{day:%Y-%m-%d}"
     says = "a date, or text such as '2026-03-01'"
-    if isinstance(given, date):
-        return f"{given:%Y-%m-%d}"
-    instance(str, says)(name, given)
+    instance(str, says)(name, day)
     try:
-        return f"{datetime.strptime(given, '%Y-%m-%d'):%Y-%m-%d}"
+        return f"{datetime.strptime(day, '%Y-%m-%d'):%Y-%m-%d}"
     except ValueError:
-        raise ValueError(f"{name} must be {says}, got {given!r:.40}.") from None
+        raise ValueError(f"{name} must be {says}, got {day!r:.40}.") from None
 
 
 def _without_gaps(part: Any) -> Any:
-    """Return a mapping without what is not known."""
-    if not isinstance(part, Mapping):
+    """Return a mapping without the fields that are not known."""
+    if not isinstance(part, dict):
         return part
-    return {key: _without_gaps(one) for key, one in part.items() if one is not None}
+    return {name: _without_gaps(value) for name, value in part.items() if value is not None}

@@ -1,11 +1,12 @@
 """Text and numbers as a reader should see them.
 
-Names in a release are somebody else's: they may hold characters that turn a line around, hide
-parts of it, or cannot be written to a file at all.
+Names in a release are untrusted: they may hold characters that reverse a line, hide parts of it,
+or cannot be written to a file.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import re
 import unicodedata
@@ -23,18 +24,15 @@ from markupsafe import Markup
 from skdpsurv.dp import PrivacyGuarantee
 
 FOLDER = Path(__file__).parent
-#: Of estimators, public inputs, statuses, neighbours, coefficients and the registry.
+#: Texts about estimators, public inputs, statuses, neighbours, coefficients and the registry.
 WORDS: dict[str, dict[str, Any]] = yaml.safe_load((FOLDER / "words.yaml").read_text("utf-8"))
 
-#: Controls, formats (which turn lines around, or show nothing), surrogates, and breaks of lines.
+#: Unicode categories: controls, formats (such as reversed text), surrogates and line breaks.
 HIDDEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-#: Longer texts are cut, and say so.
+#: Longer texts are cut, with a note.
 LONGEST = 5000
-#: As many values of a list are shown, and lists in lists as deep as this.
-MOST_VALUES = 12
-#: Of a public number that is shown with all of them.
-MOST_DIGITS = 8
-DEEPEST = 4
+#: Display options of public values: list entries, digits of a number, and depth of nested lists.
+MOST_VALUES, MOST_DIGITS, DEEPEST = 12, 8, 4
 
 
 class Table(NamedTuple):
@@ -46,26 +44,24 @@ class Table(NamedTuple):
     numbers: bool = True
 
 
-def shown(text: object) -> str:
-    r"""Return text in which every character can be seen.
+def escape_hidden(text: object) -> str:
+    r"""Return text with a visible escape in place of each hidden character.
 
     Examples
     --------
-    >>> print(shown("dose\u202e\n"))
+    >>> print(escape_hidden("dose\u202e\n"))
     dose\u202e\u000a
     """
-    if isinstance(text, Markup):  # made by this package, and escaped where it was made
+    if isinstance(text, Markup):  # made by this package, and escaped there
         return text
     whole = str(text)
     cut = whole[:LONGEST]
-    seen = "".join(
-        f"\\u{ord(one):04x}" if unicodedata.category(one) in HIDDEN else one for one in cut
-    )
-    return seen if cut == whole else f"{seen}… ({len(whole):,} characters)"
+    visible = "".join(f"\\u{ord(c):04x}" if unicodedata.category(c) in HIDDEN else c for c in cut)
+    return visible if cut == whole else f"{visible}… ({len(whole):,} characters)"
 
 
 def distinct(names: Iterable[object]) -> list[str]:
-    """Return names as they are shown, numbered where two would look alike.
+    """Return escaped names, with a number where two would look alike.
 
     Examples
     --------
@@ -74,14 +70,14 @@ def distinct(names: Iterable[object]) -> list[str]:
     """
     seen: Counter[str] = Counter()
     found = []
-    for name in map(shown, names):
+    for name in map(escape_hidden, names):
         seen[name] += 1
         found.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return found
 
 
 def exact(number: float) -> str:
-    """Return a number with all of its digits: an epsilon that is rounded promises something else.
+    """Return a number with all of its digits: a rounded epsilon would be another promise.
 
     Examples
     --------
@@ -94,14 +90,14 @@ def exact(number: float) -> str:
 
 
 def added(one: float, other: float) -> str:
-    """Return a sum of two numbers as they print, without rounding; else rounded up."""
+    """Return the sum of two numbers as decimals, rounded up where it has no exact double."""
     whole = Fraction(repr(one)) + Fraction(repr(other))
     number = float(whole)
     return exact(number if Fraction(repr(number)) >= whole else math.nextafter(number, math.inf))
 
 
 def by_end(time: float, end: float) -> str:
-    """Return a time, which nobody has seen beyond the end of follow-up."""
+    """Return a time, or that it is after the end of follow-up."""
     return f"after {short(end)}" if time > end else short(time)
 
 
@@ -113,24 +109,17 @@ def short(number: float) -> str:
     >>> short(1234.567), short(0.0012345), short(-2.0), short(1.00031), short(23456.0)
     ('1235', '0.001234', '−2', '1.00031', '23,456')
     """
-    if math.isnan(number):
-        return "not known"
-    if math.isinf(number):
-        return "∞" if number > 0 else "−∞"
+    if not math.isfinite(number):
+        return {math.inf: "∞", -math.inf: "−∞"}.get(number, "not known")
     size = abs(number)
-    if size and not 1e-4 <= size < 1e7:
-        head, power = f"{number:.3e}".split("e")
-        text = f"{head.rstrip('0').rstrip('.')}e{int(power)}"
-    elif size >= 10_000:
-        text = f"{number:,.0f}"
-    else:
-        # Ratios are read by how far they are from 1.
-        text = f"{number + 0.0:.{6 if 0 < abs(size - 1.0) < 0.005 else 4}g}"
-    return text.replace("-", "−")
+    # Near 1 a ratio needs more digits.
+    digits = 6 if 0 < abs(size - 1.0) < 0.005 else 4
+    text = f"{number + 0.0:,.0f}" if 10_000 <= size < 1e7 else f"{number + 0.0:.{digits}g}"
+    return re.sub(r"e\+?(-?)0*", r"e\1", text).replace("-", "−")
 
 
 def up(number: Decimal, digits: int) -> str:
-    """Return a positive number of at least as large a value, with a few digits.
+    """Return a positive number with a few digits, rounded up.
 
     Examples
     --------
@@ -144,75 +133,81 @@ def up(number: Decimal, digits: int) -> str:
 
 
 def percent_up(part: Decimal) -> str:
-    r"""Return a bound on a probability in percent, rounded up to a tenth; it stays on one line.
+    r"""Return a bound on a probability in percent, rounded up to a tenth, without line breaks.
 
     Examples
     --------
     >>> percent_up(Decimal("0.73105")), percent_up(Decimal("0.5"))
     ('73.2\xa0%', '50\xa0%')
     """
-    # First rounded, and upwards: a product would be rounded to the nearest.
+    # Rounded before the product, which would be rounded to the nearest.
     percent = 100 * part.quantize(Decimal("0.001"), rounding=ROUND_CEILING)
     return f"{percent:.1f}".removesuffix(".0") + "\N{NO-BREAK SPACE}%"
 
 
 def listed(words: Iterable[object], most: int = MOST_VALUES) -> str:
-    """Return words in a line: the first ones and the last, if there are many."""
-    whole = [shown(word) for word in words]
+    """Return words in a line; a long list keeps its first words and its last one."""
+    whole = list(map(escape_hidden, words))
     if len(whole) > most:
         return f"{', '.join(whole[: most - 2])}, …, {whole[-1]} ({len(whole):,} in all)"
     return ", ".join(whole)
 
 
-def value(of: Any, deep: int = 0) -> str:
-    """Return a public value in a line: numbers with six digits, if that is not all of them.
+def value(item: Any, depth: int = 0) -> str:
+    """Return a public value in a line; a long number has six digits.
 
     Examples
     --------
     >>> value({"from": 0.5, "to": 2 / 3}), value((1, "a", None)), value(())
     ('0.5 to 0.666667', '1, a, none', 'none')
     """
-    if of is None or (isinstance(of, tuple | list) and not of):
-        return "none"
-    if isinstance(of, bool):
-        return "yes" if of else "no"
-    if isinstance(of, float):
-        return exact(of) if len(exact(of)) <= MOST_DIGITS else f"{of:.6g}"
-    if deep == DEEPEST and not isinstance(of, int | str):
+    match item:
+        case None | []:
+            return "none"
+        case bool():
+            return "yes" if item else "no"
+        case float():
+            return exact(item) if len(exact(item)) <= MOST_DIGITS else f"{item:.6g}"
+        case int():
+            return f"{item:,}" if abs(item) < 10**15 else f"about {Decimal(item):.3e}"
+        case str():
+            return escape_hidden(item)
+    if depth == DEEPEST:
         return "…"
-    if isinstance(of, tuple | list):
-        inside = [value(one, deep + 1) for one in of]
-        # A list in a list needs its own ends.
-        nested = [isinstance(one, tuple | list) for one in of]
-        return listed(f"[{x}]" if own else x for x, own in zip(inside, nested, strict=True))
-    if isinstance(of, Mapping) and of.keys() == {"from", "to"}:
-        return f"{value(of['from'], deep + 1)} to {value(of['to'], deep + 1)}"
-    if isinstance(of, Mapping):
-        return listed(f"{shown(name)} {value(one, deep + 1)}" for name, one in sorted(of.items()))
-    if isinstance(of, int):
-        return f"{of:,}" if abs(of) < 10**15 else f"about {Decimal(of):.3e}"
-    return shown(of)
+    if isinstance(item, Mapping):
+        inside = {name: value(one, depth + 1) for name, one in sorted(item.items())}
+        if inside.keys() == {"from", "to"}:
+            return f"{inside['from']} to {inside['to']}"
+        return listed(f"{escape_hidden(name)} {text}" for name, text in inside.items())
+    if isinstance(item, tuple | list):
+        # A list within a list gets brackets.
+        texts = [(value(one, depth + 1), isinstance(one, tuple | list)) for one in item]
+        return listed(f"[{text}]" if nested else text for text, nested in texts)
+    return escape_hidden(item)
 
 
-def stated(of: object) -> str:
-    """Return what a release states of another one."""
-    if isinstance(of, float):
-        return exact(of)
-    return (value(of) if type(of) is int else shown(of)) or "not stated"
+def sha256(text: str) -> str:
+    """Return the hash of a text in UTF-8."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def stated(item: object) -> str:
+    """Return an entry about another release, as this one states it."""
+    return (exact(item) if isinstance(item, float) else value(item)) or "not stated"
 
 
 # ---- Markdown with LaTeX, in YAML: words are to stay words.
 
 
 def plain(text: object) -> str:
-    r"""Return text that is shown as it is: nothing in it begins markup, HTML or a formula.
+    r"""Return text in which nothing begins markup, HTML or a formula.
 
     Examples
     --------
     >>> print(plain("a <b> costs $1 \\ 2"))
     a &#60;b&#62; costs &#36;1 \u005c 2
     """
-    return re.sub(r"[<>&`*\[\]$|]", lambda one: f"&#{ord(one.group())};", _one_backslash(text))
+    return re.sub(r"[<>&`*\[\]$|]", lambda one: f"&#{ord(one.group())};", _no_backslash(text))
 
 
 def code(name: object) -> str:
@@ -223,7 +218,7 @@ def code(name: object) -> str:
     >>> code("n_records"), code("a`b")
     ('`n_records`', "`a'b`")
     """
-    return f"`{_one_backslash(name).replace('`', chr(39))}`"
+    return f"`{_no_backslash(name).replace('`', chr(39))}`"
 
 
 def word(text: str) -> str:
@@ -238,21 +233,21 @@ def word(text: str) -> str:
 
 
 def prose(text: str) -> str:
-    """Return paragraphs, which a template may leave out."""
+    """Return paragraphs without the gaps that a template leaves between them."""
     return re.sub(r"\n{3,}", "\n\n", text.strip())
 
 
-def scalar(value: Any) -> str:
+def scalar(item: Any) -> str:
     """Return a value in a line of YAML."""
-    if isinstance(value, list):
-        return f"[{', '.join(map(scalar, value))}]"
-    style = '"' if isinstance(value, str) else None
-    return yaml.dump(value, default_style=style, width=10**9).split("\n")[0] + "\n"
+    if isinstance(item, list):
+        return f"[{', '.join(map(scalar, item))}]"
+    style = '"' if isinstance(item, str) else None
+    return yaml.dump(item, default_style=style, width=10**9).split("\n")[0] + "\n"
 
 
-def _one_backslash(text: object) -> str:
-    """Return text in which every character can be seen, and no backslash begins a formula."""
-    return "\\u005c".join(map(shown, str(text).split("\\")))
+def _no_backslash(text: object) -> str:
+    """Return escaped text in which no backslash of its own begins a formula."""
+    return "\\u005c".join(map(escape_hidden, str(text).split("\\")))
 
 
 # ---- About a guarantee.
@@ -271,7 +266,7 @@ def status(guarantee: PrivacyGuarantee) -> Any:
 
 
 def how_many(guarantee: PrivacyGuarantee, unknown: str = "a number of {}") -> str:
-    """Return how many are protected, which a guarantee says by one of two names."""
+    """Return how many records or people are protected."""
     public, many = guarantee.public_inputs, about(guarantee)["many"]
     number = public.get("n_records", public.get("n_private"))
     return f"{number:,} {many}" if type(number) is int else unknown.format(many)
@@ -284,14 +279,10 @@ TEMPLATES = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-HELPERS = {
-    function.__name__: function
-    for function in (
-        *(exact, short, up, percent_up, added, listed, value, stated, shown, plain, code, word),
-        *(prose, scalar, about, status, how_many),
-    )
-}
+_FUNCTIONS = [exact, short, up, percent_up, added, listed, value, stated, escape_hidden, plain]
+_FUNCTIONS += [code, word, prose, scalar, about, status, how_many]
+HELPERS = {function.__name__: function for function in _FUNCTIONS}
 TEMPLATES.filters |= HELPERS
 TEMPLATES.globals |= {"WORDS": WORDS, **HELPERS}
-#: Whatever a page prints can be seen: a name may turn its line around.
-PAGES = TEMPLATES.overlay(finalize=shown)
+#: Environment of the page, which escapes all that it prints.
+PAGES = TEMPLATES.overlay(finalize=escape_hidden)

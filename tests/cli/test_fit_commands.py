@@ -271,7 +271,7 @@ def test_methods_have_parameters_of_their_own(study):
     [
         (("--event-is", "dead"), "--censored-is"),
         (("--event-is", "1", "--censored-is", "1"), "must differ"),
-        (("--all-events",), "--event must name"),
+        (("--all-events",), "either --event or --all-events"),
         (("--budget", "2"), "--budget needs --ledger"),
         (("--group", "stage"), "--groups"),
         (("--group", "stage", "--groups", "I,,II"), "--groups must be labels"),

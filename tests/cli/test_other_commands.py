@@ -259,7 +259,10 @@ def test_an_explanation_says_what_python_says(study):
         (("--link", "cloglog"), "exp(coef) is a hazard ratio."),
         (("--link", "logit"), "exp(coef) is an odds ratio."),
         (("--link", "probit"), "no logarithms of ratios"),
-        (("--intervals", "0.2", "--epsilon", "3"), "Of several intervals some may miss the truth"),
+        (
+            ("--intervals", "0.2", "--epsilon", "3"),
+            "Among several intervals some may miss the truth",
+        ),
     ],
 )
 def test_coefficients_are_shown_with_the_caution_of_the_page(study, more, said):

@@ -25,7 +25,7 @@ from skdpsurv.dp.guarantee import PERSON
 from skdpsurv.evaluation import Estimate, RiskGroup, SurvivalEvaluation
 from skdpsurv.report import explain, figures, html_report, save_report, units
 from skdpsurv.report.figures import Advantage
-from skdpsurv.report.text import WORDS, exact, percent_up, shown, value
+from skdpsurv.report.text import WORDS, escape_hidden, exact, percent_up, value
 from tests.leaks.test_crafted_releases import FAULTS, places, with_fault
 from tests.report.releases import Page, proved, seeded, with_status
 from tests.support import checks
@@ -231,7 +231,7 @@ class TestHostileText:
         page = Page(text)
         assert page.faults == []
         for name in HOSTILE:
-            assert shown(name) in page.text
+            assert escape_hidden(name) in page.text
         assert "<script>alert" not in text
         assert not re.search("[\u202e\u0000]", text)
         assert "a\\u202eb\\u0000c\\u000ad" in page.text
@@ -255,7 +255,7 @@ class TestHostileText:
         )
         page = Page(html_report(release, title=name))
         assert page.faults == []
-        assert shown(name) in page.text
+        assert escape_hidden(name) in page.text
         page.text.encode()
 
     def test_groups_in_a_figure(self):
@@ -307,7 +307,7 @@ class TestResults:
     def test_no_intervals(self, no_figures):
         text = Page(html_report(proved(setting("DPDiscreteTimeSurvival: raw columns")))).text
         assert "there are no intervals" in text
-        assert "The people below are made up" in text
+        assert "The example profiles below" in text
 
     def test_coefficients_are_those_of_units(self, no_figures):
         release = proved(setting("DPDiscreteTimeSurvival: raw columns"))
@@ -325,19 +325,19 @@ class TestResults:
         assert "Odds ratio" not in capped
         assert "Odds ratio" in Page(html_report(with_names(["a", "b"], max_residual=1.0))).text
 
-    def test_undescribed_columns_make_no_people(self, no_figures):
+    def test_undescribed_columns_make_no_profiles(self, no_figures):
         text = Page(html_report(proved(setting("DPDiscreteTimeSurvival: objective")))).text
-        assert "nobody can make up a row" in text
-        assert "The people below are made up" not in text
+        assert "there is no example profile" in text
+        assert "The example profiles below" not in text
 
-    def test_a_step_that_learned_makes_no_people(self, no_figures):
+    def test_a_step_that_learned_makes_no_profiles(self, no_figures):
         release = with_status(seeded(setting("DPDiscreteTimeSurvival: raw columns")), "none")
         part = "What a scaler learned from the records."
         guarantee = replace(release.guarantee, not_covered=(part,))
         text = Page(html_report(replace(release, guarantee=guarantee))).text
         assert part in text
         assert "steps before the model learned" in text
-        assert "The people below are made up" not in text
+        assert "The example profiles below" not in text
 
     def test_more_than_a_release(self, no_figures):
         text = Page(html_report(proved(setting("HybridMEstimator: auto")))).text
@@ -381,8 +381,8 @@ class TestResults:
         assert "status proved" not in text
         assert "status proved" in Page(html_report(release)).text
 
-    def test_made_up_people_are_of_the_public_bounds_alone(self, no_figures):
-        """Other records, other predictions, the same people."""
+    def test_example_profiles_are_of_the_public_bounds_alone(self, no_figures):
+        """Other records, other predictions, the same profiles."""
         data = outcomes()
         columns = PublicColumns(dict.fromkeys(("a", "b", "c"), (-0.5, 0.5)))
         seen = []
@@ -416,7 +416,7 @@ class TestEvaluation:
             epsilon=50.0, max_time=5.0, columns=columns, random_state=0
         ).fit(table, y)
         page = Page(html_report(model.release_)).text
-        assert "each value is what the description of its column calls typical" in page
+        assert "each value is the typical one by the description of its column" in page
         shown = re.search(r"Values of the typical person (.*?) What was", page).group(1)
         assert "temperature 37 stage II treated yes opened 2002-01-01" in shown
         assert "Median" in page

@@ -1,0 +1,197 @@
+"""The columns of a file: columns.toml, which describes covariates, and options that name others."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from skdpsurv.cli.failures import refusals, require
+from skdpsurv.cli.files import Table, column_names, read_table, require_columns
+from skdpsurv.cli.options import NONE, FileFormat, SurvivalColumns, command, parse
+from skdpsurv.cli.output import save, show
+from skdpsurv.data import PublicColumns
+from skdpsurv.data.column_kinds import Category, Date
+from skdpsurv.data.target import split_target
+
+#: Labels of a column that is read as text, which may be unknown; None for other columns.
+Labels = tuple[str, ...] | None
+#: Columns beside the covariates, with their labels.
+Others = Mapping[str, Labels]
+
+#: Rows that types are guessed from.
+FIRST = 1000
+
+
+@command
+def schema(
+    data: Path,
+    /,
+    *,
+    form: FileFormat,
+    time: str | None = None,
+    event: str | None = None,
+    target: str | None = None,
+    person: str | None = None,
+    drop: list[str] = NONE,
+    out: Path = Path("columns.toml"),
+    as_json: bool = False,
+) -> None:
+    """Write a template of columns.toml, in which you describe the columns of a file.
+
+    Parameters
+    ----------
+    data : Path
+        CSV or Parquet file. Private.
+    time : str or None
+        Column of times, as in fit. It is no covariate and left out, like the next three.
+    event : str or None
+        Column of events, as in fit.
+    target : str or None
+        Column of classes, as in fit.
+    person : str or None
+        Column that identifies people, as in fit.
+    drop : list of str
+        Column to leave out, as in fit. May be given several times.
+    """
+    names = column_names(data, form)
+    excluded = [name for name in (time, event, target, person) if name] + split_names(drop, names)
+    require_columns(data, excluded, names)
+    frame = read_table(Table(data, tuple(names)), form, FIRST).head(FIRST)
+    repeated = [name for name in names if (frame[name].astype(str) == name).any()]
+    require(not repeated, f"{data} must begin with a line of names, not repeated below.", "data")
+    described = [name for name in names if name not in excluded]
+    lines = [f"{_key(name)} = []  # {_guess(frame[name])}\n" for name in described]
+    head = Path(__file__).with_name("columns_template.toml").read_text(encoding="utf-8")
+    save(head.replace("FILE", data.name) + "".join(lines), out)
+    text = f"{out} names {len(described)} columns. Describe each, from public knowledge alone."
+    show({"schema": str(out.resolve())}, [text, "Then give it to fit as --schema."], as_json)
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name, ensure_ascii=False)
+
+
+def _guess(cells: pd.Series) -> str:
+    """Return the type that cells seem to have, and nothing else about them."""
+    present = cells.dropna()
+    simple = present.map(lambda cell: isinstance(cell, bool | int | float | str | date))
+    if present.empty or not simple.all():
+        return "nothing to guess by"
+    if present.isin([0, 1]).all():
+        return "1 and 0, or true and false"
+    if pd.api.types.is_numeric_dtype(present.dtype):
+        return "numbers"
+    if present.astype(str).str.match(r"\d{4}-\d\d-\d\d").all():
+        return "dates"
+    return "text: categories"
+
+
+def public_columns(path: Path, missing_values: Sequence[str] = ()) -> PublicColumns:
+    """Read a description of columns, and add texts that mean missing."""
+    message = f"there is no schema {path}. Make one: skdpsurv schema DATA"
+    require(path.is_file(), message, "description")
+    with refusals("description"):
+        columns = PublicColumns.from_toml(path)
+        coded = dict.fromkeys([*columns.missing_values, *missing_values])
+        return columns.set_params(missing_values=list(coded))
+
+
+def split_names(given: Sequence[str], names: Sequence[str]) -> list[str]:
+    """Return the columns that options name, one each or several with commas."""
+    found: list[str] = []
+    for text in given:
+        found += [text] if text in names else [name.strip() for name in text.split(",")]
+    return found
+
+
+def table_of(
+    path: Path,
+    form: FileFormat,
+    features: Sequence[str],
+    described: Any,
+    others: Others,
+    drop: Sequence[str],
+    ignored: Collection[str] | None = (),
+) -> Table:
+    """Return the part of a file to read.
+
+    Parameters
+    ----------
+    path : Path
+    form : FileFormat
+    features : sequence of str
+        Columns of the transformer.
+    described : transformer or None
+    others : mapping of str to tuple of str or None
+        Columns that are read beside them, with their labels if they are text.
+    drop, ignored : collection of str
+        Columns to leave out: those to drop must exist. None ignores all others.
+    """
+    names = column_names(path, form)
+    drop = split_names(drop, names)
+    more = {name: labels for text, labels in others.items() for name in split_names([text], names)}
+    used = [*features, *more]
+    require_columns(path, [*used, *drop], names)
+    both = [name for name in drop if name in used]
+    require(not both, f"--drop must not name {', '.join(both)}: it is in use.")
+    known = names if ignored is None else {*used, *drop, *ignored}
+    extra = [name for name in names if name not in known]
+    message = f"schema and release must describe {', '.join(extra)}: --drop leaves them out."
+    require(not extra, message, "description")
+    texts = {n: labels for n, labels in more.items() if labels is not None and n not in features}
+    for kind in described._kinds() if isinstance(described, PublicColumns) else ():
+        if isinstance(kind, Date):
+            texts[kind.column] = ()
+        elif isinstance(kind, Category) and isinstance(kind.labels[0], str):
+            texts[kind.column] = tuple(map(str, kind.labels))
+    columns = tuple(name for name in names if name in used)
+    return Table(path, columns, texts, list(more), getattr(described, "missing_values", ()))
+
+
+def survival_columns(columns: SurvivalColumns) -> dict[str, Labels]:
+    """Return the columns that options name; refuse options that contradict each other."""
+    time, event, person = columns.time, columns.event, columns.person
+    require(time is not None, "--time must name the column of times.")
+    require((event is None) == columns.all_events, "give either --event or --all-events.")
+    seen, censored = set(columns.event_is), set(columns.censored_is)
+    together = bool(seen) == bool(censored) and not (seen and event is None)
+    message = "--event-is and --censored-is must differ, and must be given together, with --event."
+    require(together and not seen & censored, message)
+    found: dict[Any, Labels] = {time: None}
+    if person is not None:
+        found[person] = ()
+    if event is not None:  # names may contradict the options
+        found[event] = (*columns.event_is, *columns.censored_is) or None
+        names: dict[str, Any] = {"time": time, "event": event, "person": person}
+        split_target(pd.DataFrame(columns=list(found)), **names)
+    return found
+
+
+def survival_target(frame: Any, columns: SurvivalColumns) -> Any:
+    """Return events and times for ``fit``, or times alone if all are events.
+
+    Labels of events become 1, those of censored records 0, and others NaN, which fit refuses.
+    """
+    if (event := columns.event) is None:
+        return frame[columns.time]
+    y = frame[[event, columns.time]]
+    flags: dict[Any, float] = dict.fromkeys(columns.event_is, 1.0)
+    flags |= dict.fromkeys(columns.censored_is, 0.0)
+    for label, flag in list(flags.items()):
+        if isinstance(value := parse(label.lower()), int | float):  # of Parquet files
+            flags[value] = flag
+    if not flags:
+        return y
+
+    def flagged(part: pd.DataFrame) -> pd.DataFrame:
+        return part.assign(**{event: part[event].map(flags.get).astype(float)})
+
+    if isinstance(y, pd.DataFrame):
+        return flagged(y)
+    return y.map_partitions(flagged, meta=flagged(y._meta))
