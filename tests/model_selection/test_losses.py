@@ -370,7 +370,7 @@ def test_times_alone_are_held_out_as_they_are(kind, container):
     loss, held = SurvivalLoss("brier", 5.0), np.arange(20, 90)
     found = [
         summed_losses(
-            loss, model, *SearchRecords.sorted_out(rows, target, {}, model).held_out(held)
+            loss, model, *SearchRecords.split(rows, target, {}, model).held_out(held)
         )
         for target in (container(times), y)
     ]
