@@ -199,23 +199,23 @@ class Pairs(NamedTuple):
         won = first * (1.0 + order) + second * (1.0 - order)
         return float(won.sum() / (2.0 * (first + second).sum()))
 
+    def truth(self, kind: Any, z: FloatArray, concordance: float, *settings: float) -> Any:
+        """Return the distribution of outcomes under which the risk itself has a concordance."""
 
-def find_truth(kind: Any, z: FloatArray, pairs: Pairs, concordance: float, *settings: float) -> Any:
-    """Return the distribution of outcomes under which the risk itself has a concordance."""
-
-    def excess(strength: float) -> float:
-        truth = kind.of(z, strength, *settings)
-        return pairs.concordance(z, *truth.firsts(z, pairs)) - concordance
-
-    strength = 0.0
-    if concordance > 0.5:
-        if (missing := excess(STRONGEST)) < 0.0:
-            raise ValueError(
-                f"concordance must be at most {concordance + missing:.2f} for such columns and "
-                f"such a share of events, got {concordance:g}."
+        def excess(strength: float) -> float:
+            return (
+                self.concordance(z, *kind.of(z, strength, *settings).firsts(z, self)) - concordance
             )
-        strength = float(brentq(excess, 1e-9, STRONGEST, xtol=1e-4))
-    return kind.of(z, strength, *settings)
+
+        strength = 0.0
+        if concordance > 0.5:
+            if (missing := excess(STRONGEST)) < 0.0:
+                raise ValueError(
+                    f"concordance must be at most {concordance + missing:.2f} for such columns "
+                    f"and such a share of events, got {concordance:g}."
+                )
+            strength = float(brentq(excess, 1e-9, STRONGEST, xtol=1e-4))
+        return kind.of(z, strength, *settings)
 
 
 @dataclass(frozen=True)

@@ -12,14 +12,7 @@ from sklearn.base import clone
 from skdpsurv.data.target import survival_target
 from skdpsurv.dp.refusals import silence
 from skdpsurv.dp.types import FloatArray
-from skdpsurv.evaluation.forecast_records import (
-    Column,
-    HazardTruth,
-    LabelTruth,
-    Pairs,
-    Table,
-    find_truth,
-)
+from skdpsurv.evaluation.forecast_records import Column, HazardTruth, LabelTruth, Pairs, Table
 from skdpsurv.survival.regression import SurvivalRegression
 from skdpsurv.survival.weibull.fitter import WeibullCurve
 
@@ -35,9 +28,9 @@ NO_PENALTY = 1e-6
 #: these fits takes some milliseconds.
 N_RESAMPLES, WITH_INTERVALS = 100, 5
 
-#: Of one fit, by name.
+#: Measures of one fit, by name.
 Measures = dict[str, float]
-#: Of one simulated study, by epsilon.
+#: Measures of one simulated study, by epsilon.
 Run = dict[float, Measures]
 
 
@@ -76,7 +69,7 @@ def regression_run(estimator: Any, setting: Setting, seed: np.random.SeedSequenc
     z, pairs = effects / unit, Pairs.among(N_FRESH)
     survives = isinstance(estimator, SurvivalRegression)
     kind, n_settings = (HazardTruth, 3) if survives else (LabelTruth, 1)
-    truth = find_truth(kind, z, pairs, setting.concordance, *setting.survival[:n_settings])
+    truth = pairs.truth(kind, z, setting.concordance, *setting.survival[:n_settings])
     firsts = truth.firsts(z, pairs)
     X, effects = table.rows(setting.n_records, rng)
     outcome = truth.draw(effects / unit, rng)

@@ -159,7 +159,9 @@ def _candidate(estimator: Any, params: Mapping[str, Any], delta: float) -> Candi
                 "all of them."
             )
     try:
-        own = clone(estimator).set_params(**clone_values(params))
+        own = clone(estimator).set_params(
+            **{k: clone(value, safe=False) for k, value in params.items()}
+        )
     except AttributeError as error:  # from set_params of whatever stands before the "__"
         raise ValueError(
             "param_grid must name parameters that the estimator has: what stands before the '__' "
@@ -177,11 +179,6 @@ def _candidate(estimator: Any, params: Mapping[str, Any], delta: float) -> Candi
         )
     private_step(candidate.ready(Spend(1.0, delta)))[1]._check_parameters()
     return candidate
-
-
-def clone_values(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters with copies of those that are estimators."""
-    return {name: clone(value, safe=False) for name, value in params.items()}
 
 
 @dataclass(frozen=True)

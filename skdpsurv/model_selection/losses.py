@@ -183,11 +183,9 @@ def chosen_loss(scoring: str | Loss | None, estimator: Any, horizon: object) -> 
             "estimator that is neither a classifier nor a model of survival."
         )
     kind = one_of("scoring", scoring or "error", ("error", "brier"))
-    if kind == "brier":
-        if not hasattr(estimator, "predict_proba"):
-            raise ValueError("scoring='brier' needs an estimator with predict_proba.")
-        return brier_loss
-    return error_loss
+    if kind == "brier" and not hasattr(estimator, "predict_proba"):
+        raise ValueError("scoring='brier' needs an estimator with predict_proba.")
+    return brier_loss if kind == "brier" else error_loss
 
 
 def summed_losses(loss: Loss, model: Any, X: Any, y: Any) -> int:

@@ -9,16 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from skdpsurv.data import public_steps
 from skdpsurv.data.cells import as_table
 from skdpsurv.data.feature import known_names
-from skdpsurv.data.public_steps import (
-    describe,
-    encoded,
-    features_in,
-    input_names,
-    learned_steps,
-    valid_row,
-)
 from skdpsurv.dp import PrivacyLeakWarning, silence
 from skdpsurv.model_selection.best_model import BestModel
 from skdpsurv.model_selection.candidates import flat_steps, one_after_another, private_step
@@ -80,27 +73,29 @@ def make_release(model: Any) -> Release:
     release = private.release_
     if not steps or not isinstance(private, TabularEstimator):
         return release
-    if learned := [name for step in steps for name in learned_steps(step)]:
+    if learned := [name for step in steps for name in public_steps.learned_steps(step)]:
         return _not_covered(release, learned)
     n_columns = int(steps[0].n_features_in_)
-    names = input_names(steps[0], n_columns, getattr(steps[0], "feature_names_in_", None))
-    made = len(features_in(one_after_another(steps), n_columns, names))
+    names = public_steps.input_names(
+        steps[0], n_columns, getattr(steps[0], "feature_names_in_", None)
+    )
+    n_features = len(public_steps.features_in(one_after_another(steps), n_columns, names))
     # The private estimator was fitted behind the steps as they were then.
-    if made != private.n_features_in_ or not _as_fitted(steps, n_columns, names):
+    if n_features != private.n_features_in_ or not _as_fitted(steps, n_columns, names):
         raise ValueError("steps of the pipeline must be as they were when it was fitted.")
     whole = one_after_another(steps if private.columns_ is None else [*steps, private.columns_])
     return replace(
         release,
         n_features_in=n_columns,
         feature_names_in=None if names is None else tuple(names),
-        columns=describe(whole, known_names(names, n_columns)),
+        columns=public_steps.describe(whole, known_names(names, n_columns)),
     )
 
 
 def _as_fitted(steps: list[Any], n_columns: int, names: list[str] | None) -> bool:
     """Return True if fitted steps transform invented rows as their present parameters say."""
     whole = one_after_another(steps)
-    row = valid_row(whole, known_names(names, n_columns))
+    row = public_steps.valid_row(whole, known_names(names, n_columns))
     # Zeros stand for any number: try others, too.
     other = [j + 0.37 if type(x) is float and x == 0.0 else x for j, x in enumerate(row)]
     for cells in (row, other):
@@ -109,7 +104,10 @@ def _as_fitted(steps: list[Any], n_columns: int, names: list[str] | None) -> boo
         with silence():
             for step in steps:
                 found = step.transform(found)
-        found, expected = np.asarray(found, float), encoded(whole, rows, n_columns, names)
+        found, expected = (
+            np.asarray(found, float),
+            public_steps.encoded(whole, rows, n_columns, names),
+        )
         if found.shape != expected.shape or not np.allclose(found, expected):
             return False
     return True

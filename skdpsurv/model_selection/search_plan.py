@@ -289,7 +289,7 @@ def never_asked(model: Any, public: tuple[Any, Any]) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class SearchShape:
-    """What is public of a search: candidates, parts of the records, and planned fits.
+    """Public facts of a search: candidates, parts of the records, and planned fits.
 
     ``first`` is a fit of the first candidate to all records, for its messages. ``fits`` are those
     of each candidate to its part, and ``refits`` those to all records, with the budget ``last``.

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _COLUMNS = ("coef", "coef lower 95%", "coef upper 95%")
 #: Fraction of the row spacing used by one row's models.
 _HEIGHT = 0.6
-#: Logarithm of the largest ratio on an axis; larger ones become arrows.
-MOST = 8.0
+#: Logarithm of the largest ratio on an axis, and in a computation; larger ones become arrows.
+MOST, LARGEST_LOG = 8.0, 700.0
 
 
 def plot_coefficients(
@@ -106,7 +106,7 @@ def effect_scale(
     ends: FloatArray, ratios: bool, limits: tuple[float, float] | None
 ) -> tuple[Callable[[FloatArray], FloatArray], tuple[float, float]]:
     """Return the transformation of coefficients, and limits of the axis around finite ends."""
-    change: Any = _ratios if ratios else np.asarray
+    change: Any = _exp if ratios else np.asarray
     if limits is None:
         most = MOST if ratios else np.inf
         shown = np.clip(np.append(ends[np.isfinite(ends)], 0.0), -most, most)
@@ -115,9 +115,8 @@ def effect_scale(
     return change, limits
 
 
-def _ratios(values: Any) -> Any:
-    with np.errstate(over="ignore"):
-        return np.exp(values)
+def _exp(values: Any) -> Any:
+    return np.exp(np.minimum(values, LARGEST_LOG))
 
 
 def draw_intervals(

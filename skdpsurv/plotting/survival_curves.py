@@ -99,8 +99,8 @@ def plot_survival_curves(
     named = style.by_name(models, "model", "predict_survival_function")
     scale = positive_number("time_scale", time_scale)
     curves = [style.step_curves(model, X) for model in named.values()]
-    names = [f"person {i + 1}" for i in range(len(curves[0]))]
-    people = style.checked_labels(labels, names, "rows of X")
+    numbered = [f"person {i + 1}" for i in range(len(curves[0]))]
+    people = style.checked_labels(labels, numbered, "rows of X")
     ax = style.new_axes("plot_survival_curves") if ax is None else ax
     if band:
         _shade(ax, next(iter(named.values())), X, scale)

@@ -119,15 +119,12 @@ def plot_univariate(
     for model in fitted:
         if hasattr(model, "epsilon"):
             check_is_fitted(model, "release_")
-    names = [name or _name(model) for name, model in named.items()]
-    names = style.checked_labels(labels, names, "models")
+    names = style.checked_labels(labels, [n or _name(m) for n, m in named.items()], "models")
     palette = _palette(colors, len(fitted))
     scale = positive_number("time_scale", time_scale)
     grids = _grids(fitted, times)
-    survival = [
-        np.asarray(model.survival_function_at_times(t))
-        for model, t in zip(fitted, grids, strict=True)
-    ]
+    pairs = zip(fitted, grids, strict=True)
+    survival = [np.asarray(model.survival_function_at_times(t)) for model, t in pairs]
     bands = {
         i: model.survival_band(grids[i], level, n_resamples)
         for i, model in enumerate(fitted)
@@ -212,8 +209,7 @@ def add_at_risk_counts(
     >>> ax = add_at_risk_counts(fitter, ax=ax)
     """
     named = style.by_name(models, "model", "number_at_risk")
-    names = [name or model.label for name, model in named.items()]
-    names = style.checked_labels(labels, names, "models")
+    names = style.checked_labels(labels, [n or m.label for n, m in named.items()], "models")
     palette = _palette(colors, len(names))
     scale = positive_number("time_scale", time_scale)
     left, right = ax.get_xlim()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,8 @@ from skdpsurv.plotting.coefficient_plot import draw_intervals, dress_effects, ef
 from skdpsurv.plotting.style import colour, new_axes
 from skdpsurv.pooling.estimates import Heterogeneity, pooled_estimate
 from skdpsurv.pooling.kinds import ESTIMATED, LOGS, Regression
-from skdpsurv.pooling.studies import in_order
+from skdpsurv.pooling.studies import checked
+from skdpsurv.priors.prior import sha256
 from skdpsurv.release import Release
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def heterogeneity(releases: Sequence[Release]) -> pd.DataFrame:
     >>> table["df"].tolist()
     [2, 2]
     """
-    return Coefficients.of(in_order(releases, tuple(ESTIMATED))).table()
+    return Coefficients.of(sorted(checked(releases, ESTIMATED), key=sha256)).table()
 
 
 def plot_forest(
@@ -185,10 +186,7 @@ def plot_forest(
     """
     choice("fixed", "random")("effects", effects)
     mapped = isinstance(releases, Mapping)
-    given = list(releases.values()) if mapped else releases
-    if isinstance(given, Iterator):
-        given = list(given)
-    in_order(given, tuple(ESTIMATED))
+    given = checked(list(releases.values()) if mapped else releases, ESTIMATED)
     names = map(str, releases) if mapped else (f"release {k + 1}" for k in range(len(given)))
     found = Coefficients.of(given)
     if covariate is None and len(found.names) == 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,8 @@ from skdpsurv.dp.types import BoolArray
 from skdpsurv.pooling.estimates import pooled_estimate
 from skdpsurv.pooling.joint_guarantee import joint_guarantee, privacy_warnings
 from skdpsurv.pooling.kinds import ESTIMATED, sum_of_tables
-from skdpsurv.pooling.studies import described, in_order
+from skdpsurv.pooling.studies import checked, described
+from skdpsurv.priors.prior import sha256
 from skdpsurv.release import Release
 
 #: Estimators whose tables add up.
@@ -113,8 +114,8 @@ def pool_releases(
     """
     choice("fixed", "random")("effects", effects)
     instance(bool)("disjoint", disjoint)
-    given = list(releases) if isinstance(releases, Iterator) else releases
-    studies = in_order(given, (*ESTIMATED, *COUNTED))
+    given = checked(releases, (*ESTIMATED, *COUNTED))
+    studies = sorted(given, key=sha256)  # the order of the caller does not matter
     input_warnings: list[str] = []
     kind = ESTIMATED.get(studies[0].estimator)
     if kind is None:

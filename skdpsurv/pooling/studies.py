@@ -1,4 +1,4 @@
-"""Which releases may be pooled, in which order, and what they state alike."""
+"""Releases that may be pooled: checks, and what they state alike."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from skdpsurv.priors.prior import sha256
 from skdpsurv.release import Release
 
 
-def in_order(releases: Any, kinds: Collection[str]) -> list[Release]:
-    """Return different releases of one kind, in an order that does not depend on theirs."""
+def checked(releases: Any, kinds: Collection[str]) -> list[Release]:
+    """Return different releases of one kind."""
     if isinstance(releases, str | Mapping) or not isinstance(releases, Iterable):
         raise TypeError("releases must be a list of two or more of them.")
     studies = list(releases)
@@ -46,7 +46,7 @@ def in_order(releases: Any, kinds: Collection[str]) -> list[Release]:
             "releases must be different: one is pooled already, together with another of them or "
             "with a part of it."
         )
-    return sorted(studies, key=sha256)
+    return studies
 
 
 def _repeats(texts: Iterable[str]) -> bool:

@@ -36,7 +36,6 @@ from skdpsurv.evaluation.forecast_records import (
     Pairs,
     Table,
     columns_within,
-    find_truth,
     plain_columns,
 )
 from skdpsurv.evaluation.forecast_result import AccuracyForecast
@@ -109,7 +108,7 @@ def test_simulated_records_are_as_asked(baseline, event_rate, censoring):
     assert np.abs(X).max() <= 1.0
     z = z / z.std()
     shape, pairs = BASELINES[baseline], Pairs.among(2000)
-    truth = find_truth(HazardTruth, z[:2000], pairs, 0.75, event_rate, censoring, shape)
+    truth = pairs.truth(HazardTruth, z[:2000], 0.75, event_rate, censoring, shape)
     event, time = truth.draw(z, rng)
     assert time.min() >= 0.0
     assert time.max() <= 1.0
@@ -143,7 +142,7 @@ def test_expected_area_is_that_of_drawn_labels():
     rng = np.random.default_rng(3)
     z = rng.normal(size=40_000)
     score, pairs = z + rng.normal(size=z.size), Pairs.among(z.size)
-    truth = find_truth(LabelTruth, z, pairs, 0.8, 0.1)
+    truth = pairs.truth(LabelTruth, z, 0.8, 0.1)
     labels = truth.draw(z, rng)
     assert labels.mean() == pytest.approx(0.1, abs=0.01)
     assert roc_auc_score(labels, z) == pytest.approx(0.8, abs=0.025)
